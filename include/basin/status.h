@@ -1,0 +1,45 @@
+/* What every fallible function returns, and the one-line message that goes with it.
+ *
+ * A message names the file, tensor or operation, the value found and the value wanted. The caller
+ * owns the error object, so nothing is global and threads do not meet here. Every function that
+ * takes a `basin_error *` accepts NULL from a caller who only wants the status. */
+#ifndef BASIN_STATUS_H
+#define BASIN_STATUS_H
+
+#include "basin/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum basin_status {
+    BASIN_OK = 0,
+    BASIN_NO_MEMORY,   /* an allocation failed */
+    BASIN_BAD_SHAPE,   /* shapes that do not fit each other */
+    BASIN_BAD_VALUE,   /* an argument or a number outside its range, NaN included */
+    BASIN_BAD_FILE,    /* a file whose content is not what its format promises */
+    BASIN_IO,          /* the operating system refused: missing file, full disk */
+    BASIN_UNSUPPORTED, /* valid, but not something this build or backend does */
+} basin_status;
+
+enum { BASIN_ERROR_TEXT = 512 };
+
+typedef struct basin_error {
+    basin_status status;
+    char text[BASIN_ERROR_TEXT]; /* one line, no newline at its end */
+} basin_error;
+
+/* Writes a printf-style message into `error` (if not NULL) and returns `status`. */
+BASIN_API basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+/* The status in words: "out of memory", "bad shape", ... */
+BASIN_API const char *basin_status_name(basin_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

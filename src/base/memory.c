@@ -1,0 +1,44 @@
+/* Allocation with overflow checks; see memory.h. */
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool basin_size_multiply(size_t *product, size_t a, size_t b) {
+    if (b != 0 && a > SIZE_MAX / b) return false;
+    *product = a * b;
+    return true;
+}
+
+void *basin_array_new(size_t count, size_t size) {
+    size_t bytes;
+    if (!basin_size_multiply(&bytes, count, size)) return NULL;
+    return malloc(bytes ? bytes : 1);
+}
+
+bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t size) {
+    if (need <= *capacity) return true;
+    size_t grown = *capacity < 8 ? 8 : *capacity, bytes;
+    while (grown < need) {
+        if (grown > SIZE_MAX / 2) return false;
+        grown *= 2;
+    }
+    if (!basin_size_multiply(&bytes, grown, size)) return false;
+    void *moved = realloc(*array, bytes);
+    if (!moved) return false;
+    *array = moved;
+    *capacity = grown;
+    return true;
+}
+
+void *basin_aligned_new(size_t bytes) {
+    if (bytes > SIZE_MAX - 64) return NULL;
+    return aligned_alloc(64, bytes ? (bytes + 63) / 64 * 64 : 64);
+}
+
+char *basin_string_copy(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}

@@ -1,0 +1,22 @@
+/* Allocation with overflow checks. Every size that comes from a file or a user passes through here. */
+#ifndef BASIN_BASE_MEMORY_H
+#define BASIN_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* true and *product = a * b, or false where that overflows. */
+bool basin_size_multiply(size_t *product, size_t a, size_t b);
+
+/* malloc(count * size), or NULL on overflow. A count of 0 gives a valid pointer. */
+void *basin_array_new(size_t count, size_t size);
+
+/* Grows *array to hold at least `need` elements, doubling; false (array unchanged) on failure. */
+bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t size);
+
+/* 64-byte aligned memory, for SIMD; release with free(). */
+void *basin_aligned_new(size_t bytes);
+
+char *basin_string_copy(const char *text);
+
+#endif

@@ -1,0 +1,167 @@
+/* Host tensors: shapes, types, conversion; see include/basin/tensor.h. */
+#include "basin/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+basin_shape basin_shape_of(int rank, const int64_t *dim) {
+    basin_shape shape = {rank, {0}};
+    for (int i = 0; i < rank && i < BASIN_MAX_RANK; i++) shape.dim[i] = dim[i];
+    return shape;
+}
+
+bool basin_shape_equal(basin_shape a, basin_shape b) {
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.dim[i] != b.dim[i]) return false;
+    return true;
+}
+
+int64_t basin_shape_count(basin_shape shape) {
+    int64_t count = 1;
+    bool empty = false;
+    if (shape.rank < 0 || shape.rank > BASIN_MAX_RANK) return -1;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dim[i] < 0) return -1;
+        if (shape.dim[i] == 0) empty = true;
+        else if (count > INT64_MAX / shape.dim[i]) return -1;
+        else count *= shape.dim[i];
+    }
+    return empty ? 0 : count;
+}
+
+char *basin_shape_print(char text[BASIN_SHAPE_TEXT], basin_shape shape) {
+    size_t at = 1;
+    text[0] = '[';
+    for (int i = 0; i < shape.rank && i < BASIN_MAX_RANK; i++)
+        at += (size_t)snprintf(text + at, BASIN_SHAPE_TEXT - at, "%s%lld", i ? ", " : "",
+                               (long long)shape.dim[i]);
+    snprintf(text + at, BASIN_SHAPE_TEXT - at, "]");
+    return text;
+}
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+    [BASIN_F64] = {"F64", 8}, [BASIN_F32] = {"F32", 4}, [BASIN_F16] = {"F16", 2},
+    [BASIN_BF16] = {"BF16", 2}, [BASIN_I64] = {"I64", 8}, [BASIN_I32] = {"I32", 4},
+    [BASIN_I16] = {"I16", 2}, [BASIN_I8] = {"I8", 1}, [BASIN_U8] = {"U8", 1},
+    [BASIN_BOOL] = {"BOOL", 1},
+};
+
+size_t basin_dtype_size(basin_dtype dtype) { return dtypes[dtype].size; }
+const char *basin_dtype_name(basin_dtype dtype) { return dtypes[dtype].name; }
+
+basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype, basin_shape shape,
+                              basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    size_t bytes;
+    int64_t count = basin_shape_count(shape);
+    *tensor = (basin_tensor){.dtype = dtype, .shape = shape};
+    if (count < 0 || !basin_size_multiply(&bytes, (size_t)count, basin_dtype_size(dtype)))
+        return basin_fail(error, BASIN_BAD_SHAPE, "a tensor of shape %s has no valid size",
+                          basin_shape_print(text, shape));
+    tensor->data = calloc(bytes ? bytes : 1, 1);
+    if (!tensor->data)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a tensor of shape %s (%zu bytes)",
+                          basin_shape_print(text, shape), bytes);
+    tensor->owned = true;
+    return BASIN_OK;
+}
+
+basin_tensor basin_tensor_borrow(void *data, basin_dtype dtype, basin_shape shape) {
+    return (basin_tensor){.dtype = dtype, .shape = shape, .data = data, .owned = false};
+}
+
+void basin_tensor_free(basin_tensor *tensor) {
+    if (tensor && tensor->owned) free(tensor->data);
+    if (tensor) *tensor = (basin_tensor){0};
+}
+
+static double half_to_double(uint16_t bits) {
+    uint32_t sign = bits >> 15, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double value = exponent == 31 ? (mantissa ? 0.0 / 0.0 : 1.0 / 0.0)
+                   : exponent ? (1024.0 + mantissa) : mantissa;
+    if (exponent != 31) {
+        int shift = (int)(exponent ? exponent : 1) - 25;
+        for (; shift < 0; shift++) value *= 0.5;
+        for (; shift > 0; shift--) value *= 2.0;
+    }
+    return sign ? -value : value;
+}
+
+static double bfloat_to_double(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* Rounds to nearest, ties to even. */
+static uint16_t double_to_bfloat(double value) {
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 64);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+double basin_tensor_at(const basin_tensor *tensor, int64_t i) {
+    const void *data = tensor->data;
+    switch (tensor->dtype) {
+    case BASIN_F64: return ((const double *)data)[i];
+    case BASIN_F32: return ((const float *)data)[i];
+    case BASIN_F16: return half_to_double(((const uint16_t *)data)[i]);
+    case BASIN_BF16: return bfloat_to_double(((const uint16_t *)data)[i]);
+    case BASIN_I64: return (double)((const int64_t *)data)[i];
+    case BASIN_I32: return ((const int32_t *)data)[i];
+    case BASIN_I16: return ((const int16_t *)data)[i];
+    case BASIN_I8: return ((const int8_t *)data)[i];
+    case BASIN_U8:
+    case BASIN_BOOL: return ((const uint8_t *)data)[i];
+    }
+    return 0;
+}
+
+static bool put(basin_tensor *tensor, int64_t i, double value) {
+    void *data = tensor->data;
+    switch (tensor->dtype) {
+    case BASIN_F64: ((double *)data)[i] = value; return true;
+    case BASIN_F32: ((float *)data)[i] = (float)value; return true;
+    case BASIN_BF16: ((uint16_t *)data)[i] = double_to_bfloat(value); return true;
+    case BASIN_I64: ((int64_t *)data)[i] = (int64_t)value; return true;
+    case BASIN_I32: ((int32_t *)data)[i] = (int32_t)value; return true;
+    case BASIN_I16: ((int16_t *)data)[i] = (int16_t)value; return true;
+    case BASIN_I8: ((int8_t *)data)[i] = (int8_t)value; return true;
+    case BASIN_U8: ((uint8_t *)data)[i] = (uint8_t)value; return true;
+    case BASIN_BOOL: ((uint8_t *)data)[i] = value != 0; return true;
+    case BASIN_F16: return false;
+    }
+    return false;
+}
+
+basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    int64_t count = basin_shape_count(from->shape);
+    if (count < 0 || basin_shape_count(to->shape) != count)
+        return basin_fail(error, BASIN_BAD_SHAPE, "cannot convert a tensor of shape %s into %s",
+                          basin_shape_print(a, from->shape), basin_shape_print(b, to->shape));
+    if (to->dtype == from->dtype) {
+        memcpy(to->data, from->data, (size_t)count * basin_dtype_size(to->dtype));
+        return BASIN_OK;
+    }
+    if (to->dtype == BASIN_F32 && from->dtype == BASIN_F64) {
+        for (int64_t i = 0; i < count; i++)
+            ((float *)to->data)[i] = (float)((const double *)from->data)[i];
+        return BASIN_OK;
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (!put(to, i, basin_tensor_at(from, i)))
+            return basin_fail(error, BASIN_UNSUPPORTED, "cannot convert %s to %s",
+                              basin_dtype_name(from->dtype), basin_dtype_name(to->dtype));
+    return BASIN_OK;
+}
