@@ -1,0 +1,94 @@
+/* What a plan hands to a backend: a list of kernel calls over blocks of device memory.
+ *
+ * A call names its operands by block and byte offset, never by host pointer, so the same list can
+ * be run now, queued on a stream, or captured once and replayed. Block 0 is the plan's arena;
+ * others hold inputs and stores. Buffers start at multiples of 64 bytes. Outputs do not overlap
+ * inputs except where a POINTWISE output lies exactly on one of its operands of the same shape. */
+#ifndef BASIN_BACKEND_KERNEL_H
+#define BASIN_BACKEND_KERNEL_H
+
+#include <stddef.h>
+
+#include "backend/op.h"
+#include "basin/tensor.h"
+
+typedef enum basin_kind {
+    BASIN_REAL,  /* the backend's floating type */
+    BASIN_INDEX, /* int32_t */
+} basin_kind;
+
+typedef struct basin_operand {
+    int32_t block; /* -1: absent */
+    basin_kind kind;
+    size_t offset; /* bytes */
+    basin_shape shape;
+} basin_operand;
+
+/* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
+ * LOAD and TILE and IMMEDIATE fill a register. */
+enum {
+    BASIN_STEP_LOAD = BASIN_OP_COUNT, /* operand number a of the call */
+    BASIN_STEP_TILE,                  /* epilogues only: the element of the matrix product */
+    BASIN_STEP_IMMEDIATE,             /* the constant `value` */
+};
+typedef struct basin_step {
+    uint16_t op, to, a, b, c;
+    double value; /* POW's exponent, IMMEDIATE's constant */
+} basin_step;
+
+enum { BASIN_MAX_REGISTERS = 32 };
+
+/* A pointwise program runs its steps for every element of a domain and then stores register
+ * store[i] to output i. Operands are addressed by strides over the domain's (merged) axes: 0 where
+ * an operand is broadcast. Outputs are dense over the whole domain. For an epilogue the domain is
+ * the product's own [batch, m, n], not merged (rank 3). The last axis of every stride is 0 or 1. */
+typedef struct basin_program {
+    int steps, registers, stores;
+    basin_step *step;              /* [steps] */
+    uint16_t store[BASIN_MAX_OUT]; /* [stores] */
+    basin_shape domain;
+    int64_t stride[BASIN_MAX_IN][BASIN_MAX_RANK]; /* elements, per operand and domain axis */
+} basin_program;
+
+typedef struct basin_call {
+    basin_op op;
+    basin_attr attr;
+    int ins, outs;
+    basin_operand in[BASIN_MAX_IN], out[BASIN_MAX_OUT];
+    const basin_program *program; /* POINTWISE; or the epilogue of MATMUL, whose operands then follow
+                                     the two factors: its operand number a is in[2 + a] */
+    size_t workspace;             /* byte offset into block 0 */
+    size_t workspace_bytes;
+} basin_call;
+
+/* A backend is a table of functions and its own state. All calls on one backend happen from one
+ * thread. `alloc` returns device memory, or NULL; a stream is in order, so `copy_*` and `run`
+ * need no waiting in between; `wait` returns when all is done and reports what failed. */
+typedef struct basin_backend basin_backend;
+typedef struct basin_backend_table {
+    const char *name;   /* "ref", "cpu", "cuda" */
+    size_t real_size;   /* bytes of a REAL element */
+    basin_dtype real;   /* its host type */
+    bool fuse;          /* whether plans fuse by default; ref runs one operation a call */
+    void *(*alloc)(basin_backend *backend, size_t bytes);
+    void (*free)(basin_backend *backend, void *memory);
+    void (*copy_in)(basin_backend *backend, void *device, const void *host, size_t bytes);
+    void (*copy_out)(basin_backend *backend, void *host, const void *device, size_t bytes);
+    void (*fill_zero)(basin_backend *backend, void *device, size_t bytes);
+    /* Scratch bytes the call wants; asked once, when the plan is made. */
+    size_t (*workspace)(basin_backend *backend, const basin_call *call);
+    /* Queues the calls in order; block[i] is the address of block i. Allocates nothing. */
+    void (*run)(basin_backend *backend, const basin_call *call, size_t calls, void *const *block);
+    basin_status (*wait)(basin_backend *backend, basin_error *error);
+    void (*close)(basin_backend *backend);
+} basin_backend_table;
+
+struct basin_backend {
+    const basin_backend_table *table;
+    int threads; /* host backends */
+};
+
+basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);
+basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);
+
+#endif
