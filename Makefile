@@ -1,0 +1,101 @@
+# The front door. CMake does the work (CMakeLists.txt); this file names what can be made, installs
+# what is missing where that was asked for, and keeps each kind of build in its own directory.
+
+BUILD         ?= build
+BUILD_TYPE    ?= Release
+PREFIX        ?= /usr/local
+DESTDIR       ?=
+FUZZ_SECONDS  ?= 60
+CMAKE_OPTIONS ?=
+JOBS          ?= $(shell getconf _NPROCESSORS_ONLN)
+export JOBS
+
+# make test NO_DEPS=1 leaves the system's packages alone.
+INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
+OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
+CTEST        = ctest --output-on-failure --no-tests=error -j $(JOBS)
+SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' \
+               'bench/*.[ch]' 'examples/*.c'
+
+.PHONY: all help deps test test-slow demo bench install sanitize valgrind fuzz format \
+        format-check docs clean
+
+all:
+	@scripts/build $(BUILD) product $(OPTIONS)
+	@$(MAKE) --no-print-directory help
+
+help:
+	@echo
+	@echo "Built: $(BUILD)/basin and libbasin. What else can be made:"
+	@echo "  make test        install what is missing, build, run the quick tests"
+	@echo "  make test-slow   the slow tests"
+	@echo "  make demo        install what is missing, build, show an energy descent"
+	@echo "  make bench       build and run the benchmarks"
+	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
+	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
+	@echo "  make valgrind    the quick tests under valgrind"
+	@echo "  make fuzz        fuzz the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
+	@echo "  make format      clang-format over all sources"
+	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
+	@echo "  make clean       remove all build directories"
+
+deps:
+	@scripts/install-deps build test
+
+test:
+	$(INSTALL_DEPS) build test
+	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
+	@$(CTEST) --test-dir $(BUILD) -LE slow
+
+test-slow:
+	$(INSTALL_DEPS) build test
+	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
+	@$(CTEST) --test-dir $(BUILD) -L slow
+
+demo:
+	$(INSTALL_DEPS) build
+	@scripts/build $(BUILD) all $(OPTIONS)
+	@scripts/demo $(BUILD)
+
+bench:
+	$(INSTALL_DEPS) build
+	@scripts/build $(BUILD) all $(OPTIONS)
+	@scripts/build $(BUILD) bench
+	@scripts/bench $(BUILD)
+
+install:
+	@scripts/build $(BUILD) product $(OPTIONS)
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)
+
+sanitize:
+	$(INSTALL_DEPS) build test
+	@scripts/build build-sanitize all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBASIN_SANITIZE=ON \
+	    $(CMAKE_OPTIONS)
+	@$(CTEST) --test-dir build-sanitize -LE 'slow|install'
+
+valgrind:
+	$(INSTALL_DEPS) build test valgrind
+	@scripts/build build-valgrind all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBASIN_VALGRIND=ON \
+	    $(CMAKE_OPTIONS)
+	@$(CTEST) --test-dir build-valgrind -LE 'slow|install'
+
+fuzz:
+	$(INSTALL_DEPS) build fuzz
+	@scripts/build build-fuzz fuzz -DCMAKE_C_COMPILER=clang -DBASIN_FUZZ=ON $(CMAKE_OPTIONS)
+	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+format:
+	$(INSTALL_DEPS) format
+	@$(SOURCES) | xargs clang-format -i
+
+format-check:
+	$(INSTALL_DEPS) format
+	@$(SOURCES) | xargs clang-format --dry-run -Werror
+
+docs:
+	$(INSTALL_DEPS) build docs
+	@scripts/build $(BUILD) docs $(OPTIONS)
+	@echo "$(BUILD)/docs/html/index.html"
+
+clean:
+	rm -rf $(BUILD) build-sanitize build-valgrind build-fuzz

@@ -1,0 +1,22 @@
+# `make docs`: the headers and the pages under docs/ as HTML, in docs/html of the build directory.
+
+find_package(Doxygen QUIET)
+if(DOXYGEN_FOUND)
+    set(DOXYGEN_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/docs)
+    set(DOXYGEN_PROJECT_NAME Basin)
+    set(DOXYGEN_OPTIMIZE_OUTPUT_FOR_C YES)
+    set(DOXYGEN_USE_MDFILE_AS_MAINPAGE ${CMAKE_CURRENT_SOURCE_DIR}/docs/README.md)
+    set(DOXYGEN_STRIP_FROM_PATH ${CMAKE_CURRENT_SOURCE_DIR})
+    set(DOXYGEN_STRIP_FROM_INC_PATH ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    set(DOXYGEN_FILE_PATTERNS *.h *.md)
+    set(DOXYGEN_EXTRACT_ALL YES)
+    set(DOXYGEN_PREDEFINED "BASIN_API=")
+    set(DOXYGEN_MACRO_EXPANSION YES)
+    set(DOXYGEN_EXPAND_ONLY_PREDEF YES)
+    set(DOXYGEN_SHOW_INCLUDE_FILES NO)
+    set(DOXYGEN_HAVE_DOT NO)
+    set(DOXYGEN_QUIET YES)
+    # The headers explain in plain comments, which doxygen takes for documentation only so.
+    set(DOXYGEN_FILTER_PATTERNS "*.h=${CMAKE_CURRENT_SOURCE_DIR}/scripts/doxygen-filter")
+    doxygen_add_docs(docs include/basin docs)
+endif()

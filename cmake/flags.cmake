@@ -1,0 +1,46 @@
+# How Basin's own code is compiled. Two interface targets carry the flags: basin_flags for tests,
+# examples and benchmarks; basin_flags_strict, with more warnings, for the library and the program.
+# Neither reaches whoever links the library.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+
+add_library(basin_flags INTERFACE)
+target_compile_options(basin_flags INTERFACE
+    -Wall -Wextra -Wshadow -Wstrict-prototypes $<$<BOOL:${BASIN_WERROR}>:-Werror>)
+
+add_library(basin_flags_strict INTERFACE)
+target_link_libraries(basin_flags_strict INTERFACE basin_flags)
+target_compile_options(basin_flags_strict INTERFACE
+    -Wpedantic -Wconversion -Wno-sign-conversion -Wmissing-prototypes)
+
+# No -ffast-math: NaN, infinity and the order of a sum mean what they say. These two only give up
+# errno after sqrt and floating-point traps, which nothing here reads, and let loops vectorise.
+target_compile_options(basin_flags INTERFACE -fno-math-errno -fno-trapping-math)
+
+if(BASIN_SANITIZE)
+    add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all
+        -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(BASIN_FUZZ)
+    if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+        message(FATAL_ERROR "BASIN_FUZZ needs clang, found ${CMAKE_C_COMPILER_ID}: "
+            "configure with -DCMAKE_C_COMPILER=clang, or run make fuzz")
+    endif()
+    add_compile_options(-g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(BASIN_LTO)
+    include(CheckIPOSupported)
+    check_ipo_supported(LANGUAGES C)
+    set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+endif()

@@ -1,0 +1,29 @@
+# What `make install` puts where. Two ways for another project to find it: pkg-config (basin.pc)
+# and find_package(Basin), which gives basin::basin (shared) and basin::static.
+
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Basin)
+
+set_target_properties(basin_shared PROPERTIES EXPORT_NAME basin)
+set_target_properties(basin_static PROPERTIES EXPORT_NAME static)
+
+install(DIRECTORY include/basin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(TARGETS basin_shared EXPORT BasinTargets)
+install(TARGETS basin_static EXPORT BasinStaticTargets)
+if(TARGET basin_program)
+    install(TARGETS basin_program)
+endif()
+
+install(EXPORT BasinTargets NAMESPACE basin:: DESTINATION ${package_dir})
+install(EXPORT BasinStaticTargets NAMESPACE basin:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/BasinConfig.cmake.in BasinConfig.cmake
+    INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(BasinConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/BasinConfig.cmake ${CMAKE_BINARY_DIR}/BasinConfigVersion.cmake
+    DESTINATION ${package_dir})
+
+# Relative to basin.pc itself, so that an installed tree may be moved or staged under DESTDIR.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+    BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE BASIN_PC_PREFIX)
+configure_file(cmake/basin.pc.in basin.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/basin.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,26 @@
+# A file whose name ends in an instruction set is built for that set alone, and called only where
+# the processor has it. Files for the other architecture are left out.
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER BASIN_SOURCES EXCLUDE REGEX "_neon\\.c$")
+    set(BASIN_FLAGS_avx2 "-mavx2;-mfma")
+    set(BASIN_FLAGS_avx512
+        "-mavx512f;-mavx512vl;-mavx512dq;-mavx512bw;-mfma;-mprefer-vector-width=512")
+    set(BASIN_FLAGS_amx "${BASIN_FLAGS_avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
+    foreach(source IN LISTS BASIN_SOURCES)
+        if(source MATCHES "_(avx2|avx512|amx)\\.c$")
+            set_source_files_properties(
+                ${source} PROPERTIES COMPILE_OPTIONS "${BASIN_FLAGS_${CMAKE_MATCH_1}}")
+        endif()
+    endforeach()
+else()
+    list(FILTER BASIN_SOURCES EXCLUDE REGEX "_(avx2|avx512|amx)\\.c$")
+endif()
+
+# The reference backend judges the others, so it computes what its source says on every machine:
+# no multiply and add contracted into one rounding.
+foreach(source IN LISTS BASIN_SOURCES)
+    if(source MATCHES "/backend/ref/")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+    endif()
+endforeach()

@@ -1,0 +1,103 @@
+# Tests (tests/**/test_*.c), examples with their expected output, fuzz targets, and the test of the
+# installed package. Labels: slow, example, install; `make test` runs all but slow.
+
+enable_testing()
+
+set(launcher)
+set(environment OMP_WAIT_POLICY=passive) # tests run side by side; spinning threads would starve them
+set(timeout 300)
+if(BASIN_SANITIZE)
+    # A test that asks for an absurd size wants NULL from malloc, not an abort.
+    list(APPEND environment
+        ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+        UBSAN_OPTIONS=print_stacktrace=1
+        LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0)
+    set(timeout 900)
+endif()
+if(BASIN_VALGRIND)
+    find_program(VALGRIND valgrind REQUIRED)
+    set(launcher ${VALGRIND} --quiet --error-exitcode=99 --leak-check=full
+        --errors-for-leak-kinds=definite,indirect --show-leak-kinds=definite,indirect
+        --suppressions=${CMAKE_CURRENT_SOURCE_DIR}/cmake/valgrind.supp)
+    list(APPEND environment OMP_NUM_THREADS=2)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        list(APPEND environment BASIN_ISA=avx2) # valgrind does not know AVX-512
+    endif()
+    set(timeout 1800)
+endif()
+
+function(basin_add_test name label)
+    add_test(NAME ${name} COMMAND ${ARGN})
+    set_tests_properties(${name} PROPERTIES
+        LABELS "${label}" ENVIRONMENT "${environment}" TIMEOUT ${timeout})
+endfunction()
+
+if(NOT BASIN_TESTS STREQUAL "OFF" AND NOT BASIN_FUZZ)
+    set(required)
+    if(BASIN_TESTS STREQUAL "ON")
+        set(required REQUIRED)
+    endif()
+    pkg_check_modules(CMOCKA ${required} IMPORTED_TARGET cmocka)
+endif()
+
+if(CMOCKA_FOUND)
+    file(GLOB_RECURSE BASIN_TEST_SOURCES CONFIGURE_DEPENDS tests/test_*.c)
+    file(GLOB BASIN_TEST_SUPPORT CONFIGURE_DEPENDS tests/support/*.c)
+    if(BASIN_TEST_SUPPORT)
+        add_library(basin_test_support STATIC ${BASIN_TEST_SUPPORT})
+        target_include_directories(basin_test_support PUBLIC src tests)
+        target_link_libraries(basin_test_support
+            PUBLIC basin_static PkgConfig::CMOCKA PRIVATE basin_flags)
+    endif()
+    foreach(source IN LISTS BASIN_TEST_SOURCES)
+        cmake_path(GET source STEM name)
+        add_executable(${name} ${source})
+        target_include_directories(${name} PRIVATE src tests)
+        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::CMOCKA
+            $<TARGET_NAME_IF_EXISTS:basin_test_support>)
+        set(label quick)
+        if(name MATCHES "_slow$")
+            set(label slow)
+        endif()
+        basin_add_test(${name} ${label} ${launcher} $<TARGET_FILE:${name}>)
+    endforeach()
+endif()
+
+# Examples link the shared library: a function they use that is not exported shows here.
+add_custom_target(examples)
+file(GLOB BASIN_EXAMPLES CONFIGURE_DEPENDS examples/[0-9]*.c)
+foreach(source IN LISTS BASIN_EXAMPLES)
+    cmake_path(GET source STEM name)
+    add_executable(example_${name} ${source})
+    set_target_properties(example_${name} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+    target_link_libraries(example_${name} PRIVATE basin_flags basin_shared m)
+    add_dependencies(examples example_${name})
+    basin_add_test(example_${name} example ${CMAKE_COMMAND}
+        "-DPROGRAM=${launcher};$<TARGET_FILE:example_${name}>"
+        -DEXPECTED=${CMAKE_CURRENT_SOURCE_DIR}/examples/${name}.out
+        -DACTUAL=${CMAKE_BINARY_DIR}/examples/${name}.out
+        -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/compare-output.cmake)
+endforeach()
+
+if(BASIN_FUZZ)
+    add_custom_target(fuzz)
+    file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+    foreach(source IN LISTS BASIN_FUZZ_SOURCES)
+        cmake_path(GET source STEM name)
+        add_executable(${name} ${source})
+        set_target_properties(${name} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+        target_include_directories(${name} PRIVATE src tests)
+        target_link_libraries(${name} PRIVATE basin_flags basin_static)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+        add_dependencies(fuzz ${name})
+    endforeach()
+endif()
+
+# Sanitizers and valgrind would have to be given to the user's program as well.
+if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ)
+    basin_add_test(install_package install
+        ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/run
+        ${CMAKE_BINARY_DIR} ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER})
+endif()

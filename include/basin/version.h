@@ -1,0 +1,22 @@
+/* The version of Basin. This header is the one place that states it; CMake reads it from here. */
+#ifndef BASIN_VERSION_H
+#define BASIN_VERSION_H
+
+#include "basin/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BASIN_VERSION_MAJOR 0
+#define BASIN_VERSION_MINOR 1
+#define BASIN_VERSION_PATCH 0
+#define BASIN_VERSION_STRING "0.1.0"
+
+/* The version of the library that runs, which may be newer than the header compiled against. */
+BASIN_API const char *basin_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,7 @@
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(Basin 0.1 REQUIRED COMPONENTS shared static)
+add_executable(with_shared user.c)
+target_link_libraries(with_shared PRIVATE basin::basin)
+add_executable(with_static user.c)
+target_link_libraries(with_static PRIVATE basin::static)
