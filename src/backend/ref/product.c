@@ -1,0 +1,60 @@
+/* The batched matrix product: c[n, i, j] = sum over l of a[n, i, l] b[n, l, j], each factor plain
+ * or transposed. An epilogue program, if there is one, turns each element into the outputs. */
+#include "backend/ref/ref.h"
+#include "backend/shape.h"
+
+typedef struct factor {
+    const double *data;
+    int64_t batch, rows, columns; /* as used in the product, after transposition */
+    int64_t step_batch, step_row, step_column;
+} factor;
+
+/* A factor with one matrix is used for every batch entry. */
+static factor factor_of(const void *data, const basin_shape *shape, bool transposed) {
+    int64_t rows = shape->dim[shape->rank - 2], columns = shape->dim[shape->rank - 1];
+    int64_t batch = basin_shape_product(shape, 0, shape->rank - 2);
+    factor f = {data, batch, rows, columns, batch == 1 ? 0 : rows * columns, columns, 1};
+    if (transposed) {
+        f.rows = columns, f.columns = rows;
+        f.step_row = 1, f.step_column = columns;
+    }
+    return f;
+}
+
+static double element(const factor *a, const factor *b, int64_t batch, int64_t i, int64_t j) {
+    const double *row = a->data + batch * a->step_batch + i * a->step_row;
+    const double *column = b->data + batch * b->step_batch + j * b->step_column;
+    double sum = 0;
+    for (int64_t l = 0; l < a->columns; l++)
+        sum += row[l * a->step_column] * column[l * b->step_row];
+    return sum;
+}
+
+/* Stores one element of the product, through the epilogue if there is one. */
+static void emit(const basin_ref_frame *frame, double value, int64_t batch, int64_t i, int64_t j,
+                 int64_t place) {
+    const basin_program *program = frame->call->program;
+    double registers[BASIN_MAX_REGISTERS];
+    int64_t at[BASIN_MAX_IN] = {0};
+    if (!program) {
+        ((double *)frame->out[0])[place] = value;
+        return;
+    }
+    for (int a = 0; a + 2 < frame->call->ins; a++)
+        at[a] =
+            batch * program->stride[a][0] + i * program->stride[a][1] + j * program->stride[a][2];
+    basin_ref_program(registers, program, frame->in + 2, at, value);
+    for (int o = 0; o < program->stores; o++)
+        if (frame->out[o]) ((double *)frame->out[o])[place] = registers[program->store[o]];
+}
+
+void basin_ref_matmul(const basin_ref_frame *frame) {
+    const basin_call *call = frame->call;
+    factor a = factor_of(frame->in[0], &call->in[0].shape, call->attr.transpose_a);
+    factor b = factor_of(frame->in[1], &call->in[1].shape, call->attr.transpose_b);
+    int64_t batch = a.batch == 1 ? b.batch : a.batch, place = 0;
+    for (int64_t n = 0; n < batch; n++)
+        for (int64_t i = 0; i < a.rows; i++)
+            for (int64_t j = 0; j < b.columns; j++, place++)
+                emit(frame, element(&a, &b, n, i, j), n, i, j, place);
+}

@@ -1,0 +1,133 @@
+/* The reference backend's table: memory is the host's, the stream is executed as it is queued.
+ * What goes wrong in a run is kept until wait() asks, as it would be on a device. */
+#include "backend/ref/ref.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct ref_backend {
+    basin_backend base;
+    basin_error error; /* status BASIN_OK while nothing failed */
+} ref_backend;
+
+void basin_ref_bad_index(const basin_ref_frame *frame, const char *name, int64_t at, int64_t found,
+                         int64_t least, int64_t limit) {
+    if (frame->error->status != BASIN_OK) return;
+    basin_fail(frame->error, BASIN_BAD_VALUE,
+               "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
+               (long long)at, (long long)least, (long long)limit);
+}
+
+static void *memory_alloc(basin_backend *backend, size_t bytes) {
+    (void)backend;
+    return basin_aligned_new(bytes);
+}
+
+static void memory_free(basin_backend *backend, void *memory) {
+    (void)backend;
+    free(memory);
+}
+
+static void copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
+    (void)backend;
+    if (bytes) memcpy(device, host, bytes);
+}
+
+static void copy_out(basin_backend *backend, void *host, const void *device, size_t bytes) {
+    (void)backend;
+    if (bytes) memcpy(host, device, bytes);
+}
+
+static void fill_zero(basin_backend *backend, void *device, size_t bytes) {
+    (void)backend;
+    if (bytes) memset(device, 0, bytes);
+}
+
+typedef void (*operation)(const basin_ref_frame *frame);
+
+static const operation operations[BASIN_OP_COUNT] = {
+    [BASIN_OP_POINTWISE] = basin_ref_pointwise_fused,
+    [BASIN_OP_PERMUTE] = basin_ref_permute,
+    [BASIN_OP_SLICE] = basin_ref_slice,
+    [BASIN_OP_PAD] = basin_ref_pad,
+    [BASIN_OP_CONCAT] = basin_ref_concat,
+    [BASIN_OP_GATHER] = basin_ref_gather,
+    [BASIN_OP_SCATTER] = basin_ref_scatter,
+    [BASIN_OP_SUM] = basin_ref_sum,
+    [BASIN_OP_MAX] = basin_ref_max,
+    [BASIN_OP_LOGSUMEXP] = basin_ref_logsumexp,
+    [BASIN_OP_SOFTMAX] = basin_ref_softmax,
+    [BASIN_OP_LAYERNORM] = basin_ref_layernorm,
+    [BASIN_OP_LAYERNORM_REVERSE] = basin_ref_layernorm_reverse,
+    [BASIN_OP_MATMUL] = basin_ref_matmul,
+};
+
+/* Leaves have storage but no kernel; a reshape is its operand's storage. */
+static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
+
+static size_t workspace(basin_backend *backend, const basin_call *call) {
+    (void)backend;
+    (void)call;
+    return 0;
+}
+
+static void *resolve(const basin_operand *operand, void *const *block) {
+    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
+}
+
+static void run_one(ref_backend *ref, const basin_call *call, void *const *block) {
+    basin_ref_frame frame = {.call = call, .error = &ref->error};
+    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
+    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
+    if (call->workspace_bytes) frame.scratch = (double *)((char *)block[0] + call->workspace);
+    if (has_no_kernel(call->op)) return;
+    if (basin_op_is_pointwise(call->op))
+        basin_ref_pointwise(&frame);
+    else if (call->op < BASIN_OP_COUNT && operations[call->op])
+        operations[call->op](&frame);
+    else if (ref->error.status == BASIN_OK)
+        basin_fail(&ref->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
+                   (int)call->op, BASIN_OP_COUNT - 1);
+}
+
+static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
+                       void *const *block) {
+    for (size_t i = 0; i < calls; i++) run_one((ref_backend *)backend, &call[i], block);
+}
+
+static basin_status stream_wait(basin_backend *backend, basin_error *error) {
+    ref_backend *ref = (ref_backend *)backend;
+    basin_status status = ref->error.status;
+    if (status != BASIN_OK) basin_fail(error, status, "%s", ref->error.text);
+    ref->error.status = BASIN_OK;
+    return status;
+}
+
+static void close_backend(basin_backend *backend) { free(backend); }
+
+static const basin_backend_table table = {
+    .name = "ref",
+    .real_size = sizeof(double),
+    .real = BASIN_F64,
+    .fuse = false,
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .fill_zero = fill_zero,
+    .workspace = workspace,
+    .run = stream_run,
+    .wait = stream_wait,
+    .close = close_backend,
+};
+
+basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error) {
+    ref_backend *ref = calloc(1, sizeof *ref);
+    *backend = NULL;
+    if (!ref) return basin_fail(error, BASIN_NO_MEMORY, "backend ref: no memory for its state");
+    ref->base = (basin_backend){.table = &table, .threads = 1};
+    *backend = &ref->base;
+    return BASIN_OK;
+}
