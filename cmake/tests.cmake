@@ -61,6 +61,13 @@ if(CMOCKA_FOUND)
         endif()
         basin_add_test(${name} ${label} ${launcher} $<TARGET_FILE:${name}>)
     endforeach()
+    # The matrix product once more with the instruction sets that this machine would not choose.
+    if(TARGET test_gemm AND NOT BASIN_VALGRIND)
+        foreach(isa portable avx2)
+            basin_add_test(test_gemm_${isa} quick $<TARGET_FILE:test_gemm>)
+            set_property(TEST test_gemm_${isa} APPEND PROPERTY ENVIRONMENT BASIN_ISA=${isa})
+        endforeach()
+    endif()
 endif()
 
 # Examples link the shared library: a function they use that is not exported shows here.

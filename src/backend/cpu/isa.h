@@ -1,0 +1,22 @@
+/* Which instruction set the fast backend uses, found once when the program runs. */
+#ifndef BASIN_BACKEND_CPU_ISA_H
+#define BASIN_BACKEND_CPU_ISA_H
+
+#include <stdbool.h>
+
+typedef enum basin_isa {
+    BASIN_ISA_PORTABLE, /* what the compiler makes of plain C for the baseline processor */
+    BASIN_ISA_NEON,
+    BASIN_ISA_AVX2,   /* with FMA */
+    BASIN_ISA_AVX512, /* F, VL, DQ, BW */
+    BASIN_ISA_COUNT,
+} basin_isa;
+
+/* The best set this processor has and this build contains. BASIN_ISA=portable|neon|avx2|avx512 in
+ * the environment asks for another one; a set that is not there is not used. */
+basin_isa basin_cpu_isa(void);
+
+bool basin_isa_available(basin_isa isa);
+const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx512" */
+
+#endif

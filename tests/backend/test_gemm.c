@@ -1,0 +1,247 @@
+/* The matrix product against plain loops in double: shapes, transposes, packing, epilogues, and
+ * equal bits for any number of threads. CTest runs it once per instruction set (BASIN_ISA). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/isa.h"
+#include "base/memory.h"
+
+static uint64_t state = 1;
+
+static uint32_t draw(void) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)(state >> 33);
+}
+
+static float draw_float(void) { return (float)draw() / (float)(1U << 30) - 1.0F; }
+
+static float *floats_new(int64_t count) {
+    float *x = basin_aligned_new((size_t)count * sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < count; i++) x[i] = draw_float();
+    return x;
+}
+
+static void *workspace_new(const basin_gemm *g, int threads) {
+    void *memory = basin_aligned_new(basin_gemm_workspace(g, threads));
+    assert_non_null(memory);
+    return memory;
+}
+
+/* A problem with rows further apart than they need be, to catch a confusion of strides. */
+static basin_gemm problem_new(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_turned,
+                              bool b_turned) {
+    basin_gemm g = {.batch = batch, .m = m, .n = n, .k = k};
+    g.a_row = a_turned ? 1 : k + 3;
+    g.a_col = a_turned ? m + 3 : 1;
+    g.b_row = b_turned ? 1 : n + 5;
+    g.b_col = b_turned ? k + 5 : 1;
+    g.c_row = n + 2;
+    g.a_batch = (m + 3) * (k + 3) + 7;
+    g.b_batch = (n + 5) * (k + 5) + 7;
+    g.c_batch = m * g.c_row + 7;
+    g.a = floats_new(batch * g.a_batch);
+    g.b = floats_new(batch * g.b_batch);
+    g.c = floats_new(batch * g.c_batch);
+    return g;
+}
+
+static void problem_free(basin_gemm *g) {
+    free((void *)g->a);
+    free((void *)g->b);
+    free(g->c);
+}
+
+/* Compares C with the double sum, `before` being what C held where it accumulates. */
+static void check(const basin_gemm *g, const float *c, const float *before) {
+    for (int64_t i = 0; i < g->batch; i++)
+        for (int64_t r = 0; r < g->m; r++)
+            for (int64_t j = 0; j < g->n; j++) {
+                int64_t at = i * g->c_batch + r * g->c_row + j;
+                double sum = before ? before[at] : 0, size = fabs(sum);
+                for (int64_t p = 0; p < g->k; p++) {
+                    double term = (double)g->a[i * g->a_batch + r * g->a_row + p * g->a_col] *
+                                  g->b[i * g->b_batch + p * g->b_row + j * g->b_col];
+                    sum += term;
+                    size += fabs(term);
+                }
+                if (!(fabs(c[at] - sum) <= 3e-6 * size))
+                    fail_msg("%s m %ld n %ld k %ld, C[%ld][%ld][%ld]: %.9g, wanted %.9g",
+                             basin_isa_name(basin_cpu_isa()), (long)g->m, (long)g->n, (long)g->k,
+                             (long)i, (long)r, (long)j, (double)c[at], sum);
+            }
+}
+
+/* Everything that is not C must be as it was. */
+static void check_gaps(const basin_gemm *g, const float *before) {
+    for (int64_t i = 0; i < g->batch * g->c_batch; i++) {
+        int64_t in = i % g->c_batch;
+        if (in >= g->m * g->c_row || in % g->c_row >= g->n) assert_true(g->c[i] == before[i]);
+    }
+}
+
+typedef struct sink {
+    float *out;
+    int64_t row, batch;
+} sink;
+
+static void sink_add(void *context, const float *tile, int64_t tile_row, int64_t batch, int64_t row,
+                     int64_t col, int64_t rows, int64_t cols) {
+    const sink *s = context;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            s->out[batch * s->batch + (row + r) * s->row + col + j] += tile[r * tile_row + j];
+}
+
+/* One problem through every way there is to compute it; all must give the same bits. */
+static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_turned,
+                      bool b_turned) {
+    static const int thread_counts[] = {1, 2, 3, 5};
+    basin_gemm g = problem_new(batch, m, n, k, a_turned, b_turned);
+    size_t bytes = (size_t)(batch * g.c_batch) * sizeof(float);
+    float *before = floats_new(batch * g.c_batch), *first = floats_new(batch * g.c_batch);
+    memcpy(before, g.c, bytes);
+    for (size_t t = 0; t < sizeof thread_counts / sizeof *thread_counts; t++) {
+        int threads = thread_counts[t];
+        void *workspace = workspace_new(&g, threads);
+        memcpy(g.c, before, bytes);
+        basin_gemm_run(&g, threads, workspace);
+        free(workspace);
+        if (t == 0) {
+            check(&g, g.c, NULL);
+            check_gaps(&g, before);
+            memcpy(first, g.c, bytes);
+        }
+        assert_memory_equal(g.c, first, bytes);
+
+        basin_gemm with = g;
+        sink s = {g.c, g.c_row, g.c_batch};
+        memcpy(g.c, before, bytes);
+        for (int64_t i = 0; i < batch * m; i++)
+            memset(g.c + i / m * g.c_batch + i % m * g.c_row, 0, (size_t)n * sizeof(float));
+        with.epilogue = sink_add;
+        with.context = &s;
+        if (batch == 1) {
+            float *packed = basin_aligned_new(basin_gemm_packed_size(k, n));
+            assert_non_null(packed);
+            basin_gemm_pack(packed, g.b, g.b_row, g.b_col, k, n, threads);
+            with.b_packed = packed;
+        }
+        workspace = workspace_new(&with, threads);
+        basin_gemm_run(&with, threads, workspace);
+        free(workspace);
+        free((void *)with.b_packed);
+        assert_memory_equal(g.c, first, bytes);
+    }
+    free(before);
+    free(first);
+    problem_free(&g);
+}
+
+static void check_serial(int64_t m, int64_t n, int64_t k, bool a_turned, bool b_turned) {
+    basin_gemm g = problem_new(1, m, n, k, a_turned, b_turned);
+    size_t bytes = (size_t)g.c_batch * sizeof(float);
+    float *before = floats_new(g.c_batch);
+    void *workspace = basin_aligned_new(basin_gemm_serial_workspace(m, n, k));
+    assert_non_null(workspace);
+    memcpy(before, g.c, bytes);
+    basin_gemm_serial(g.c, g.c_row, g.a, g.a_row, g.a_col, g.b, g.b_row, g.b_col, m, n, k, true,
+                      workspace);
+    check(&g, g.c, before);
+    check_gaps(&g, before);
+    basin_gemm_serial(g.c, g.c_row, g.a, g.a_row, g.a_col, g.b, g.b_row, g.b_col, m, n, k, false,
+                      workspace);
+    check(&g, g.c, NULL);
+    check_gaps(&g, before);
+    free(workspace);
+    free(before);
+    problem_free(&g);
+}
+
+static void test_small_shapes(void **unused) {
+    (void)unused;
+    for (int64_t m = 0; m <= 33; m += m < 4 ? 1 : 5)
+        for (int64_t n = 0; n <= 67; n += n < 4 ? 1 : 7)
+            for (int64_t k = 0; k <= 9; k++)
+                check_all(1 + (m + n + k) % 3, m, n, k, (m + k) % 2, (n + k) % 2);
+}
+
+static void test_random_shapes(void **unused) {
+    (void)unused;
+    for (int i = 0; i < 60; i++) {
+        int64_t m = 1 + draw() % 150, n = 1 + draw() % 150, k = 1 + draw() % 150;
+        check_all(1 + draw() % 2, m, n, k, draw() % 2, draw() % 2);
+        check_serial(m, n, k, draw() % 2, draw() % 2);
+    }
+}
+
+static void test_long_sums(void **unused) {
+    (void)unused;
+    for (int i = 0; i < 4; i++) {
+        check_all(1, 30, 45, 2100, i & 1, i >> 1);
+        check_serial(17, 33, 1500, i & 1, i >> 1);
+    }
+}
+
+static void test_many_columns(void **unused) {
+    (void)unused;
+    check_all(1, 3, 1601, 1030, false, true);
+}
+
+static void test_skinny_shapes(void **unused) {
+    (void)unused;
+    static const int64_t shapes[][3] = {{1, 700, 300}, {700, 1, 300}, {1, 1, 5000},
+                                        {900, 3, 3},   {3, 900, 1},   {2000, 31, 2}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int turn = 0; turn < 4; turn++) {
+            check_all(1, shapes[i][0], shapes[i][1], shapes[i][2], turn & 1, turn >> 1);
+            check_serial(shapes[i][0], shapes[i][1], shapes[i][2], turn & 1, turn >> 1);
+        }
+}
+
+/* A row computed alone equals the same row computed among others: the place does not matter. */
+static void test_row_alone(void **unused) {
+    (void)unused;
+    basin_gemm g = problem_new(1, 50, 70, 1100, false, false);
+    void *workspace = workspace_new(&g, 2);
+    basin_gemm_run(&g, 2, workspace);
+    float *row = floats_new(g.n);
+    void *own = basin_aligned_new(basin_gemm_serial_workspace(1, g.n, g.k));
+    assert_non_null(own);
+    for (int64_t r = 0; r < g.m; r++) {
+        basin_gemm_serial(row, g.n, g.a + r * g.a_row, g.a_row, g.a_col, g.b, g.b_row, g.b_col, 1,
+                          g.n, g.k, false, own);
+        assert_memory_equal(row, g.c + r * g.c_row, (size_t)g.n * sizeof *row);
+    }
+    free(own);
+    free(row);
+    free(workspace);
+    problem_free(&g);
+}
+
+static void test_isa_names(void **unused) {
+    (void)unused;
+    const char *wanted = getenv("BASIN_ISA");
+    assert_true(basin_isa_available(basin_cpu_isa()));
+    for (int i = 0; i < BASIN_ISA_COUNT; i++)
+        if (wanted && !strcmp(wanted, basin_isa_name((basin_isa)i)) &&
+            basin_isa_available((basin_isa)i))
+            assert_int_equal(basin_cpu_isa(), i);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_isa_names),     cmocka_unit_test(test_small_shapes),
+        cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_long_sums),
+        cmocka_unit_test(test_many_columns),  cmocka_unit_test(test_skinny_shapes),
+        cmocka_unit_test(test_row_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
