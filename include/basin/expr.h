@@ -1,0 +1,186 @@
+/* Expressions: the mathematics of a model, written down once.
+ *
+ * An expression is a tensor that will be computed: an operation, its operands, a shape. It belongs
+ * to a graph and lives as long as the graph does. Building one computes nothing; it checks shapes.
+ * Gradients are expressions too (basin_grad), so they can be differentiated again: an energy's
+ * gradient is the force of a descent, and a loss can be differentiated through that descent.
+ * A plan (basin/plan.h) compiles expressions for a backend and runs them.
+ *
+ *     basin_graph *graph = basin_graph_new();
+ *     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(N, D));
+ *     basin_expr w = basin_state(graph, "w", BASIN_SHAPE(D, M));
+ *     basin_expr energy = basin_scale(basin_sum_all(basin_square(basin_relu(basin_matmul(x, w)))), -0.5);
+ *     basin_expr force = basin_neg(basin_grad(energy, x));
+ *
+ * Errors stick: a function whose operands do not fit returns NULL and leaves its message in the
+ * graph; every function accepts NULL operands and passes them on. So a formula is written without
+ * checks and basin_graph_error is asked once (making a plan asks it, too). Equal expressions are
+ * shared: building the same thing twice gives the same pointer. */
+#ifndef BASIN_EXPR_H
+#define BASIN_EXPR_H
+
+#include "basin/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_graph basin_graph;
+typedef const struct basin_value *basin_expr;
+
+BASIN_API basin_graph *basin_graph_new(void); /* NULL when out of memory */
+BASIN_API void basin_graph_free(basin_graph *graph);
+/* The first error since the graph was made, or NULL. */
+BASIN_API const basin_error *basin_graph_error(const basin_graph *graph);
+/* Lets code that builds on expressions report an error of its own; returns NULL. Only the first
+ * error of a graph is kept. */
+BASIN_API basin_expr basin_graph_fail(basin_graph *graph, basin_status status, const char *format,
+                                      ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+BASIN_API basin_graph *basin_expr_graph(basin_expr a);
+BASIN_API basin_shape basin_expr_shape(basin_expr a); /* of NULL: a scalar */
+BASIN_API const char *basin_expr_name(basin_expr a);  /* of inputs and states, else "" */
+
+/* Leaves. An input is written before each run; a state lives in a store, is shared by name between
+ * plans, and may be updated by a run; an index tensor holds int32 numbers. */
+BASIN_API basin_expr basin_input(basin_graph *graph, const char *name, basin_shape shape);
+BASIN_API basin_expr basin_index(basin_graph *graph, const char *name, basin_shape shape);
+BASIN_API basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape);
+BASIN_API basin_expr basin_const(basin_graph *graph, double value);
+BASIN_API basin_expr basin_fill(basin_graph *graph, basin_shape shape, double value);
+
+/* Pointwise functions of one operand. */
+BASIN_API basin_expr basin_neg(basin_expr a);
+BASIN_API basin_expr basin_abs(basin_expr a);
+BASIN_API basin_expr basin_sign(basin_expr a);
+BASIN_API basin_expr basin_sqrt(basin_expr a);
+BASIN_API basin_expr basin_exp(basin_expr a);
+BASIN_API basin_expr basin_log(basin_expr a);
+BASIN_API basin_expr basin_log1p(basin_expr a);
+BASIN_API basin_expr basin_expm1(basin_expr a);
+BASIN_API basin_expr basin_tanh(basin_expr a);
+BASIN_API basin_expr basin_sigmoid(basin_expr a);
+BASIN_API basin_expr basin_softplus(basin_expr a); /* log(1 + e^a), never overflows */
+BASIN_API basin_expr basin_lncosh(basin_expr a);   /* log cosh a, never overflows */
+BASIN_API basin_expr basin_relu(basin_expr a);
+BASIN_API basin_expr basin_heaviside(basin_expr a); /* 1 where a > 0, else 0; its gradient is 0 */
+BASIN_API basin_expr basin_sin(basin_expr a);
+BASIN_API basin_expr basin_cos(basin_expr a);
+BASIN_API basin_expr basin_erf(basin_expr a);
+BASIN_API basin_expr basin_pow(basin_expr a, double exponent);
+BASIN_API basin_expr basin_square(basin_expr a);
+BASIN_API basin_expr basin_recip(basin_expr a);
+BASIN_API basin_expr basin_scale(basin_expr a, double factor);
+BASIN_API basin_expr basin_offset(basin_expr a, double term);
+/* The same value, through which no gradient flows. */
+BASIN_API basin_expr basin_stop_gradient(basin_expr a);
+
+/* Pointwise functions of several operands, broadcast as numpy does: shapes are aligned at their
+ * last axes, and an axis of 1 (or a missing one) repeats. */
+BASIN_API basin_expr basin_add(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_sub(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_mul(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_div(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_max(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_min(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_greater(basin_expr a, basin_expr b); /* 1 or 0 */
+BASIN_API basin_expr basin_equal(basin_expr a, basin_expr b);   /* 1 or 0 */
+BASIN_API basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no);
+
+/* Moving numbers. A negative axis counts from the end. */
+BASIN_API basin_expr basin_reshape(basin_expr a, basin_shape shape);
+BASIN_API basin_expr basin_permute(basin_expr a, const int *axes); /* [rank] */
+BASIN_API basin_expr basin_transpose(basin_expr a);                /* the last two axes */
+BASIN_API basin_expr basin_broadcast(basin_expr a, basin_shape shape);
+BASIN_API basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count);
+BASIN_API basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after);
+BASIN_API basin_expr basin_concat(const basin_expr *parts, int count, int axis);
+/* Rows of a table [V, ...] chosen by index [n]; -1 gives a row of zeros. */
+BASIN_API basin_expr basin_gather(basin_expr table, basin_expr index);
+/* [rows, ...]: row index[i] is the sum of its values [n, ...]. */
+BASIN_API basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows);
+
+/* Reductions over `count` axes from `axis` on, which vanish. */
+BASIN_API basin_expr basin_sum(basin_expr a, int axis, int count);
+BASIN_API basin_expr basin_mean(basin_expr a, int axis, int count);
+BASIN_API basin_expr basin_maximum(basin_expr a, int axis, int count);
+BASIN_API basin_expr basin_sum_all(basin_expr a);
+BASIN_API basin_expr basin_mean_all(basin_expr a);
+BASIN_API basin_expr basin_maximum_all(basin_expr a);
+/* Over the last axis, without overflow. */
+BASIN_API basin_expr basin_logsumexp(basin_expr a);
+BASIN_API basin_expr basin_softmax(basin_expr a);
+
+/* gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis; gamma [], delta [D]. */
+BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta,
+                                     double epsilon);
+
+/* Matrix products. a [.., m, k] b [k, n] (b shared by all leading axes of a) or b [.., k, n] with
+ * equal leading axes. The _t form multiplies by transposes. */
+BASIN_API basin_expr basin_matmul(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b);
+/* Two-operand contraction: basin_einsum("bnd,hyd->bnhy", g, w). Each letter once an operand. */
+BASIN_API basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b);
+
+/* Convolution (cross-correlation) over x [B, h, w, C] with kernel [kh, kw, C, O]; zeros around:
+ * `same` pads so that out = ceil(in / stride), otherwise nothing is padded. */
+BASIN_API basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same);
+/* Pooling over windows, [B, h, w, C], without padding. */
+BASIN_API basin_expr basin_avgpool2d(basin_expr x, int window, int stride);
+BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
+
+/* Random draws, counter-based: the same on every backend and for any number of threads. `seed` is
+ * an index tensor [2] written before a run; each call of these functions opens a new stream. */
+BASIN_API basin_expr basin_normal(basin_expr seed, basin_shape shape);
+BASIN_API basin_expr basin_uniform(basin_expr seed, basin_shape shape);
+
+/* Which pairs (query, key) see each other. All pairs of `queries` x `keys` within each of `batch`
+ * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */
+typedef struct basin_pattern {
+    bool exclude_self;     /* all pairs: leave out query == key */
+    basin_expr row;        /* [queries + 1]; NULL for all pairs */
+    basin_expr key;        /* [pairs] */
+    basin_expr column;     /* [keys + 1], the same pairs by key: */
+    basin_expr query;      /* [pairs] */
+    basin_expr pair;       /* [pairs], numbers in CSR order */
+} basin_pattern;
+#define BASIN_ALL_PAIRS ((basin_pattern){.exclude_self = false})
+#define BASIN_OTHER_PAIRS ((basin_pattern){.exclude_self = true})
+
+/* log-sum-exp of the scores of each query and head, the heart of energy attention:
+ *     z[q, k, h] = scale[pair, h] * sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h]
+ * out[q, h] = log of the sum over keys k of exp z[q, k, h]; 0 for a query without keys.
+ * q [.., Nq, H, Y], k [.., Nk, H, Y], beta [H]; scale [pairs, H] and mix [H, H] may be NULL (1 and
+ * the identity). One fused kernel computes it, one its gradient (the force), one the gradient of
+ * that; memory grows with tokens or pairs, never with their product or with pairs x Y. */
+BASIN_API basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta,
+                                         basin_expr scale, basin_expr mix,
+                                         const basin_pattern *pattern);
+/* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k, h]
+ * for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
+BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern);
+BASIN_API basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern);
+
+/* The gradient of the sum of y with respect to x, an expression of x's shape (zeros where y does
+ * not depend on it). The _many form shares one reverse pass between several x. */
+BASIN_API basin_expr basin_grad(basin_expr y, basin_expr x);
+BASIN_API void basin_grad_many(basin_expr *gradient, basin_expr y, const basin_expr *x, int count);
+/* The same weighted by a cotangent of y's shape: the gradient of sum(cotangent * y). */
+BASIN_API void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent,
+                         const basin_expr *x, int count);
+
+/* What is built between begin and end is computed again, rather than kept in memory, when
+ * something built outside needs it later (the reverse pass); what is kept with basin_keep is not.
+ * Regions do not nest. */
+BASIN_API void basin_recompute_begin(basin_graph *graph);
+BASIN_API void basin_recompute_end(basin_graph *graph);
+BASIN_API basin_expr basin_keep(basin_expr a);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* The inside of a graph: nodes (operations), values (their results), and what builders share. */
+#ifndef BASIN_EXPR_GRAPH_H
+#define BASIN_EXPR_GRAPH_H
+
+#include "backend/kernel.h"
+#include "basin/expr.h"
+
+typedef struct basin_node basin_node;
+
+struct basin_value {
+    basin_graph *graph;
+    basin_node *node;
+    int index; /* which output of the node */
+    int id;    /* ascending in the order of creation; operands come first */
+    basin_kind kind;
+    basin_shape shape;
+};
+
+struct basin_node {
+    basin_op op;
+    basin_attr attr;
+    int id;
+    int region; /* of recomputation; 0 outside */
+    bool keep;
+    int ins, outs;
+    basin_expr in[BASIN_MAX_IN];          /* absent operands are NULL */
+    struct basin_value *out[BASIN_MAX_OUT]; /* absent results are NULL */
+    char *name;                           /* leaves */
+    uint64_t hash;
+    basin_node *next; /* in its hash bucket */
+};
+
+struct basin_graph {
+    basin_error error;
+    basin_node **node; /* [nodes] */
+    size_t nodes, node_capacity;
+    int values;
+    basin_node **bucket; /* [buckets], a power of two */
+    size_t buckets;
+    int region, regions;
+    uint32_t streams;
+};
+
+/* One result of a node to be made. */
+typedef struct basin_result {
+    basin_kind kind;
+    basin_shape shape;
+    bool absent;
+} basin_result;
+
+/* Makes a node or finds an equal one. NULL on failure (the graph knows why). */
+basin_node *basin_node_new(basin_graph *graph, basin_op op, const basin_attr *attr,
+                           const basin_expr *in, int ins, const basin_result *out, int outs);
+/* The common case: one REAL result. */
+basin_expr basin_node_single(basin_graph *graph, basin_op op, const basin_attr *attr,
+                             const basin_expr *in, int ins, basin_shape shape);
+
+/* Leaves are found again by name. */
+basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const char *name,
+                      basin_shape shape);
+
+static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
+static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
+
+/* The shape to which a and b broadcast; false if they do not. */
+bool basin_shape_broadcast(basin_shape *out, basin_shape a, basin_shape b);
+/* Sums `a` over the axes along which `shape` was broadcast to a's shape. */
+basin_expr basin_sum_to(basin_expr a, basin_shape shape);
+/* Resolves a negative axis; -1 and an error in the graph if it is out of range. */
+int basin_axis(basin_expr a, int axis, const char *what);
+/* The shape without `count` axes from `axis` on. */
+basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
+
+/* The reverse rule of an operation: given the cotangents of its results (NULL: zero), sets grad[i]
+ * for each operand i that wants one (want[i]). A rule builds nodes like any formula. */
+typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad);
+basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_rule_slice,
+    basin_rule_pad, basin_rule_concat, basin_rule_gather, basin_rule_scatter, basin_rule_sum,
+    basin_rule_max, basin_rule_logsumexp, basin_rule_softmax, basin_rule_layernorm,
+    basin_rule_layernorm_reverse, basin_rule_matmul, basin_rule_attention,
+    basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum, basin_rule_conv,
+    basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool, basin_rule_avgpool_reverse,
+    basin_rule_maxpool, basin_rule_maxpool_scatter, basin_rule_maxpool_gather;
+
+#endif

@@ -1,0 +1,201 @@
+/* Moving numbers without arithmetic: reshape, permute, slice, concatenate, gather; and the reverse
+ * of each, which is another of them. */
+#include "expr/graph.h"
+
+int basin_axis(basin_expr a, int axis, const char *what) {
+    char text[BASIN_SHAPE_TEXT];
+    int found = axis < 0 ? axis + a->shape.rank : axis;
+    if (found >= 0 && found < a->shape.rank) return found;
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: axis %d of a tensor of shape %s", what, axis,
+                     basin_shape_print(text, a->shape));
+    return -1;
+}
+
+basin_expr basin_reshape(basin_expr a, basin_shape shape) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    basin_attr attr = {0};
+    if (!a || basin_shape_equal(a->shape, shape)) return a;
+    if (basin_shape_count(a->shape) != basin_shape_count(shape))
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                                "reshape: %s has not as many elements as %s",
+                                basin_shape_print(x, a->shape), basin_shape_print(y, shape));
+    if (basin_expr_op(a) == BASIN_OP_RESHAPE) return basin_reshape(a->node->in[0], shape);
+    basin_result out = {.kind = a->kind, .shape = shape};
+    basin_node *node = basin_node_new(a->graph, BASIN_OP_RESHAPE, &attr, &a, 1, &out, 1);
+    return node ? node->out[0] : NULL;
+}
+
+void basin_rule_reshape(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad) {
+    (void)want;
+    grad[0] = basin_reshape(cotangent[0], node->in[0]->shape);
+}
+
+static bool is_permutation(const int *axes, int rank) {
+    unsigned seen = 0;
+    for (int i = 0; i < rank; i++) {
+        if (axes[i] < 0 || axes[i] >= rank) return false;
+        seen |= 1u << axes[i];
+    }
+    return seen == (1u << rank) - 1;
+}
+
+basin_expr basin_permute(basin_expr a, const int *axes) {
+    char text[BASIN_SHAPE_TEXT];
+    basin_attr attr = {0};
+    if (!a) return NULL;
+    basin_shape shape = a->shape;
+    if (!is_permutation(axes, shape.rank))
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
+                                "permute: the axes given are no permutation for shape %s",
+                                basin_shape_print(text, shape));
+    bool identity = true;
+    for (int i = 0; i < shape.rank; i++) {
+        attr.axes[i] = (int8_t)axes[i];
+        shape.dim[i] = a->shape.dim[axes[i]];
+        identity = identity && axes[i] == i;
+    }
+    return identity ? a : basin_node_single(a->graph, BASIN_OP_PERMUTE, &attr, &a, 1, shape);
+}
+
+void basin_rule_permute(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad) {
+    int back[BASIN_MAX_RANK];
+    (void)want;
+    for (int i = 0; i < node->in[0]->shape.rank; i++) back[node->attr.axes[i]] = i;
+    grad[0] = basin_permute(cotangent[0], back);
+}
+
+basin_expr basin_transpose(basin_expr a) {
+    int axes[BASIN_MAX_RANK];
+    if (!a) return NULL;
+    if (a->shape.rank < 2)
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                                "transpose: a tensor of rank %d has no two axes", a->shape.rank);
+    for (int i = 0; i < a->shape.rank; i++) axes[i] = i;
+    axes[a->shape.rank - 1] = a->shape.rank - 2;
+    axes[a->shape.rank - 2] = a->shape.rank - 1;
+    return basin_permute(a, axes);
+}
+
+basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count) {
+    char text[BASIN_SHAPE_TEXT];
+    if (!a || (axis = basin_axis(a, axis, "slice")) < 0) return NULL;
+    basin_shape shape = a->shape;
+    if (start < 0 || count < 0 || start > shape.dim[axis] - count)
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                                "slice: elements %lld to %lld of axis %d of shape %s",
+                                (long long)start, (long long)(start + count), axis,
+                                basin_shape_print(text, shape));
+    if (count == shape.dim[axis]) return a;
+    basin_attr attr = {.axis = axis, .start = start};
+    shape.dim[axis] = count;
+    return basin_node_single(a->graph, BASIN_OP_SLICE, &attr, &a, 1, shape);
+}
+
+void basin_rule_slice(basin_node *node, const basin_expr *cotangent, const bool *want,
+                      basin_expr *grad) {
+    int axis = node->attr.axis;
+    int64_t start = node->attr.start, count = node->out[0]->shape.dim[axis];
+    (void)want;
+    grad[0] = basin_pad(cotangent[0], axis, start, node->in[0]->shape.dim[axis] - start - count);
+}
+
+basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after) {
+    if (!a || (axis = basin_axis(a, axis, "pad")) < 0) return NULL;
+    if (before < 0 || after < 0)
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "pad: %lld before and %lld after",
+                                (long long)before, (long long)after);
+    if (before == 0 && after == 0) return a;
+    basin_attr attr = {.axis = axis, .start = before};
+    basin_shape shape = a->shape;
+    shape.dim[axis] += before + after;
+    return basin_node_single(a->graph, BASIN_OP_PAD, &attr, &a, 1, shape);
+}
+
+void basin_rule_pad(basin_node *node, const basin_expr *cotangent, const bool *want,
+                    basin_expr *grad) {
+    int axis = node->attr.axis;
+    (void)want;
+    grad[0] =
+        basin_slice(cotangent[0], axis, node->attr.start, node->in[0]->shape.dim[axis]);
+}
+
+static bool concat_fits(basin_expr a, basin_expr b, int axis) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    basin_shape shape = b->shape;
+    if (shape.rank == a->shape.rank) shape.dim[axis] = a->shape.dim[axis];
+    if (basin_shape_equal(shape, a->shape)) return true;
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: shapes %s and %s differ beside axis %d",
+                     basin_shape_print(x, a->shape), basin_shape_print(y, b->shape), axis);
+    return false;
+}
+
+basin_expr basin_concat(const basin_expr *parts, int count, int axis) {
+    if (count < 1 || !parts[0] || (axis = basin_axis(parts[0], axis, "concat")) < 0) return NULL;
+    if (count == 1) return parts[0];
+    if (count > BASIN_MAX_IN) {
+        basin_expr head = basin_concat(parts, BASIN_MAX_IN, axis);
+        basin_expr rest = basin_concat(parts + BASIN_MAX_IN, count - BASIN_MAX_IN, axis);
+        return basin_concat((basin_expr[]){head, rest}, 2, axis);
+    }
+    basin_shape shape = parts[0]->shape;
+    for (int i = 1; i < count; i++) {
+        if (!parts[i] || !concat_fits(parts[0], parts[i], axis)) return NULL;
+        shape.dim[axis] += parts[i]->shape.dim[axis];
+    }
+    basin_attr attr = {.axis = axis};
+    return basin_node_single(parts[0]->graph, BASIN_OP_CONCAT, &attr, parts, count, shape);
+}
+
+void basin_rule_concat(basin_node *node, const basin_expr *cotangent, const bool *want,
+                       basin_expr *grad) {
+    int64_t start = 0;
+    for (int i = 0; i < node->ins; i++) {
+        int64_t count = node->in[i]->shape.dim[node->attr.axis];
+        if (want[i]) grad[i] = basin_slice(cotangent[0], node->attr.axis, start, count);
+        start += count;
+    }
+}
+
+basin_expr basin_gather(basin_expr table, basin_expr index) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    basin_attr attr = {0};
+    if (!table || !index) return NULL;
+    if (index->kind != BASIN_INDEX || index->shape.rank != 1 || table->shape.rank < 1)
+        return basin_graph_fail(table->graph, BASIN_BAD_SHAPE,
+                                "gather: rows of %s by an index of shape %s, which must be [n] "
+                                "and an index tensor",
+                                basin_shape_print(x, table->shape),
+                                basin_shape_print(y, index->shape));
+    basin_shape shape = table->shape;
+    shape.dim[0] = index->shape.dim[0];
+    return basin_node_single(table->graph, BASIN_OP_GATHER, &attr, (basin_expr[]){table, index}, 2,
+                             shape);
+}
+
+void basin_rule_gather(basin_node *node, const basin_expr *cotangent, const bool *want,
+                       basin_expr *grad) {
+    if (want[0]) grad[0] = basin_scatter(cotangent[0], node->in[1], node->in[0]->shape.dim[0]);
+}
+
+basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    basin_attr attr = {0};
+    if (!values || !index) return NULL;
+    if (index->kind != BASIN_INDEX || index->shape.rank != 1 || values->shape.rank < 1 ||
+        values->shape.dim[0] != index->shape.dim[0] || rows < 0)
+        return basin_graph_fail(values->graph, BASIN_BAD_SHAPE,
+                                "scatter: values %s by an index of shape %s into %lld rows",
+                                basin_shape_print(x, values->shape),
+                                basin_shape_print(y, index->shape), (long long)rows);
+    basin_shape shape = values->shape;
+    shape.dim[0] = rows;
+    return basin_node_single(values->graph, BASIN_OP_SCATTER, &attr,
+                             (basin_expr[]){values, index}, 2, shape);
+}
+
+void basin_rule_scatter(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad) {
+    if (want[0]) grad[0] = basin_gather(cotangent[0], node->in[1]);
+}

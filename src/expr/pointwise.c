@@ -1,0 +1,320 @@
+/* Pointwise functions with broadcasting, and their reverse rules side by side in one table.
+ *
+ * The builders simplify as they go (x + 0, 1 * x, constants folded, broadcasts read through), so
+ * that gradients, which are made of such pieces, stay small. */
+#include <math.h>
+
+#include "expr/graph.h"
+
+bool basin_shape_broadcast(basin_shape *out, basin_shape a, basin_shape b) {
+    int rank = a.rank > b.rank ? a.rank : b.rank;
+    *out = (basin_shape){.rank = rank};
+    for (int i = 1; i <= rank; i++) {
+        int64_t x = i <= a.rank ? a.dim[a.rank - i] : 1, y = i <= b.rank ? b.dim[b.rank - i] : 1;
+        if (x != y && x != 1 && y != 1) return false;
+        out->dim[rank - i] = x == 1 ? y : x;
+    }
+    return true;
+}
+
+basin_expr basin_sum_to(basin_expr a, basin_shape shape) {
+    if (!a || basin_shape_equal(a->shape, shape)) return a;
+    basin_expr sum = basin_sum(a, 0, a->shape.rank - shape.rank);
+    for (int i = shape.rank - 1; sum && i >= 0; i--) {
+        if (shape.dim[i] != 1 || sum->shape.dim[i] == 1) continue;
+        int first = i;
+        while (first > 0 && shape.dim[first - 1] == 1) first--;
+        basin_shape ones = sum->shape;
+        for (int k = first; k <= i; k++) ones.dim[k] = 1;
+        sum = basin_reshape(basin_sum(sum, first, i - first + 1), ones);
+        i = first;
+    }
+    return sum;
+}
+
+/* The operand of a broadcast, so that consumers can broadcast it themselves. */
+static basin_expr read_through(basin_expr a) {
+    return basin_expr_op(a) == BASIN_OP_COPY ? a->node->in[0] : a;
+}
+
+static double fold_unary(basin_op op, double a, double value) {
+    switch (op) {
+    case BASIN_OP_NEG: return -a;
+    case BASIN_OP_ABS: return fabs(a);
+    case BASIN_OP_SQRT: return sqrt(a);
+    case BASIN_OP_EXP: return exp(a);
+    case BASIN_OP_LOG: return log(a);
+    case BASIN_OP_POW: return pow(a, value);
+    default: return NAN;
+    }
+}
+
+static basin_expr unary(basin_op op, basin_expr a, double value) {
+    if (!a) return NULL;
+    if (a->kind != BASIN_REAL)
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
+                                "arithmetic on the index tensor '%s'", basin_expr_name(a));
+    if (basin_expr_is_const(a)) {
+        double folded = fold_unary(op, a->node->attr.value, value);
+        if (isfinite(folded)) return basin_const(a->graph, folded);
+    }
+    if (op == BASIN_OP_NEG && basin_expr_op(a) == BASIN_OP_NEG) return a->node->in[0];
+    if (basin_expr_op(a) == BASIN_OP_COPY)
+        return basin_broadcast(unary(op, a->node->in[0], value), a->shape);
+    basin_attr attr = {.value = value};
+    return basin_node_single(a->graph, op, &attr, &a, 1, a->shape);
+}
+
+basin_expr basin_neg(basin_expr a) { return unary(BASIN_OP_NEG, a, 0); }
+basin_expr basin_abs(basin_expr a) { return unary(BASIN_OP_ABS, a, 0); }
+basin_expr basin_sign(basin_expr a) { return unary(BASIN_OP_SIGN, a, 0); }
+basin_expr basin_sqrt(basin_expr a) { return unary(BASIN_OP_SQRT, a, 0); }
+basin_expr basin_exp(basin_expr a) { return unary(BASIN_OP_EXP, a, 0); }
+basin_expr basin_log(basin_expr a) { return unary(BASIN_OP_LOG, a, 0); }
+basin_expr basin_log1p(basin_expr a) { return unary(BASIN_OP_LOG1P, a, 0); }
+basin_expr basin_expm1(basin_expr a) { return unary(BASIN_OP_EXPM1, a, 0); }
+basin_expr basin_tanh(basin_expr a) { return unary(BASIN_OP_TANH, a, 0); }
+basin_expr basin_sigmoid(basin_expr a) { return unary(BASIN_OP_SIGMOID, a, 0); }
+basin_expr basin_softplus(basin_expr a) { return unary(BASIN_OP_SOFTPLUS, a, 0); }
+basin_expr basin_lncosh(basin_expr a) { return unary(BASIN_OP_LNCOSH, a, 0); }
+basin_expr basin_relu(basin_expr a) { return unary(BASIN_OP_RELU, a, 0); }
+basin_expr basin_heaviside(basin_expr a) { return unary(BASIN_OP_STEP, a, 0); }
+basin_expr basin_sin(basin_expr a) { return unary(BASIN_OP_SIN, a, 0); }
+basin_expr basin_cos(basin_expr a) { return unary(BASIN_OP_COS, a, 0); }
+basin_expr basin_erf(basin_expr a) { return unary(BASIN_OP_ERF, a, 0); }
+
+basin_expr basin_pow(basin_expr a, double exponent) {
+    if (a && exponent == 0) return basin_fill(a->graph, a->shape, 1);
+    if (exponent == 1) return a;
+    if (exponent == 2) return basin_mul(a, a);
+    if (exponent == 0.5) return basin_sqrt(a);
+    return unary(BASIN_OP_POW, a, exponent);
+}
+
+basin_expr basin_square(basin_expr a) { return basin_mul(a, a); }
+basin_expr basin_recip(basin_expr a) { return a ? basin_div(basin_const(a->graph, 1), a) : NULL; }
+basin_expr basin_scale(basin_expr a, double factor) {
+    return a ? basin_mul(basin_const(a->graph, factor), a) : NULL;
+}
+basin_expr basin_offset(basin_expr a, double term) {
+    return a ? basin_add(a, basin_const(a->graph, term)) : NULL;
+}
+
+/* A broadcast to the operand's own shape: the one node through which no rule passes. */
+basin_expr basin_stop_gradient(basin_expr a) {
+    basin_attr attr = {.count = 1};
+    return a ? basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape) : NULL;
+}
+
+basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    basin_shape both;
+    basin_attr attr = {0};
+    if (!a || basin_shape_equal(a->shape, shape)) return a;
+    if (!basin_shape_broadcast(&both, a->shape, shape) || !basin_shape_equal(both, shape))
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
+                                basin_shape_print(x, a->shape), basin_shape_print(y, shape));
+    if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0) a = read_through(a);
+    return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, shape);
+}
+
+basin_expr basin_fill(basin_graph *graph, basin_shape shape, double value) {
+    return basin_broadcast(basin_const(graph, value), shape);
+}
+
+static double fold_binary(basin_op op, double a, double b) {
+    switch (op) {
+    case BASIN_OP_ADD: return a + b;
+    case BASIN_OP_SUB: return a - b;
+    case BASIN_OP_MUL: return a * b;
+    case BASIN_OP_DIV: return a / b;
+    case BASIN_OP_MAX2: return fmax(a, b);
+    case BASIN_OP_MIN2: return fmin(a, b);
+    default: return NAN;
+    }
+}
+
+static bool is_value(basin_expr a, double value) {
+    return basin_expr_is_const(a) && a->node->attr.value == value;
+}
+
+/* What a op b simplifies to, or NULL. Shapes have been checked; `shape` is the result's. */
+static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape shape) {
+    if (basin_expr_is_const(a) && basin_expr_is_const(b)) {
+        double folded = fold_binary(op, a->node->attr.value, b->node->attr.value);
+        if (isfinite(folded)) return basin_const(a->graph, folded);
+    }
+    bool additive = op == BASIN_OP_ADD || op == BASIN_OP_SUB;
+    bool product = op == BASIN_OP_MUL || op == BASIN_OP_DIV;
+    if ((additive && is_value(b, 0)) || (product && is_value(b, 1)))
+        return basin_broadcast(a, shape);
+    if ((op == BASIN_OP_ADD && is_value(a, 0)) || (op == BASIN_OP_MUL && is_value(a, 1)))
+        return basin_broadcast(b, shape);
+    if (op == BASIN_OP_SUB && is_value(a, 0)) return basin_broadcast(basin_neg(b), shape);
+    if (op == BASIN_OP_MUL && is_value(a, -1)) return basin_broadcast(basin_neg(b), shape);
+    if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG)
+        return basin_sub(a, b->node->in[0]);
+    if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG)
+        return basin_add(a, b->node->in[0]);
+    /* c1 * (c2 * x) = (c1 c2) * x, and the sign of a product moves into its constant. */
+    if (op == BASIN_OP_MUL && basin_expr_is_const(a)) {
+        if (basin_expr_op(b) == BASIN_OP_MUL && basin_expr_is_const(b->node->in[0]))
+            return basin_mul(basin_mul(a, b->node->in[0]), b->node->in[1]);
+        if (basin_expr_op(b) == BASIN_OP_NEG) return basin_mul(basin_neg(a), b->node->in[0]);
+    }
+    return NULL;
+}
+
+static const char *const binary_name[] = {
+    [BASIN_OP_ADD] = "add",   [BASIN_OP_SUB] = "sub",         [BASIN_OP_MUL] = "mul",
+    [BASIN_OP_DIV] = "div",   [BASIN_OP_MAX2] = "max",        [BASIN_OP_MIN2] = "min",
+    [BASIN_OP_EQUAL] = "equal", [BASIN_OP_GREATER] = "greater", [BASIN_OP_SELECT] = "select",
+};
+
+/* Whether the operands are usable and broadcast; on success *shape is the result's. */
+static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_expr b) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    if (!a || !b) return false;
+    if (a->graph != b->graph)
+        basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: operands of different graphs",
+                         binary_name[op]);
+    else if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
+        basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on an index tensor",
+                         binary_name[op]);
+    else if (!basin_shape_broadcast(shape, a->shape, b->shape))
+        basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: shapes %s and %s do not broadcast",
+                         binary_name[op], basin_shape_print(x, a->shape),
+                         basin_shape_print(y, b->shape));
+    else return true;
+    return false;
+}
+
+/* Reads through a broadcast where the other operand already brings the full shape. */
+static basin_expr skip_broadcast(basin_expr a, basin_expr other, basin_shape shape) {
+    basin_shape both;
+    if (basin_expr_op(a) != BASIN_OP_COPY || a->node->attr.count) return a;
+    basin_expr source = a->node->in[0];
+    bool same = basin_shape_broadcast(&both, source->shape, other->shape) &&
+                basin_shape_equal(both, shape);
+    return same ? source : a;
+}
+
+static basin_expr binary(basin_op op, basin_expr a, basin_expr b) {
+    basin_shape shape;
+    if (!check_binary(&shape, op, a, b)) return NULL;
+    a = skip_broadcast(a, b, shape);
+    b = skip_broadcast(b, a, shape);
+    bool commutes = op == BASIN_OP_ADD || op == BASIN_OP_MUL || op == BASIN_OP_MAX2 ||
+                    op == BASIN_OP_MIN2 || op == BASIN_OP_EQUAL;
+    if (op == BASIN_OP_MUL && basin_expr_is_const(b)) {
+        basin_expr swap = a;
+        a = b;
+        b = swap;
+    } else if (commutes && !basin_expr_is_const(a) && !basin_expr_is_const(b) && a->id > b->id) {
+        basin_expr swap = a;
+        a = b;
+        b = swap;
+    }
+    basin_expr simple = simplify(op, a, b, shape);
+    if (simple) return simple;
+    basin_attr attr = {0};
+    return basin_node_single(a->graph, op, &attr, (basin_expr[]){a, b}, 2, shape);
+}
+
+basin_expr basin_add(basin_expr a, basin_expr b) { return binary(BASIN_OP_ADD, a, b); }
+basin_expr basin_sub(basin_expr a, basin_expr b) { return binary(BASIN_OP_SUB, a, b); }
+basin_expr basin_mul(basin_expr a, basin_expr b) { return binary(BASIN_OP_MUL, a, b); }
+basin_expr basin_div(basin_expr a, basin_expr b) { return binary(BASIN_OP_DIV, a, b); }
+basin_expr basin_max(basin_expr a, basin_expr b) { return binary(BASIN_OP_MAX2, a, b); }
+basin_expr basin_min(basin_expr a, basin_expr b) { return binary(BASIN_OP_MIN2, a, b); }
+basin_expr basin_greater(basin_expr a, basin_expr b) { return binary(BASIN_OP_GREATER, a, b); }
+basin_expr basin_equal(basin_expr a, basin_expr b) { return binary(BASIN_OP_EQUAL, a, b); }
+
+basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
+    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    basin_shape inner, shape;
+    if (!where || !check_binary(&inner, BASIN_OP_SELECT, yes, no)) return NULL;
+    if (!basin_shape_broadcast(&shape, where->shape, inner))
+        return basin_graph_fail(where->graph, BASIN_BAD_SHAPE,
+                                "select: the condition's shape %s does not broadcast with %s",
+                                basin_shape_print(x, where->shape), basin_shape_print(y, inner));
+    basin_attr attr = {0};
+    return basin_node_single(where->graph, BASIN_OP_SELECT, &attr, (basin_expr[]){where, yes, no},
+                             3, shape);
+}
+
+/* d f(a) / d a for the functions of one operand; y = f(a) is at hand. NULL: zero. */
+static basin_expr slope(const basin_node *node, basin_expr a, basin_expr y) {
+    basin_graph *graph = a->graph;
+    double p = node->attr.value;
+    switch (node->op) {
+    case BASIN_OP_NEG: return basin_const(graph, -1);
+    case BASIN_OP_ABS: return basin_sign(a);
+    case BASIN_OP_SQRT: return basin_div(basin_const(graph, 0.5), y);
+    case BASIN_OP_EXP: return y;
+    case BASIN_OP_LOG: return basin_recip(a);
+    case BASIN_OP_LOG1P: return basin_recip(basin_offset(a, 1));
+    case BASIN_OP_EXPM1: return basin_offset(y, 1);
+    case BASIN_OP_TANH: return basin_sub(basin_const(graph, 1), basin_square(y));
+    case BASIN_OP_SIGMOID: return basin_mul(y, basin_sub(basin_const(graph, 1), y));
+    case BASIN_OP_SOFTPLUS: return basin_sigmoid(a);
+    case BASIN_OP_LNCOSH: return basin_tanh(a);
+    case BASIN_OP_RELU: return basin_heaviside(y); /* y > 0 where a > 0: a need not be kept */
+    case BASIN_OP_SIN: return basin_cos(a);
+    case BASIN_OP_COS: return basin_neg(basin_sin(a));
+    case BASIN_OP_ERF:
+        return basin_scale(basin_exp(basin_neg(basin_square(a))), 2 / sqrt(acos(-1)));
+    case BASIN_OP_POW: return basin_scale(basin_pow(a, p - 1), p);
+    case BASIN_OP_COPY: return node->attr.count ? NULL : basin_const(graph, 1);
+    default: return NULL; /* SIGN, STEP */
+    }
+}
+
+static void rule_unary(basin_node *node, basin_expr c, basin_expr *grad) {
+    basin_expr factor = slope(node, node->in[0], node->out[0]);
+    if (factor) grad[0] = basin_sum_to(basin_mul(c, factor), node->in[0]->shape);
+}
+
+/* Where two operands tie in a maximum, each gets half. */
+static basin_expr share_of_maximum(basin_expr a, basin_expr y, basin_expr other) {
+    basin_expr tie = basin_equal(a, other);
+    return basin_mul(basin_equal(a, y), basin_offset(basin_scale(tie, -0.5), 1));
+}
+
+static void rule_binary(basin_node *node, basin_expr c, const bool *want, basin_expr *grad) {
+    basin_expr a = node->in[0], b = node->in[1], y = node->out[0];
+    basin_expr da = NULL, db = NULL;
+    switch (node->op) {
+    case BASIN_OP_ADD: da = db = c; break;
+    case BASIN_OP_SUB: da = c, db = want[1] ? basin_neg(c) : NULL; break;
+    case BASIN_OP_MUL:
+        if (want[0]) da = basin_mul(c, b);
+        if (want[1]) db = basin_mul(c, a);
+        break;
+    case BASIN_OP_DIV:
+        if (want[0]) da = basin_div(c, b);
+        if (want[1]) db = basin_neg(basin_div(basin_mul(c, y), b));
+        break;
+    case BASIN_OP_MAX2:
+    case BASIN_OP_MIN2:
+        if (want[0]) da = basin_mul(c, share_of_maximum(a, y, b));
+        if (want[1]) db = basin_mul(c, share_of_maximum(b, y, a));
+        break;
+    default: break; /* GREATER, EQUAL: flat */
+    }
+    if (want[0] && da) grad[0] = basin_sum_to(da, a->shape);
+    if (want[1] && db) grad[1] = basin_sum_to(db, b->shape);
+}
+
+static void rule_select(basin_node *node, basin_expr c, const bool *want, basin_expr *grad) {
+    basin_expr zero = basin_const(c->graph, 0), where = node->in[0];
+    if (want[1]) grad[1] = basin_sum_to(basin_select(where, c, zero), node->in[1]->shape);
+    if (want[2]) grad[2] = basin_sum_to(basin_select(where, zero, c), node->in[2]->shape);
+}
+
+void basin_rule_pointwise(basin_node *node, const basin_expr *cotangent, const bool *want,
+                          basin_expr *grad) {
+    if (node->ins == 1) rule_unary(node, cotangent[0], grad);
+    else if (node->ins == 2) rule_binary(node, cotangent[0], want, grad);
+    else rule_select(node, cotangent[0], want, grad);
+}
