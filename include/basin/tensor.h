@@ -65,9 +65,14 @@ BASIN_API basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype,
 /* A tensor over the caller's data, which must outlive it. */
 BASIN_API basin_tensor basin_tensor_borrow(void *data, basin_dtype dtype, basin_shape shape);
 BASIN_API void basin_tensor_free(basin_tensor *tensor);
-/* Copies with conversion between any two types; the shapes must have equal counts. */
+/* Copies with conversion between any two types; the shapes must have equal counts. Floats round to
+ * nearest even; integers drop the fraction, are cut to their range, and take 0 for NaN. */
 BASIN_API basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from,
                                             basin_error *error);
+/* The bytes its data take; the shape must be valid. */
+BASIN_API size_t basin_tensor_bytes(const basin_tensor *tensor);
+/* The index of the first element that is NaN or infinite; -1 where all are finite. */
+BASIN_API int64_t basin_tensor_first_bad(const basin_tensor *tensor);
 /* Element i (row-major) as a double; for printing and small loops, not for speed. */
 BASIN_API double basin_tensor_at(const basin_tensor *tensor, int64_t i);
 

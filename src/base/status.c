@@ -11,6 +11,10 @@ basin_status basin_fail(basin_error *error, basin_status status, const char *for
         error->status = status;
         vsnprintf(error->text, sizeof error->text, format, args);
         va_end(args);
+        /* names and texts from files are quoted here, and a message is one line whatever they hold
+         */
+        for (char *c = error->text; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
     }
     return status;
 }

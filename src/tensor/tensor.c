@@ -1,6 +1,7 @@
 /* Host tensors: shapes, types, conversion; see include/basin/tensor.h. */
 #include "basin/tensor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,12 @@ int64_t basin_shape_count(basin_shape shape) {
     if (shape.rank < 0 || shape.rank > BASIN_MAX_RANK) return -1;
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dim[i] < 0) return -1;
-        if (shape.dim[i] == 0) empty = true;
-        else if (count > INT64_MAX / shape.dim[i]) return -1;
-        else count *= shape.dim[i];
+        if (shape.dim[i] == 0)
+            empty = true;
+        else if (count > INT64_MAX / shape.dim[i])
+            return -1;
+        else
+            count *= shape.dim[i];
     }
     return empty ? 0 : count;
 }
@@ -47,9 +51,9 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [BASIN_F64] = {"F64", 8}, [BASIN_F32] = {"F32", 4}, [BASIN_F16] = {"F16", 2},
+    [BASIN_F64] = {"F64", 8},   [BASIN_F32] = {"F32", 4}, [BASIN_F16] = {"F16", 2},
     [BASIN_BF16] = {"BF16", 2}, [BASIN_I64] = {"I64", 8}, [BASIN_I32] = {"I32", 4},
-    [BASIN_I16] = {"I16", 2}, [BASIN_I8] = {"I8", 1}, [BASIN_U8] = {"U8", 1},
+    [BASIN_I16] = {"I16", 2},   [BASIN_I8] = {"I8", 1},   [BASIN_U8] = {"U8", 1},
     [BASIN_BOOL] = {"BOOL", 1},
 };
 
@@ -85,7 +89,8 @@ void basin_tensor_free(basin_tensor *tensor) {
 static double half_to_double(uint16_t bits) {
     uint32_t sign = bits >> 15, exponent = bits >> 10 & 31, mantissa = bits & 1023;
     double value = exponent == 31 ? (mantissa ? 0.0 / 0.0 : 1.0 / 0.0)
-                   : exponent ? (1024.0 + mantissa) : mantissa;
+                   : exponent     ? (1024.0 + mantissa)
+                                  : mantissa;
     if (exponent != 31) {
         int shift = (int)(exponent ? exponent : 1) - 25;
         for (; shift < 0; shift++) value *= 0.5;
@@ -101,11 +106,14 @@ static double bfloat_to_double(uint16_t bits) {
     return value;
 }
 
-/* Rounds to nearest, ties to even. */
+/* Rounds to nearest, ties to even. Rounding to float first must not turn what lies beside a tie
+ * into one: its last bit is set where it was inexact (round to odd). */
 static uint16_t double_to_bfloat(double value) {
     float narrow = (float)value;
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
+    if (fabs(value) < fabs((double)narrow) && isfinite(value)) bits--;
+    if ((double)narrow != value && isfinite(value)) bits |= 1;
     if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 64);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
@@ -127,21 +135,58 @@ double basin_tensor_at(const basin_tensor *tensor, int64_t i) {
     return 0;
 }
 
-static bool put(basin_tensor *tensor, int64_t i, double value) {
+/* Rounds once, from the double's own bits, to nearest and ties to even. A half's largest number is
+ * 65504; from 65520 on it is infinite. */
+static uint16_t double_to_half(double value) {
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    double size = fabs(value);
+    if (isnan(value)) return sign | 0x7e00;
+    if (size >= 65520.0) return sign | 0x7c00;
+    int exponent = size < 0x1p-14 ? -14 : ilogb(size);
+    /* nearbyint keeps ties to even; a carry into the exponent comes out right by itself */
+    uint32_t mantissa = (uint32_t)nearbyint(ldexp(size, 10 - exponent));
+    uint32_t biased = mantissa < 1024 ? 0 : (uint32_t)(exponent + 15);
+    return (uint16_t)(sign | (mantissa < 1024 ? mantissa : (biased << 10) + (mantissa - 1024)));
+}
+
+/* C leaves the conversion of what does not fit undefined. */
+static int64_t double_to_integer(double value, double low, double high) {
+    if (isnan(value)) return 0;
+    if (value <= low) return (int64_t)low;
+    if (value >= high) return high >= 0x1p63 ? INT64_MAX : (int64_t)high;
+    return (int64_t)value;
+}
+
+static void put(basin_tensor *tensor, int64_t i, double value) {
     void *data = tensor->data;
     switch (tensor->dtype) {
-    case BASIN_F64: ((double *)data)[i] = value; return true;
-    case BASIN_F32: ((float *)data)[i] = (float)value; return true;
-    case BASIN_BF16: ((uint16_t *)data)[i] = double_to_bfloat(value); return true;
-    case BASIN_I64: ((int64_t *)data)[i] = (int64_t)value; return true;
-    case BASIN_I32: ((int32_t *)data)[i] = (int32_t)value; return true;
-    case BASIN_I16: ((int16_t *)data)[i] = (int16_t)value; return true;
-    case BASIN_I8: ((int8_t *)data)[i] = (int8_t)value; return true;
-    case BASIN_U8: ((uint8_t *)data)[i] = (uint8_t)value; return true;
-    case BASIN_BOOL: ((uint8_t *)data)[i] = value != 0; return true;
-    case BASIN_F16: return false;
+    case BASIN_F64: ((double *)data)[i] = value; break;
+    case BASIN_F32: ((float *)data)[i] = (float)value; break;
+    case BASIN_F16: ((uint16_t *)data)[i] = double_to_half(value); break;
+    case BASIN_BF16: ((uint16_t *)data)[i] = double_to_bfloat(value); break;
+    case BASIN_I64: ((int64_t *)data)[i] = double_to_integer(value, -0x1p63, 0x1p63); break;
+    case BASIN_I32:
+        ((int32_t *)data)[i] = (int32_t)double_to_integer(value, INT32_MIN, INT32_MAX);
+        break;
+    case BASIN_I16:
+        ((int16_t *)data)[i] = (int16_t)double_to_integer(value, INT16_MIN, INT16_MAX);
+        break;
+    case BASIN_I8: ((int8_t *)data)[i] = (int8_t)double_to_integer(value, -128, 127); break;
+    case BASIN_U8: ((uint8_t *)data)[i] = (uint8_t)double_to_integer(value, 0, 255); break;
+    case BASIN_BOOL: ((uint8_t *)data)[i] = value != 0; break;
     }
-    return false;
+}
+
+size_t basin_tensor_bytes(const basin_tensor *tensor) {
+    return (size_t)basin_shape_count(tensor->shape) * basin_dtype_size(tensor->dtype);
+}
+
+int64_t basin_tensor_first_bad(const basin_tensor *tensor) {
+    int64_t count = basin_shape_count(tensor->shape);
+    if (tensor->dtype > BASIN_BF16) return -1;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(basin_tensor_at(tensor, i))) return i;
+    return -1;
 }
 
 basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, basin_error *error) {
@@ -151,7 +196,7 @@ basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, ba
         return basin_fail(error, BASIN_BAD_SHAPE, "cannot convert a tensor of shape %s into %s",
                           basin_shape_print(a, from->shape), basin_shape_print(b, to->shape));
     if (to->dtype == from->dtype) {
-        memcpy(to->data, from->data, (size_t)count * basin_dtype_size(to->dtype));
+        if (count > 0) memcpy(to->data, from->data, basin_tensor_bytes(to));
         return BASIN_OK;
     }
     if (to->dtype == BASIN_F32 && from->dtype == BASIN_F64) {
@@ -159,9 +204,6 @@ basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, ba
             ((float *)to->data)[i] = (float)((const double *)from->data)[i];
         return BASIN_OK;
     }
-    for (int64_t i = 0; i < count; i++)
-        if (!put(to, i, basin_tensor_at(from, i)))
-            return basin_fail(error, BASIN_UNSUPPORTED, "cannot convert %s to %s",
-                              basin_dtype_name(from->dtype), basin_dtype_name(to->dtype));
+    for (int64_t i = 0; i < count; i++) put(to, i, basin_tensor_at(from, i));
     return BASIN_OK;
 }

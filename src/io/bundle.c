@@ -1,0 +1,224 @@
+/* Bundles: tensors and strings by name, in order, found through a hash table; see basin/io.h. */
+#include "io/bundle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct entry {
+    char *name;
+    char *text;          /* of metadata */
+    basin_tensor tensor; /* of a tensor */
+} entry;
+
+/* Entries in order, each in its own allocation so that pointers to them hold; `slot` is an open
+ * hash table of positions + 1, its size a power of two, at most half full. */
+typedef struct table {
+    entry **entry;
+    size_t count, capacity;
+    size_t *slot;
+    size_t slots;
+} table;
+
+struct basin_bundle {
+    char *path;
+    table tensors, meta;
+    basin_map map;
+};
+
+static size_t hash_of(const char *name) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+    return (size_t)(hash ^ hash >> 29);
+}
+
+/* The slot that holds `name`, or the free one where it belongs. There is always a free one. */
+static size_t *slot_of(const table *t, const char *name) {
+    size_t i = hash_of(name) & (t->slots - 1);
+    while (t->slot[i] && strcmp(t->entry[t->slot[i] - 1]->name, name) != 0)
+        i = (i + 1) & (t->slots - 1);
+    return &t->slot[i];
+}
+
+static entry *find(const table *t, const char *name) {
+    if (!t->slots) return NULL;
+    size_t at = *slot_of(t, name);
+    return at ? t->entry[at - 1] : NULL;
+}
+
+static bool grow(table *t) {
+    if (!basin_array_reserve((void **)&t->entry, &t->capacity, t->count + 1, sizeof *t->entry))
+        return false;
+    if (2 * (t->count + 1) <= t->slots) return true;
+    size_t slots = t->slots ? 2 * t->slots : 16;
+    size_t *slot = calloc(slots, sizeof *slot);
+    if (!slot) return false;
+    free(t->slot);
+    t->slot = slot;
+    t->slots = slots;
+    for (size_t i = 0; i < t->count; i++) *slot_of(t, t->entry[i]->name) = i + 1;
+    return true;
+}
+
+static void entry_free(entry *e) {
+    if (!e) return;
+    basin_tensor_free(&e->tensor);
+    free(e->name);
+    free(e->text);
+    free(e);
+}
+
+/* A new entry at the end of the table, or NULL without memory. `name` must not be there yet. */
+static entry *append(table *t, const char *name) {
+    if (!grow(t)) return NULL;
+    entry *e = calloc(1, sizeof *e);
+    if (!e) return NULL;
+    e->name = basin_string_copy(name);
+    if (!e->name) {
+        entry_free(e);
+        return NULL;
+    }
+    *slot_of(t, name) = t->count + 1;
+    t->entry[t->count++] = e;
+    return e;
+}
+
+static void table_free(table *t) {
+    for (size_t i = 0; i < t->count; i++) entry_free(t->entry[i]);
+    free(t->entry);
+    free(t->slot);
+}
+
+basin_status basin_bundle_open(basin_bundle **bundle, const char *path, basin_error *error) {
+    *bundle = calloc(1, sizeof **bundle);
+    if (*bundle) (*bundle)->path = basin_string_copy(path);
+    if (*bundle && (*bundle)->path) return BASIN_OK;
+    basin_bundle_free(*bundle);
+    *bundle = NULL;
+    return basin_fail(error, BASIN_NO_MEMORY, "%s%sno memory for a bundle of tensors", path,
+                      *path ? ": " : "");
+}
+
+basin_status basin_bundle_new(basin_bundle **bundle, basin_error *error) {
+    return basin_bundle_open(bundle, "", error);
+}
+
+void basin_bundle_free(basin_bundle *bundle) {
+    if (!bundle) return;
+    table_free(&bundle->tensors);
+    table_free(&bundle->meta);
+    basin_map_close(&bundle->map);
+    free(bundle->path);
+    free(bundle);
+}
+
+void basin_bundle_keep(basin_bundle *bundle, basin_map *map) {
+    bundle->map = *map;
+    *map = (basin_map){0};
+}
+
+const char *basin_bundle_path(const basin_bundle *bundle) { return bundle->path; }
+
+/* UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, nothing above U+10FFFF. */
+static bool is_utf8(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        int more = *s < 0x80 ? 0 : *s >= 0xc2 && *s < 0xe0 ? 1 : (*s & 0xf0) == 0xe0 ? 2 : 3;
+        if (more == 3 && (*s < 0xf0 || *s > 0xf4)) return false;
+        unsigned char low = 0x80, high = 0xbf;
+        if (*s == 0xe0) low = 0xa0;
+        if (*s == 0xed) high = 0x9f;
+        if (*s == 0xf0) low = 0x90;
+        if (*s == 0xf4) high = 0x8f;
+        for (s++; more > 0; more--, s++, low = 0x80, high = 0xbf)
+            if (*s < low || *s > high) return false;
+    }
+    return true;
+}
+
+/* "model.safetensors: tensor 'wk' " + what; names are cut so that the reason always has room. */
+static basin_status refuse(const basin_bundle *bundle, basin_status status, const char *kind,
+                           const char *name, const char *reason, basin_error *error) {
+    return basin_fail(error, status, "%s%s%s '%.100s' %s", bundle->path, *bundle->path ? ": " : "",
+                      kind, name, reason);
+}
+
+basin_status basin_bundle_add(basin_bundle *bundle, const char *name, basin_tensor *tensor,
+                              basin_error *error) {
+    const char *reason = NULL;
+    size_t bytes;
+    int64_t count = basin_shape_count(tensor->shape);
+    if (strcmp(name, BASIN_METADATA_NAME) == 0)
+        reason = "has a reserved name";
+    else if (!is_utf8(name))
+        reason = "has a name that is not UTF-8";
+    else if (count < 0 ||
+             !basin_size_multiply(&bytes, (size_t)count, basin_dtype_size(tensor->dtype)))
+        reason = "has a shape without a valid size";
+    else if (count > 0 && !tensor->data)
+        reason = "has no data";
+    else if (find(&bundle->tensors, name))
+        reason = "is there twice";
+    if (reason) return refuse(bundle, BASIN_BAD_VALUE, "tensor", name, reason, error);
+
+    entry *e = append(&bundle->tensors, name);
+    if (!e) return refuse(bundle, BASIN_NO_MEMORY, "tensor", name, "finds no memory", error);
+    e->tensor = *tensor;
+    *tensor = (basin_tensor){0};
+    return BASIN_OK;
+}
+
+const basin_tensor *basin_bundle_find(const basin_bundle *bundle, const char *name) {
+    const entry *e = find(&bundle->tensors, name);
+    return e ? &e->tensor : NULL;
+}
+
+basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *bundle,
+                              const char *name, basin_error *error) {
+    *tensor = basin_bundle_find(bundle, name);
+    if (*tensor) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s%sno tensor '%.100s' among its %zu", bundle->path,
+                      *bundle->path ? ": " : "", name, bundle->tensors.count);
+}
+
+size_t basin_bundle_count(const basin_bundle *bundle) { return bundle->tensors.count; }
+
+const char *basin_bundle_name(const basin_bundle *bundle, size_t i) {
+    return i < bundle->tensors.count ? bundle->tensors.entry[i]->name : NULL;
+}
+
+const basin_tensor *basin_bundle_at(const basin_bundle *bundle, size_t i) {
+    return i < bundle->tensors.count ? &bundle->tensors.entry[i]->tensor : NULL;
+}
+
+basin_status basin_bundle_meta_set(basin_bundle *bundle, const char *key, const char *value,
+                                   basin_error *error) {
+    if (!is_utf8(key) || !is_utf8(value))
+        return refuse(bundle, BASIN_BAD_VALUE, "metadata", key, "is not UTF-8", error);
+    char *text = basin_string_copy(value);
+    entry *e = find(&bundle->meta, key);
+    if (text && !e) e = append(&bundle->meta, key);
+    if (!text || !e) {
+        free(text);
+        return refuse(bundle, BASIN_NO_MEMORY, "metadata", key, "finds no memory", error);
+    }
+    free(e->text);
+    e->text = text;
+    return BASIN_OK;
+}
+
+const char *basin_bundle_meta(const basin_bundle *bundle, const char *key) {
+    const entry *e = find(&bundle->meta, key);
+    return e ? e->text : NULL;
+}
+
+size_t basin_bundle_meta_count(const basin_bundle *bundle) { return bundle->meta.count; }
+
+const char *basin_bundle_meta_key(const basin_bundle *bundle, size_t i) {
+    return i < bundle->meta.count ? bundle->meta.entry[i]->name : NULL;
+}
+
+const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i) {
+    return i < bundle->meta.count ? bundle->meta.entry[i]->text : NULL;
+}

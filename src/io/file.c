@@ -1,0 +1,154 @@
+/* Mapping files and writing them aside; see file.h. */
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static basin_status fail_errno(basin_error *error, const char *path, const char *doing) {
+    int code = errno;
+    basin_status status = code == ENOMEM ? BASIN_NO_MEMORY : BASIN_IO;
+    return basin_fail(error, status, "%s: cannot %s: %s", path, doing, strerror(code));
+}
+
+basin_status basin_map_open(basin_map *map, const char *path, basin_error *error) {
+    struct stat info;
+    basin_status status = BASIN_OK;
+    *map = (basin_map){0};
+    /* O_NONBLOCK: opening a pipe that nobody writes to must not hang */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return fail_errno(error, path, "open for reading");
+    if (fstat(fd, &info) != 0) {
+        status = fail_errno(error, path, "examine");
+    } else if (S_ISDIR(info.st_mode)) {
+        status = basin_fail(error, BASIN_IO, "%s: is a folder, not a file", path);
+    } else if (!S_ISREG(info.st_mode)) {
+        status = basin_fail(error, BASIN_IO, "%s: is not a regular file", path);
+    } else if ((uintmax_t)info.st_size > SIZE_MAX) {
+        status = basin_fail(error, BASIN_IO, "%s: too large to map", path);
+    } else if (info.st_size > 0) {
+        size_t size = (size_t)info.st_size;
+        void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED)
+            status = fail_errno(error, path, "map");
+        else
+            *map = (basin_map){data, size};
+    }
+    close(fd);
+    return status;
+}
+
+void basin_map_close(basin_map *map) {
+    if (map->data) munmap((void *)map->data, map->size);
+    *map = (basin_map){0};
+}
+
+/* Symbolic links are followed, so that the file behind one is replaced and not the link. */
+static char *resolve(const char *path) {
+    char *found = realpath(path, NULL);
+    if (!found) return basin_string_copy(path);
+    char *copy = basin_string_copy(found);
+    free(found);
+    return copy;
+}
+
+enum { MODE_NEW = 0666, TRIES = 1000 };
+
+/* Creates target.tmp-PID-n for the first n that is free; the mode is that of the file replaced. */
+static basin_status create_aside(basin_writer *writer, const struct stat *old, basin_error *error) {
+    size_t size = strlen(writer->target) + 40;
+    int fd = -1;
+    writer->aside = malloc(size);
+    if (!writer->aside)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to write", writer->path);
+    for (int i = 0; i < TRIES && fd < 0; i++) {
+        snprintf(writer->aside, size, "%s.tmp-%ld-%d", writer->target, (long)getpid(), i);
+        fd = open(writer->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, MODE_NEW);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    if (fd < 0) {
+        free(writer->aside);
+        writer->aside = NULL;
+        return fail_errno(error, writer->path, "write");
+    }
+    if (old && fchmod(fd, old->st_mode & 07777) != 0) {
+        /* a file system without modes: the default one will do */
+    }
+    writer->file = fdopen(fd, "wb");
+    if (writer->file) return BASIN_OK;
+    close(fd);
+    return fail_errno(error, writer->path, "write");
+}
+
+basin_status basin_writer_create(basin_writer *writer, const char *path, basin_error *error) {
+    struct stat old;
+    basin_status status;
+    *writer = (basin_writer){.path = path};
+    writer->target = resolve(path);
+    if (!writer->target) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to write", path);
+    bool exists = stat(writer->target, &old) == 0;
+    if (exists && S_ISDIR(old.st_mode)) {
+        status = basin_fail(error, BASIN_IO, "%s: is a folder, not a file", path);
+    } else if (exists && !S_ISREG(old.st_mode)) {
+        writer->file = fopen(writer->target, "wb");
+        status = writer->file ? BASIN_OK : fail_errno(error, path, "write");
+    } else {
+        status = create_aside(writer, exists ? &old : NULL, error);
+    }
+    if (status != BASIN_OK) basin_writer_discard(writer);
+    return status;
+}
+
+basin_status basin_writer_put(basin_writer *writer, const void *data, size_t bytes,
+                              basin_error *error) {
+    if (bytes == 0 || fwrite(data, 1, bytes, writer->file) == bytes) return BASIN_OK;
+    return fail_errno(error, writer->path, "write");
+}
+
+/* A rename is on the disk only once its folder is. File systems that cannot sync a folder have
+ * nothing to add here, so the result is not looked at. */
+static void sync_folder(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash) slash[slash == path] = '\0';
+    int fd = open(slash ? path : ".", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
+basin_status basin_writer_commit(basin_writer *writer, basin_error *error) {
+    basin_status status = BASIN_OK;
+    bool flushed = fflush(writer->file) == 0;
+    if (flushed && writer->aside) flushed = fsync(fileno(writer->file)) == 0;
+    if (!flushed) status = fail_errno(error, writer->path, "write");
+    if (fclose(writer->file) != 0 && status == BASIN_OK)
+        status = fail_errno(error, writer->path, "write");
+    writer->file = NULL;
+    if (status == BASIN_OK && writer->aside) {
+        if (rename(writer->aside, writer->target) != 0) {
+            status = fail_errno(error, writer->path, "replace");
+        } else {
+            free(writer->aside);
+            writer->aside = NULL;
+            sync_folder(writer->target);
+        }
+    }
+    basin_writer_discard(writer);
+    return status;
+}
+
+void basin_writer_discard(basin_writer *writer) {
+    if (writer->file) fclose(writer->file);
+    if (writer->aside) unlink(writer->aside);
+    free(writer->aside);
+    free(writer->target);
+    *writer = (basin_writer){0};
+}

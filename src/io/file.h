@@ -1,0 +1,33 @@
+/* Whole files: mapping one for reading, and replacing one so that it is never half written. */
+#ifndef BASIN_IO_FILE_H
+#define BASIN_IO_FILE_H
+
+#include <stdio.h>
+
+#include "basin/status.h"
+
+typedef struct basin_map {
+    const unsigned char *data;
+    size_t size;
+} basin_map;
+
+/* Maps a regular file for reading. An empty file is an empty map without data. */
+basin_status basin_map_open(basin_map *map, const char *path, basin_error *error);
+void basin_map_close(basin_map *map);
+
+/* A file being written aside. Create, write, then either commit or discard; after a failed create
+ * or commit nothing is left to discard. Devices and pipes are written in place. */
+typedef struct basin_writer {
+    FILE *file;
+    const char *path; /* as the caller gave it; must outlive the writer */
+    char *target;     /* what is replaced: `path` with symbolic links resolved */
+    char *aside;      /* the temporary beside it; NULL when writing in place */
+} basin_writer;
+
+basin_status basin_writer_create(basin_writer *writer, const char *path, basin_error *error);
+basin_status basin_writer_put(basin_writer *writer, const void *data, size_t bytes,
+                              basin_error *error);
+basin_status basin_writer_commit(basin_writer *writer, basin_error *error);
+void basin_writer_discard(basin_writer *writer);
+
+#endif

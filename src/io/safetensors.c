@@ -1,0 +1,396 @@
+/* The safetensors format: u64 little-endian header length, a JSON header, the data.
+ *
+ *     {"__metadata__": {"key": "text"}, "wk": {"dtype": "F32", "shape": [2, 3],
+ *      "data_offsets": [0, 24]}, ...}
+ *
+ * Offsets count from the end of the header; together the tensors cover the data without holes or
+ * overlap. Everything a file claims is checked before it is used. */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "io/bundle.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "data are mapped as they lie in the file");
+
+enum { LENGTH_BYTES = 8, HEADER_MAX = 100000000 };
+
+/* A file being read: the data that follows its header, and the spans of it that are taken. */
+typedef struct span {
+    size_t begin, end;
+    const char *name; /* borrowed from the JSON tree */
+} span;
+
+typedef struct reading {
+    const char *path;
+    const unsigned char *data; /* [size] */
+    size_t size;
+    basin_bundle *bundle;
+    span *spans;
+    size_t count, capacity;
+    basin_error *error;
+} reading;
+
+/* cJSON cuts strings at an escaped NUL, and two names could become one. */
+static bool has_nul(const char *text, size_t length) {
+    if (memchr(text, 0, length)) return true;
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (text[i] != '\\') continue;
+        if (length - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0) return true;
+        i++;
+    }
+    return false;
+}
+
+/* The header as a tree, to be deleted by the caller. It is parsed from a copy with a NUL behind
+ * it: cJSON before 1.7.18 can look one byte past an unfinished text. */
+static basin_status header_parse(cJSON **tree, const char *path, const unsigned char *text,
+                                 size_t length, basin_error *error) {
+    const char *end = NULL;
+    if (has_nul((const char *)text, length))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the header contains a NUL character", path);
+    char *copy = basin_array_new(length + 1, 1);
+    if (!copy)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a header of %zu bytes", path,
+                          length);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    *tree = cJSON_ParseWithLengthOpts(copy, length + 1, &end, true);
+    size_t at = end ? (size_t)(end - copy) : 0;
+    basin_status status = BASIN_OK;
+    if (!*tree)
+        status =
+            basin_fail(error, BASIN_BAD_FILE, "%s: the header is not JSON from byte %zu: '%.20s'",
+                       path, at, end ? end : copy);
+    else if (!cJSON_IsObject(*tree))
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: the header is not a JSON object: '%.20s'",
+                            path, copy);
+    free(copy);
+    return status;
+}
+
+/* A JSON number as a size. Doubles hold integers exactly only below 2^53. */
+static bool number_to_size(size_t *value, const cJSON *item) {
+    if (!cJSON_IsNumber(item)) return false;
+    double number = item->valuedouble;
+    if (!(number >= 0 && number < 9007199254740992.0)) return false;
+    *value = (size_t)number;
+    return (double)*value == number;
+}
+
+static basin_status bad(const reading *in, const char *name, const char *what) {
+    return basin_fail(in->error, BASIN_BAD_FILE, "%s: tensor '%.100s': %s", in->path, name, what);
+}
+
+static basin_status read_dtype(basin_dtype *dtype, const reading *in, const cJSON *item,
+                               const char *name) {
+    if (!cJSON_IsString(item)) return bad(in, name, "dtype is not a string");
+    for (basin_dtype d = BASIN_F64; d <= BASIN_BOOL; d++) {
+        if (strcmp(item->valuestring, basin_dtype_name(d)) == 0) {
+            *dtype = d;
+            return BASIN_OK;
+        }
+    }
+    return basin_fail(in->error, BASIN_UNSUPPORTED,
+                      "%s: tensor '%.100s': dtype '%.40s' is not one of F64 F32 F16 BF16 I64 I32 "
+                      "I16 I8 U8 BOOL",
+                      in->path, name, item->valuestring);
+}
+
+static basin_status read_shape(basin_shape *shape, const reading *in, const cJSON *item,
+                               const char *name) {
+    const cJSON *dim;
+    *shape = BASIN_SCALAR;
+    if (!cJSON_IsArray(item)) return bad(in, name, "shape is not a list");
+    cJSON_ArrayForEach(dim, item) {
+        size_t value;
+        if (shape->rank == BASIN_MAX_RANK)
+            return basin_fail(in->error, BASIN_UNSUPPORTED,
+                              "%s: tensor '%.100s': rank %d, at most %d is supported", in->path,
+                              name, cJSON_GetArraySize(item), BASIN_MAX_RANK);
+        if (!number_to_size(&value, dim))
+            return basin_fail(
+                in->error, BASIN_BAD_FILE,
+                "%s: tensor '%.100s': dimension %d of the shape is %.17g, not a whole "
+                "number from 0 to 2^53",
+                in->path, name, shape->rank, cJSON_IsNumber(dim) ? dim->valuedouble : 0.0 / 0.0);
+        shape->dim[shape->rank++] = (int64_t)value;
+    }
+    return BASIN_OK;
+}
+
+static basin_status read_offsets(span *at, const reading *in, const cJSON *item, const char *name) {
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
+        !number_to_size(&at->begin, item->child) || !number_to_size(&at->end, item->child->next))
+        return bad(in, name, "data_offsets are not two whole numbers from 0 to 2^53");
+    if (at->begin > at->end || at->end > in->size)
+        return basin_fail(in->error, BASIN_BAD_FILE,
+                          "%s: tensor '%.100s': data_offsets [%zu, %zu] do not lie within the %zu "
+                          "bytes of data",
+                          in->path, name, at->begin, at->end, in->size);
+    at->name = name;
+    return BASIN_OK;
+}
+
+static basin_status check_span(const reading *in, const span *at, basin_dtype dtype,
+                               basin_shape shape) {
+    char text[BASIN_SHAPE_TEXT];
+    size_t bytes;
+    int64_t count = basin_shape_count(shape);
+    basin_shape_print(text, shape);
+    if (count < 0 || !basin_size_multiply(&bytes, (size_t)count, basin_dtype_size(dtype)))
+        return basin_fail(in->error, BASIN_BAD_FILE,
+                          "%s: tensor '%.100s': shape %s of %s is too large for any file", in->path,
+                          at->name, text, basin_dtype_name(dtype));
+    if (bytes != at->end - at->begin)
+        return basin_fail(
+            in->error, BASIN_BAD_FILE,
+            "%s: tensor '%.100s': data_offsets [%zu, %zu] span %zu bytes, shape %s of "
+            "%s needs %zu",
+            in->path, at->name, at->begin, at->end, at->end - at->begin, text,
+            basin_dtype_name(dtype), bytes);
+    return BASIN_OK;
+}
+
+/* Borrows the data where their address suits the type, else copies them. */
+static basin_status add_tensor(reading *in, const span *at, basin_dtype dtype, basin_shape shape) {
+    const unsigned char *data = in->data + at->begin;
+    basin_tensor tensor = basin_tensor_borrow((void *)data, dtype, shape);
+    basin_status status = BASIN_OK;
+    if ((uintptr_t)data % basin_dtype_size(dtype) != 0) {
+        status = basin_tensor_new(&tensor, dtype, shape, in->error);
+        if (status == BASIN_OK) memcpy(tensor.data, data, at->end - at->begin);
+    }
+    if (status == BASIN_OK) status = basin_bundle_add(in->bundle, at->name, &tensor, in->error);
+    basin_tensor_free(&tensor);
+    return status == BASIN_BAD_VALUE ? BASIN_BAD_FILE : status;
+}
+
+static basin_status read_tensor(reading *in, const cJSON *item) {
+    const char *name = item->string;
+    const cJSON *field, *dtype_item = NULL, *shape_item = NULL, *offsets_item = NULL;
+    basin_dtype dtype = BASIN_F64;
+    basin_shape shape;
+    basin_status status;
+    span at;
+    if (!cJSON_IsObject(item)) return bad(in, name, "its entry is not a JSON object");
+    cJSON_ArrayForEach(field, item) {
+        const cJSON **known = strcmp(field->string, "dtype") == 0          ? &dtype_item
+                              : strcmp(field->string, "shape") == 0        ? &shape_item
+                              : strcmp(field->string, "data_offsets") == 0 ? &offsets_item
+                                                                           : NULL;
+        if (known && *known) return bad(in, name, "a field of its entry is there twice");
+        if (known) *known = field;
+    }
+    if (!dtype_item || !shape_item || !offsets_item)
+        return bad(in, name, "its entry lacks dtype, shape or data_offsets");
+    if ((status = read_dtype(&dtype, in, dtype_item, name)) != BASIN_OK ||
+        (status = read_shape(&shape, in, shape_item, name)) != BASIN_OK ||
+        (status = read_offsets(&at, in, offsets_item, name)) != BASIN_OK ||
+        (status = check_span(in, &at, dtype, shape)) != BASIN_OK ||
+        (status = add_tensor(in, &at, dtype, shape)) != BASIN_OK)
+        return status;
+    if (!basin_array_reserve((void **)&in->spans, &in->capacity, in->count + 1, sizeof at))
+        return basin_fail(in->error, BASIN_NO_MEMORY, "%s: no memory for its list of tensors",
+                          in->path);
+    in->spans[in->count++] = at;
+    return BASIN_OK;
+}
+
+static basin_status read_metadata(reading *in, const cJSON *object) {
+    const cJSON *item;
+    basin_status status = BASIN_OK;
+    if (!cJSON_IsObject(object))
+        return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ is not a JSON object",
+                          in->path);
+    cJSON_ArrayForEach(item, object) {
+        const char *reason = !cJSON_IsString(item)                         ? "is not a string"
+                             : basin_bundle_meta(in->bundle, item->string) ? "is there twice"
+                                                                           : NULL;
+        if (reason)
+            return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ '%.100s' %s", in->path,
+                              item->string, reason);
+        status = basin_bundle_meta_set(in->bundle, item->string, item->valuestring, in->error);
+        if (status != BASIN_OK) return status == BASIN_BAD_VALUE ? BASIN_BAD_FILE : status;
+    }
+    return BASIN_OK;
+}
+
+static int span_order(const void *a, const void *b) {
+    const span *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* Sorted, each span must begin where the one before ended, and the last end with the file. */
+static basin_status check_cover(const reading *in) {
+    size_t covered = 0;
+    if (in->count) qsort(in->spans, in->count, sizeof *in->spans, span_order);
+    for (size_t i = 0; i < in->count; i++) {
+        const span *at = &in->spans[i];
+        if (at->begin < covered)
+            return basin_fail(in->error, BASIN_BAD_FILE,
+                              "%s: tensor '%.100s': data_offsets [%zu, %zu] overlap those of "
+                              "'%.100s' [%zu, %zu]",
+                              in->path, at->name, at->begin, at->end, at[-1].name, at[-1].begin,
+                              at[-1].end);
+        if (at->begin > covered)
+            return basin_fail(in->error, BASIN_BAD_FILE,
+                              "%s: tensor '%.100s': data_offsets begin at %zu, and no tensor has "
+                              "the bytes from %zu on",
+                              in->path, at->name, at->begin, covered);
+        covered = at->end;
+    }
+    if (covered == in->size) return BASIN_OK;
+    return basin_fail(in->error, BASIN_BAD_FILE,
+                      "%s: %zu bytes of data, of which the tensors cover only %zu", in->path,
+                      in->size, covered);
+}
+
+static basin_status read_entries(reading *in, const cJSON *tree) {
+    const cJSON *item;
+    bool metadata = false;
+    cJSON_ArrayForEach(item, tree) {
+        basin_status status;
+        if (strcmp(item->string, BASIN_METADATA_NAME) == 0) {
+            if (metadata)
+                return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ is there twice",
+                                  in->path);
+            metadata = true;
+            status = read_metadata(in, item);
+        } else {
+            status = read_tensor(in, item);
+        }
+        if (status != BASIN_OK) return status;
+    }
+    return check_cover(in);
+}
+
+basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, size_t size,
+                                     const char *path, basin_error *error) {
+    const unsigned char *bytes = data;
+    uint64_t length = 0;
+    cJSON *tree = NULL;
+    *bundle = NULL;
+    if (size < LENGTH_BYTES)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %s: %zu bytes, a safetensors file has 10 or more", path,
+                          size ? "cut short" : "empty", size);
+    for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)bytes[i] << 8 * i;
+    size -= LENGTH_BYTES;
+    if (length > HEADER_MAX)
+        return basin_fail(
+            error, BASIN_BAD_FILE,
+            "%s: not a safetensors file: a header of %llu bytes, at most %d are allowed", path,
+            (unsigned long long)length, HEADER_MAX);
+    if (length > size)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: cut short: a header of %llu bytes in a file with room for %zu", path,
+                          (unsigned long long)length, size);
+    reading in = {.path = path, .error = error};
+    in.data = bytes + LENGTH_BYTES + length;
+    in.size = size - (size_t)length;
+    basin_status status = header_parse(&tree, path, bytes + LENGTH_BYTES, (size_t)length, error);
+    if (status == BASIN_OK) status = basin_bundle_open(&in.bundle, path, error);
+    if (status == BASIN_OK) status = read_entries(&in, tree);
+    cJSON_Delete(tree);
+    free(in.spans);
+    if (status == BASIN_OK)
+        *bundle = in.bundle;
+    else
+        basin_bundle_free(in.bundle);
+    return status;
+}
+
+/* Where the data of each tensor begin: those of large elements first, so that each is aligned to
+ * its element without the holes that the format forbids. */
+static void lay_out(size_t *begin /* [count] */, const basin_bundle *bundle) {
+    size_t at = 0, count = basin_bundle_count(bundle);
+    for (size_t element = 8; element >= 1; element /= 2)
+        for (size_t i = 0; i < count; i++) {
+            const basin_tensor *tensor = basin_bundle_at(bundle, i);
+            if (basin_dtype_size(tensor->dtype) != element) continue;
+            begin[i] = at;
+            at += basin_tensor_bytes(tensor);
+        }
+}
+
+static bool add_entry(cJSON *tree, const char *name, const basin_tensor *tensor, size_t begin) {
+    cJSON *item = cJSON_AddObjectToObject(tree, name);
+    if (!item || !cJSON_AddStringToObject(item, "dtype", basin_dtype_name(tensor->dtype)))
+        return false;
+    cJSON *shape = cJSON_AddArrayToObject(item, "shape");
+    for (int i = 0; shape && i < tensor->shape.rank; i++)
+        if (!cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)tensor->shape.dim[i])))
+            return false;
+    cJSON *offsets = cJSON_AddArrayToObject(item, "data_offsets");
+    double end = (double)(begin + basin_tensor_bytes(tensor));
+    return shape && offsets && cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)begin)) &&
+           cJSON_AddItemToArray(offsets, cJSON_CreateNumber(end));
+}
+
+/* The header as JSON text, to be released with cJSON_free; NULL without memory. */
+static char *header_print(const basin_bundle *bundle, const size_t *begin /* [count] */) {
+    char *text = NULL;
+    size_t count = basin_bundle_count(bundle), metas = basin_bundle_meta_count(bundle);
+    cJSON *tree = cJSON_CreateObject();
+    cJSON *meta = metas ? cJSON_AddObjectToObject(tree, BASIN_METADATA_NAME) : NULL;
+    bool done = tree && (meta || !metas);
+    for (size_t i = 0; done && i < metas; i++)
+        done = cJSON_AddStringToObject(meta, basin_bundle_meta_key(bundle, i),
+                                       basin_bundle_meta_value(bundle, i));
+    for (size_t i = 0; done && i < count; i++)
+        done = add_entry(tree, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), begin[i]);
+    if (done) text = cJSON_PrintUnformatted(tree);
+    cJSON_Delete(tree);
+    return text;
+}
+
+static basin_status write_all(basin_writer *writer, const basin_bundle *bundle, const char *header,
+                              basin_error *error) {
+    unsigned char prefix[LENGTH_BYTES];
+    size_t length = strlen(header), padding = (8 - length % 8) % 8;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        prefix[i] = (unsigned char)((uint64_t)(length + padding) >> 8 * i);
+    basin_status status = basin_writer_put(writer, prefix, sizeof prefix, error);
+    if (status == BASIN_OK) status = basin_writer_put(writer, header, length, error);
+    if (status == BASIN_OK) status = basin_writer_put(writer, "       ", padding, error);
+    for (size_t element = 8; element >= 1; element /= 2)
+        for (size_t i = 0; status == BASIN_OK && i < basin_bundle_count(bundle); i++) {
+            const basin_tensor *tensor = basin_bundle_at(bundle, i);
+            if (basin_dtype_size(tensor->dtype) == element)
+                status = basin_writer_put(writer, tensor->data, basin_tensor_bytes(tensor), error);
+        }
+    return status;
+}
+
+basin_status basin_safetensors_write(const char *path, const basin_bundle *bundle,
+                                     basin_error *error) {
+    basin_writer writer;
+    char *header = NULL;
+    basin_status status = BASIN_OK;
+    size_t *begin = basin_array_new(basin_bundle_count(bundle), sizeof *begin);
+    if (begin) {
+        lay_out(begin, bundle);
+        header = header_print(bundle, begin);
+    }
+    if (!header)
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for its header", path);
+    else if (strlen(header) > HEADER_MAX - 8)
+        status =
+            basin_fail(error, BASIN_UNSUPPORTED, "%s: a header of %zu bytes, safetensors allows %d",
+                       path, strlen(header), HEADER_MAX);
+    if (status == BASIN_OK) status = basin_writer_create(&writer, path, error);
+    if (status == BASIN_OK) {
+        status = write_all(&writer, bundle, header, error);
+        if (status == BASIN_OK)
+            status = basin_writer_commit(&writer, error);
+        else
+            basin_writer_discard(&writer);
+    }
+    cJSON_free(header);
+    free(begin);
+    return status;
+}
