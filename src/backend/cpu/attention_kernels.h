@@ -1,0 +1,62 @@
+/* The inner loops of energy attention, one table for each instruction set.
+ *
+ * Rows of numbers are packed: one head after the other, each row padded with zeros to a multiple of
+ * ATTENTION_ALIGN floats, so no loop over a row has a remainder. The notation (r, c, t, gs, ...) is
+ * that of attention.h. */
+#ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_H
+#define BASIN_BACKEND_CPU_ATTENTION_KERNELS_H
+
+#include <stdint.h>
+
+enum {
+    ATTENTION_ALIGN = 16, /* floats; the widest vector */
+    ATTENTION_TILE = 32,  /* pairs the pointwise loops take at once */
+    ATTENTION_PLANES = 5, /* tiles of [H, ATTENTION_TILE] floats they need as scratch */
+};
+
+/* The pairs of one query (or a part of them) for all heads at once, between the products. */
+typedef struct basin_attention_row {
+    int64_t heads, pairs;
+    int64_t plane;        /* distance from one head to the next in r and c */
+    int64_t scale_stride; /* distance from one pair to the next in scale and dscale */
+    int64_t self;         /* the pair that is left out, or -1 */
+    const float *beta;    /* [H] */
+    const float *mix;     /* [H, H] or NULL */
+    const float *scale;   /* [pairs, H] or NULL */
+    const float *w;       /* [H] */
+    float *r;             /* [H, pairs] Q . K; `finish` leaves beta t there */
+    float *c;             /* [H, pairs] A . K + Q . B, or NULL; `finish` leaves beta gs there */
+    float *most;          /* [H] largest z so far */
+    float *total;         /* [H] sum of exp(z - most) */
+    float *gain;          /* [H] sum of exp(z - most) scale v; with c only */
+    float *dscale;        /* [pairs, H] dscale or gscale, or NULL */
+    float *dbeta;         /* [H] partial sums, or NULL */
+    float *dmix;          /* [H, H] partial sums, or NULL */
+    float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE] */
+} basin_attention_row;
+
+typedef struct basin_attention_kernels {
+    /* out[i] = x . rows[index[i]] */
+    void (*dot)(float *out, const float *x, const float *rows, const int32_t *index, int64_t n,
+                int64_t width);
+    /* rows are pairs (K | B), x is (Q | A): r[i] = Q . K, c[i] = A . K + Q . B */
+    void (*dot_two)(float *r, float *c, const float *x, const float *rows, const int32_t *index,
+                    int64_t n, int64_t width);
+    /* sum += coefficient[i] rows[index[i]] */
+    void (*gather)(float *sum, const float *coefficient, const float *rows, const int32_t *index,
+                   int64_t n, int64_t width);
+    /* rows are pairs (K | B): sum += gs[i] K + t[i] B */
+    void (*gather_two)(float *sum, const float *gs, const float *t, const float *rows,
+                       const int32_t *index, int64_t n, int64_t width);
+    /* Takes the row's pairs into most, total and gain. */
+    void (*measure)(const basin_attention_row *row);
+    /* With most, total and gain complete: r <- beta t, c <- beta gs, and the sums. lse = most + log
+     * total. */
+    void (*finish)(const basin_attention_row *row);
+} basin_attention_kernels;
+
+const basin_attention_kernels *basin_attention_kernels_find(void);
+
+extern const basin_attention_kernels basin_attention_kernels_avx2, basin_attention_kernels_avx512;
+
+#endif
