@@ -1,4 +1,4 @@
-/* C = A B in blocks: a block of A [rows, k] and a strip of B [k, cols] are packed to lie in the
+/* C = A B in blocks: a block of A [rows, k] and panels of B [k, cols] are packed to lie in the
  * second-level cache, and the tiles of gemm_kernel.h are taken from them. k is cut into blocks
  * whose sums are added in order; the cut depends on k alone, so the numbers do not depend on the
  * rest. */
@@ -12,7 +12,9 @@
 
 enum {
     K_BLOCK = 1024,       /* at most so many steps of k between two sums */
-    A_BLOCK = 160 * 1024, /* floats of A packed at a time */
+    A_BLOCK = 160 * 1024, /* floats of A packed at a time, ... */
+    A_PANELS = 16,        /* ... in so many panels at most */
+    B_GROUP = 64 * 1024,  /* floats of B that a thread packs for itself at a time */
     SUM_COLS = 768,       /* columns summed at a time where k has several blocks */
 };
 
@@ -34,36 +36,48 @@ typedef struct plan {
     int64_t k_blocks, k_step;
     int64_t m_panels, n_panels;
     int64_t m_blocks, n_blocks;
+    int64_t b_group;                      /* panels of B packed at a time by one thread */
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
+    int64_t shared_floats; /* all of B, packed by all threads before the product begins */
 } plan;
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t align(int64_t floats) { return (floats + 15) / 16 * 16; }
 
-static int64_t blocks_round(int64_t blocks, int64_t panels, int64_t threads) {
-    return minimum(divide_up(blocks, threads) * threads, panels);
+/* Rows first; columns too where the rows are too few to go round or k has several blocks. */
+static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
+    int64_t panel = maximum(p->k_step, 1) * p->kernel->mr;
+    int64_t rows = maximum(1, minimum(A_PANELS, A_BLOCK / panel));
+    int64_t share = divide_up(threads, g->batch);
+    p->m_blocks = divide_up(divide_up(p->m_panels, rows), share) * share;
+    p->m_blocks = minimum(p->m_blocks, p->m_panels);
+    p->n_blocks = p->k_blocks > 1 ? divide_up(g->n, SUM_COLS) : 1;
+    p->n_blocks = maximum(p->n_blocks, divide_up(share, p->m_blocks));
+    p->n_blocks = minimum(p->n_blocks, p->n_panels);
 }
 
 static plan plan_make(const basin_gemm *g, int threads) {
     plan p = {.kernel = kernel_find()};
     int64_t mr = p.kernel->mr, nr = p.kernel->nr;
-    p.k_blocks = g->k > 0 ? divide_up(g->k, K_BLOCK) : 1;
+    p.k_blocks = maximum(1, divide_up(g->k, K_BLOCK));
     p.k_step = divide_up(g->k, p.k_blocks);
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
-    int64_t rows = p.k_step > 0 ? A_BLOCK / (p.k_step * mr) : p.m_panels;
-    int64_t split = g->batch >= threads ? 1 : divide_up(threads, g->batch);
-    p.m_blocks = blocks_round(divide_up(p.m_panels, rows > 0 ? rows : 1), p.m_panels, split);
-    p.n_blocks = p.k_blocks > 1 ? divide_up(g->n, SUM_COLS) : 1;
-    if (p.m_blocks * p.n_blocks < split)
-        p.n_blocks = minimum(divide_up(split, p.m_blocks), p.n_panels);
+    plan_blocks(&p, g, threads);
     int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;
     int64_t block_cols = divide_up(p.n_panels, p.n_blocks) * nr;
     p.a_floats = align(block_rows * p.k_step);
-    p.b_floats = g->b_packed ? 0 : align(nr * p.k_step);
     if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
+    if (!g->b_packed && g->batch == 1 && p.m_blocks > 1 && g->k > 0) {
+        p.shared_floats = align(p.n_panels * nr * g->k);
+    } else if (!g->b_packed) {
+        p.b_group = maximum(1, B_GROUP / maximum(1, p.k_step * nr));
+        p.b_group = minimum(p.b_group, divide_up(p.n_panels, p.n_blocks));
+        p.b_floats = align(p.b_group * nr * p.k_step);
+    }
     return p;
 }
 
@@ -74,8 +88,8 @@ typedef struct block {
     float *a, *b, *c;
 } block;
 
-/* The tiles of one strip of B, for one block of k. */
-static void strip_run(const basin_gemm *g, const plan *p, const block *at, const float *b,
+/* The tiles under one panel of B, for one block of k. */
+static void panel_run(const basin_gemm *g, const plan *p, const block *at, const float *b,
                       int64_t panel, int64_t k_block, int64_t k) {
     int64_t mr = p->kernel->mr, nr = p->kernel->nr, col = panel * nr;
     int cols = (int)minimum(nr, g->n - col);
@@ -98,22 +112,25 @@ static void strip_run(const basin_gemm *g, const plan *p, const block *at, const
 }
 
 static void block_run(const basin_gemm *g, const plan *p, const block *at) {
-    int64_t mr = p->kernel->mr, nr = p->kernel->nr;
-    const float *a = g->a + at->batch * g->a_batch, *b = g->b + at->batch * g->b_batch;
+    int64_t mr = p->kernel->mr, nr = p->kernel->nr, top = at->m_first * mr;
+    const float *a = g->a + at->batch * g->a_batch + top * g->a_row;
+    const float *b = g->b + at->batch * g->b_batch;
+    int64_t rows = minimum(at->m_last * mr, g->m) - top;
     for (int64_t kb = 0; kb < p->k_blocks; kb++) {
         int64_t first = kb * p->k_step, k = minimum(p->k_step, g->k - first);
-        for (int64_t i = at->m_first; i < at->m_last; i++)
-            basin_gemm_pack_panel(at->a + (i - at->m_first) * mr * k,
-                                  a + i * mr * g->a_row + first * g->a_col, g->a_row, g->a_col,
-                                  (int)minimum(mr, g->m - i * mr), (int)mr, k);
+        basin_gemm_pack_panels(p->kernel, at->a, a + first * g->a_col, g->a_row, g->a_col, rows,
+                               (int)mr, k);
         for (int64_t j = at->n_first; j < at->n_last; j++) {
-            const float *strip = at->b;
-            if (g->b_packed)
-                strip = g->b_packed + (j * g->k + first) * nr;
-            else
-                basin_gemm_pack_panel(at->b, b + first * g->b_row + j * nr * g->b_col, g->b_col,
-                                      g->b_row, (int)minimum(nr, g->n - j * nr), (int)nr, k);
-            strip_run(g, p, at, strip, j, kb, k);
+            if (g->b_packed) {
+                panel_run(g, p, at, g->b_packed + (j * g->k + first) * nr, j, kb, k);
+                continue;
+            }
+            int64_t in_group = (j - at->n_first) % p->b_group;
+            int64_t cols = minimum(minimum(j + p->b_group, at->n_last) * nr, g->n) - j * nr;
+            if (in_group == 0)
+                basin_gemm_pack_panels(p->kernel, at->b, b + first * g->b_row + j * nr * g->b_col,
+                                       g->b_col, g->b_row, cols, (int)nr, k);
+            panel_run(g, p, at, at->b + in_group * nr * k, j, kb, k);
         }
     }
 }
@@ -131,25 +148,48 @@ static block block_at(const plan *p, int64_t index, float *workspace) {
     return at;
 }
 
-static int64_t plan_floats(const plan *p) { return p->a_floats + p->b_floats + p->c_floats; }
+static int64_t own_floats(const plan *p) { return p->a_floats + p->b_floats + p->c_floats; }
 
 size_t basin_gemm_workspace(const basin_gemm *gemm, int threads) {
     plan p = plan_make(gemm, threads);
-    return (size_t)plan_floats(&p) * sizeof(float) * (size_t)threads;
+    return (size_t)(own_floats(&p) * threads + p.shared_floats) * sizeof(float);
+}
+
+/* Packs as many panels of B as lie side by side in a page or so: part `index` of `parts`. */
+static void part_pack(float *packed, const basin_gemm_kernel *kernel, const float *b, int64_t b_row,
+                      int64_t b_col, int64_t k, int64_t n, int64_t index, int64_t parts) {
+    int64_t nr = kernel->nr, panels = divide_up(n, nr);
+    int64_t first = index * panels / parts, last = (index + 1) * panels / parts;
+    basin_gemm_pack_panels(kernel, packed + first * nr * k, b + first * nr * b_col, b_col, b_row,
+                           minimum(last * nr, n) - first * nr, (int)nr, k);
+}
+
+static int64_t part_count(const basin_gemm_kernel *kernel, int64_t n, int threads) {
+    int64_t panels = divide_up(n, kernel->nr), whole = divide_up(n, 512);
+    return minimum(panels, divide_up(whole, threads) * threads);
 }
 
 void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
     plan p = plan_make(gemm, threads);
-    int64_t blocks = gemm->batch * p.m_blocks * p.n_blocks, floats = plan_floats(&p);
-    int used = (int)minimum(threads, blocks);
+    int64_t blocks = gemm->batch * p.m_blocks * p.n_blocks, floats = own_floats(&p);
+    int64_t parts = part_count(p.kernel, gemm->n, threads);
     if (blocks == 0) return;
+    int used = (int)minimum(threads, blocks);
+    float *shared = (float *)workspace + floats * used;
+    basin_gemm g = *gemm;
+    if (p.shared_floats > 0) g.b_packed = shared;
 #pragma omp parallel num_threads(used) if (used > 1)
     {
         float *own = (float *)workspace + floats * omp_get_thread_num();
+        if (p.shared_floats > 0) {
+#pragma omp for schedule(dynamic, 1)
+            for (int64_t i = 0; i < parts; i++)
+                part_pack(shared, p.kernel, g.b, g.b_row, g.b_col, g.k, g.n, i, parts);
+        }
 #pragma omp for schedule(dynamic, 1)
         for (int64_t i = 0; i < blocks; i++) {
             block at = block_at(&p, i, own);
-            block_run(gemm, &p, &at);
+            block_run(&g, &p, &at);
         }
     }
 }
@@ -161,11 +201,10 @@ size_t basin_gemm_packed_size(int64_t k, int64_t n) {
 
 void basin_gemm_pack(float *packed, const float *b, int64_t b_row, int64_t b_col, int64_t k,
                      int64_t n, int threads) {
-    int64_t nr = kernel_find()->nr, panels = divide_up(n, nr);
+    const basin_gemm_kernel *kernel = kernel_find();
+    int64_t parts = part_count(kernel, n, threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t j = 0; j < panels; j++)
-        basin_gemm_pack_panel(packed + j * nr * k, b + j * nr * b_col, b_col, b_row,
-                              (int)minimum(nr, n - j * nr), (int)nr, k);
+    for (int64_t i = 0; i < parts; i++) part_pack(packed, kernel, b, b_row, b_col, k, n, i, parts);
 }
 
 size_t basin_gemm_serial_workspace(int64_t m, int64_t n, int64_t k) {
@@ -176,20 +215,16 @@ size_t basin_gemm_serial_workspace(int64_t m, int64_t n, int64_t k) {
 void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
                        const float *b, int64_t b_row, int64_t b_col, int64_t m, int64_t n,
                        int64_t k, bool accumulate, void *workspace) {
-    basin_gemm g = {.batch = 1,
-                    .m = m,
-                    .n = n,
-                    .k = k,
-                    .a = a,
-                    .a_row = a_row,
-                    .a_col = a_col,
-                    .b = b,
-                    .b_row = b_row,
-                    .b_col = b_col,
-                    .c = c,
-                    .c_row = c_row,
-                    .accumulate = accumulate};
+    basin_gemm g = {.batch = 1, .m = m, .n = n, .k = k, .c = c, .c_row = c_row};
+    g.a = a, g.a_row = a_row, g.a_col = a_col;
+    g.b = b, g.b_row = b_row, g.b_col = b_col;
+    g.accumulate = accumulate;
     plan p = plan_make(&g, 1);
+    if (p.shared_floats > 0) {
+        float *shared = (float *)workspace + own_floats(&p);
+        part_pack(shared, p.kernel, b, b_row, b_col, k, n, 0, 1);
+        g.b_packed = shared;
+    }
     for (int64_t i = 0; i < p.m_blocks * p.n_blocks; i++) {
         block at = block_at(&p, i, workspace);
         block_run(&g, &p, &at);

@@ -26,7 +26,7 @@ typedef struct basin_gemm {
     int64_t a_row, a_col, a_batch;
     const float *b; /* [batch, k, n] */
     int64_t b_row, b_col, b_batch;
-    const float *b_packed; /* B as basin_gemm_pack left it, for a batch of 1; or NULL */
+    const float *b_packed; /* NULL, or B as basin_gemm_pack left it, the same for all the batch */
     float *c;              /* [batch, m, n], used where there is no epilogue */
     int64_t c_row, c_batch;
     bool accumulate; /* C += A B; without an epilogue only */

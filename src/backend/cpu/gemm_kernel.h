@@ -5,20 +5,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BASIN_GEMM_MAX_MR = 16, BASIN_GEMM_MAX_NR = 32 };
-
 typedef struct basin_gemm_kernel {
     int mr, nr;
     /* C = A B or C += A B for one tile, rows <= mr and cols <= nr of it wanted. Each element is
      * one chain of fused multiply-adds in the order of k, begun at 0. */
     void (*tile)(float *c, int64_t c_row, const float *a /* [k, mr] */,
                  const float *b /* [k, nr] */, int64_t k, int rows, int cols, bool accumulate);
+    /* panel[p * width + l] = x[l * lane + p] for l < width, which is mr or nr, and p < k. */
+    void (*turn)(float *panel, const float *x, int64_t lane, int width, int64_t k);
 } basin_gemm_kernel;
 
 extern const basin_gemm_kernel basin_gemm_kernel_portable;
 extern const basin_gemm_kernel basin_gemm_kernel_neon;
 extern const basin_gemm_kernel basin_gemm_kernel_avx2;
 extern const basin_gemm_kernel basin_gemm_kernel_avx512;
+
+/* `turn` for processors whose vectors hold four floats. */
+void basin_gemm_turn(float *panel, const float *x, int64_t lane, int width, int64_t k);
 
 /* Writes a full tile's wanted part to C, for kernels that compute tiles whole. */
 static inline void basin_gemm_tile_copy(float *c, int64_t c_row, const float *tile /* [rows, nr] */,

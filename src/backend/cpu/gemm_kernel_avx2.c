@@ -54,4 +54,47 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
-const basin_gemm_kernel basin_gemm_kernel_avx2 = {MR, NR, tile};
+INLINE __m256 load_pair(const float *x, int64_t lane, int first, int width) {
+    __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(x + first * lane));
+    if (first + 4 >= width) return low;
+    return _mm256_insertf128_ps(low, _mm_loadu_ps(x + (first + 4) * lane), 1);
+}
+
+/* Four steps of up to 8 lanes: rows are gathered by fours into 128-bit parts and turned there. */
+INLINE void turn_group(__m256 out[4], const float *x, int64_t lane, int width) {
+    __m256 r0 = load_pair(x, lane, 0, width), r1 = load_pair(x, lane, 1, width);
+    __m256 r2 = load_pair(x, lane, 2, width), r3 = load_pair(x, lane, 3, width);
+    __m256d t0 = _mm256_castps_pd(_mm256_unpacklo_ps(r0, r1));
+    __m256d t1 = _mm256_castps_pd(_mm256_unpackhi_ps(r0, r1));
+    __m256d t2 = _mm256_castps_pd(_mm256_unpacklo_ps(r2, r3));
+    __m256d t3 = _mm256_castps_pd(_mm256_unpackhi_ps(r2, r3));
+    out[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(t0, t2));
+    out[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(t0, t2));
+    out[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(t1, t3));
+    out[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(t1, t3));
+}
+
+static void turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
+    int64_t p = 0;
+    __m256i six = _mm256_setr_epi32(-1, -1, -1, -1, -1, -1, 0, 0);
+    for (; p + 4 <= k; p += 4)
+        for (int l = 0; l < width; l += 8) {
+            __m256 out[4];
+            if (width == MR)
+                turn_group(out, x + p, lane, MR);
+            else
+                turn_group(out, x + p + l * lane, lane, 8);
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++) {
+                float *to = panel + (p + i) * width + l;
+                if (width == MR)
+                    _mm256_maskstore_ps(to, six, out[i]);
+                else
+                    _mm256_storeu_ps(to, out[i]);
+            }
+        }
+    for (; p < k; p++)
+        for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
+}
+
+const basin_gemm_kernel basin_gemm_kernel_avx2 = {MR, NR, tile, turn};

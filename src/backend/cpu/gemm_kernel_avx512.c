@@ -71,4 +71,42 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     }
 }
 
-const basin_gemm_kernel basin_gemm_kernel_avx512 = {MR, NR, tile};
+INLINE __m512 load_four(const float *x, int64_t lane, int first, int width) {
+    __m512 four = _mm512_castps128_ps512(_mm_loadu_ps(x + first * lane));
+    four = _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 4) * lane), 1);
+    four = _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 8) * lane), 2);
+    if (first + 12 >= width) return four;
+    return _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 12) * lane), 3);
+}
+
+/* Four steps of up to 16 lanes: rows are gathered by fours into 128-bit parts and turned there. */
+INLINE void turn_group(float *to, const float *x, int64_t lane, int width, int used) {
+    __m512 r0 = load_four(x, lane, 0, used), r1 = load_four(x, lane, 1, used);
+    __m512 r2 = load_four(x, lane, 2, used), r3 = load_four(x, lane, 3, used);
+    __m512d t0 = _mm512_castps_pd(_mm512_unpacklo_ps(r0, r1));
+    __m512d t1 = _mm512_castps_pd(_mm512_unpackhi_ps(r0, r1));
+    __m512d t2 = _mm512_castps_pd(_mm512_unpacklo_ps(r2, r3));
+    __m512d t3 = _mm512_castps_pd(_mm512_unpackhi_ps(r2, r3));
+    __mmask16 mask = (__mmask16)((1U << used) - 1);
+    _mm512_mask_storeu_ps(to, mask, _mm512_castpd_ps(_mm512_unpacklo_pd(t0, t2)));
+    _mm512_mask_storeu_ps(to + width, mask, _mm512_castpd_ps(_mm512_unpackhi_pd(t0, t2)));
+    _mm512_mask_storeu_ps(to + 2 * width, mask, _mm512_castpd_ps(_mm512_unpacklo_pd(t1, t3)));
+    _mm512_mask_storeu_ps(to + 3 * width, mask, _mm512_castpd_ps(_mm512_unpackhi_pd(t1, t3)));
+}
+
+static void turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4) {
+        float *to = panel + p * width;
+        if (width == MR) {
+            turn_group(to, x + p, lane, MR, MR);
+        } else {
+            turn_group(to, x + p, lane, NR, 16);
+            turn_group(to + 16, x + p + 16 * lane, lane, NR, 16);
+        }
+    }
+    for (; p < k; p++)
+        for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
+}
+
+const basin_gemm_kernel basin_gemm_kernel_avx512 = {MR, NR, tile, turn};

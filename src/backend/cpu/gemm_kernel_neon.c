@@ -63,4 +63,4 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
-const basin_gemm_kernel basin_gemm_kernel_neon = {MR, NR, tile};
+const basin_gemm_kernel basin_gemm_kernel_neon = {MR, NR, tile, basin_gemm_turn};

@@ -1,5 +1,4 @@
-/* Packing of panels: a copy where lanes are neighbours in memory, 4 x 4 transposes where steps are.
- */
+/* Packing of panels: a copy where lanes are neighbours in memory, a transpose where steps are. */
 #include "backend/cpu/gemm_pack.h"
 
 #include <string.h>
@@ -30,45 +29,57 @@ INLINE void transpose(float *to, const float *from, int64_t lane, int width) {
     store(to + 3 * width, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
 }
 
-static void pack_any(float *panel, const float *x, int64_t lane, int64_t step, int lanes, int width,
-                     int64_t k) {
-    for (int64_t p = 0; p < k; p++, panel += width) {
-        for (int l = 0; l < lanes; l++) panel[l] = x[l * lane + p * step];
-        for (int l = lanes; l < width; l++) panel[l] = 0.0F;
-    }
+void basin_gemm_turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4)
+        for (int l = 0; l < width; l += 4)
+            transpose(panel + p * width + l, x + p + l * lane, lane, width);
+    for (; p < k; p++)
+        for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
 }
 
-/* A full panel; `width` is a constant wherever this is inlined. */
-INLINE void pack_full(float *panel, const float *x, int64_t lane, int64_t step, int width,
-                      int64_t k) {
-    if (lane == 1) {
-        for (int64_t p = 0; p < k; p++)
-            memcpy(panel + p * width, x + p * step, (size_t)width * sizeof *x);
-        return;
-    }
-    int64_t done = k / 4 * 4;
-    for (int64_t p = 0; p < done; p += 4)
-        for (int l = 0; l < width; l += 4) {
-            int first = l + 4 <= width ? l : width - 4; /* the last four lanes may overlap */
-            transpose(panel + p * width + first, x + p + first * lane, lane, width);
-        }
-    pack_any(panel + done * width, x + done, lane, step, width, width, k - done);
+/* All panels at once, step by step, so that memory is read in its own order. `width` is a constant
+ * wherever this is inlined. */
+INLINE void copy_fixed(float *panels, const float *x, int64_t step, int64_t count, int width,
+                       int64_t k) {
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < count; i++)
+            memcpy(panels + (i * k + p) * width, x + p * step + i * width,
+                   (size_t)width * sizeof *x);
 }
 
-void basin_gemm_pack_panel(float *panel, const float *x, int64_t lane, int64_t step, int lanes,
-                           int width, int64_t k) {
-    if (lanes < width || (lane != 1 && step != 1)) {
-        pack_any(panel, x, lane, step, lanes, width, k);
-        return;
-    }
+static void copy(float *panels, const float *x, int64_t step, int64_t count, int width, int64_t k) {
     switch (width) {
-    case 4: pack_full(panel, x, lane, step, 4, k); break;
-    case 6: pack_full(panel, x, lane, step, 6, k); break;
-    case 8: pack_full(panel, x, lane, step, 8, k); break;
-    case 12: pack_full(panel, x, lane, step, 12, k); break;
-    case 14: pack_full(panel, x, lane, step, 14, k); break;
-    case 16: pack_full(panel, x, lane, step, 16, k); break;
-    case 32: pack_full(panel, x, lane, step, 32, k); break;
-    default: pack_any(panel, x, lane, step, lanes, width, k); break;
+    case 4: copy_fixed(panels, x, step, count, 4, k); break;
+    case 6: copy_fixed(panels, x, step, count, 6, k); break;
+    case 8: copy_fixed(panels, x, step, count, 8, k); break;
+    case 12: copy_fixed(panels, x, step, count, 12, k); break;
+    case 14: copy_fixed(panels, x, step, count, 14, k); break;
+    case 16: copy_fixed(panels, x, step, count, 16, k); break;
+    case 32: copy_fixed(panels, x, step, count, 32, k); break;
+    default: copy_fixed(panels, x, step, count, width, k); break;
+    }
+}
+
+static void pack_any(float *panel, const float *x, int64_t lane, int64_t step, int64_t lanes,
+                     int width, int64_t k) {
+    for (int64_t p = 0; p < k; p++, panel += width) {
+        for (int64_t l = 0; l < lanes; l++) panel[l] = x[l * lane + p * step];
+        for (int64_t l = lanes; l < width; l++) panel[l] = 0.0F;
+    }
+}
+
+void basin_gemm_pack_panels(const basin_gemm_kernel *kernel, float *panels, const float *x,
+                            int64_t lane, int64_t step, int64_t lanes, int width, int64_t k) {
+    int64_t full = lane == 1 || step == 1 ? lanes / width : 0;
+    if (lane == 1)
+        copy(panels, x, step, full, width, k);
+    else
+        for (int64_t i = 0; i < full; i++)
+            kernel->turn(panels + i * width * k, x + i * width * lane, lane, width, k);
+    for (int64_t i = full; i * width < lanes; i++) {
+        int64_t left = lanes - i * width;
+        pack_any(panels + i * width * k, x + i * width * lane, lane, step,
+                 left < width ? left : width, width, k);
     }
 }

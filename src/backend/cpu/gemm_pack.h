@@ -4,8 +4,12 @@
 
 #include <stdint.h>
 
-/* panel[p * width + l] = x[l * lane + p * step] for l < lanes, and 0 for lanes <= l < width. */
-void basin_gemm_pack_panel(float *panel /* [k, width] */, const float *x, int64_t lane,
-                           int64_t step, int lanes, int width, int64_t k);
+#include "backend/cpu/gemm_kernel.h"
+
+/* Cuts `lanes` lanes of k steps into panels [k, width] that follow each other:
+ * panel[i][p * width + l] = x[(i * width + l) * lane + p * step], and 0 beyond the last lane.
+ * `width` is the kernel's mr or nr. */
+void basin_gemm_pack_panels(const basin_gemm_kernel *kernel, float *panels, const float *x,
+                            int64_t lane, int64_t step, int64_t lanes, int width, int64_t k);
 
 #endif
