@@ -1,5 +1,7 @@
-# Runs PROGRAM, writes what it prints to ACTUAL and fails unless that equals the file EXPECTED.
-execute_process(COMMAND ${PROGRAM} OUTPUT_FILE ${ACTUAL} RESULT_VARIABLE result)
+# Runs PROGRAM (under LAUNCHER, if that is not empty), writes what it prints to ACTUAL and fails
+# unless that equals the file EXPECTED.
+separate_arguments(launcher UNIX_COMMAND "${LAUNCHER}")
+execute_process(COMMAND ${launcher} ${PROGRAM} OUTPUT_FILE ${ACTUAL} RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ended with ${result}")
 endif()

@@ -18,5 +18,5 @@ if(DOXYGEN_FOUND)
     set(DOXYGEN_QUIET YES)
     # The headers explain in plain comments, which doxygen takes for documentation only so.
     set(DOXYGEN_FILTER_PATTERNS "*.h=${CMAKE_CURRENT_SOURCE_DIR}/scripts/doxygen-filter")
-    doxygen_add_docs(docs include/basin docs)
+    doxygen_add_docs(docs include/basin docs README.md CONTRIBUTING.md CHANGELOG.md)
 endif()

@@ -32,11 +32,6 @@ basin_expr basin_sum_to(basin_expr a, basin_shape shape) {
     return sum;
 }
 
-/* The operand of a broadcast, so that consumers can broadcast it themselves. */
-static basin_expr read_through(basin_expr a) {
-    return basin_expr_op(a) == BASIN_OP_COPY ? a->node->in[0] : a;
-}
-
 static double fold_unary(basin_op op, double a, double value) {
     switch (op) {
     case BASIN_OP_NEG: return -a;
@@ -59,7 +54,7 @@ static basin_expr unary(basin_op op, basin_expr a, double value) {
         if (isfinite(folded)) return basin_const(a->graph, folded);
     }
     if (op == BASIN_OP_NEG && basin_expr_op(a) == BASIN_OP_NEG) return a->node->in[0];
-    if (basin_expr_op(a) == BASIN_OP_COPY)
+    if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0)
         return basin_broadcast(unary(op, a->node->in[0], value), a->shape);
     basin_attr attr = {.value = value};
     return basin_node_single(a->graph, op, &attr, &a, 1, a->shape);
@@ -100,7 +95,7 @@ basin_expr basin_offset(basin_expr a, double term) {
     return a ? basin_add(a, basin_const(a->graph, term)) : NULL;
 }
 
-/* A broadcast to the operand's own shape: the one node through which no rule passes. */
+/* A copy to the operand's own shape, marked by its count: no rule passes through it. */
 basin_expr basin_stop_gradient(basin_expr a) {
     basin_attr attr = {.count = 1};
     return a ? basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape) : NULL;
@@ -114,7 +109,7 @@ basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
     if (!basin_shape_broadcast(&both, a->shape, shape) || !basin_shape_equal(both, shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
                                 basin_shape_print(x, a->shape), basin_shape_print(y, shape));
-    if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0) a = read_through(a);
+    if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0) a = a->node->in[0];
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, shape);
 }
 

@@ -94,7 +94,7 @@ void basin_ref_scatter(const basin_ref_frame *frame) {
     double *out = frame->out[0];         /* [rows, R] */
     int64_t n = basin_shape_count(call->in[1].shape), rows = shape->dim[0];
     int64_t width = basin_shape_product(shape, 1, shape->rank);
-    for (int64_t i = 0; i < rows * width; i++) out[i] = 0;
+    basin_ref_clear(frame);
     for (int64_t i = 0; i < n; i++) {
         if (index[i] >= 0 && index[i] < rows) {
             for (int64_t j = 0; j < width; j++) out[index[i] * width + j] += values[i * width + j];

@@ -43,8 +43,7 @@ void basin_ref_layernorm_reverse(const basin_ref_frame *frame) {
     double *dx = frame->out[0];         /* [rows, width] */
     double *dgamma = frame->out[1];     /* [] */
     double *ddelta = frame->out[2];     /* [width] */
-    if (dgamma) *dgamma = 0;
-    for (int64_t j = 0; ddelta && j < width; j++) ddelta[j] = 0;
+    basin_ref_clear(frame);
     for (int64_t i = 0; i < rows; i++) {
         const double *xi = x + i * width, *ci = c + i * width;
         moments m = row_moments(xi, width, frame->call->attr.value);

@@ -12,6 +12,14 @@ typedef struct ref_backend {
     basin_error error; /* status BASIN_OK while nothing failed */
 } ref_backend;
 
+void basin_ref_clear(const basin_ref_frame *frame) {
+    for (int o = 0; o < frame->call->outs; o++) {
+        double *out = frame->out[o];
+        int64_t count = out ? basin_shape_count(frame->call->out[o].shape) : 0;
+        for (int64_t i = 0; i < count; i++) out[i] = 0;
+    }
+}
+
 void basin_ref_bad_index(const basin_ref_frame *frame, const char *name, int64_t at, int64_t found,
                          int64_t least, int64_t limit) {
     if (frame->error->status != BASIN_OK) return;
@@ -62,6 +70,21 @@ static const operation operations[BASIN_OP_COUNT] = {
     [BASIN_OP_LAYERNORM] = basin_ref_layernorm,
     [BASIN_OP_LAYERNORM_REVERSE] = basin_ref_layernorm_reverse,
     [BASIN_OP_MATMUL] = basin_ref_matmul,
+    [BASIN_OP_ATTENTION] = basin_ref_attention,
+    [BASIN_OP_ATTENTION_FORCE] = basin_ref_attention_force,
+    [BASIN_OP_ATTENTION_REVERSE] = basin_ref_attention_reverse,
+    [BASIN_OP_PAIR_DOT] = basin_ref_pair_dot,
+    [BASIN_OP_PAIR_SUM] = basin_ref_pair_sum,
+    [BASIN_OP_CONV] = basin_ref_conv,
+    [BASIN_OP_CONV_INPUT] = basin_ref_conv_input,
+    [BASIN_OP_CONV_KERNEL] = basin_ref_conv_kernel,
+    [BASIN_OP_AVGPOOL] = basin_ref_avgpool,
+    [BASIN_OP_AVGPOOL_REVERSE] = basin_ref_avgpool_reverse,
+    [BASIN_OP_MAXPOOL] = basin_ref_maxpool,
+    [BASIN_OP_MAXPOOL_SCATTER] = basin_ref_maxpool_scatter,
+    [BASIN_OP_MAXPOOL_GATHER] = basin_ref_maxpool_gather,
+    [BASIN_OP_NORMAL] = basin_ref_normal,
+    [BASIN_OP_UNIFORM] = basin_ref_uniform,
 };
 
 /* Leaves have storage but no kernel; a reshape is its operand's storage. */
@@ -69,8 +92,12 @@ static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BA
 
 static size_t workspace(basin_backend *backend, const basin_call *call) {
     (void)backend;
-    (void)call;
-    return 0;
+    switch (call->op) {
+    case BASIN_OP_ATTENTION:
+    case BASIN_OP_ATTENTION_FORCE:
+    case BASIN_OP_ATTENTION_REVERSE: return basin_ref_attention_scratch(call);
+    default: return 0;
+    }
 }
 
 static void *resolve(const basin_operand *operand, void *const *block) {

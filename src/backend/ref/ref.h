@@ -14,10 +14,24 @@ typedef struct basin_ref_frame {
     basin_error *error;           /* the first fault of the stream; reported by wait */
 } basin_ref_frame;
 
+/* Sets all (REAL) outputs to 0, for operations that add to them. */
+void basin_ref_clear(const basin_ref_frame *frame);
+
 /* Notes that `found`, element `at` of the index operand of operation `name`, is outside
  * [least, limit). The stream goes on: such an index counts as absent. */
 void basin_ref_bad_index(const basin_ref_frame *frame, const char *name, int64_t at, int64_t found,
                          int64_t least, int64_t limit);
+
+/* A list of pairs: those of query q are row[q] .. row[q + 1] - 1, and pair p has key key[p]. There
+ * are row[queries] of them; `key` may be longer, the rest is padding. */
+typedef struct basin_ref_csr {
+    const int32_t *row; /* [queries + 1] */
+    const int32_t *key; /* [pairs] */
+    int64_t queries, keys, pairs;
+} basin_ref_csr;
+
+/* Whether the list stays inside its arrays; if not, notes so. A NULL row is no list: true. */
+bool basin_ref_csr_check(const basin_ref_frame *frame, const char *name, const basin_ref_csr *csr);
 
 /* pointwise.c. basin_ref_program fills registers [program->registers] for one element; operand a
  * is read at in[a][at[a]]. */
@@ -46,5 +60,31 @@ void basin_ref_layernorm_reverse(const basin_ref_frame *frame);
 
 /* product.c */
 void basin_ref_matmul(const basin_ref_frame *frame);
+
+/* attention.c */
+size_t basin_ref_attention_scratch(const basin_call *call); /* bytes */
+void basin_ref_attention(const basin_ref_frame *frame);
+void basin_ref_attention_force(const basin_ref_frame *frame);
+void basin_ref_attention_reverse(const basin_ref_frame *frame);
+
+/* pairs.c */
+void basin_ref_pair_dot(const basin_ref_frame *frame);
+void basin_ref_pair_sum(const basin_ref_frame *frame);
+
+/* conv.c */
+void basin_ref_conv(const basin_ref_frame *frame);
+void basin_ref_conv_input(const basin_ref_frame *frame);
+void basin_ref_conv_kernel(const basin_ref_frame *frame);
+
+/* pool.c */
+void basin_ref_avgpool(const basin_ref_frame *frame);
+void basin_ref_avgpool_reverse(const basin_ref_frame *frame);
+void basin_ref_maxpool(const basin_ref_frame *frame);
+void basin_ref_maxpool_scatter(const basin_ref_frame *frame);
+void basin_ref_maxpool_gather(const basin_ref_frame *frame);
+
+/* random.c */
+void basin_ref_normal(const basin_ref_frame *frame);
+void basin_ref_uniform(const basin_ref_frame *frame);
 
 #endif

@@ -1,0 +1,321 @@
+/* Energy attention, its force and the reverse of its force, for one pair (q, k) of a batch entry:
+ *   s[h] = beta_h Q[q,h].K[k,h],  r[g] = sum_h s[h] mix[h,g],  z[g] = r[g] scale[pair,g],
+ *   lse[q,g] = log sum_k exp z[g]  (0 for a query without keys),  P[g] = exp(z[g] - lse[g]).
+ * h counts heads before the mixing, g after it. An absent mix is the identity, an absent scale 1.
+ * The force and its reverse stand above the functions that compute them. */
+#include <math.h>
+
+#include "backend/ref/ref.h"
+#include "backend/shape.h"
+
+typedef struct attention {
+    int64_t batch, queries, keys, heads, width;
+    const double *q;     /* [batch, queries, heads, width] */
+    const double *k;     /* [batch, keys, heads, width] */
+    const double *beta;  /* [heads] */
+    const double *scale; /* [pairs, heads] or NULL */
+    const double *mix;   /* [heads, heads] or NULL */
+    const double *w;     /* [batch, queries, heads], cotangent of lse */
+    const double *a;     /* like q, cotangent of dq, or NULL */
+    const double *b;     /* like k, cotangent of dk, or NULL */
+    basin_ref_csr csr;   /* row NULL: all pairs */
+    bool exclude_self;
+} attention;
+
+/* The quantities of one pair, [heads] each; lse and mean belong to its query. */
+typedef struct pair_values {
+    double *dot, *s, *r, *p, *u, *t, *c, *gu, *gp, *gz, *gs, *lse, *mean;
+} pair_values;
+enum { PAIR_VALUES = 13 };
+
+static int64_t last_but(const basin_shape *shape, int back) {
+    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
+}
+
+size_t basin_ref_attention_scratch(const basin_call *call) {
+    return PAIR_VALUES * (size_t)last_but(&call->in[BASIN_ATT_Q].shape, 2) * sizeof(double);
+}
+
+static const void *operand(const basin_ref_frame *frame, int i) {
+    return i < frame->call->ins ? frame->in[i] : NULL;
+}
+
+static attention attention_of(const basin_ref_frame *frame) {
+    const basin_shape *q = &frame->call->in[BASIN_ATT_Q].shape;
+    const basin_shape *k = &frame->call->in[BASIN_ATT_K].shape;
+    attention att = {
+        .batch = last_but(q, 4),
+        .queries = last_but(q, 3),
+        .keys = last_but(k, 3),
+        .heads = last_but(q, 2),
+        .width = last_but(q, 1),
+        .q = operand(frame, BASIN_ATT_Q),
+        .k = operand(frame, BASIN_ATT_K),
+        .beta = operand(frame, BASIN_ATT_BETA),
+        .scale = operand(frame, BASIN_ATT_SCALE),
+        .mix = operand(frame, BASIN_ATT_MIX),
+        .w = operand(frame, BASIN_ATT_W),
+        .a = operand(frame, BASIN_ATT_A),
+        .b = operand(frame, BASIN_ATT_B),
+        .exclude_self = frame->call->attr.exclude_self,
+    };
+    att.csr = (basin_ref_csr){.row = operand(frame, BASIN_ATT_ROW),
+                              .key = operand(frame, BASIN_ATT_KEY),
+                              .queries = att.queries,
+                              .keys = att.keys};
+    if (att.csr.row) att.csr.pairs = basin_shape_count(frame->call->in[BASIN_ATT_KEY].shape);
+    return att;
+}
+
+static pair_values pair_values_in(double *scratch /* [PAIR_VALUES, heads] */, int64_t heads) {
+    double *at[PAIR_VALUES];
+    for (int i = 0; i < PAIR_VALUES; i++) at[i] = scratch + i * heads;
+    return (pair_values){at[0], at[1], at[2], at[3],  at[4],  at[5], at[6],
+                         at[7], at[8], at[9], at[10], at[11], at[12]};
+}
+
+static double mix_at(const attention *att, int64_t h, int64_t g) {
+    return att->mix ? att->mix[h * att->heads + g] : h == g;
+}
+
+static double scale_at(const attention *att, int64_t pair, int64_t g) {
+    return att->scale ? att->scale[pair * att->heads + g] : 1;
+}
+
+static double dot_product(const double *x, const double *y, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
+    return sum;
+}
+
+/* The pairs of a query are numbered first .. last - 1. */
+static int64_t first_pair(const attention *att, int64_t batch, int64_t q) {
+    return att->csr.row ? att->csr.row[q] : (batch * att->queries + q) * att->keys;
+}
+
+static int64_t last_pair(const attention *att, int64_t batch, int64_t q) {
+    return att->csr.row ? att->csr.row[q + 1] : (batch * att->queries + q + 1) * att->keys;
+}
+
+/* The key of a pair, or -1 where the pair is left out. */
+static int64_t key_of(const attention *att, int64_t batch, int64_t q, int64_t pair) {
+    if (att->csr.row) return att->csr.key[pair];
+    int64_t k = pair - first_pair(att, batch, q);
+    return att->exclude_self && k == q ? -1 : k;
+}
+
+/* Where head h of query q, or of key k, starts in a tensor like Q or K. */
+static int64_t query_at(const attention *att, int64_t batch, int64_t q, int64_t h) {
+    return ((batch * att->queries + q) * att->heads + h) * att->width;
+}
+
+static int64_t key_at(const attention *att, int64_t batch, int64_t k, int64_t h) {
+    return ((batch * att->keys + k) * att->heads + h) * att->width;
+}
+
+/* Fills dot = Q.K, s and r of a pair; z = r scale. */
+static void pair_scores(pair_values *v, const attention *att, int64_t batch, int64_t q, int64_t k) {
+    for (int64_t h = 0; h < att->heads; h++) {
+        v->dot[h] = dot_product(att->q + query_at(att, batch, q, h),
+                                att->k + key_at(att, batch, k, h), att->width);
+        v->s[h] = att->beta[h] * v->dot[h];
+    }
+    for (int64_t g = 0; g < att->heads; g++) {
+        v->r[g] = 0;
+        for (int64_t h = 0; h < att->heads; h++) v->r[g] += v->s[h] * mix_at(att, h, g);
+    }
+}
+
+/* Fills lse [heads] of a query: the largest score first, so that no exponential overflows. */
+static void query_lse(pair_values *v, const attention *att, int64_t batch, int64_t q) {
+    int64_t first = first_pair(att, batch, q), last = last_pair(att, batch, q);
+    double *most = v->mean, *sum = v->p;
+    bool any = false;
+    for (int64_t g = 0; g < att->heads; g++) most[g] = -INFINITY, sum[g] = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t pair = first; pair < last; pair++) {
+            int64_t k = key_of(att, batch, q, pair);
+            if (k < 0) continue;
+            any = true;
+            pair_scores(v, att, batch, q, k);
+            for (int64_t g = 0; g < att->heads; g++) {
+                double z = v->r[g] * scale_at(att, pair, g);
+                if (pass == 0)
+                    most[g] = z > most[g] ? z : most[g];
+                else
+                    sum[g] += exp(z - most[g]);
+            }
+        }
+    for (int64_t g = 0; g < att->heads; g++) v->lse[g] = any ? most[g] + log(sum[g]) : 0;
+}
+
+/* P, and with the cotangent w of lse: u[g] = w[g] P[g] scale[g], t[h] = sum_g mix[h,g] u[g]. */
+static void pair_force(pair_values *v, const attention *att, int64_t batch, int64_t q, int64_t k,
+                       int64_t pair) {
+    const double *w = att->w + (batch * att->queries + q) * att->heads;
+    pair_scores(v, att, batch, q, k);
+    for (int64_t g = 0; g < att->heads; g++) {
+        double scale = scale_at(att, pair, g);
+        v->p[g] = exp(v->r[g] * scale - v->lse[g]);
+        v->u[g] = w[g] * v->p[g] * scale;
+    }
+    for (int64_t h = 0; h < att->heads; h++) {
+        v->t[h] = 0;
+        for (int64_t g = 0; g < att->heads; g++) v->t[h] += mix_at(att, h, g) * v->u[g];
+    }
+}
+
+void basin_ref_attention(const basin_ref_frame *frame) {
+    attention att = attention_of(frame);
+    pair_values v = pair_values_in(frame->scratch, att.heads);
+    double *lse = frame->out[BASIN_ATT_LSE]; /* [batch, queries, heads] */
+    basin_ref_clear(frame);
+    if (!basin_ref_csr_check(frame, "attention", &att.csr)) return;
+    for (int64_t batch = 0; batch < att.batch; batch++)
+        for (int64_t q = 0; q < att.queries; q++) {
+            query_lse(&v, &att, batch, q);
+            for (int64_t g = 0; g < att.heads; g++)
+                lse[(batch * att.queries + q) * att.heads + g] = v.lse[g];
+        }
+}
+
+/* The force, the gradient of sum w lse:
+ *   dQ[q,h] = beta_h sum_k t[h] K[k,h],  dK[k,h] = beta_h sum_q t[h] Q[q,h],
+ *   dbeta_h = sum t[h] Q.K,  dscale[pair,g] = w[g] P[g] r[g],  dmix[h,g] = sum s[h] u[g]. */
+static void add_force(double *const *out, const pair_values *v, const attention *att, int64_t batch,
+                      int64_t q, int64_t k, int64_t pair) {
+    const double *w = att->w + (batch * att->queries + q) * att->heads;
+    double *dq = out[BASIN_ATT_DQ], *dk = out[BASIN_ATT_DK], *dbeta = out[BASIN_ATT_DBETA];
+    double *dscale = out[BASIN_ATT_DSCALE], *dmix = out[BASIN_ATT_DMIX];
+    for (int64_t h = 0; h < att->heads; h++) {
+        int64_t qh = query_at(att, batch, q, h), kh = key_at(att, batch, k, h);
+        for (int64_t y = 0; y < att->width; y++) {
+            if (dq) dq[qh + y] += att->beta[h] * v->t[h] * att->k[kh + y];
+            if (dk) dk[kh + y] += att->beta[h] * v->t[h] * att->q[qh + y];
+        }
+        if (dbeta) dbeta[h] += v->t[h] * v->dot[h];
+        if (dscale) dscale[pair * att->heads + h] = w[h] * v->p[h] * v->r[h];
+        for (int64_t g = 0; dmix && g < att->heads; g++)
+            dmix[h * att->heads + g] += v->s[h] * v->u[g];
+    }
+}
+
+/* Outputs as an array of BASIN_MAX_OUT pointers to double, NULL where absent. */
+static void output_list(double *out[BASIN_MAX_OUT], const basin_ref_frame *frame) {
+    for (int o = 0; o < BASIN_MAX_OUT; o++) out[o] = o < frame->call->outs ? frame->out[o] : NULL;
+}
+
+void basin_ref_attention_force(const basin_ref_frame *frame) {
+    attention att = attention_of(frame);
+    pair_values v = pair_values_in(frame->scratch, att.heads);
+    double *out[BASIN_MAX_OUT];
+    output_list(out, frame);
+    basin_ref_clear(frame);
+    if (!basin_ref_csr_check(frame, "attention force", &att.csr)) return;
+    for (int64_t batch = 0; batch < att.batch; batch++)
+        for (int64_t q = 0; q < att.queries; q++) {
+            double *lse = out[BASIN_ATT_LSE]; /* [batch, queries, heads] */
+            query_lse(&v, &att, batch, q);
+            for (int64_t g = 0; lse && g < att.heads; g++)
+                lse[(batch * att.queries + q) * att.heads + g] = v.lse[g];
+            for (int64_t pair = first_pair(&att, batch, q); pair < last_pair(&att, batch, q);
+                 pair++) {
+                int64_t k = key_of(&att, batch, q, pair);
+                if (k < 0) continue;
+                pair_force(&v, &att, batch, q, k, pair);
+                add_force(out, &v, &att, batch, q, k, pair);
+            }
+        }
+}
+
+/* The reverse of the force, the gradient of sum a dQ + sum b dK = sum over pairs of beta t c:
+ *   c[h] = a[q,h].K[k,h] + Q[q,h].b[k,h],  gu[g] = sum_h mix[h,g] beta_h c[h],
+ *   gP[g] = w[g] scale[g] gu[g],  gz[g] = P[g] (gP[g] - sum over the query's keys of P gP),
+ *   gs[h] = sum_g gz[g] scale[g] mix[h,g]. */
+static void pair_reverse(pair_values *v, const attention *att, int64_t batch, int64_t q, int64_t k,
+                         int64_t pair) {
+    const double *w = att->w + (batch * att->queries + q) * att->heads;
+    pair_force(v, att, batch, q, k, pair);
+    for (int64_t h = 0; h < att->heads; h++) {
+        int64_t qh = query_at(att, batch, q, h), kh = key_at(att, batch, k, h);
+        v->c[h] = 0;
+        if (att->a) v->c[h] += dot_product(att->a + qh, att->k + kh, att->width);
+        if (att->b) v->c[h] += dot_product(att->q + qh, att->b + kh, att->width);
+    }
+    for (int64_t g = 0; g < att->heads; g++) {
+        v->gu[g] = 0;
+        for (int64_t h = 0; h < att->heads; h++)
+            v->gu[g] += mix_at(att, h, g) * att->beta[h] * v->c[h];
+        v->gp[g] = w[g] * scale_at(att, pair, g) * v->gu[g];
+        v->gz[g] = v->p[g] * (v->gp[g] - v->mean[g]);
+    }
+    for (int64_t h = 0; h < att->heads; h++) {
+        v->gs[h] = 0;
+        for (int64_t g = 0; g < att->heads; g++)
+            v->gs[h] += v->gz[g] * scale_at(att, pair, g) * mix_at(att, h, g);
+    }
+}
+
+/*   gQ[q,h] = beta_h sum_k (t[h] b[k,h] + gs[h] K[k,h]),
+ *   gK[k,h] = beta_h sum_q (t[h] a[q,h] + gs[h] Q[q,h]) */
+static void add_reverse_tokens(double *gq, double *gk, const pair_values *v, const attention *att,
+                               int64_t batch, int64_t q, int64_t k) {
+    for (int64_t h = 0; h < att->heads; h++) {
+        int64_t qh = query_at(att, batch, q, h), kh = key_at(att, batch, k, h);
+        for (int64_t y = 0; y < att->width; y++) {
+            double a = att->a ? att->a[qh + y] : 0, b = att->b ? att->b[kh + y] : 0;
+            if (gq) gq[qh + y] += att->beta[h] * (v->t[h] * b + v->gs[h] * att->k[kh + y]);
+            if (gk) gk[kh + y] += att->beta[h] * (v->t[h] * a + v->gs[h] * att->q[qh + y]);
+        }
+    }
+}
+
+/*   gw[q,g] = sum_k P[g] scale[g] gu[g],  gbeta_h = sum (t[h] c[h] + gs[h] Q.K),
+ *   gscale[pair,g] = w[g] P[g] gu[g] + gz[g] r[g],
+ *   gmix[h,g] = sum (u[g] beta_h c[h] + gz[g] scale[g] s[h]) */
+static void add_reverse_rest(double *const *out, const pair_values *v, const attention *att,
+                             int64_t batch, int64_t q, int64_t pair) {
+    int64_t row = (batch * att->queries + q) * att->heads;
+    double *gw = out[BASIN_ATT_GW], *gbeta = out[BASIN_ATT_GBETA];
+    double *gscale = out[BASIN_ATT_GSCALE], *gmix = out[BASIN_ATT_GMIX];
+    for (int64_t h = 0; h < att->heads; h++) {
+        if (gbeta) gbeta[h] += v->t[h] * v->c[h] + v->gs[h] * v->dot[h];
+        for (int64_t g = 0; gmix && g < att->heads; g++)
+            gmix[h * att->heads + g] +=
+                v->u[g] * att->beta[h] * v->c[h] + v->gz[g] * scale_at(att, pair, g) * v->s[h];
+    }
+    for (int64_t g = 0; g < att->heads; g++) {
+        if (gw) gw[row + g] += v->p[g] * scale_at(att, pair, g) * v->gu[g];
+        if (gscale)
+            gscale[pair * att->heads + g] =
+                att->w[row + g] * v->p[g] * v->gu[g] + v->gz[g] * v->r[g];
+    }
+}
+
+void basin_ref_attention_reverse(const basin_ref_frame *frame) {
+    attention att = attention_of(frame);
+    pair_values v = pair_values_in(frame->scratch, att.heads);
+    double *out[BASIN_MAX_OUT];
+    output_list(out, frame);
+    basin_ref_clear(frame);
+    if (!basin_ref_csr_check(frame, "attention reverse", &att.csr)) return;
+    for (int64_t batch = 0; batch < att.batch; batch++)
+        for (int64_t q = 0; q < att.queries; q++) {
+            int64_t first = first_pair(&att, batch, q), last = last_pair(&att, batch, q);
+            query_lse(&v, &att, batch, q);
+            for (int64_t g = 0; g < att.heads; g++) v.mean[g] = 0;
+            for (int64_t pair = first; pair < last; pair++) {
+                int64_t k = key_of(&att, batch, q, pair);
+                if (k < 0) continue;
+                pair_reverse(&v, &att, batch, q, k, pair);
+                for (int64_t g = 0; g < att.heads; g++) v.mean[g] += v.p[g] * v.gp[g];
+            }
+            for (int64_t pair = first; pair < last; pair++) {
+                int64_t k = key_of(&att, batch, q, pair);
+                if (k < 0) continue;
+                pair_reverse(&v, &att, batch, q, k, pair);
+                add_reverse_tokens(out[BASIN_ATT_GQ], out[BASIN_ATT_GK], &v, &att, batch, q, k);
+                add_reverse_rest(out, &v, &att, batch, q, pair);
+            }
+        }
+}

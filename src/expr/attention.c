@@ -1,0 +1,206 @@
+/* Energy attention as three fused operations, each the reverse of the one before: the log-sum-exp
+ * of the scores, the force, the reverse of the force. The energy of the paper's equation 3 is
+ * -sum(lse / beta); its gradient with respect to Q and K holds both terms of the update. */
+#include "expr/graph.h"
+
+static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }
+
+/* q or k as [batch, tokens, H, Y]; NULL (and an error) if that cannot be. */
+static basin_expr as_rank_4(basin_expr a, const char *what) {
+    char text[BASIN_SHAPE_TEXT];
+    basin_shape s = a->shape;
+    if (s.rank == 3) return basin_reshape(a, BASIN_SHAPE(1, s.dim[0], s.dim[1], s.dim[2]));
+    if (s.rank == 4) return a;
+    return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                            "attention: %s has shape %s, wanted [.., tokens, H, Y]", what,
+                            basin_shape_print(text, s));
+}
+
+static bool is_index(basin_expr a, int64_t length) {
+    return a && a->kind == BASIN_INDEX && a->shape.rank == 1 && a->shape.dim[0] == length;
+}
+
+/* The number of pairs of the pattern, or -1 with an error. */
+static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t batch,
+                           int64_t queries, int64_t keys) {
+    if (!pattern_is_list(p)) {
+        if (p->exclude_self && queries != keys) {
+            basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                             "attention: %lld queries and %lld keys, which must be the same tokens "
+                             "to leave out self pairs",
+                             (long long)queries, (long long)keys);
+            return -1;
+        }
+        return batch * queries * keys;
+    }
+    int64_t pairs = p->key && p->key->shape.rank == 1 ? p->key->shape.dim[0] : -1;
+    if (batch != 1 || pairs < 0 || !is_index(p->row, queries + 1) || !is_index(p->key, pairs) ||
+        !is_index(p->column, keys + 1) || !is_index(p->query, pairs) || !is_index(p->pair, pairs)) {
+        basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                         "attention: the pair list does not fit %lld queries and %lld keys in one "
+                         "batch entry",
+                         (long long)queries, (long long)keys);
+        return -1;
+    }
+    return pairs;
+}
+
+static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
+                        basin_expr mix, int64_t pairs) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    int64_t H = q->shape.dim[2];
+    basin_graph *graph = q->graph;
+    if (q->shape.dim[0] != k->shape.dim[0] || k->shape.dim[2] != H ||
+        q->shape.dim[3] != k->shape.dim[3])
+        basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                         "attention: queries %s and keys %s differ in batch, heads or width",
+                         basin_shape_print(a, q->shape), basin_shape_print(b, k->shape));
+    else if (!basin_shape_equal(beta->shape, BASIN_SHAPE(H)))
+        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta has shape %s, wanted [%lld]",
+                         basin_shape_print(a, beta->shape), (long long)H);
+    else if (scale && !basin_shape_equal(scale->shape, BASIN_SHAPE(pairs, H)))
+        basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                         "attention: the multipliers have shape %s, wanted [%lld, %lld]",
+                         basin_shape_print(a, scale->shape), (long long)pairs, (long long)H);
+    else if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
+        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix has shape %s, wanted [%lld, %lld]",
+                         basin_shape_print(a, mix->shape), (long long)H, (long long)H);
+    else return true;
+    return false;
+}
+
+basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
+                               basin_expr mix, const basin_pattern *pattern) {
+    if (!q || !k || !beta) return NULL;
+    basin_expr q4 = as_rank_4(q, "q"), k4 = as_rank_4(k, "k");
+    if (!q4 || !k4) return NULL;
+    const int64_t *dim = q4->shape.dim;
+    int64_t pairs = count_pairs(pattern, q->graph, dim[0], dim[1], k4->shape.dim[1]);
+    if (pairs < 0 || !check_heads(q4, k4, beta, scale, mix, pairs)) return NULL;
+    basin_expr in[BASIN_ATT_PAIR + 1] = {
+        [BASIN_ATT_Q] = q4,           [BASIN_ATT_K] = k4,           [BASIN_ATT_BETA] = beta,
+        [BASIN_ATT_SCALE] = scale,    [BASIN_ATT_MIX] = mix,        [BASIN_ATT_ROW] = pattern->row,
+        [BASIN_ATT_KEY] = pattern->key, [BASIN_ATT_COLUMN] = pattern->column,
+        [BASIN_ATT_QUERY] = pattern->query, [BASIN_ATT_PAIR] = pattern->pair};
+    basin_attr attr = {.exclude_self = !pattern_is_list(pattern) && pattern->exclude_self};
+    basin_expr lse = basin_node_single(q->graph, BASIN_OP_ATTENTION, &attr, in, BASIN_ATT_PAIR + 1,
+                                       BASIN_SHAPE(dim[0], dim[1], dim[2]));
+    return basin_reshape(lse, basin_shape_drop(q->shape, q->shape.rank - 1, 1));
+}
+
+/* From the log-sum-exp to the force. */
+void basin_rule_attention(basin_node *node, const basin_expr *cotangent, const bool *want,
+                          basin_expr *grad) {
+    basin_expr in[BASIN_ATT_W + 1];
+    for (int i = 0; i < BASIN_ATT_W; i++) in[i] = node->in[i];
+    in[BASIN_ATT_W] = cotangent[0];
+    basin_result out[BASIN_ATT_OUT] = {[BASIN_ATT_LSE] = {.shape = node->out[0]->shape}};
+    for (int i = BASIN_ATT_Q; i <= BASIN_ATT_MIX; i++) {
+        out[BASIN_ATT_DQ + i].absent = !want[i];
+        if (want[i]) out[BASIN_ATT_DQ + i].shape = node->in[i]->shape;
+    }
+    basin_node *force = basin_node_new(node->out[0]->graph, BASIN_OP_ATTENTION_FORCE, &node->attr,
+                                       in, BASIN_ATT_W + 1, out, BASIN_ATT_OUT);
+    for (int i = BASIN_ATT_Q; force && i <= BASIN_ATT_MIX; i++)
+        if (want[i]) grad[i] = force->out[BASIN_ATT_DQ + i];
+}
+
+/* From the force to its reverse. Its results dbeta, dscale and dmix, which only a loss on the
+ * energy itself makes, have no reverse of their own. */
+void basin_rule_attention_force(basin_node *node, const basin_expr *cotangent, const bool *want,
+                                basin_expr *grad) {
+    static const int from[] = {BASIN_ATT_Q,    BASIN_ATT_K,     BASIN_ATT_W,
+                               BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
+    basin_graph *graph = node->in[0]->graph;
+    if (cotangent[BASIN_ATT_DBETA] || cotangent[BASIN_ATT_DSCALE] || cotangent[BASIN_ATT_DMIX]) {
+        basin_graph_fail(graph, BASIN_UNSUPPORTED,
+                         "attention: second derivatives that begin with beta, the multipliers or "
+                         "the mixing are not available");
+        return;
+    }
+    basin_expr in[BASIN_ATT_IN];
+    for (int i = 0; i <= BASIN_ATT_W; i++) in[i] = node->in[i];
+    in[BASIN_ATT_A] = cotangent[BASIN_ATT_DQ];
+    in[BASIN_ATT_B] = cotangent[BASIN_ATT_DK];
+    basin_result out[BASIN_MAX_OUT];
+    for (int i = 0; i < BASIN_MAX_OUT; i++) {
+        out[i] = (basin_result){.absent = !want[from[i]]};
+        if (want[from[i]]) out[i].shape = node->in[from[i]]->shape;
+    }
+    basin_node *reverse = basin_node_new(graph, BASIN_OP_ATTENTION_REVERSE, &node->attr, in,
+                                         BASIN_ATT_IN, out, BASIN_MAX_OUT);
+    for (int i = 0; reverse && i < BASIN_MAX_OUT; i++)
+        if (want[from[i]]) grad[from[i]] = reverse->out[i];
+}
+
+/* ---- products over the pairs of a list; each is the other's reverse ---- */
+
+static basin_expr pair_node(basin_op op, bool transposed, basin_expr a, basin_expr b,
+                            const basin_expr *list, basin_shape shape) {
+    basin_attr attr = {.transpose_a = transposed};
+    basin_expr in[7] = {a, b, list[0], list[1], list[2], list[3], list[4]};
+    return a && b ? basin_node_single(a->graph, op, &attr, in, 7, shape) : NULL;
+}
+
+static bool check_pairs(basin_expr z, const basin_pattern *p, int64_t queries, const char *what) {
+    char text[BASIN_SHAPE_TEXT];
+    if (!pattern_is_list(p) || z->shape.rank != 3) {
+        basin_graph_fail(z->graph, BASIN_BAD_SHAPE,
+                         "%s: wants a pair list and tokens [N, H, Y], got shape %s", what,
+                         basin_shape_print(text, z->shape));
+        return false;
+    }
+    return count_pairs(p, z->graph, 1, queries, z->shape.dim[0]) >= 0;
+}
+
+static void list_of(basin_expr list[5], const basin_pattern *p) {
+    list[0] = p->row, list[1] = p->key, list[2] = p->column, list[3] = p->query, list[4] = p->pair;
+}
+
+basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_expr list[5];
+    if (!x || !z) return NULL;
+    if (x->shape.rank != 3 || z->shape.rank != 3 || x->shape.dim[1] != z->shape.dim[1] ||
+        x->shape.dim[2] != z->shape.dim[2])
+        return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "pair_dot: shapes %s and %s",
+                                basin_shape_print(a, x->shape), basin_shape_print(b, z->shape));
+    if (!check_pairs(z, pattern, x->shape.dim[0], "pair_dot")) return NULL;
+    list_of(list, pattern);
+    return pair_node(BASIN_OP_PAIR_DOT, false, x, z, list,
+                     BASIN_SHAPE(pattern->key->shape.dim[0], x->shape.dim[1]));
+}
+
+basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_expr list[5];
+    if (!w || !z || !pattern->row) return NULL;
+    int64_t queries = pattern->row->shape.dim[0] - 1;
+    if (!check_pairs(z, pattern, queries, "pair_sum")) return NULL;
+    basin_shape want = BASIN_SHAPE(pattern->key->shape.dim[0], z->shape.dim[1]);
+    if (!basin_shape_equal(w->shape, want))
+        return basin_graph_fail(w->graph, BASIN_BAD_SHAPE,
+                                "pair_sum: weights of shape %s, wanted %s",
+                                basin_shape_print(a, w->shape), basin_shape_print(b, want));
+    list_of(list, pattern);
+    return pair_node(BASIN_OP_PAIR_SUM, false, w, z, list,
+                     BASIN_SHAPE(queries, z->shape.dim[1], z->shape.dim[2]));
+}
+
+void basin_rule_pair_dot(basin_node *node, const basin_expr *cotangent, const bool *want,
+                         basin_expr *grad) {
+    basin_expr x = node->in[0], z = node->in[1], c = cotangent[0];
+    const basin_expr *list = node->in + 2;
+    if (want[0]) grad[0] = pair_node(BASIN_OP_PAIR_SUM, false, c, z, list, x->shape);
+    if (want[1]) grad[1] = pair_node(BASIN_OP_PAIR_SUM, true, c, x, list, z->shape);
+}
+
+void basin_rule_pair_sum(basin_node *node, const basin_expr *cotangent, const bool *want,
+                         basin_expr *grad) {
+    basin_expr w = node->in[0], z = node->in[1], c = cotangent[0];
+    const basin_expr *list = node->in + 2;
+    bool back = node->attr.transpose_a; /* z are queries, the sums are per key */
+    if (want[0]) grad[0] = pair_node(BASIN_OP_PAIR_DOT, false, back ? z : c, back ? c : z, list,
+                                     w->shape);
+    if (want[1]) grad[1] = pair_node(BASIN_OP_PAIR_SUM, !back, w, c, list, z->shape);
+}

@@ -1,0 +1,20 @@
+/* Random draws as leaves of a formula; the numbers are those of basin/random.h. */
+#include "expr/graph.h"
+
+static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape) {
+    char text[BASIN_SHAPE_TEXT];
+    if (!seed) return NULL;
+    if (seed->kind != BASIN_INDEX || !basin_shape_equal(seed->shape, BASIN_SHAPE(2)))
+        return basin_graph_fail(seed->graph, BASIN_BAD_SHAPE,
+                                "a seed is an index tensor of shape [2], got shape %s",
+                                basin_shape_print(text, seed->shape));
+    basin_attr attr = {.stream = ++seed->graph->streams};
+    return basin_node_single(seed->graph, op, &attr, &seed, 1, shape);
+}
+
+basin_expr basin_normal(basin_expr seed, basin_shape shape) {
+    return draw(BASIN_OP_NORMAL, seed, shape);
+}
+basin_expr basin_uniform(basin_expr seed, basin_shape shape) {
+    return draw(BASIN_OP_UNIFORM, seed, shape);
+}

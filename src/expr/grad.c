@@ -1,0 +1,143 @@
+/* Differentiation as a rewrite: one sweep from y back to x, in which every operation's rule emits
+ * nodes. The result is an expression, so it can be swept again. */
+#include "expr/grad.h"
+
+#include <stdlib.h>
+
+static basin_rule *const rules[BASIN_OP_COUNT] = {
+    [BASIN_OP_RESHAPE] = basin_rule_reshape,
+    [BASIN_OP_PERMUTE] = basin_rule_permute,
+    [BASIN_OP_SLICE] = basin_rule_slice,
+    [BASIN_OP_PAD] = basin_rule_pad,
+    [BASIN_OP_CONCAT] = basin_rule_concat,
+    [BASIN_OP_GATHER] = basin_rule_gather,
+    [BASIN_OP_SCATTER] = basin_rule_scatter,
+    [BASIN_OP_SUM] = basin_rule_sum,
+    [BASIN_OP_MAX] = basin_rule_max,
+    [BASIN_OP_LOGSUMEXP] = basin_rule_logsumexp,
+    [BASIN_OP_SOFTMAX] = basin_rule_softmax,
+    [BASIN_OP_LAYERNORM] = basin_rule_layernorm,
+    [BASIN_OP_LAYERNORM_REVERSE] = basin_rule_layernorm_reverse,
+    [BASIN_OP_MATMUL] = basin_rule_matmul,
+    [BASIN_OP_ATTENTION] = basin_rule_attention,
+    [BASIN_OP_ATTENTION_FORCE] = basin_rule_attention_force,
+    [BASIN_OP_PAIR_DOT] = basin_rule_pair_dot,
+    [BASIN_OP_PAIR_SUM] = basin_rule_pair_sum,
+    [BASIN_OP_CONV] = basin_rule_conv,
+    [BASIN_OP_CONV_INPUT] = basin_rule_conv_input,
+    [BASIN_OP_CONV_KERNEL] = basin_rule_conv_kernel,
+    [BASIN_OP_AVGPOOL] = basin_rule_avgpool,
+    [BASIN_OP_AVGPOOL_REVERSE] = basin_rule_avgpool_reverse,
+    [BASIN_OP_MAXPOOL] = basin_rule_maxpool,
+    [BASIN_OP_MAXPOOL_SCATTER] = basin_rule_maxpool_scatter,
+    [BASIN_OP_MAXPOOL_GATHER] = basin_rule_maxpool_gather,
+};
+
+/* What one sweep knows; indexed by node id and value id as they were when it began. */
+typedef struct sweep {
+    basin_graph *graph;
+    bool *depends;         /* [nodes] whether the node depends on some x */
+    bool *cut;             /* [nodes] partial derivatives: do not look below this node */
+    basin_expr *cotangent; /* [values] */
+} sweep;
+
+static void mark_dependents(sweep *s, const basin_expr *x, const bool *want, int count, int last) {
+    for (int i = 0; i < count; i++)
+        if (x[i]) {
+            if (!want || want[i]) s->depends[x[i]->node->id] = true;
+            s->cut[x[i]->node->id] = want != NULL;
+        }
+    for (int n = 0; n <= last; n++) {
+        const basin_node *node = s->graph->node[n];
+        for (int i = 0; i < node->ins && !s->depends[n]; i++)
+            if (node->in[i]) s->depends[n] = s->depends[node->in[i]->node->id];
+    }
+}
+
+static void accumulate(sweep *s, basin_expr operand, basin_expr grad) {
+    basin_expr *sum = &s->cotangent[operand->id];
+    *sum = *sum ? basin_add(*sum, grad) : grad;
+}
+
+/* Sends the cotangents of one node's results to its operands. */
+static void visit(sweep *s, basin_node *node) {
+    basin_expr cotangent[BASIN_MAX_OUT] = {NULL}, grad[BASIN_MAX_IN] = {NULL};
+    bool want[BASIN_MAX_IN] = {false}, any = false, reached = false;
+    for (int i = 0; i < node->outs; i++) {
+        if (node->out[i]) cotangent[i] = s->cotangent[node->out[i]->id];
+        reached = reached || cotangent[i];
+    }
+    for (int i = 0; i < node->ins; i++) {
+        basin_expr in = node->in[i];
+        want[i] = in && in->kind == BASIN_REAL && s->depends[in->node->id];
+        any = any || want[i];
+    }
+    if (!reached || !any) return;
+    basin_rule *rule = basin_op_is_pointwise(node->op) ? basin_rule_pointwise : rules[node->op];
+    if (!rule) {
+        basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
+                         "no derivative of this order for a fused operation (number %d)", node->op);
+        return;
+    }
+    rule(node, cotangent, want, grad);
+    for (int i = 0; i < node->ins; i++)
+        if (want[i] && grad[i]) accumulate(s, node->in[i], grad[i]);
+}
+
+static bool check_cotangent(basin_expr y, basin_expr cotangent) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    if (!cotangent || basin_shape_equal(y->shape, cotangent->shape)) return true;
+    basin_graph_fail(y->graph, BASIN_BAD_SHAPE, "vjp: a cotangent of shape %s for y of shape %s",
+                     basin_shape_print(a, cotangent->shape), basin_shape_print(b, y->shape));
+    return false;
+}
+
+/* With `want`, partial derivatives; without, total ones of every x. */
+static void differentiate(basin_expr *gradient, basin_expr y, basin_expr cotangent,
+                          const basin_expr *x, const bool *want, int count) {
+    for (int i = 0; i < count; i++) gradient[i] = NULL;
+    if (!y || !check_cotangent(y, cotangent)) return;
+    basin_graph *graph = y->graph;
+    sweep s = {.graph = graph};
+    int last = y->node->id;
+    s.depends = calloc(graph->nodes, sizeof *s.depends);
+    s.cut = calloc(graph->nodes, sizeof *s.cut);
+    s.cotangent = calloc((size_t)graph->values, sizeof *s.cotangent);
+    if (s.depends && s.cut && s.cotangent) {
+        mark_dependents(&s, x, want, count, last);
+        s.cotangent[y->id] = cotangent ? cotangent : basin_fill(graph, y->shape, 1);
+        for (int n = last; n >= 0 && graph->error.status == BASIN_OK; n--)
+            if (s.depends[n] && !s.cut[n]) visit(&s, graph->node[n]);
+        for (int i = 0; i < count; i++) {
+            if (!x[i] || (want && !want[i])) continue;
+            gradient[i] = s.cotangent[x[i]->id];
+            if (!gradient[i]) gradient[i] = basin_fill(graph, x[i]->shape, 0);
+        }
+    } else
+        basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a gradient");
+    free(s.depends);
+    free(s.cut);
+    free(s.cotangent);
+    if (graph->error.status != BASIN_OK)
+        for (int i = 0; i < count; i++) gradient[i] = NULL;
+}
+
+void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent, const basin_expr *x,
+               int count) {
+    differentiate(gradient, y, cotangent, x, NULL, count);
+}
+
+void basin_grad_many(basin_expr *gradient, basin_expr y, const basin_expr *x, int count) {
+    differentiate(gradient, y, NULL, x, NULL, count);
+}
+
+basin_expr basin_grad(basin_expr y, basin_expr x) {
+    basin_expr gradient;
+    differentiate(&gradient, y, NULL, &x, NULL, 1);
+    return gradient;
+}
+
+void basin_partial(basin_expr *gradient, basin_expr y, basin_expr cotangent, const basin_expr *x,
+                   const bool *want, int count) {
+    differentiate(gradient, y, cotangent, x, want, count);
+}
