@@ -1,0 +1,150 @@
+/* The fast backend's table: float32 in the host's memory, the stream executed as it is queued by a
+ * team of OpenMP threads. What goes wrong in a run is kept until wait() asks. */
+#include "backend/cpu/cpu.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct cpu_backend {
+    basin_backend base;
+    const basin_simd *simd;
+    basin_error error; /* status BASIN_OK while nothing failed */
+} cpu_backend;
+
+void basin_cpu_bad_index(const basin_cpu_frame *frame, const char *name, int64_t at, int64_t found,
+                         int64_t least, int64_t limit) {
+#pragma omp critical(basin_cpu_error)
+    if (frame->error->status == BASIN_OK)
+        basin_fail(frame->error, BASIN_BAD_VALUE,
+                   "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
+                   (long long)at, (long long)least, (long long)limit);
+}
+
+static void *memory_alloc(basin_backend *backend, size_t bytes) {
+    (void)backend;
+    return basin_aligned_new(bytes);
+}
+
+static void memory_free(basin_backend *backend, void *memory) {
+    (void)backend;
+    free(memory);
+}
+
+static void copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
+    (void)backend;
+    if (bytes) memcpy(device, host, bytes);
+}
+
+static void copy_out(basin_backend *backend, void *host, const void *device, size_t bytes) {
+    (void)backend;
+    if (bytes) memcpy(host, device, bytes);
+}
+
+static void fill_zero(basin_backend *backend, void *device, size_t bytes) {
+    (void)backend;
+    if (bytes) memset(device, 0, bytes);
+}
+
+typedef struct operation {
+    void (*run)(const basin_cpu_frame *frame);
+    size_t (*workspace)(const basin_call *call, int threads); /* or NULL: none */
+} operation;
+
+static const operation operations[BASIN_OP_COUNT] = {
+    [BASIN_OP_POINTWISE] = {basin_cpu_pointwise_fused, NULL},
+    [BASIN_OP_PERMUTE] = {basin_cpu_permute, NULL},
+    [BASIN_OP_SLICE] = {basin_cpu_slice, NULL},
+    [BASIN_OP_PAD] = {basin_cpu_pad, NULL},
+    [BASIN_OP_CONCAT] = {basin_cpu_concat, NULL},
+    [BASIN_OP_GATHER] = {basin_cpu_gather, NULL},
+    [BASIN_OP_SCATTER] = {basin_cpu_scatter, NULL},
+    [BASIN_OP_SUM] = {basin_cpu_sum, basin_cpu_reduce_workspace},
+    [BASIN_OP_MAX] = {basin_cpu_max, basin_cpu_reduce_workspace},
+    [BASIN_OP_LOGSUMEXP] = {basin_cpu_logsumexp, NULL},
+    [BASIN_OP_SOFTMAX] = {basin_cpu_softmax, NULL},
+    [BASIN_OP_LAYERNORM] = {basin_cpu_layernorm, NULL},
+    [BASIN_OP_LAYERNORM_REVERSE] = {basin_cpu_layernorm_reverse,
+                                    basin_cpu_layernorm_reverse_workspace},
+    [BASIN_OP_MATMUL] = {basin_cpu_matmul, basin_cpu_matmul_workspace},
+    [BASIN_OP_PAIR_DOT] = {basin_cpu_pair_dot, NULL},
+    [BASIN_OP_PAIR_SUM] = {basin_cpu_pair_sum, NULL},
+    [BASIN_OP_NORMAL] = {basin_cpu_normal, NULL},
+    [BASIN_OP_UNIFORM] = {basin_cpu_uniform, NULL},
+};
+
+static operation operation_of(basin_op op) {
+    if (basin_op_is_pointwise(op)) return (operation){basin_cpu_pointwise, NULL};
+    return (unsigned)op < BASIN_OP_COUNT ? operations[op] : (operation){NULL, NULL};
+}
+
+/* Leaves have storage but no kernel; a reshape is its operand's storage. */
+static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
+
+static size_t workspace(basin_backend *backend, const basin_call *call) {
+    operation op = operation_of(call->op);
+    return op.workspace ? op.workspace(call, backend->threads) : 0;
+}
+
+static void *resolve(const basin_operand *operand, void *const *block) {
+    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
+}
+
+static void run_one(cpu_backend *cpu, const basin_call *call, void *const *block) {
+    basin_cpu_frame frame = {.call = call, .threads = cpu->base.threads};
+    operation op = operation_of(call->op);
+    frame.simd = cpu->simd;
+    frame.error = &cpu->error;
+    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
+    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
+    if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
+    if (op.run)
+        op.run(&frame);
+    else if (!has_no_kernel(call->op) && cpu->error.status == BASIN_OK)
+        basin_fail(&cpu->error, BASIN_UNSUPPORTED, "backend cpu: no operation %d, of 0 to %d",
+                   (int)call->op, BASIN_OP_COUNT - 1);
+}
+
+static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
+                       void *const *block) {
+    for (size_t i = 0; i < calls; i++) run_one((cpu_backend *)backend, &call[i], block);
+}
+
+static basin_status stream_wait(basin_backend *backend, basin_error *error) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    basin_status status = cpu->error.status;
+    if (status != BASIN_OK) basin_fail(error, status, "%s", cpu->error.text);
+    cpu->error.status = BASIN_OK;
+    return status;
+}
+
+static void close_backend(basin_backend *backend) { free(backend); }
+
+static const basin_backend_table table = {
+    .name = "cpu",
+    .real_size = sizeof(float),
+    .real = BASIN_F32,
+    .fuse = true,
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .fill_zero = fill_zero,
+    .workspace = workspace,
+    .run = stream_run,
+    .wait = stream_wait,
+    .close = close_backend,
+};
+
+basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error) {
+    cpu_backend *cpu = calloc(1, sizeof *cpu);
+    *backend = NULL;
+    if (!cpu) return basin_fail(error, BASIN_NO_MEMORY, "backend cpu: no memory for its state");
+    if (threads <= 0) threads = omp_get_max_threads(); /* all cores, or OMP_NUM_THREADS */
+    cpu->base = (basin_backend){.table = &table, .threads = threads};
+    cpu->simd = basin_simd_select();
+    *backend = &cpu->base;
+    return BASIN_OK;
+}

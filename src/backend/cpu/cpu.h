@@ -1,0 +1,83 @@
+/* The fast backend inside: each operation is a function of a frame, the call with its operands
+ * resolved to addresses. Work is cut into pieces by the shapes alone, never by the number of
+ * threads, and partial results meet in a fixed order, so a result does not depend on that number.
+ * The functions named _workspace say how many bytes of scratch the frame must bring. */
+#ifndef BASIN_BACKEND_CPU_CPU_H
+#define BASIN_BACKEND_CPU_CPU_H
+
+#include "backend/cpu/simd.h"
+#include "backend/kernel.h"
+
+typedef struct basin_cpu_frame {
+    const basin_call *call;
+    const void *in[BASIN_MAX_IN]; /* NULL where the operand is absent */
+    void *out[BASIN_MAX_OUT];     /* NULL where nobody asks for the result */
+    void *workspace;              /* 64-byte aligned */
+    int threads;
+    const basin_simd *simd;
+    basin_error *error; /* the first fault of the stream; reported by wait */
+} basin_cpu_frame;
+
+/* Threads for `work` element operations: waking a team costs as much as some ten thousand. */
+static inline int basin_cpu_team(const basin_cpu_frame *frame, int64_t work) {
+    int64_t useful = work / 16384;
+    return useful < 1 ? 1 : useful < frame->threads ? (int)useful : frame->threads;
+}
+
+/* Piece i of `count` things cut into `pieces`: first[i] .. first[i + 1] - 1. */
+static inline int64_t basin_cpu_first(int64_t i, int64_t pieces, int64_t count) {
+    return count / pieces * i + (i < count % pieces ? i : count % pieces);
+}
+
+/* Rows and width of a tensor seen as a matrix of rows. */
+static inline int64_t basin_cpu_width(const basin_shape *shape) {
+    return shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
+}
+static inline int64_t basin_cpu_rows(const basin_shape *shape) {
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < shape->rank; i++) rows *= shape->dim[i];
+    return rows;
+}
+
+/* Notes that `found`, element `at` of an index operand of `name`, is outside [least, limit). Such
+ * an index counts as absent. Any thread may call it. */
+void basin_cpu_bad_index(const basin_cpu_frame *frame, const char *name, int64_t at, int64_t found,
+                         int64_t least, int64_t limit);
+
+/* pointwise.c */
+void basin_cpu_pointwise(const basin_cpu_frame *frame);       /* NEG .. SELECT */
+void basin_cpu_pointwise_fused(const basin_cpu_frame *frame); /* POINTWISE */
+
+/* product.c */
+size_t basin_cpu_matmul_workspace(const basin_call *call, int threads);
+void basin_cpu_matmul(const basin_cpu_frame *frame);
+
+/* move.c */
+void basin_cpu_permute(const basin_cpu_frame *frame);
+void basin_cpu_slice(const basin_cpu_frame *frame);
+void basin_cpu_pad(const basin_cpu_frame *frame);
+void basin_cpu_concat(const basin_cpu_frame *frame);
+void basin_cpu_gather(const basin_cpu_frame *frame);
+void basin_cpu_scatter(const basin_cpu_frame *frame);
+
+/* reduce.c */
+size_t basin_cpu_reduce_workspace(const basin_call *call, int threads);
+void basin_cpu_sum(const basin_cpu_frame *frame);
+void basin_cpu_max(const basin_cpu_frame *frame);
+void basin_cpu_logsumexp(const basin_cpu_frame *frame);
+void basin_cpu_softmax(const basin_cpu_frame *frame);
+
+/* norm.c */
+void basin_cpu_layernorm(const basin_cpu_frame *frame);
+size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads);
+void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame);
+
+/* pairs.c */
+void basin_cpu_pair_dot(const basin_cpu_frame *frame);
+void basin_cpu_pair_sum(const basin_cpu_frame *frame);
+
+/* random.c */
+void basin_cpu_normal(const basin_cpu_frame *frame);
+void basin_cpu_uniform(const basin_cpu_frame *frame);
+
+#endif

@@ -1,0 +1,217 @@
+/* Moving numbers: permutations, slices, pads, concatenation, and rows gathered or summed by index.
+ * REAL and INDEX elements both have four bytes here, so one form of each copy serves both. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/shape.h"
+
+enum { TILE = 16 };
+
+static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void copy(float *to, const float *from, int64_t n) {
+    if (n >= 64)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = from[i];
+}
+
+/* A permutation as the shape of its output and the strides of its operand over that shape. */
+typedef struct walk {
+    basin_shape shape;
+    int64_t stride[BASIN_MAX_RANK];
+} walk;
+
+static walk permutation(const basin_call *call) {
+    const basin_shape *shape = &call->out[0].shape;
+    int64_t own[BASIN_MAX_RANK];
+    walk w = {0};
+    basin_shape_strides(own, &call->in[0].shape);
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->dim[i], stride = own[call->attr.axes[i]];
+        int last = w.shape.rank - 1;
+        if (dim == 1) continue;
+        if (last >= 0 && w.stride[last] == stride * dim) {
+            w.shape.dim[last] *= dim;
+            w.stride[last] = stride;
+        } else {
+            w.shape.dim[w.shape.rank] = dim;
+            w.stride[w.shape.rank++] = stride;
+        }
+    }
+    if (w.shape.rank == 0) w = (walk){.shape = {1, {1}}, .stride = {1}};
+    return w;
+}
+
+/* Rows first .. last - 1 of the output, each contiguous in the operand too. */
+static void copy_rows(float *to, const float *from, const walk *w, int64_t first, int64_t last) {
+    int outer = w->shape.rank - 1;
+    int64_t width = w->shape.dim[outer], index[BASIN_MAX_RANK], offset = 0, rest = first;
+    for (int axis = outer - 1; axis >= 0; axis--) {
+        index[axis] = rest % w->shape.dim[axis];
+        offset += index[axis] * w->stride[axis];
+        rest /= w->shape.dim[axis];
+    }
+    for (int64_t row = first; row < last; row++) {
+        copy(to + row * width, from + offset, width);
+        for (int axis = outer - 1; axis >= 0; axis--) {
+            offset += w->stride[axis];
+            if (++index[axis] < w->shape.dim[axis]) break;
+            offset -= index[axis] * w->stride[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+/* to[i, j] = from[j, i] for i < rows, j < cols, in tiles that both sides read within few lines. */
+static void transpose(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                      int64_t cols) {
+    for (int64_t j = 0; j < cols; j += TILE) {
+        int64_t most = minimum(cols - j, TILE);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t k = 0; k < most; k++)
+                to[i * to_row + j + k] = from[(j + k) * from_row + i];
+    }
+}
+
+/* The last axis of the output has some stride in the operand, and axis `unit` has stride 1: the two
+ * are transposed for every setting of the others. */
+static void transpose_all(float *to, const float *from, const walk *w, int unit, int team) {
+    int last = w->shape.rank - 1;
+    int64_t dense[BASIN_MAX_RANK], out_stride[BASIN_MAX_RANK], in_stride[BASIN_MAX_RANK];
+    basin_shape others = {0};
+    basin_shape_strides(dense, &w->shape);
+    for (int i = 0; i < last; i++) {
+        if (i == unit) continue;
+        out_stride[others.rank] = dense[i];
+        in_stride[others.rank] = w->stride[i];
+        others.dim[others.rank++] = w->shape.dim[i];
+    }
+    int64_t outer = basin_shape_product(&others, 0, others.rank);
+    int64_t rows = w->shape.dim[unit], tiles = (rows + TILE - 1) / TILE;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t piece = 0; piece < outer * tiles; piece++) {
+        int64_t at = piece / tiles, row = piece % tiles * TILE;
+        int64_t to_at = basin_shape_offset(at, &others, others.rank, out_stride);
+        int64_t from_at = basin_shape_offset(at, &others, others.rank, in_stride);
+        transpose(to + to_at + row * dense[unit], dense[unit], from + from_at + row,
+                  w->stride[last], minimum(rows - row, TILE), w->shape.dim[last]);
+    }
+}
+
+void basin_cpu_permute(const basin_cpu_frame *frame) {
+    walk w = permutation(frame->call);
+    int64_t count = basin_shape_product(&w.shape, 0, w.shape.rank);
+    int last = w.shape.rank - 1, unit = 0, team = basin_cpu_team(frame, count);
+    const float *from = frame->in[0];
+    float *to = frame->out[0];
+    if (count == 0) return;
+    if (w.stride[last] != 1) {
+        while (w.stride[unit] != 1) unit++;
+        transpose_all(to, from, &w, unit, team);
+        return;
+    }
+    int64_t rows = count / w.shape.dim[last], pieces = minimum(rows, 64);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < pieces; i++)
+        copy_rows(to, from, &w, basin_cpu_first(i, pieces, rows),
+                  basin_cpu_first(i + 1, pieces, rows));
+}
+
+/* Copies runs of `run` elements: run i goes from `from` + i from_step to `to` + i to_step. */
+static void copy_runs(const basin_cpu_frame *frame, float *to, int64_t to_step, const float *from,
+                      int64_t from_step, int64_t run, int64_t runs) {
+    int team = basin_cpu_team(frame, run * runs);
+    if (run <= 0) return;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < runs; i++) copy(to + i * to_step, from + i * from_step, run);
+}
+
+void basin_cpu_slice(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
+    int axis = call->attr.axis;
+    int64_t inner = basin_shape_product(in, axis + 1, in->rank);
+    copy_runs(frame, frame->out[0], out->dim[axis] * inner,
+              (const float *)frame->in[0] + call->attr.start * inner, in->dim[axis] * inner,
+              out->dim[axis] * inner, basin_shape_product(in, 0, axis));
+}
+
+void basin_cpu_pad(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
+    int axis = call->attr.axis;
+    int64_t inner = basin_shape_product(in, axis + 1, in->rank);
+    int64_t runs = basin_shape_product(in, 0, axis), row = out->dim[axis] * inner;
+    int64_t before = call->attr.start * inner, run = in->dim[axis] * inner;
+    int team = basin_cpu_team(frame, row * runs);
+    const float *from = frame->in[0];
+    float *to = frame->out[0];
+    if (row <= 0) return;
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < runs; i++) {
+        float *at = to + i * row;
+        memset(at, 0, (size_t)before * sizeof *at);
+        copy(at + before, from + i * run, run);
+        memset(at + before + run, 0, (size_t)(row - before - run) * sizeof *at);
+    }
+}
+
+void basin_cpu_concat(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *out = &call->out[0].shape;
+    int axis = call->attr.axis;
+    int64_t inner = basin_shape_product(out, axis + 1, out->rank), start = 0;
+    for (int i = 0; i < call->ins; i++) {
+        int64_t run = call->in[i].shape.dim[axis] * inner;
+        copy_runs(frame, (float *)frame->out[0] + start, out->dim[axis] * inner, frame->in[i], run,
+                  run, basin_shape_product(out, 0, axis));
+        start += run;
+    }
+}
+
+/* out[i] = table[index[i]]; zeros where the index is -1. */
+void basin_cpu_gather(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *shape = &call->in[0].shape;
+    const float *table = frame->in[0];   /* [rows, width] */
+    const int32_t *index = frame->in[1]; /* [n] */
+    float *out = frame->out[0];          /* [n, width] */
+    int64_t n = basin_shape_count(call->in[1].shape), rows = shape->dim[0];
+    int64_t width = basin_shape_product(shape, 1, shape->rank);
+    int team = basin_cpu_team(frame, n * width);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < n; i++) {
+        if (index[i] >= 0 && index[i] < rows)
+            copy(out + i * width, table + index[i] * width, width);
+        else
+            memset(out + i * width, 0, (size_t)width * sizeof *out);
+        if (index[i] < -1 || index[i] >= rows)
+            basin_cpu_bad_index(frame, "gather", i, index[i], -1, rows);
+    }
+}
+
+/* out[v] = sum of values[i] over the i with index[i] = v, in the order of i. Threads own ranges of
+ * rows v, and each goes through the whole index: no two write one row, and no order depends on
+ * their number. */
+void basin_cpu_scatter(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *shape = &call->out[0].shape;
+    const float *values = frame->in[0];  /* [n, width] */
+    const int32_t *index = frame->in[1]; /* [n] */
+    float *out = frame->out[0];          /* [rows, width] */
+    int64_t n = basin_shape_count(call->in[1].shape), rows = shape->dim[0];
+    int64_t width = basin_shape_product(shape, 1, shape->rank);
+    int team = basin_cpu_team(frame, n * width);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int t = 0; t < team; t++) {
+        int64_t first = basin_cpu_first(t, team, rows), last = basin_cpu_first(t + 1, team, rows);
+        memset(out + first * width, 0, (size_t)((last - first) * width) * sizeof *out);
+        for (int64_t i = 0; i < n; i++)
+            if (index[i] >= first && index[i] < last)
+                frame->simd->axpy(out + index[i] * width, 1.0f, values + i * width, width);
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] < -1 || index[i] >= rows)
+            basin_cpu_bad_index(frame, "scatter", i, index[i], -1, rows);
+}

@@ -1,0 +1,60 @@
+/* Layer norm with a scalar gain, g = gamma n + delta, n = (x - mean) / sqrt(var + eps), and its
+ * reverse: dx = gamma (c - mean(c) - n mean(c n)) / sqrt(var + eps), dgamma = sum c n and
+ * ddelta = sum over rows of c. The two sums run over fixed chunks of rows. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+
+enum { ROWS = 16, MAX_CHUNKS = 64 };
+
+void basin_cpu_layernorm(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape), width = basin_cpu_width(shape);
+    const float *x = frame->in[0];     /* [rows, width] */
+    const float *gamma = frame->in[1]; /* [] */
+    const float *delta = frame->in[2]; /* [width] */
+    float *g = frame->out[0];          /* [rows, width] */
+    float epsilon = (float)frame->call->attr.value;
+    int team = basin_cpu_team(frame, rows * width);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < rows; i++)
+        frame->simd->norm(g + i * width, x + i * width, *gamma, delta, epsilon, width);
+}
+
+static int64_t row_chunks(const basin_shape *shape) {
+    int64_t chunks = (basin_cpu_rows(shape) + ROWS - 1) / ROWS;
+    return chunks < MAX_CHUNKS ? chunks : MAX_CHUNKS;
+}
+
+size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads) {
+    (void)threads;
+    const basin_shape *shape = &call->in[0].shape;
+    return (size_t)(row_chunks(shape) * (basin_cpu_width(shape) + 1)) * sizeof(float);
+}
+
+void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape), width = basin_cpu_width(shape);
+    int64_t chunks = row_chunks(shape);
+    const float *x = frame->in[0];     /* [rows, width] */
+    const float *gamma = frame->in[1]; /* [] */
+    const float *c = frame->in[2];     /* [rows, width] */
+    float *dx = frame->out[0], *dgamma = frame->out[1], *ddelta = frame->out[2];
+    float *part_delta = frame->workspace;            /* [chunks, width] */
+    float *part_gamma = part_delta + chunks * width; /* [chunks] */
+    float epsilon = (float)frame->call->attr.value;
+    int team = basin_cpu_team(frame, rows * width);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t k = 0; k < chunks; k++) {
+        float *part = ddelta ? part_delta + k * width : NULL;
+        double sum = 0;
+        if (part) memset(part, 0, (size_t)width * sizeof *part);
+        int64_t last = basin_cpu_first(k + 1, chunks, rows);
+        for (int64_t i = basin_cpu_first(k, chunks, rows); i < last; i++)
+            sum += frame->simd->norm_reverse(dx ? dx + i * width : NULL, part, x + i * width,
+                                             *gamma, c + i * width, epsilon, width);
+        part_gamma[k] = (float)sum;
+    }
+    if (dgamma) *dgamma = frame->simd->sum(part_gamma, chunks);
+    if (ddelta) frame->simd->sum_rows(ddelta, part_delta, chunks, width, width);
+}

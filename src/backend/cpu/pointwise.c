@@ -1,0 +1,97 @@
+/* Pointwise operations, fused into a program or alone; an operation alone is the program of one
+ * step that it is. Rows long enough are taken one at a time, so that what is broadcast over them is
+ * read in place; short ones run together in blocks of the flattened domain. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
+#include "backend/shape.h"
+
+enum { LONG_ROW = 256 };
+
+/* How the domain is cut: pieces of `length` within each stretch of `width` elements. */
+typedef struct cut {
+    int64_t width, length, per_width, pieces;
+} cut;
+
+static cut cut_domain(const basin_cpu_program *p) {
+    const basin_program *program = p->program;
+    const basin_shape *domain = &program->domain;
+    int64_t count = basin_shape_product(domain, 0, domain->rank);
+    cut c = {.width = count};
+    bool flat = domain->rank < 2 || domain->dim[domain->rank - 1] < LONG_ROW;
+    for (int i = 0; i < program->steps && !flat; i++) {
+        const basin_step *step = &program->step[i];
+        if (step->op != BASIN_STEP_LOAD) continue;
+        if (!((p->dense | p->constant) >> step->a & 1)) c.width = domain->dim[domain->rank - 1];
+    }
+    if (count == 0) return c;
+    c.per_width = (c.width + p->block - 1) / p->block;
+    c.length = (c.width + c.per_width - 1) / c.per_width;
+    c.length = (c.length + 63) / 64 * 64;
+    c.per_width = (c.width + c.length - 1) / c.length;
+    c.pieces = count / c.width * c.per_width;
+    return c;
+}
+
+static void run_pieces(const basin_cpu_program *p, const cut *c, int64_t first, int64_t last) {
+    _Alignas(64) float scratch[BASIN_CPU_SCRATCH];
+    if (first >= last) return;
+    basin_cpu_program_begin(p, scratch);
+    int64_t row = first / c->per_width, col = first % c->per_width * c->length;
+    for (int64_t i = first; i < last; i++) {
+        int64_t n = c->width - col < c->length ? c->width - col : c->length;
+        basin_cpu_program_block(p, scratch, row * c->width + col, n);
+        col += n;
+        if (col == c->width) col = 0, row++;
+    }
+}
+
+static void run_program(const basin_cpu_frame *frame, const basin_program *program) {
+    basin_cpu_program p = basin_cpu_program_prepare(program, frame->in, frame->out, frame->simd);
+    cut c = cut_domain(&p);
+    int64_t work = basin_shape_product(&program->domain, 0, program->domain.rank);
+    int team = basin_cpu_team(frame, work);
+    if (team == 1) {
+        run_pieces(&p, &c, 0, c.pieces);
+        return;
+    }
+#pragma omp parallel for num_threads(team) schedule(static)
+    for (int i = 0; i < team; i++)
+        run_pieces(&p, &c, basin_cpu_first(i, team, c.pieces),
+                   basin_cpu_first(i + 1, team, c.pieces));
+}
+
+void basin_cpu_pointwise_fused(const basin_cpu_frame *frame) {
+    run_program(frame, frame->call->program);
+}
+
+/* Drops axes of one element and joins axes that every operand walks as one. */
+static void merge_axes(basin_program *program, int operands) {
+    basin_shape *domain = &program->domain;
+    int axes = 0;
+    for (int i = 0; i < domain->rank; i++) {
+        if (domain->dim[i] == 1) continue;
+        bool joins = axes > 0;
+        for (int a = 0; a < operands && joins; a++)
+            joins = program->stride[a][axes - 1] == program->stride[a][i] * domain->dim[i];
+        axes += !joins;
+        domain->dim[axes - 1] = joins ? domain->dim[axes - 1] * domain->dim[i] : domain->dim[i];
+        for (int a = 0; a < operands; a++) program->stride[a][axes - 1] = program->stride[a][i];
+    }
+    domain->rank = axes;
+}
+
+void basin_cpu_pointwise(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    basin_step step[4];
+    basin_program program = {.steps = call->ins + 1, .registers = 4, .stores = 1, .step = step};
+    program.store[0] = 3;
+    program.domain = call->out[0].shape;
+    for (int a = 0; a < call->ins; a++) {
+        step[a] = (basin_step){.op = BASIN_STEP_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
+        basin_shape_broadcast(program.stride[a], &call->in[a].shape, &call->out[0].shape);
+    }
+    step[call->ins] = (basin_step){
+        .op = (uint16_t)call->op, .to = 3, .a = 0, .b = 1, .c = 2, .value = call->attr.value};
+    merge_axes(&program, call->ins);
+    run_program(frame, &program);
+}

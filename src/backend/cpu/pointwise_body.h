@@ -1,0 +1,146 @@
+/* One pointwise operation over a run of floats, for every operation of op.h. */
+#ifndef BASIN_BACKEND_CPU_POINTWISE_BODY_H
+#define BASIN_BACKEND_CPU_POINTWISE_BODY_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "backend/cpu/vector_function.h"
+#include "backend/op.h"
+
+typedef vfloat unary(vfloat a);
+typedef vfloat binary(vfloat a, vfloat b);
+
+/* The operation is a constant where these are used, so it is inlined into the loop. */
+VECTOR_INLINE void map_one(unary *f, float *to, const float *a, int64_t n) {
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) vector_store(to + i, f(vector_load(a + i)));
+    if (i < n) vector_store_part(to + i, f(vector_load_part(a + i, n - i, 1.0f)), n - i);
+}
+
+VECTOR_INLINE void map_two(binary *f, float *to, const float *a, const float *b, int64_t n) {
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
+        vector_store(to + i, f(vector_load(a + i), vector_load(b + i)));
+    if (i == n) return;
+    vfloat va = vector_load_part(a + i, n - i, 1.0f), vb = vector_load_part(b + i, n - i, 1.0f);
+    vector_store_part(to + i, f(va, vb), n - i);
+}
+
+VECTOR_INLINE vfloat op_neg(vfloat a) { return -a; }
+VECTOR_INLINE vfloat op_sign(vfloat a) {
+    return vector_mask(a > 0.0f, vector_all(1.0f)) - vector_mask(a < 0.0f, vector_all(1.0f));
+}
+VECTOR_INLINE vfloat op_relu(vfloat a) { return vector_max(vector_all(0.0f), a); }
+VECTOR_INLINE vfloat op_step(vfloat a) { return vector_mask(a > 0.0f, vector_all(1.0f)); }
+VECTOR_INLINE vfloat op_sin(vfloat a) { return vector_sine(a, 0); }
+VECTOR_INLINE vfloat op_cos(vfloat a) { return vector_sine(a, 1); }
+VECTOR_INLINE vfloat op_copy(vfloat a) { return a; }
+VECTOR_INLINE vfloat op_square(vfloat a) { return a * a; }
+VECTOR_INLINE vfloat op_cube(vfloat a) { return a * a * a; }
+VECTOR_INLINE vfloat op_fourth(vfloat a) { return a * a * (a * a); }
+VECTOR_INLINE vfloat op_inverse(vfloat a) { return 1.0f / a; }
+VECTOR_INLINE vfloat op_inverse_sqrt(vfloat a) { return 1.0f / vector_sqrt(a); }
+
+VECTOR_INLINE vfloat op_add(vfloat a, vfloat b) { return a + b; }
+VECTOR_INLINE vfloat op_sub(vfloat a, vfloat b) { return a - b; }
+VECTOR_INLINE vfloat op_mul(vfloat a, vfloat b) { return a * b; }
+VECTOR_INLINE vfloat op_div(vfloat a, vfloat b) { return a / b; }
+VECTOR_INLINE vfloat op_greater(vfloat a, vfloat b) { return vector_mask(a > b, vector_all(1.0f)); }
+VECTOR_INLINE vfloat op_equal(vfloat a, vfloat b) { return vector_mask(a == b, vector_all(1.0f)); }
+
+static void fill(float *to, float value, int64_t n) {
+    vfloat v = vector_all(value);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) vector_store(to + i, v);
+    for (; i < n; i++) to[i] = value;
+}
+
+static void map_select(float *to, const float *a, const float *b, const float *c, int64_t n) {
+    for (int64_t i = 0; i < n; i += VECTOR_LANES) {
+        int64_t left = n - i;
+        vfloat va = vector_load_part(a + i, left, 1.0f), vb = vector_load_part(b + i, left, 1.0f);
+        vfloat vc = vector_load_part(c + i, left, 1.0f);
+        vector_store_part(to + i, vector_select(va != 0.0f, vb, vc), left);
+    }
+}
+
+/* x^e for e = 5 .. 32 by squaring: bits of e from the top. */
+static void map_integer_power(float *to, const float *a, int64_t n, int e) {
+    int top = 1;
+    while (top * 2 <= e) top *= 2;
+    for (int64_t i = 0; i < n; i += VECTOR_LANES) {
+        vfloat x = vector_load_part(a + i, n - i, 1.0f), y = x;
+        for (int bit = top / 2; bit; bit /= 2) {
+            y = y * y;
+            if (e & bit) y = y * x;
+        }
+        vector_store_part(to + i, y, n - i);
+    }
+}
+
+static void map_power(float *to, const float *a, int64_t n, double e) {
+    if (e == 0.0) {
+        fill(to, 1.0f, n);
+    } else if (e == 1.0) {
+        map_one(op_copy, to, a, n);
+    } else if (e == 2.0) {
+        map_one(op_square, to, a, n);
+    } else if (e == 3.0) {
+        map_one(op_cube, to, a, n);
+    } else if (e == 4.0) {
+        map_one(op_fourth, to, a, n);
+    } else if (e == 0.5) {
+        map_one(vector_sqrt, to, a, n);
+    } else if (e == -1.0) {
+        map_one(op_inverse, to, a, n);
+    } else if (e == -0.5) {
+        map_one(op_inverse_sqrt, to, a, n);
+    } else if (e > 0 && e <= 8 && e == (int)e) {
+        map_integer_power(to, a, n, (int)e);
+    } else {
+        for (int64_t i = 0; i < n; i++) to[i] = (float)pow(a[i], e);
+    }
+}
+
+static void map_unary(int op, float *to, const float *a, int64_t n, double value) {
+    switch (op) {
+    case BASIN_OP_NEG: map_one(op_neg, to, a, n); break;
+    case BASIN_OP_ABS: map_one(vector_abs, to, a, n); break;
+    case BASIN_OP_SIGN: map_one(op_sign, to, a, n); break;
+    case BASIN_OP_SQRT: map_one(vector_sqrt, to, a, n); break;
+    case BASIN_OP_EXP: map_one(vector_exp, to, a, n); break;
+    case BASIN_OP_LOG: map_one(vector_log, to, a, n); break;
+    case BASIN_OP_LOG1P: map_one(vector_log1p, to, a, n); break;
+    case BASIN_OP_EXPM1: map_one(vector_expm1, to, a, n); break;
+    case BASIN_OP_TANH: map_one(vector_tanh, to, a, n); break;
+    case BASIN_OP_SIGMOID: map_one(vector_sigmoid, to, a, n); break;
+    case BASIN_OP_SOFTPLUS: map_one(vector_softplus, to, a, n); break;
+    case BASIN_OP_LNCOSH: map_one(vector_lncosh, to, a, n); break;
+    case BASIN_OP_RELU: map_one(op_relu, to, a, n); break;
+    case BASIN_OP_STEP: map_one(op_step, to, a, n); break;
+    case BASIN_OP_SIN: map_one(op_sin, to, a, n); break;
+    case BASIN_OP_COS: map_one(op_cos, to, a, n); break;
+    case BASIN_OP_ERF: map_one(vector_erf, to, a, n); break;
+    case BASIN_OP_POW: map_power(to, a, n, value); break;
+    default: map_one(op_copy, to, a, n); break;
+    }
+}
+
+static void map(int op, float *to, const float *a, const float *b, const float *c, int64_t n,
+                double value) {
+    switch (op) {
+    case BASIN_OP_ADD: map_two(op_add, to, a, b, n); break;
+    case BASIN_OP_SUB: map_two(op_sub, to, a, b, n); break;
+    case BASIN_OP_MUL: map_two(op_mul, to, a, b, n); break;
+    case BASIN_OP_DIV: map_two(op_div, to, a, b, n); break;
+    case BASIN_OP_MAX2: map_two(vector_max_nan, to, a, b, n); break;
+    case BASIN_OP_MIN2: map_two(vector_min_nan, to, a, b, n); break;
+    case BASIN_OP_GREATER: map_two(op_greater, to, a, b, n); break;
+    case BASIN_OP_EQUAL: map_two(op_equal, to, a, b, n); break;
+    case BASIN_OP_SELECT: map_select(to, a, b, c, n); break;
+    default: map_unary(op, to, a, n, value); break;
+    }
+}
+
+#endif

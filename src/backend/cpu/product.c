@@ -1,0 +1,80 @@
+/* The batched matrix product: c[n, i, j] = sum over l of a[n, i, l] b[n, l, j], each factor plain
+ * or transposed, with the epilogue program run on every tile while it is in the nearest cache. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/program.h"
+#include "backend/shape.h"
+
+typedef struct factor {
+    int64_t batch, rows, columns; /* as used in the product, after transposition */
+    int64_t step_batch, step_row, step_column;
+} factor;
+
+/* A factor with one matrix is used for every batch entry. */
+static factor factor_of(const basin_shape *shape, bool transposed) {
+    int64_t rows = shape->dim[shape->rank - 2], columns = shape->dim[shape->rank - 1];
+    int64_t batch = basin_shape_product(shape, 0, shape->rank - 2);
+    factor f = {batch, rows, columns, batch == 1 ? 0 : rows * columns, columns, 1};
+    if (transposed) {
+        f.rows = columns, f.columns = rows;
+        f.step_row = 1, f.step_column = columns;
+    }
+    return f;
+}
+
+/* Whether every epilogue operand walks [batch, m] as one axis. */
+static bool epilogue_folds(const basin_program *program, int operands, int64_t m) {
+    for (int a = 0; a < operands; a++)
+        if (program->stride[a][0] != program->stride[a][1] * m) return false;
+    return true;
+}
+
+/* The product without its addresses. One B for a whole batch makes it one tall product. */
+static basin_gemm describe(const basin_call *call) {
+    factor a = factor_of(&call->in[0].shape, call->attr.transpose_a);
+    factor b = factor_of(&call->in[1].shape, call->attr.transpose_b);
+    basin_gemm g = {.batch = a.batch == 1 ? b.batch : a.batch, .m = a.rows, .n = b.columns};
+    g.k = a.columns;
+    bool folds = b.batch == 1 && a.batch > 1 && !call->attr.transpose_a;
+    if (folds && call->program) folds = epilogue_folds(call->program, call->ins - 2, g.m);
+    if (folds) g.m *= g.batch, g.batch = 1;
+    g.a_row = a.step_row, g.a_col = a.step_column, g.a_batch = a.step_batch;
+    g.b_row = b.step_row, g.b_col = b.step_column, g.b_batch = b.step_batch;
+    g.c_row = g.n, g.c_batch = g.m * g.n;
+    return g;
+}
+
+static void epilogue(void *context, const float *tile, int64_t tile_row, int64_t batch, int64_t row,
+                     int64_t col, int64_t rows, int64_t cols) {
+    _Alignas(64) float scratch[BASIN_CPU_SCRATCH];
+    const basin_cpu_program *p = context;
+    int64_t step = p->block / cols; /* rows that fit a register */
+    for (int64_t r = 0; r < rows; r += step) {
+        int64_t most = rows - r < step ? rows - r : step;
+        basin_cpu_tile at = {tile + r * tile_row, tile_row, batch, row + r, col, most, cols};
+        basin_cpu_program_tile(p, scratch, &at);
+    }
+}
+
+size_t basin_cpu_matmul_workspace(const basin_call *call, int threads) {
+    basin_gemm g = describe(call);
+    if (call->program) g.epilogue = epilogue;
+    return basin_gemm_workspace(&g, threads);
+}
+
+void basin_cpu_matmul(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    basin_gemm g = describe(call);
+    g.a = frame->in[0], g.b = frame->in[1], g.c = frame->out[0];
+    if (!call->program) {
+        basin_gemm_run(&g, frame->threads, frame->workspace);
+        return;
+    }
+    basin_program program = *call->program;
+    program.domain = BASIN_SHAPE(g.batch, g.m, g.n);
+    basin_cpu_program p =
+        basin_cpu_program_prepare(&program, frame->in + 2, frame->out, frame->simd);
+    g.epilogue = epilogue;
+    g.context = &p;
+    basin_gemm_run(&g, frame->threads, frame->workspace);
+}

@@ -1,0 +1,259 @@
+/* The interpreter of pointwise programs; see program.h. */
+#include "backend/cpu/program.h"
+
+#include <string.h>
+
+#include "backend/shape.h"
+
+enum { SLACK = 16 }; /* floats a fill may write past its end; also keeps registers off one set */
+
+static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static bool fills_register(int op) { return op >= BASIN_STEP_LOAD; }
+
+static bool reads_register(const basin_step *step, int reg) {
+    if (fills_register(step->op)) return false;
+    return step->a == reg || (step->op >= BASIN_OP_ADD && step->b == reg) ||
+           (step->op == BASIN_OP_SELECT && step->c == reg);
+}
+
+static int last_write(const basin_program *program, int reg) {
+    int last = -1;
+    for (int i = 0; i < program->steps; i++)
+        if (program->step[i].to == reg) last = i;
+    return last;
+}
+
+/* Whether some step after `when`, or a store, still reads what operand a holds in memory. */
+static bool operand_read_after(const basin_program *program, int a, int when) {
+    for (int i = 0; i < program->steps; i++) {
+        if (program->step[i].op != BASIN_STEP_LOAD || program->step[i].a != a) continue;
+        if (i > when) return true;
+        for (int s = 0; s < program->stores; s++)
+            if (last_write(program, program->store[s]) == i) return true;
+        for (int j = when + 1; j < program->steps; j++)
+            if (reads_register(&program->step[j], program->step[i].to)) return true;
+    }
+    return false;
+}
+
+/* The step that may write output s in place: the last to set its register, if no operand lying
+ * under the output is read later. */
+static int direct_step(const basin_cpu_program *p, int s) {
+    const basin_program *program = p->program;
+    int step = last_write(program, program->store[s]);
+    if (step < 0 || fills_register(program->step[step].op) || !p->out[s]) return -1;
+    for (int i = 0; i < s; i++)
+        if (p->direct[i] == step) return -1;
+    for (int a = 0; a < BASIN_MAX_IN; a++) {
+        bool under = (p->dense >> a & 1) && p->in[a] == p->out[s];
+        if (under && operand_read_after(program, a, step)) return -1;
+    }
+    return step;
+}
+
+static void sort_operands(basin_cpu_program *p) {
+    int64_t dense[BASIN_MAX_RANK];
+    const basin_shape *domain = &p->program->domain;
+    basin_shape_strides(dense, domain);
+    for (int i = 0; i < p->program->steps; i++) {
+        const basin_step *step = &p->program->step[i];
+        if (step->op != BASIN_STEP_LOAD) continue;
+        const int64_t *stride = p->program->stride[step->a];
+        bool is_dense = true, is_constant = true;
+        for (int axis = 0; axis < domain->rank; axis++) {
+            if (domain->dim[axis] == 1) continue;
+            if (stride[axis] != dense[axis]) is_dense = false;
+            if (stride[axis] != 0) is_constant = false;
+        }
+        p->dense |= (uint32_t)is_dense << step->a;
+        p->constant |= (uint32_t)is_constant << step->a;
+    }
+}
+
+static void find_constants(basin_cpu_program *p) {
+    uint32_t written = 0, again = 0;
+    for (int i = 0; i < p->program->steps; i++) {
+        const basin_step *step = &p->program->step[i];
+        uint32_t bit = (uint32_t)1 << step->to;
+        again |= written & bit;
+        written |= bit;
+        if (step->op == BASIN_STEP_IMMEDIATE ||
+            (step->op == BASIN_STEP_LOAD && (p->constant >> step->a & 1)))
+            p->once |= bit;
+    }
+    p->once &= ~again;
+}
+
+basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
+                                            void *const *out, const basin_simd *simd) {
+    basin_cpu_program p = {.simd = simd, .program = program, .in = in, .out = out};
+    int registers = program->registers < 8 ? 8 : program->registers;
+    p.block = (BASIN_CPU_SCRATCH / registers - SLACK) / 64 * 64;
+    sort_operands(&p);
+    find_constants(&p);
+    for (int s = 0; s < program->stores; s++) p.direct[s] = direct_step(&p, s);
+    return p;
+}
+
+static float *scratch_of(const basin_cpu_program *p, float *scratch, int reg) {
+    return scratch + reg * (p->block + SLACK);
+}
+
+/* memcpy of a short run, without the call. */
+static void copy_short(float *to, const float *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + SLACK <= n; i += SLACK) memcpy(to + i, from + i, SLACK * sizeof *to);
+    for (; i < n; i++) to[i] = from[i];
+}
+
+/* n elements from `from`, or n times the first; may write SLACK elements more. */
+static void copy_run(float *to, const float *from, int64_t n, bool repeat) {
+    if (repeat) {
+        float value = *from;
+        for (int64_t i = 0; i < n; i += SLACK)
+            for (int j = 0; j < SLACK; j++) to[i + j] = value;
+    } else {
+        copy_short(to, from, n);
+    }
+}
+
+/* Elements start .. start + n - 1 of a broadcast operand, row by row. */
+static void expand(float *to, const float *from, const basin_shape *domain, const int64_t *stride,
+                   int64_t start, int64_t n) {
+    int last = domain->rank - 1;
+    int64_t width = domain->dim[last], row = start / width, col = start % width;
+    int64_t index[BASIN_MAX_RANK], offset = 0;
+    bool repeat = stride[last] == 0;
+    for (int axis = last - 1; axis >= 0; axis--) {
+        index[axis] = row % domain->dim[axis];
+        offset += index[axis] * stride[axis];
+        row /= domain->dim[axis];
+    }
+    for (;;) {
+        int64_t run = minimum(width - col, n);
+        copy_run(to, from + offset + (repeat ? 0 : col), run, repeat);
+        to += run, n -= run, col = 0;
+        if (n == 0) return;
+        for (int axis = last - 1; axis >= 0; axis--) {
+            offset += stride[axis];
+            if (++index[axis] < domain->dim[axis]) break;
+            offset -= index[axis] * stride[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+/* Operand a under a block: in place where it is contiguous there, gathered into `to` elsewhere. */
+static const float *load_block(const basin_cpu_program *p, float *to, int a, int64_t start,
+                               int64_t n) {
+    const basin_shape *domain = &p->program->domain;
+    const int64_t *stride = p->program->stride[a];
+    const float *from = p->in[a];
+    if (p->dense >> a & 1) return from + start;
+    if (p->constant >> a & 1) {
+        p->simd->fill(to, *from, n);
+        return to;
+    }
+    int last = domain->rank - 1;
+    int64_t width = domain->dim[last], row = start / width, col = start % width;
+    if (stride[last] == 1 && col + n <= width)
+        return from + basin_shape_offset(row, domain, last, stride) + col;
+    expand(to, from, domain, stride, start, n);
+    return to;
+}
+
+static void run_steps(const basin_cpu_program *p, const float **reg, float *scratch, int64_t start,
+                      int64_t n) {
+    const basin_program *program = p->program;
+    for (int i = 0; i < program->steps; i++) {
+        const basin_step *step = &program->step[i];
+        float *to = scratch_of(p, scratch, step->to);
+        if (step->op == BASIN_STEP_LOAD || step->op == BASIN_STEP_IMMEDIATE) {
+            if (p->once >> step->to & 1)
+                reg[step->to] = to;
+            else if (step->op == BASIN_STEP_LOAD)
+                reg[step->to] = load_block(p, to, step->a, start, n);
+            else
+                p->simd->fill(to, (float)step->value, n), reg[step->to] = to;
+            continue;
+        }
+        for (int s = 0; s < program->stores; s++)
+            if (p->direct[s] == i) to = (float *)p->out[s] + start;
+        p->simd->map(step->op, to, reg[step->a], reg[step->b], reg[step->c], n, step->value);
+        reg[step->to] = to;
+    }
+}
+
+void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
+    for (int i = 0; i < p->program->steps; i++) {
+        const basin_step *step = &p->program->step[i];
+        if (!fills_register(step->op) || !(p->once >> step->to & 1)) continue;
+        float value =
+            step->op == BASIN_STEP_LOAD ? *(const float *)p->in[step->a] : (float)step->value;
+        p->simd->fill(scratch_of(p, scratch, step->to), value, p->block);
+    }
+}
+
+void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n) {
+    const float *reg[BASIN_MAX_REGISTERS] = {0};
+    const basin_program *program = p->program;
+    run_steps(p, reg, scratch, start, n);
+    /* A register read in place may lie under another output: no copy before all are taken. */
+    for (int s = 0; s < program->stores; s++) {
+        const float *from = reg[program->store[s]];
+        float *own = scratch_of(p, scratch, program->store[s]);
+        if (p->direct[s] >= 0 || !p->out[s] || from == own || program->stores == 1) continue;
+        memcpy(own, from, (size_t)n * sizeof *own);
+        reg[program->store[s]] = own;
+    }
+    for (int s = 0; s < program->stores; s++) {
+        float *to = (float *)p->out[s];
+        if (p->direct[s] < 0 && to && reg[program->store[s]] != to + start)
+            memcpy(to + start, reg[program->store[s]], (size_t)n * sizeof *to);
+    }
+}
+
+/* What a LOAD, TILE or IMMEDIATE puts under a tile, rows * cols elements. */
+static const float *load_tile(const basin_cpu_program *p, float *to, const basin_step *step,
+                              const basin_cpu_tile *at) {
+    if (step->op == BASIN_STEP_IMMEDIATE) {
+        p->simd->fill(to, (float)step->value, at->rows * at->cols);
+    } else if (step->op == BASIN_STEP_TILE) {
+        if (at->tile_row == at->cols) return at->tile;
+        for (int64_t r = 0; r < at->rows; r++)
+            copy_short(to + r * at->cols, at->tile + r * at->tile_row, at->cols);
+    } else if (p->constant >> step->a & 1) {
+        p->simd->fill(to, *(const float *)p->in[step->a], at->rows * at->cols);
+    } else {
+        const int64_t *stride = p->program->stride[step->a];
+        const float *from = (const float *)p->in[step->a] + at->batch * stride[0] +
+                            at->row * stride[1] + at->col * stride[2];
+        for (int64_t r = 0; r < at->rows; r++)
+            copy_run(to + r * at->cols, from + r * stride[1], at->cols, stride[2] == 0);
+    }
+    return to;
+}
+
+void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at) {
+    const float *reg[BASIN_MAX_REGISTERS] = {0};
+    const basin_program *program = p->program;
+    int64_t n = at->rows * at->cols, width = program->domain.dim[2];
+    for (int i = 0; i < program->steps; i++) {
+        const basin_step *step = &program->step[i];
+        float *to = scratch_of(p, scratch, step->to);
+        if (fills_register(step->op)) {
+            reg[step->to] = load_tile(p, to, step, at);
+            continue;
+        }
+        p->simd->map(step->op, to, reg[step->a], reg[step->b], reg[step->c], n, step->value);
+        reg[step->to] = to;
+    }
+    for (int s = 0; s < program->stores; s++) {
+        if (!p->out[s]) continue;
+        int64_t first = (at->batch * program->domain.dim[1] + at->row) * width + at->col;
+        float *to = (float *)p->out[s] + first;
+        for (int64_t r = 0; r < at->rows; r++)
+            copy_short(to + r * width, reg[program->store[s]] + r * at->cols, at->cols);
+    }
+}

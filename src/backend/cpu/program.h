@@ -1,0 +1,42 @@
+/* Runs a pointwise program on pieces of its domain: each step is a vector loop over a block of
+ * elements, registers are blocks of scratch that stay in the nearest cache. Operands that lie
+ * contiguous under a block are read in place and results are written in place where that is safe;
+ * the others are gathered first. */
+#ifndef BASIN_BACKEND_CPU_PROGRAM_H
+#define BASIN_BACKEND_CPU_PROGRAM_H
+
+#include "backend/cpu/simd.h"
+#include "backend/kernel.h"
+
+enum {
+    BASIN_CPU_SCRATCH = 8192 + BASIN_MAX_REGISTERS * 16, /* floats per thread */
+};
+
+typedef struct basin_cpu_program {
+    const basin_simd *simd;
+    const basin_program *program;
+    const void *const *in; /* operand a of the program is in[a] */
+    void *const *out;
+    int64_t block;             /* floats per register */
+    uint32_t dense;            /* operands laid out as the domain is */
+    uint32_t constant;         /* operands with one element */
+    uint32_t once;             /* registers that hold the same constant in every block */
+    int direct[BASIN_MAX_OUT]; /* the step that writes output i in place; -1: copied at the end */
+} basin_cpu_program;
+
+/* A piece of a matrix product: tile[r * tile_row + c] is element [batch, row + r, col + c]. */
+typedef struct basin_cpu_tile {
+    const float *tile;
+    int64_t tile_row, batch, row, col, rows, cols; /* rows * cols <= block */
+} basin_cpu_tile;
+
+basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
+                                            void *const *out, const basin_simd *simd);
+/* Fills the registers of `once`; every thread does so before its first block. */
+void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch);
+/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block. */
+void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n);
+/* The elements of a tile, for an epilogue; needs no begin. */
+void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at);
+
+#endif

@@ -1,0 +1,110 @@
+/* Reductions: sums and maxima over neighbouring axes; log-sum-exp and softmax over the row.
+ * A tensor is seen as [outer, middle, inner] and the middle vanishes. A middle too long for one
+ * thread is cut into chunks of a fixed size, whose results are combined in their order. */
+#include <math.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/shape.h"
+
+enum {
+    CHUNK = 32768,    /* elements, at least, in a chunk */
+    MAX_CHUNKS = 64,  /* per outer index */
+    FOLD_WIDTH = 128, /* inner axes shorter than half of this are summed several rows at a time */
+};
+
+typedef struct span {
+    int64_t outer, middle, inner;
+    int64_t chunks; /* of the middle */
+} span;
+
+static span reduced_span(const basin_call *call) {
+    const basin_shape *shape = &call->in[0].shape;
+    int first = call->attr.axis, last = call->attr.axis + call->attr.count;
+    span s = {basin_shape_product(shape, 0, first), basin_shape_product(shape, first, last),
+              basin_shape_product(shape, last, shape->rank), 1};
+    int64_t chunks = s.middle * s.inner / CHUNK;
+    if (s.outer < MAX_CHUNKS && chunks > 1) s.chunks = chunks < MAX_CHUNKS ? chunks : MAX_CHUNKS;
+    if (s.chunks > s.middle && s.middle > 0) s.chunks = s.middle;
+    return s;
+}
+
+size_t basin_cpu_reduce_workspace(const basin_call *call, int threads) {
+    (void)threads;
+    span s = reduced_span(call);
+    return s.chunks > 1 ? (size_t)(s.outer * s.chunks * s.inner) * sizeof(float) : 0;
+}
+
+typedef struct reducer {
+    float (*row)(const float *x, int64_t n);
+    void (*rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
+} reducer;
+
+/* A short inner axis: `fold` rows are taken as one row of fold * inner, and folded at the end. */
+static void reduce_folded(float *to, const float *x, int64_t rows, int64_t inner,
+                          const reducer *by) {
+    float wide[FOLD_WIDTH], rest[FOLD_WIDTH];
+    int64_t fold = FOLD_WIDTH / inner, whole = rows / fold;
+    by->rows(wide, x, whole, fold * inner, fold * inner);
+    by->rows(to, wide, fold, inner, inner);
+    by->rows(rest, x + whole * fold * inner, rows - whole * fold, inner, inner);
+    for (int64_t j = 0; j < inner; j++) {
+        float both[2] = {to[j], rest[j]};
+        to[j] = by->row(both, 2);
+    }
+}
+
+/* to [inner] from `rows` rows of x. */
+static void reduce_part(float *to, const float *x, int64_t rows, int64_t inner, const reducer *by) {
+    if (inner == 1)
+        *to = by->row(x, rows);
+    else if (inner <= FOLD_WIDTH / 2 && rows > 2 * FOLD_WIDTH / inner)
+        reduce_folded(to, x, rows, inner, by);
+    else
+        by->rows(to, x, rows, inner, inner);
+}
+
+static void reduce(const basin_cpu_frame *frame, const reducer *by) {
+    span s = reduced_span(frame->call);
+    const float *x = frame->in[0];                     /* [outer, middle, inner] */
+    float *y = frame->out[0];                          /* [outer, inner] */
+    float *part = s.chunks > 1 ? frame->workspace : y; /* [outer, chunks, inner] */
+    int team = basin_cpu_team(frame, s.outer * s.middle * s.inner);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < s.outer * s.chunks; i++) {
+        int64_t at = i / s.chunks, chunk = i % s.chunks;
+        int64_t first = basin_cpu_first(chunk, s.chunks, s.middle);
+        int64_t last = basin_cpu_first(chunk + 1, s.chunks, s.middle);
+        reduce_part(part + i * s.inner, x + (at * s.middle + first) * s.inner, last - first,
+                    s.inner, by);
+    }
+    for (int64_t i = 0; i < s.outer && s.chunks > 1; i++)
+        reduce_part(y + i * s.inner, part + i * s.chunks * s.inner, s.chunks, s.inner, by);
+}
+
+void basin_cpu_sum(const basin_cpu_frame *frame) {
+    reduce(frame, &(reducer){frame->simd->sum, frame->simd->sum_rows});
+}
+
+void basin_cpu_max(const basin_cpu_frame *frame) {
+    reduce(frame, &(reducer){frame->simd->max, frame->simd->max_rows});
+}
+
+void basin_cpu_logsumexp(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape), n = basin_cpu_width(shape);
+    const float *x = frame->in[0]; /* [rows, n] */
+    float *y = frame->out[0];      /* [rows] */
+    int team = basin_cpu_team(frame, rows * n * 4);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < rows; i++) y[i] = frame->simd->logsumexp(x + i * n, n);
+}
+
+void basin_cpu_softmax(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape), n = basin_cpu_width(shape);
+    const float *x = frame->in[0]; /* [rows, n] */
+    float *y = frame->out[0];      /* [rows, n] */
+    int team = basin_cpu_team(frame, rows * n * 4);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < rows; i++) frame->simd->softmax(y + i * n, x + i * n, n);
+}
