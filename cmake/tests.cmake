@@ -3,7 +3,7 @@
 
 enable_testing()
 
-set(launcher)
+set(launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 set(environment OMP_WAIT_POLICY=passive) # tests run side by side; spinning threads would starve them
 set(timeout 300)
 if(BASIN_SANITIZE)
@@ -62,7 +62,7 @@ if(CMOCKA_FOUND)
     # The matrix product once more with the instruction sets that this machine would not choose.
     if(TARGET test_gemm AND NOT BASIN_VALGRIND)
         foreach(isa portable avx2)
-            basin_add_test(test_gemm_${isa} quick $<TARGET_FILE:test_gemm>)
+            basin_add_test(test_gemm_${isa} quick ${launcher} $<TARGET_FILE:test_gemm>)
             set_property(TEST test_gemm_${isa} APPEND PROPERTY ENVIRONMENT BASIN_ISA=${isa})
         endforeach()
     endif()
@@ -101,8 +101,8 @@ if(BASIN_FUZZ)
     endforeach()
 endif()
 
-# Sanitizers and valgrind would have to be given to the user's program as well.
-if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ)
+# Sanitizers, valgrind or an emulator would have to be given to the user's program as well.
+if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CROSSCOMPILING)
     basin_add_test(install_package install
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/run
         ${CMAKE_BINARY_DIR} ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER})
