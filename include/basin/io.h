@@ -72,6 +72,18 @@ BASIN_API basin_status basin_safetensors_parse(basin_bundle **bundle, const void
 BASIN_API basin_status basin_safetensors_write(const char *path, const basin_bundle *bundle,
                                                basin_error *error);
 
+/* Arrays of f2 f4 f8 i1 i2 i4 i8 u1 and bool, in either byte order, in C or Fortran order, stored
+ * or deflated. u2 is read as I32, u4 as I64, u8 as I64 where its values fit. Arrays of Python
+ * objects, strings and records are refused. */
+BASIN_API basin_status basin_npz_read(basin_bundle **bundle, const char *path, basin_error *error);
+/* Reads from memory; the bundle copies what it needs. */
+BASIN_API basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size,
+                                       const char *path, basin_error *error);
+/* Writes what numpy.load reads. Metadata become the array "__metadata__", a JSON text in U8, which
+ * the reader turns back. BF16 is refused: npy has no such type. */
+BASIN_API basin_status basin_npz_write(const char *path, const basin_bundle *bundle,
+                                       basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -113,6 +113,12 @@ void basin_bundle_free(basin_bundle *bundle) {
     free(bundle);
 }
 
+basin_status basin_bundle_blame_file(basin_status status, basin_error *error) {
+    if (status != BASIN_BAD_VALUE) return status;
+    if (error) error->status = BASIN_BAD_FILE;
+    return BASIN_BAD_FILE;
+}
+
 void basin_bundle_keep(basin_bundle *bundle, basin_map *map) {
     bundle->map = *map;
     *map = (basin_map){0};

@@ -5,12 +5,11 @@
  *
  * Offsets count from the end of the header; together the tensors cover the data without holes or
  * overlap. Everything a file claims is checked before it is used. */
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "io/bundle.h"
+#include "io/json.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "data are mapped as they lie in the file");
@@ -32,44 +31,6 @@ typedef struct reading {
     size_t count, capacity;
     basin_error *error;
 } reading;
-
-/* cJSON cuts strings at an escaped NUL, and two names could become one. */
-static bool has_nul(const char *text, size_t length) {
-    if (memchr(text, 0, length)) return true;
-    for (size_t i = 0; i + 1 < length; i++) {
-        if (text[i] != '\\') continue;
-        if (length - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0) return true;
-        i++;
-    }
-    return false;
-}
-
-/* The header as a tree, to be deleted by the caller. It is parsed from a copy with a NUL behind
- * it: cJSON before 1.7.18 can look one byte past an unfinished text. */
-static basin_status header_parse(cJSON **tree, const char *path, const unsigned char *text,
-                                 size_t length, basin_error *error) {
-    const char *end = NULL;
-    if (has_nul((const char *)text, length))
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the header contains a NUL character", path);
-    char *copy = basin_array_new(length + 1, 1);
-    if (!copy)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a header of %zu bytes", path,
-                          length);
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    *tree = cJSON_ParseWithLengthOpts(copy, length + 1, &end, true);
-    size_t at = end ? (size_t)(end - copy) : 0;
-    basin_status status = BASIN_OK;
-    if (!*tree)
-        status =
-            basin_fail(error, BASIN_BAD_FILE, "%s: the header is not JSON from byte %zu: '%.20s'",
-                       path, at, end ? end : copy);
-    else if (!cJSON_IsObject(*tree))
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: the header is not a JSON object: '%.20s'",
-                            path, copy);
-    free(copy);
-    return status;
-}
 
 /* A JSON number as a size. Doubles hold integers exactly only below 2^53. */
 static bool number_to_size(size_t *value, const cJSON *item) {
@@ -165,7 +126,7 @@ static basin_status add_tensor(reading *in, const span *at, basin_dtype dtype, b
     }
     if (status == BASIN_OK) status = basin_bundle_add(in->bundle, at->name, &tensor, in->error);
     basin_tensor_free(&tensor);
-    return status == BASIN_BAD_VALUE ? BASIN_BAD_FILE : status;
+    return basin_bundle_blame_file(status, in->error);
 }
 
 static basin_status read_tensor(reading *in, const cJSON *item) {
@@ -196,25 +157,6 @@ static basin_status read_tensor(reading *in, const cJSON *item) {
         return basin_fail(in->error, BASIN_NO_MEMORY, "%s: no memory for its list of tensors",
                           in->path);
     in->spans[in->count++] = at;
-    return BASIN_OK;
-}
-
-static basin_status read_metadata(reading *in, const cJSON *object) {
-    const cJSON *item;
-    basin_status status = BASIN_OK;
-    if (!cJSON_IsObject(object))
-        return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ is not a JSON object",
-                          in->path);
-    cJSON_ArrayForEach(item, object) {
-        const char *reason = !cJSON_IsString(item)                         ? "is not a string"
-                             : basin_bundle_meta(in->bundle, item->string) ? "is there twice"
-                                                                           : NULL;
-        if (reason)
-            return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ '%.100s' %s", in->path,
-                              item->string, reason);
-        status = basin_bundle_meta_set(in->bundle, item->string, item->valuestring, in->error);
-        if (status != BASIN_OK) return status == BASIN_BAD_VALUE ? BASIN_BAD_FILE : status;
-    }
     return BASIN_OK;
 }
 
@@ -259,7 +201,7 @@ static basin_status read_entries(reading *in, const cJSON *tree) {
                 return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ is there twice",
                                   in->path);
             metadata = true;
-            status = read_metadata(in, item);
+            status = basin_json_to_meta(in->bundle, item, in->error);
         } else {
             status = read_tensor(in, item);
         }
@@ -292,7 +234,8 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
     reading in = {.path = path, .error = error};
     in.data = bytes + LENGTH_BYTES + length;
     in.size = size - (size_t)length;
-    basin_status status = header_parse(&tree, path, bytes + LENGTH_BYTES, (size_t)length, error);
+    basin_status status =
+        basin_json_parse(&tree, bytes + LENGTH_BYTES, (size_t)length, path, "the header", error);
     if (status == BASIN_OK) status = basin_bundle_open(&in.bundle, path, error);
     if (status == BASIN_OK) status = read_entries(&in, tree);
     cJSON_Delete(tree);
@@ -334,13 +277,12 @@ static bool add_entry(cJSON *tree, const char *name, const basin_tensor *tensor,
 /* The header as JSON text, to be released with cJSON_free; NULL without memory. */
 static char *header_print(const basin_bundle *bundle, const size_t *begin /* [count] */) {
     char *text = NULL;
-    size_t count = basin_bundle_count(bundle), metas = basin_bundle_meta_count(bundle);
+    size_t count = basin_bundle_count(bundle);
     cJSON *tree = cJSON_CreateObject();
-    cJSON *meta = metas ? cJSON_AddObjectToObject(tree, BASIN_METADATA_NAME) : NULL;
-    bool done = tree && (meta || !metas);
-    for (size_t i = 0; done && i < metas; i++)
-        done = cJSON_AddStringToObject(meta, basin_bundle_meta_key(bundle, i),
-                                       basin_bundle_meta_value(bundle, i));
+    cJSON *meta = basin_json_from_meta(bundle);
+    bool done = tree && meta;
+    if (done && meta->child) done = cJSON_AddItemToObject(tree, BASIN_METADATA_NAME, meta);
+    if (!done || !meta->child) cJSON_Delete(meta);
     for (size_t i = 0; done && i < count; i++)
         done = add_entry(tree, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), begin[i]);
     if (done) text = cJSON_PrintUnformatted(tree);

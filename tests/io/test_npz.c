@@ -1,0 +1,476 @@
+/* npz: arrays as numpy writes them, in every type, order and version; archives that lie; and
+ * numpy itself as the judge of what is written, where there is one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "basin/io.h"
+#include "io/archive.h"
+#include "io/folder.h"
+#include "io/zip.h"
+
+static archive zip; /* too large for a stack */
+
+static void start(void) { memset(&zip, 0, sizeof zip); }
+
+static basin_status finish(basin_bundle **bundle, basin_error *error) {
+    archive_end(&zip);
+    return basin_npz_parse(bundle, zip.bytes, zip.size, "f", error);
+}
+
+/* Reads one array of the given header and data in every version, stored and deflated. */
+static void assert_reads(const char *header, const void *data, size_t size, basin_dtype dtype,
+                         basin_shape shape, const double *values) {
+    for (int version = 1; version <= 3; version++)
+        for (int deflated = 0; deflated <= 1; deflated++) {
+            basin_bundle *bundle;
+            basin_error error = {0};
+            start();
+            archive_add_npy(&zip, "dir/x.npy", header, data, size, version, deflated);
+            if (finish(&bundle, &error) != BASIN_OK) fail_msg("%s", error.text);
+            const basin_tensor *x = basin_bundle_find(bundle, "dir/x");
+            assert_non_null(x);
+            assert_int_equal(x->dtype, dtype);
+            assert_true(basin_shape_equal(x->shape, shape));
+            for (int64_t i = 0; i < basin_shape_count(shape); i++)
+                assert_true(basin_tensor_at(x, i) == values[i]);
+            basin_bundle_free(bundle);
+        }
+}
+
+static void reads_every_type(void **state) {
+    (void)state;
+    const double two[2] = {1, -2}, top[2] = {1, 200}, bits[2] = {1, 0};
+#define HEADER(type) "{'descr': '" type "', 'fortran_order': False, 'shape': (2,), }   \n"
+    assert_reads(HEADER("<f8"), (double[]){1, -2}, 16, BASIN_F64, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("=f4"), (float[]){1, -2}, 8, BASIN_F32, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("<f2"), "\x00\x3c\x00\xc0", 4, BASIN_F16, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("<i8"), (int64_t[]){1, -2}, 16, BASIN_I64, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("<i4"), (int32_t[]){1, -2}, 8, BASIN_I32, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("<i2"), (int16_t[]){1, -2}, 4, BASIN_I16, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("|i1"), "\1\xfe", 2, BASIN_I8, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("|u1"), "\1\xc8", 2, BASIN_U8, BASIN_SHAPE(2), top);
+    assert_reads(HEADER("|b1"), "\1\0", 2, BASIN_BOOL, BASIN_SHAPE(2), bits);
+    assert_reads(HEADER(">f8"), "\x3f\xf0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0", 16, BASIN_F64,
+                 BASIN_SHAPE(2), two);
+    assert_reads(HEADER(">f4"), "\x3f\x80\0\0\xc0\0\0\0", 8, BASIN_F32, BASIN_SHAPE(2), two);
+    assert_reads(HEADER(">i2"), "\0\1\xff\xfe", 4, BASIN_I16, BASIN_SHAPE(2), two);
+    assert_reads(HEADER("<u2"), "\1\0\xc8\0", 4, BASIN_I32, BASIN_SHAPE(2), top);
+    assert_reads(HEADER(">u2"), "\0\1\0\xc8", 4, BASIN_I32, BASIN_SHAPE(2), top);
+    assert_reads(HEADER("<u2"), "\xff\xff\0\0", 4, BASIN_I32, BASIN_SHAPE(2), (double[]){65535, 0});
+    assert_reads(HEADER("<u4"), "\xff\xff\xff\xff\0\0\0\0", 8, BASIN_I64, BASIN_SHAPE(2),
+                 (double[]){4294967295.0, 0});
+    assert_reads(HEADER("<u8"), (uint64_t[]){1, 200}, 16, BASIN_I64, BASIN_SHAPE(2), top);
+}
+
+static void reads_orders_and_shapes(void **state) {
+    (void)state;
+    const double values[6] = {0, 1, 2, 3, 4, 5};
+    const float rows[6] = {0, 1, 2, 3, 4, 5}, columns[6] = {0, 3, 1, 4, 2, 5};
+    assert_reads("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", columns, 24, BASIN_F32,
+                 BASIN_SHAPE(2, 3), values);
+    assert_reads("{\"shape\":(1L,6L),\"fortran_order\":False,\"descr\":\"<f4\"}", rows, 24,
+                 BASIN_F32, BASIN_SHAPE(1, 6), values);
+    assert_reads("{'descr': '<f4', 'fortran_order': True, 'shape': (6,), }", rows, 24, BASIN_F32,
+                 BASIN_SHAPE(6), values);
+    assert_reads("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", rows + 3, 4, BASIN_F32,
+                 BASIN_SCALAR, values + 3);
+    assert_reads("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0), }", NULL, 0, BASIN_F32,
+                 BASIN_SHAPE(3, 0), values);
+    assert_reads("{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3), }",
+                 "\0\0\0\3\0\1\0\4\0\2\0\5", 12, BASIN_I32, BASIN_SHAPE(2, 3), values);
+    /* x[i, j, k] = 12 i + 4 j + k, of shape [2, 3, 4] */
+    double cube[24];
+    int16_t turned[24];
+    for (int i = 0; i < 24; i++) {
+        cube[i] = i;
+        turned[i / 12 + 2 * (i / 4 % 3) + 6 * (i % 4)] = (int16_t)i;
+    }
+    assert_reads("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3, 4), }", turned, 48,
+                 BASIN_I16, BASIN_SHAPE(2, 3, 4), cube);
+}
+
+#define TAIL "', 'fortran_order': False, 'shape': (2,), }"
+
+static void refuses_bad_arrays(void **state) {
+    (void)state;
+    static const struct {
+        const char *header;
+        size_t size;
+        basin_status status;
+        const char *text;
+    } cases[] = {
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 7, 20), }", 400, BASIN_BAD_FILE,
+         "f: array 'wk': 400 bytes of data, shape [3, 7, 20] of '<f8' needs 3360"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776, 1099511627776), }", 8,
+         BASIN_BAD_FILE,
+         "f: array 'wk': shape [1099511627776, 1099511627776] of '<f8' is too large for any file"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8,
+         BASIN_BAD_FILE, "f: array 'wk': its shape has no valid number at 0"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", 8, BASIN_BAD_FILE,
+         "f: array 'wk': its shape has no valid number at 0"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': [2], }", 16, BASIN_BAD_FILE,
+         "f: array 'wk': its shape is not a tuple"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (2 3), }", 16, BASIN_BAD_FILE,
+         "f: array 'wk': its shape is not a tuple of numbers"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 1,
+         BASIN_UNSUPPORTED, "f: array 'wk': its rank is above 8, the most supported"},
+        {"{'descr': '|O" TAIL, 16, BASIN_UNSUPPORTED,
+         "f: array 'wk': it holds pickled Python objects ('|O'), which are not read"},
+        {"{'descr': '<c16" TAIL, 32, BASIN_UNSUPPORTED,
+         "f: array 'wk': its type '<c16' is not one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1"},
+        {"{'descr': '<U5" TAIL, 40, BASIN_UNSUPPORTED,
+         "f: array 'wk': its type '<U5' is not one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8, BASIN_UNSUPPORTED,
+         "f: array 'wk': it is an array of records, which is not read"},
+        {"{'descr': 5, 'fortran_order': False, 'shape': (2,), }", 8, BASIN_BAD_FILE,
+         "f: array 'wk': its descr is not a type"},
+        {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }", 8, BASIN_BAD_FILE,
+         "f: array 'wk': its fortran_order is neither True nor False"},
+        {"{'descr': '<f4', 'descr': '<f4" TAIL, 8, BASIN_BAD_FILE,
+         "f: array 'wk': its header has 'descr' twice"},
+        {"{'colour': '<f4" TAIL, 8, BASIN_BAD_FILE, "f: array 'wk': its header has 'colour' in it"},
+        {"{'descr': '<f4', 'shape': (2,), }", 8, BASIN_BAD_FILE,
+         "f: array 'wk': its header lacks descr, fortran_order or shape"},
+        {"{'descr': '<f4" TAIL " import os", 8, BASIN_BAD_FILE,
+         "f: array 'wk': its header goes on after the dictionary"},
+        {"{'descr': '<f4'", 8, BASIN_BAD_FILE, "f: array 'wk': its header is not a dictionary"},
+        {"", 8, BASIN_BAD_FILE, "f: array 'wk': its header has no valid length"},
+    };
+    static const unsigned char zeros[400];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int deflated = 0; deflated <= 1; deflated++) {
+            basin_bundle *bundle = (basin_bundle *)1;
+            basin_error error;
+            start();
+            archive_add_npy(&zip, "wk.npy", cases[i].header, zeros, cases[i].size, 1, deflated);
+            basin_status status = finish(&bundle, &error);
+            assert_string_equal(error.text, cases[i].text);
+            assert_int_equal(status, cases[i].status);
+            assert_null(bundle);
+        }
+}
+
+static void refuses_bad_entries(void **state) {
+    (void)state;
+    basin_bundle *bundle;
+    basin_error error;
+    const char *header = "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }";
+    start();
+    archive_add(&zip, "notes.txt", "hello", 5, 0);
+    assert_int_equal(finish(&bundle, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: entry 'notes.txt' is not a .npy array");
+    start();
+    archive_add(&zip, "a.npy", "hello, hello, hello", 19, 0);
+    assert_int_equal(finish(&bundle, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: array 'a': is not a .npy array of version 1, 2 or 3");
+    start();
+    archive_add(&zip, "a.npy", "", 0, 1);
+    assert_int_equal(finish(&bundle, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: entry 'a.npy': ends before its content does");
+    start();
+    archive_add_npy(&zip, "a.npy", header, "\1\0\0\0\0\0\0\0", 8, 1, 0);
+    archive_add_npy(&zip, "a.npy", header, "\1\0\0\0\0\0\0\0", 8, 1, 0);
+    assert_int_equal(finish(&bundle, &error), BASIN_BAD_FILE);
+    assert_int_equal(error.status, BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: tensor 'a' is there twice");
+    start();
+    archive_add_npy(&zip, "a.npy", header, "\0\0\0\0\0\0\0\x80", 8, 1, 0);
+    assert_int_equal(finish(&bundle, &error), BASIN_UNSUPPORTED);
+    assert_string_equal(error.text, "f: array 'a': has a u8 above 2^63 - 1, the largest I64");
+    start();
+    archive_add_npy(&zip, "__metadata__.npy", header, "\0\0\0\0\0\0\0\0", 8, 1, 0);
+    assert_int_equal(finish(&bundle, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: array '__metadata__': is not a text of bytes");
+}
+
+/* One good array, a field of its directory record set to `value`, and how the message begins (the
+ * packed sizes at its end are zlib's affair). */
+static void assert_lie(size_t field, int bytes, uint64_t value, int deflated, basin_status status,
+                       const char *text) {
+    basin_bundle *bundle = (basin_bundle *)1;
+    basin_error error = {0};
+    start();
+    archive_add_npy(&zip, "a.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }",
+                    "abcd", 4, 1, deflated);
+    le(zip.directory + zip.last + field, value, bytes);
+    assert_int_equal(finish(&bundle, &error), status);
+    if (strncmp(error.text, text, strlen(text)) != 0) assert_string_equal(error.text, text);
+    assert_null(bundle);
+}
+
+static void refuses_archives_that_lie(void **state) {
+    (void)state;
+    assert_lie(8, 2, 1, 0, BASIN_BAD_FILE, "f: entry 'a.npy': is encrypted");
+    assert_lie(10, 2, 12, 0, BASIN_UNSUPPORTED,
+               "f: entry 'a.npy': packed by method 12, only 0 (stored) and 8 (deflated) are read");
+    assert_lie(16, 4, 7, 0, BASIN_BAD_FILE,
+               "f: entry 'a.npy': its checksum is 053b32ba, the archive says 00000007");
+    assert_lie(16, 4, 7, 1, BASIN_BAD_FILE,
+               "f: entry 'a.npy': its checksum is 053b32ba, the archive says 00000007");
+    assert_lie(20, 4, 100000, 1, BASIN_BAD_FILE,
+               "f: entry 'a.npy': 100000 bytes at 35 do not lie within a file of");
+    assert_lie(24, 4, 72, 0, BASIN_BAD_FILE,
+               "f: entry 'a.npy': claims 72 bytes, its 71 packed ones cannot hold that");
+    assert_lie(24, 4, 2000000000, 1, BASIN_BAD_FILE,
+               "f: entry 'a.npy': claims 2000000000 bytes, its");
+    assert_lie(24, 4, 70, 1, BASIN_BAD_FILE,
+               "f: array 'a': 3 bytes of data, shape [4] of '|u1' needs 4");
+    assert_lie(24, 4, 0xffffffff, 1, BASIN_BAD_FILE,
+               "f: entry 'a.npy': claims 4294967295 bytes, its");
+    assert_lie(42, 4, 1, 0, BASIN_BAD_FILE,
+               "f: entry 'a.npy': its header is not where the directory says");
+    assert_lie(42, 4, 0xfffffff0, 0, BASIN_BAD_FILE,
+               "f: entry 'a.npy': its header is not where the directory says");
+    assert_lie(0, 2, 0, 0, BASIN_BAD_FILE, "f: its directory has fewer entries than it says");
+    assert_lie(30, 2, 0xffff, 0, BASIN_BAD_FILE,
+               "f: an entry reaches past the end of its directory");
+}
+
+/* Many directory records that share one packed array: the overlapping kind of bomb. */
+static void refuses_overlapping_entries(void **state) {
+    (void)state;
+    basin_bundle *bundle;
+    basin_error error;
+    static unsigned char zeros[30000];
+    start();
+    archive_add_npy(&zip, "a.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (30000,), }",
+                    zeros, sizeof zeros, 1, 1);
+    size_t one = zip.used;
+    for (int i = 1; i < 40; i++) {
+        memcpy(zip.directory + zip.used, zip.directory, one);
+        zip.directory[zip.used + 46] = (unsigned char)('a' + i); /* of the name */
+        zip.used += one;
+        zip.count++;
+    }
+    assert_int_equal(finish(&bundle, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "overlaps other entries"));
+}
+
+static void refuses_bad_ends(void **state) {
+    (void)state;
+    basin_bundle *bundle;
+    basin_error error;
+    start();
+    archive_add_npy(&zip, "a.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }",
+                    "abcd", 4, 1, 1);
+    assert_int_equal(finish(&bundle, &error), BASIN_OK);
+    basin_bundle_free(bundle);
+    for (size_t size = 0; size < zip.size; size++) {
+        assert_int_equal(basin_npz_parse(&bundle, zip.bytes, size, "f", &error), BASIN_BAD_FILE);
+        assert_string_equal(error.text, "f: not a zip archive or cut short: it has no end record");
+    }
+    unsigned char *end = zip.bytes + zip.size - 22;
+    le(end + 10, 2, 2);
+    assert_int_equal(basin_npz_parse(&bundle, zip.bytes, zip.size, "f", &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: its directory has fewer entries than it says");
+    le(end + 10, 0, 2);
+    assert_int_equal(basin_npz_parse(&bundle, zip.bytes, zip.size, "f", &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: its directory has more entries than it says");
+    le(end + 16, 100000, 4);
+    assert_int_equal(basin_npz_parse(&bundle, zip.bytes, zip.size, "f", &error), BASIN_BAD_FILE);
+    assert_non_null(
+        strstr(error.text, "f: a directory of 51 bytes at 100000 does not fit into a file of "));
+}
+
+/* Any one byte changed: an error or the same kind of array, never a crash. */
+static void survives_every_damaged_byte(void **state) {
+    (void)state;
+    basin_bundle *bundle;
+    for (int deflated = 0; deflated <= 1; deflated++) {
+        start();
+        archive_add_npy(&zip, "a.npy", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }",
+                        "abcdefghijklmnop", 16, 1, deflated);
+        archive_end(&zip);
+        for (size_t i = 0; i < zip.size; i++)
+            for (int bit = 0; bit < 8; bit++) {
+                zip.bytes[i] ^= (unsigned char)(1 << bit);
+                if (basin_npz_parse(&bundle, zip.bytes, zip.size, "f", NULL) == BASIN_OK)
+                    basin_bundle_free(bundle);
+                zip.bytes[i] ^= (unsigned char)(1 << bit);
+            }
+    }
+}
+
+static basin_bundle *sample_new(void) {
+    basin_bundle *bundle;
+    assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
+    for (int d = BASIN_BOOL; d >= BASIN_F64; d--) {
+        basin_tensor tensor;
+        if (d == BASIN_BF16) continue;
+        basin_tensor_new(&tensor, (basin_dtype)d, BASIN_SHAPE(1 + d, 3), NULL);
+        for (size_t i = 0; i < basin_tensor_bytes(&tensor); i++)
+            ((unsigned char *)tensor.data)[i] =
+                (unsigned char)(d == BASIN_BOOL ? i & 1 : 7 * i + d);
+        basin_bundle_add(bundle, basin_dtype_name((basin_dtype)d), &tensor, NULL);
+    }
+    basin_tensor empty = basin_tensor_borrow(NULL, BASIN_F32, BASIN_SHAPE(0, 3)), scalar;
+    basin_bundle_add(bundle, "w\xc3\xa4rme/empty", &empty, NULL);
+    basin_tensor_new(&scalar, BASIN_F64, BASIN_SCALAR, NULL);
+    *(double *)scalar.data = 2.5;
+    basin_bundle_add(bundle, "scalar", &scalar, NULL);
+    basin_bundle_meta_set(bundle, "config", "{\"D\": 768}", NULL);
+    return bundle;
+}
+
+static void assert_same(const basin_bundle *a, const basin_bundle *b) {
+    assert_int_equal(basin_bundle_count(a), basin_bundle_count(b));
+    for (size_t i = 0; i < basin_bundle_count(a); i++) {
+        const basin_tensor *x = basin_bundle_at(a, i), *y = basin_bundle_at(b, i);
+        assert_string_equal(basin_bundle_name(a, i), basin_bundle_name(b, i));
+        assert_int_equal(x->dtype, y->dtype);
+        assert_true(basin_shape_equal(x->shape, y->shape));
+        if (basin_tensor_bytes(x)) assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
+    }
+    assert_int_equal(basin_bundle_meta_count(a), 1);
+    assert_string_equal(basin_bundle_meta(a, "config"), basin_bundle_meta(b, "config"));
+}
+
+static void round_trip(void **state) {
+    char path[PATH_TEXT];
+    basin_bundle *bundle = sample_new(), *back;
+    basin_error error;
+    folder_path(path, state, "a.npz");
+    assert_int_equal(basin_bundle_write(path, bundle, &error), BASIN_OK);
+    assert_int_equal(basin_bundle_read(&back, path, &error), BASIN_OK);
+    assert_same(back, bundle);
+    basin_bundle_free(back);
+    assert_int_equal(basin_safetensors_read(&back, path, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "not a safetensors file"));
+
+    basin_tensor brain;
+    basin_tensor_new(&brain, BASIN_BF16, BASIN_SHAPE(2), NULL);
+    basin_bundle_add(bundle, "brain", &brain, NULL);
+    assert_int_equal(basin_npz_write(path, bundle, &error), BASIN_UNSUPPORTED);
+    assert_non_null(
+        strstr(error.text, "tensor 'brain' is BF16, which npz does not have: convert it to F32"));
+    assert_int_equal(folder_count(state), 1);
+    basin_bundle_free(bundle);
+    unlink(path);
+}
+
+/* The 64-bit records, which otherwise only archives above 4 GiB have. */
+static void round_trip_in_64_bits(void **state) {
+    char path[PATH_TEXT];
+    basin_error error;
+    basin_writer writer;
+    basin_bundle *bundle;
+    const char *head = "\x93NUMPY\1\0\x3e\0{'descr': '|u1', 'fortran_order': False, 'shape': (4,), "
+                       "}     ";
+    folder_path(path, state, "wide.npz");
+    assert_int_equal(basin_writer_create(&writer, path, &error), BASIN_OK);
+    basin_zip_writer out = basin_zip_begin(&writer);
+    out.limit = 100; /* the first entry is below it, the second's offset is not */
+    assert_int_equal(basin_zip_add(&out, "a.npy", head, 72, "abcd", 4, &error), BASIN_OK);
+    assert_int_equal(basin_zip_add(&out, "b.npy", head, 72, "efgh", 4, &error), BASIN_OK);
+    assert_int_equal(basin_zip_end(&out, &error), BASIN_OK);
+    basin_zip_free(&out);
+    assert_int_equal(basin_writer_commit(&writer, &error), BASIN_OK);
+    if (basin_bundle_read(&bundle, path, &error) != BASIN_OK) fail_msg("%s", error.text);
+    assert_memory_equal(basin_bundle_find(bundle, "a")->data, "abcd", 4);
+    assert_memory_equal(basin_bundle_find(bundle, "b")->data, "efgh", 4);
+    basin_bundle_free(bundle);
+}
+
+/* Runs Python; the exit status, or 77 where it has no numpy. */
+static int python(const char *script, const char *argument) {
+    char command[4096];
+    snprintf(command, sizeof command,
+             "python3 -c 'import numpy' 2>/dev/null || exit 77; python3 -c '%s' '%s'", script,
+             argument);
+    int status = system(command);
+    return status < 0 ? -1 : status >> 8;
+}
+
+static void numpy_reads_what_is_written(void **state) {
+    char path[PATH_TEXT];
+    basin_bundle *bundle = sample_new();
+    folder_path(path, state, "judge.npz");
+    assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
+    basin_bundle_free(bundle);
+    int code = python(
+        "import sys, json, zipfile, numpy as np\n"
+        "path = sys.argv[1]\n"
+        "assert zipfile.ZipFile(path).testzip() is None\n"
+        "z = np.load(path)\n"
+        "assert len(z.files) == 12, z.files\n"
+        "assert json.loads(z[\"__metadata__\"].tobytes()) == {\"config\": \"{\\\"D\\\": 768}\"}\n"
+        "kinds = dict(F64=\"f8\", F32=\"f4\", F16=\"f2\", I64=\"i8\", I32=\"i4\", I16=\"i2\",\n"
+        "             I8=\"i1\", U8=\"u1\", BOOL=\"b1\")\n"
+        "order = [\"F64\", \"F32\", \"F16\", \"BF16\", \"I64\", \"I32\", \"I16\", \"I8\", \"U8\",\n"
+        "         \"BOOL\"]\n"
+        "for name, kind in kinds.items():\n"
+        "    d, x = order.index(name), z[name]\n"
+        "    assert x.dtype == np.dtype(kind) and x.shape == (1 + d, 3), (name, x.dtype, x.shape)\n"
+        "    want = bytes((i & 1 if name == \"BOOL\" else 7 * i + d) % 256 for i in "
+        "range(x.nbytes))\n"
+        "    assert x.tobytes() == want, name\n"
+        "assert z[\"scalar\"].shape == () and z[\"scalar\"] == 2.5\n"
+        "assert z[\"w\\u00e4rme/empty\"].shape == (0, 3)\n"
+        "wide = np.load(path.replace(\"judge\", \"wide\"))\n"
+        "assert wide[\"b\"].tobytes() == b\"efgh\"\n",
+        path);
+    unlink(path);
+    if (code == 77) {
+        print_message("skipped: python3 has no numpy\n");
+        skip();
+    }
+    assert_int_equal(code, 0);
+}
+
+static void reads_what_numpy_writes(void **state) {
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    basin_error error;
+    folder_path(path, state, "numpy.npz");
+    int code =
+        python("import sys, numpy as np\n"
+               "x = np.arange(24).reshape(2, 3, 4)\n"
+               "kinds = [\"<f8\", \">f8\", \"<f4\", \">f4\", \"<f2\", \"<i8\", \">i4\", \"<i2\","
+               " \"i1\", \"u1\", \"<u2\", \">u4\", \"<u8\"]\n"
+               "arrays = {k: x.astype(k) for k in kinds}\n"
+               "arrays.update({k + \"F\": np.asfortranarray(a) for k, a in arrays.items()})\n"
+               "np.savez_compressed(sys.argv[1], **arrays)\n"
+               "np.savez(sys.argv[1] + \"s\", **arrays)\n",
+               path);
+    if (code == 77) {
+        print_message("skipped: python3 has no numpy\n");
+        skip();
+    }
+    assert_int_equal(code, 0);
+    for (int stored = 0; stored <= 1; stored++) {
+        if (stored) strcat(path, "s.npz");
+        if (basin_bundle_read(&bundle, path, &error) != BASIN_OK) fail_msg("%s", error.text);
+        assert_int_equal(basin_bundle_count(bundle), 26);
+        for (size_t i = 0; i < 26; i++)
+            for (int64_t k = 0; k < 24; k++)
+                assert_true(basin_tensor_at(basin_bundle_at(bundle, i), k) == (double)k);
+        basin_bundle_free(bundle);
+        unlink(path);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_every_type),
+        cmocka_unit_test(reads_orders_and_shapes),
+        cmocka_unit_test(refuses_bad_arrays),
+        cmocka_unit_test(refuses_bad_entries),
+        cmocka_unit_test(refuses_archives_that_lie),
+        cmocka_unit_test(refuses_overlapping_entries),
+        cmocka_unit_test(refuses_bad_ends),
+        cmocka_unit_test(survives_every_damaged_byte),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(round_trip_in_64_bits),
+        cmocka_unit_test(numpy_reads_what_is_written),
+        cmocka_unit_test(reads_what_numpy_writes),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
