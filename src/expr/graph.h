@@ -63,7 +63,7 @@ static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
 static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
 
 /* The shape to which a and b broadcast; false if they do not. */
-bool basin_shape_broadcast(basin_shape *out, basin_shape a, basin_shape b);
+bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b);
 /* Sums `a` over the axes along which `shape` was broadcast to a's shape. */
 basin_expr basin_sum_to(basin_expr a, basin_shape shape);
 /* Resolves a negative axis; -1 and an error in the graph if it is out of range. */

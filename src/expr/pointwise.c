@@ -6,7 +6,7 @@
 
 #include "expr/graph.h"
 
-bool basin_shape_broadcast(basin_shape *out, basin_shape a, basin_shape b) {
+bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b) {
     int rank = a.rank > b.rank ? a.rank : b.rank;
     *out = (basin_shape){.rank = rank};
     for (int i = 1; i <= rank; i++) {
@@ -106,7 +106,7 @@ basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
     basin_shape both;
     basin_attr attr = {0};
     if (!a || basin_shape_equal(a->shape, shape)) return a;
-    if (!basin_shape_broadcast(&both, a->shape, shape) || !basin_shape_equal(both, shape))
+    if (!basin_shape_meet(&both, a->shape, shape) || !basin_shape_equal(both, shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
                                 basin_shape_print(x, a->shape), basin_shape_print(y, shape));
     if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0) a = a->node->in[0];
@@ -176,7 +176,7 @@ static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_ex
     else if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
         basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on an index tensor",
                          binary_name[op]);
-    else if (!basin_shape_broadcast(shape, a->shape, b->shape))
+    else if (!basin_shape_meet(shape, a->shape, b->shape))
         basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: shapes %s and %s do not broadcast",
                          binary_name[op], basin_shape_print(x, a->shape),
                          basin_shape_print(y, b->shape));
@@ -189,7 +189,7 @@ static basin_expr skip_broadcast(basin_expr a, basin_expr other, basin_shape sha
     basin_shape both;
     if (basin_expr_op(a) != BASIN_OP_COPY || a->node->attr.count) return a;
     basin_expr source = a->node->in[0];
-    bool same = basin_shape_broadcast(&both, source->shape, other->shape) &&
+    bool same = basin_shape_meet(&both, source->shape, other->shape) &&
                 basin_shape_equal(both, shape);
     return same ? source : a;
 }
@@ -229,7 +229,7 @@ basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
     char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape inner, shape;
     if (!where || !check_binary(&inner, BASIN_OP_SELECT, yes, no)) return NULL;
-    if (!basin_shape_broadcast(&shape, where->shape, inner))
+    if (!basin_shape_meet(&shape, where->shape, inner))
         return basin_graph_fail(where->graph, BASIN_BAD_SHAPE,
                                 "select: the condition's shape %s does not broadcast with %s",
                                 basin_shape_print(x, where->shape), basin_shape_print(y, inner));

@@ -1,0 +1,93 @@
+/* Plans: expressions compiled once for a backend, then run as often as wanted.
+ *
+ *     basin_backend *backend;  basin_store *store;  basin_plan *plan;
+ *     basin_backend_open(&backend, "cpu", 0, &error);
+ *     basin_store_new(&store, backend, &error);
+ *     basin_plan_new(&plan, store, &(basin_plan_spec){.output = &force, .outputs = 1}, &error);
+ *     basin_plan_write(plan, x, &tokens, &error);
+ *     basin_plan_run(plan, &error);
+ *     basin_plan_read(plan, force, &result, &error);
+ *
+ * Making a plan removes what no output needs, fuses pointwise chains with each other and into the
+ * matrix products they follow, and lays all intermediate results into one arena by their lifetimes.
+ * The memory it will take is known then (basin_plan_stats); running allocates nothing. */
+#ifndef BASIN_PLAN_H
+#define BASIN_PLAN_H
+
+#include "basin/expr.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What plans run on: "ref" (double, plain loops, the judge) or "cpu" (float, fast). `threads` 0
+ * means all cores. A backend and all that is made on it belong to one thread at a time. */
+typedef struct basin_backend basin_backend;
+BASIN_API basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
+                                          basin_error *error);
+BASIN_API void basin_backend_close(basin_backend *backend);
+BASIN_API const char *basin_backend_name(const basin_backend *backend);
+BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
+BASIN_API int basin_backend_threads(const basin_backend *backend);
+
+/* A store holds the states of expressions, by name, in the backend's memory: parameters, the
+ * optimiser's moments, the tokens of a descent. Plans made on one store share them. */
+typedef struct basin_store basin_store;
+BASIN_API basin_status basin_store_new(basin_store **store, basin_backend *backend,
+                                       basin_error *error);
+BASIN_API void basin_store_free(basin_store *store);
+/* Creates or overwrites a state. Its shape cannot change once it is there. */
+BASIN_API basin_status basin_store_write(basin_store *store, const char *name,
+                                         const basin_tensor *tensor, basin_error *error);
+/* A new tensor of the backend's type, which the caller frees. */
+BASIN_API basin_status basin_store_read(basin_store *store, const char *name, basin_tensor *tensor,
+                                        basin_error *error);
+BASIN_API int basin_store_count(const basin_store *store);
+BASIN_API const char *basin_store_name(const basin_store *store, int i);
+BASIN_API basin_shape basin_store_shape(const basin_store *store, int i);
+
+/* After a run, the state (a basin_state expression) holds the value. Every update reads what was
+ * there before the run, whatever the order. */
+typedef struct basin_update {
+    basin_expr state, value;
+} basin_update;
+
+typedef struct basin_plan_spec {
+    const basin_expr *output; /* [outputs], readable after a run */
+    int outputs;
+    const basin_update *update; /* [updates] */
+    int updates;
+    bool plain; /* no fusion and no storage in place: for comparing */
+} basin_plan_spec;
+
+typedef struct basin_plan_stats {
+    size_t arena_bytes;    /* intermediate results and scratch, at their peak */
+    size_t input_bytes;    /* inputs */
+    size_t state_bytes;    /* states of the store that the plan touches */
+    size_t unshared_bytes; /* what the arena would be without reuse by lifetime */
+    int nodes;             /* operations asked for, dead ones gone */
+    int calls;             /* kernel calls left after fusion */
+    int recomputed;        /* operations that run a second time */
+} basin_plan_stats;
+
+typedef struct basin_plan basin_plan;
+/* States that the store lacks are created, filled with zeros. */
+BASIN_API basin_status basin_plan_new(basin_plan **plan, basin_store *store,
+                                      const basin_plan_spec *spec, basin_error *error);
+BASIN_API void basin_plan_free(basin_plan *plan);
+BASIN_API basin_plan_stats basin_plan_get_stats(const basin_plan *plan);
+/* Gives an input its numbers, converted to the backend's type. Index tensors are checked against
+ * the sizes of what they index. An input that no output needs may be written, too. */
+BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
+                                        const basin_tensor *tensor, basin_error *error);
+BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
+/* Copies an output into a tensor of equal shape, of any type. */
+BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
+                                       basin_error *error);
+/* A scalar output as a double; NaN if it cannot be read. */
+BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,25 @@
+/* Opening a backend by name. */
+#include <string.h>
+
+#include "backend/kernel.h"
+#include "basin/plan.h"
+
+basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
+                                basin_error *error) {
+    *backend = NULL;
+    if (threads < 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "%d threads; wanted 0 (all cores) or more",
+                          threads);
+    if (strcmp(name, "ref") == 0) return basin_backend_open_ref(backend, error);
+    if (strcmp(name, "cpu") == 0) return basin_backend_open_cpu(backend, threads, error);
+    return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; wanted ref or cpu",
+                      name);
+}
+
+void basin_backend_close(basin_backend *backend) {
+    if (backend) backend->table->close(backend);
+}
+
+const char *basin_backend_name(const basin_backend *backend) { return backend->table->name; }
+basin_dtype basin_backend_dtype(const basin_backend *backend) { return backend->table->real; }
+int basin_backend_threads(const basin_backend *backend) { return backend->threads; }

@@ -1,0 +1,72 @@
+/* A plan in the making: steps over values, between the graph and the kernel calls.
+ *
+ *     lower:  graph -> steps in an order that can run; dead nodes gone, recomputed ones repeated
+ *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
+ *     layout: values -> buffers -> offsets in one arena
+ */
+#ifndef BASIN_EXPR_IR_H
+#define BASIN_EXPR_IR_H
+
+#include "basin/plan.h"
+#include "expr/graph.h"
+
+typedef struct basin_ir_value {
+    basin_shape shape;
+    basin_kind kind;
+    int root;               /* the value whose storage it shares (itself, or what it reshapes) */
+    int producer;           /* step; -1 for leaves */
+    const basin_node *leaf; /* INPUT, STATE or CONST */
+    const basin_node *state; /* an update: the state into whose storage it is written */
+    bool output;            /* stays until the end */
+    int uses;               /* filled by basin_ir_count_uses, for roots: of all its views */
+    int buffer;             /* layout: which buffer; -1 */
+} basin_ir_value;
+
+typedef struct basin_ir_step {
+    basin_op op;
+    basin_attr attr;
+    int ins, outs;
+    int in[BASIN_MAX_IN], out[BASIN_MAX_OUT]; /* values; -1 where absent */
+    basin_program *program;
+    bool dead;
+    size_t workspace_bytes;
+    int workspace; /* buffer */
+} basin_ir_step;
+
+typedef struct basin_ir_buffer {
+    size_t bytes, offset;
+    int first, last; /* steps during which it is needed */
+} basin_ir_buffer;
+
+typedef struct basin_ir {
+    basin_error *error;
+    basin_ir_value *value;
+    size_t values, value_capacity;
+    basin_ir_step *step;
+    size_t steps, step_capacity;
+    basin_ir_buffer *buffer;
+    size_t buffers, buffer_capacity;
+    int *output; /* [outputs] values */
+    int outputs;
+    int nodes, recomputed;
+    size_t arena_bytes, unshared_bytes;
+} basin_ir;
+
+void basin_ir_free(basin_ir *ir);
+/* New value or step; -1 when out of memory (the error is set). */
+int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);
+int basin_ir_step_new(basin_ir *ir, const basin_ir_step *step);
+
+basin_status basin_ir_lower(basin_ir *ir, const basin_plan_spec *spec);
+/* Replaces log-sum-exps that a force computes anyway. */
+basin_status basin_ir_share_forces(basin_ir *ir);
+/* Marks steps nobody needs as dead and sorts the rest so that producers come first. */
+basin_status basin_ir_sort(basin_ir *ir);
+void basin_ir_count_uses(basin_ir *ir);
+basin_status basin_ir_fuse(basin_ir *ir, bool plain);
+/* Decides where every value lives. `size` is of a REAL element; workspaces are known. */
+basin_status basin_ir_layout(basin_ir *ir, size_t real_size, bool plain);
+
+static inline int basin_ir_root(const basin_ir *ir, int value) { return ir->value[value].root; }
+
+#endif

@@ -1,0 +1,367 @@
+/* Plans: the finished list of kernel calls with its memory, inputs checked on their way in. */
+#include "basin/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "expr/ir.h"
+#include "expr/program.h"
+#include "expr/store.h"
+
+enum { ARENA, INPUTS, FIRST_STATE };
+
+/* What an index input must satisfy: low <= number <= high, and order where it is offsets. */
+typedef struct bounds {
+    int64_t low, high;
+    bool ascending;
+} bounds;
+
+typedef struct plan_input {
+    basin_expr expr;
+    size_t offset;
+    bounds bounds;
+} plan_input;
+
+typedef struct plan_output {
+    basin_expr expr;
+    basin_operand where;
+} plan_output;
+
+struct basin_plan {
+    basin_store *store;
+    basin_call *call;
+    size_t calls;
+    plan_input *input;
+    size_t inputs;
+    plan_output *output;
+    int outputs;
+    void **block;
+    size_t blocks;
+    basin_plan_stats stats;
+    basin_ir ir; /* keeps the programs and values that calls were made of */
+};
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+}
+
+/* ---- memory ---- */
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t value_bytes(const basin_plan *plan, const struct basin_value *value) {
+    size_t size =
+        value->kind == BASIN_REAL ? plan->store->backend->table->real_size : sizeof(int32_t);
+    return aligned((size_t)basin_shape_count(value->shape) * size);
+}
+
+static plan_input *find_input(basin_plan *plan, basin_expr expr) {
+    for (size_t i = 0; i < plan->inputs; i++)
+        if (plan->input[i].expr == expr) return &plan->input[i];
+    return NULL;
+}
+
+/* Gives every input leaf its place and every state leaf its block. Leaves keep their block in
+ * `buffer`, which the layout leaves at -1 for them. */
+static basin_status place_leaves(basin_plan *plan, basin_error *error) {
+    basin_ir *ir = &plan->ir;
+    plan->input = basin_array_new(ir->values, sizeof *plan->input);
+    plan->block = calloc(FIRST_STATE + ir->values, sizeof *plan->block);
+    if (!plan->input || !plan->block) return no_memory(error);
+    plan->blocks = FIRST_STATE;
+    for (size_t i = 0; i < ir->values; i++) {
+        const basin_node *leaf = ir->value[i].leaf;
+        if (!leaf) continue;
+        if (leaf->op == BASIN_OP_INPUT) {
+            plan->input[plan->inputs++] = (plan_input){
+                leaf->out[0], plan->stats.input_bytes, {INT32_MIN, INT32_MAX, false}};
+            plan->stats.input_bytes += value_bytes(plan, leaf->out[0]);
+        } else if (leaf->op == BASIN_OP_STATE) {
+            int entry = basin_store_demand(plan->store, leaf->name, leaf->out[0]->shape, error);
+            if (entry < 0) return error ? error->status : BASIN_BAD_SHAPE;
+            ir->value[i].buffer = (int)plan->blocks;
+            plan->block[plan->blocks++] = plan->store->entry[entry].memory;
+            plan->stats.state_bytes += value_bytes(plan, leaf->out[0]);
+        }
+    }
+    return BASIN_OK;
+}
+
+static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    plan->block[block] = backend->table->alloc(backend, bytes);
+    if (!plan->block[block])
+        return basin_fail(error, BASIN_NO_MEMORY, "a plan needs %zu bytes of memory for %s, which "
+                          "%s cannot give", bytes, block == ARENA ? "its results" : "its inputs",
+                          backend->table->name);
+    backend->table->fill_zero(backend, plan->block[block], bytes);
+    return BASIN_OK;
+}
+
+/* ---- calls ---- */
+
+static int block_of_state(const basin_plan *plan, const basin_node *state) {
+    for (size_t i = 0; i < plan->ir.values; i++)
+        if (plan->ir.value[i].leaf == state) return plan->ir.value[i].buffer;
+    return -1;
+}
+
+static basin_operand operand_of(basin_plan *plan, int value) {
+    const basin_ir *ir = &plan->ir;
+    basin_operand operand = {.block = -1};
+    if (value < 0) return operand;
+    operand.kind = ir->value[value].kind;
+    operand.shape = ir->value[value].shape;
+    const basin_ir_value *root = &ir->value[ir->value[value].root];
+    if (root->leaf && root->leaf->op == BASIN_OP_INPUT) {
+        operand.block = INPUTS;
+        operand.offset = find_input(plan, root->leaf->out[0])->offset;
+    } else if (root->leaf) operand.block = root->buffer;
+    else if (root->state) operand.block = block_of_state(plan, root->state);
+    else if (root->buffer >= 0) {
+        operand.block = ARENA;
+        operand.offset = ir->buffer[root->buffer].offset;
+    }
+    return operand;
+}
+
+static basin_shape matrix_shape(int64_t batch, int64_t rows, int64_t cols) {
+    return batch == 1 ? BASIN_SHAPE(rows, cols) : BASIN_SHAPE(batch, rows, cols);
+}
+
+/* Factors and results as matrices, whatever their shapes were. */
+static void shape_product(basin_call *call, const basin_ir *ir, const basin_ir_step *step) {
+    int64_t size[4];
+    basin_product_sizes(size, ir, step);
+    int64_t batch = size[0], m = size[1], n = size[2], k = size[3];
+    bool ta = step->attr.transpose_a, tb = step->attr.transpose_b;
+    call->in[0].shape = matrix_shape(batch, ta ? k : m, ta ? m : k);
+    call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
+    for (int i = 0; i < call->outs; i++) call->out[i].shape = matrix_shape(batch, m, n);
+}
+
+static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *step) {
+    *call = (basin_call){.op = step->op, .attr = step->attr, .ins = step->ins, .outs = step->outs,
+                         .program = step->program, .workspace_bytes = step->workspace_bytes};
+    for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(plan, step->in[i]);
+    for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(plan, step->out[i]);
+    if (step->workspace >= 0) call->workspace = plan->ir.buffer[step->workspace].offset;
+    if (step->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, step);
+}
+
+/* Asked before the layout: only shapes and which operands are there matter. */
+static void ask_workspaces(basin_plan *plan) {
+    basin_backend *backend = plan->store->backend;
+    basin_call call;
+    for (size_t i = 0; i < plan->ir.steps; i++) {
+        basin_ir_step *step = &plan->ir.step[i];
+        make_call(plan, &call, step);
+        for (int k = 0; k < step->outs; k++) /* not placed yet, but there */
+            if (step->out[k] >= 0 && call.out[k].block < 0) call.out[k].block = ARENA;
+        for (int k = 0; k < step->ins; k++)
+            if (step->in[k] >= 0 && call.in[k].block < 0) call.in[k].block = ARENA;
+        step->workspace_bytes = aligned(backend->table->workspace(backend, &call));
+    }
+}
+
+static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
+    plan->calls = plan->ir.steps;
+    plan->call = basin_array_new(plan->calls, sizeof *plan->call);
+    plan->output = basin_array_new((size_t)spec->outputs, sizeof *plan->output);
+    if (!plan->call || !plan->output) return no_memory(error);
+    for (size_t i = 0; i < plan->calls; i++) make_call(plan, &plan->call[i], &plan->ir.step[i]);
+    plan->outputs = spec->outputs;
+    for (int i = 0; i < spec->outputs; i++)
+        plan->output[i] = (plan_output){spec->output[i], operand_of(plan, plan->ir.output[i])};
+    return BASIN_OK;
+}
+
+/* ---- what index inputs may hold ---- */
+
+static void bound(basin_plan *plan, int value, int64_t low, int64_t high, bool ascending) {
+    if (value < 0) return;
+    const basin_node *leaf = plan->ir.value[plan->ir.value[value].root].leaf;
+    plan_input *input = leaf ? find_input(plan, leaf->out[0]) : NULL;
+    if (!input) return;
+    if (input->bounds.low < low) input->bounds.low = low;
+    if (input->bounds.high > high) input->bounds.high = high;
+    input->bounds.ascending = input->bounds.ascending || ascending;
+}
+
+static void bound_list(basin_plan *plan, const int *list, int64_t queries, int64_t keys) {
+    if (list[0] < 0) return;
+    int64_t pairs = plan->ir.value[list[1]].shape.dim[0];
+    bound(plan, list[0], 0, pairs, true);
+    bound(plan, list[1], 0, keys - 1, false);
+    bound(plan, list[2], 0, pairs, true);
+    bound(plan, list[3], 0, queries - 1, false);
+    bound(plan, list[4], 0, pairs - 1, false);
+}
+
+static void find_bounds(basin_plan *plan) {
+    const basin_ir *ir = &plan->ir;
+    for (size_t i = 0; i < ir->steps; i++) {
+        const basin_ir_step *step = &ir->step[i];
+        if (step->op == BASIN_OP_GATHER)
+            bound(plan, step->in[1], -1, ir->value[step->in[0]].shape.dim[0] - 1, false);
+        if (step->op == BASIN_OP_SCATTER)
+            bound(plan, step->in[1], -1, ir->value[step->out[0]].shape.dim[0] - 1, false);
+        if (step->op == BASIN_OP_PAIR_DOT || step->op == BASIN_OP_PAIR_SUM)
+            bound_list(plan, step->in + 2, ir->value[step->in[2]].shape.dim[0] - 1,
+                       ir->value[step->in[4]].shape.dim[0] - 1);
+        if (step->op >= BASIN_OP_ATTENTION && step->op <= BASIN_OP_ATTENTION_REVERSE)
+            bound_list(plan, step->in + BASIN_ATT_ROW,
+                       ir->value[step->in[BASIN_ATT_Q]].shape.dim[1],
+                       ir->value[step->in[BASIN_ATT_K]].shape.dim[1]);
+    }
+}
+
+static basin_status check_index(const plan_input *input, const basin_tensor *tensor,
+                                basin_error *error) {
+    int64_t count = basin_shape_count(tensor->shape), before = INT64_MIN;
+    const bounds *b = &input->bounds;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t number = tensor->dtype == BASIN_I64   ? ((const int64_t *)tensor->data)[i]
+                         : tensor->dtype == BASIN_I32 ? ((const int32_t *)tensor->data)[i]
+                                                      : (int64_t)basin_tensor_at(tensor, i);
+        if (number < b->low || number > b->high)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "input '%s': element %lld is %lld, wanted %lld to %lld",
+                              basin_expr_name(input->expr), (long long)i, (long long)number,
+                              (long long)b->low, (long long)b->high);
+        if (b->ascending && number < before)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "input '%s': element %lld is %lld, less than the one before (%lld)",
+                              basin_expr_name(input->expr), (long long)i, (long long)number,
+                              (long long)before);
+        before = number;
+    }
+    return BASIN_OK;
+}
+
+/* ---- the public side ---- */
+
+static basin_status check_spec(const basin_plan_spec *spec, basin_error *error) {
+    const basin_graph *graph = NULL;
+    for (int i = 0; i < spec->outputs + spec->updates; i++) {
+        basin_expr a = i < spec->outputs ? spec->output[i] : spec->update[i - spec->outputs].value;
+        if (a && !graph) graph = a->graph;
+        if (a && a->graph != graph)
+            return basin_fail(error, BASIN_BAD_VALUE, "a plan over expressions of two graphs");
+    }
+    if (graph && graph->error.status != BASIN_OK)
+        return basin_fail(error, graph->error.status, "%s", graph->error.text);
+    for (int i = 0; i < spec->outputs; i++)
+        if (!spec->output[i])
+            return basin_fail(error, BASIN_BAD_VALUE, "output %d of a plan is NULL", i);
+    if (!graph) return basin_fail(error, BASIN_BAD_VALUE, "a plan without outputs");
+    return BASIN_OK;
+}
+
+static basin_status compile(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
+    basin_ir *ir = &plan->ir;
+    const basin_backend_table *table = plan->store->backend->table;
+    bool plain = spec->plain || !table->fuse;
+    basin_status status = basin_ir_lower(ir, spec);
+    if (!status) status = basin_ir_sort(ir);
+    plan->stats.nodes = (int)ir->steps;
+    plan->stats.recomputed = ir->recomputed;
+    if (!status && !plain) status = basin_ir_share_forces(ir);
+    if (!status) status = basin_ir_fuse(ir, plain);
+    if (!status) status = place_leaves(plan, error);
+    if (status) return status;
+    ask_workspaces(plan);
+    status = basin_ir_layout(ir, table->real_size, plain);
+    if (!status) status = make_calls(plan, spec, error);
+    if (!status) status = alloc_block(plan, ARENA, ir->arena_bytes, error);
+    if (!status) status = alloc_block(plan, INPUTS, plan->stats.input_bytes, error);
+    if (!status) find_bounds(plan);
+    plan->stats.arena_bytes = ir->arena_bytes;
+    plan->stats.unshared_bytes = ir->unshared_bytes;
+    plan->stats.calls = (int)plan->calls;
+    return status;
+}
+
+basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
+                            basin_error *error) {
+    *plan = NULL;
+    basin_status status = check_spec(spec, error);
+    if (status) return status;
+    basin_plan *made = calloc(1, sizeof *made);
+    if (!made) return no_memory(error);
+    made->store = store;
+    made->ir.error = error;
+    status = compile(made, spec, error);
+    made->ir.error = NULL;
+    if (status) basin_plan_free(made);
+    else *plan = made;
+    return status;
+}
+
+void basin_plan_free(basin_plan *plan) {
+    if (!plan) return;
+    basin_backend *backend = plan->store->backend;
+    if (plan->block) {
+        backend->table->free(backend, plan->block[ARENA]);
+        backend->table->free(backend, plan->block[INPUTS]);
+    }
+    basin_ir_free(&plan->ir);
+    free(plan->call);
+    free(plan->input);
+    free(plan->output);
+    free(plan->block);
+    free(plan);
+}
+
+basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
+
+static basin_status shapes_differ(const char *what, basin_expr expr, const basin_tensor *tensor,
+                                  basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s '%s' has shape %s, the tensor has %s", what,
+                      basin_expr_name(expr), basin_shape_print(a, expr->shape),
+                      basin_shape_print(b, tensor->shape));
+}
+
+basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
+                              basin_error *error) {
+    if (!input || input->node->op != BASIN_OP_INPUT)
+        return basin_fail(error, BASIN_BAD_VALUE, "only inputs can be written");
+    if (!basin_shape_equal(input->shape, tensor->shape))
+        return shapes_differ("input", input, tensor, error);
+    plan_input *found = find_input(plan, input);
+    if (!found) return BASIN_OK;
+    if (input->kind == BASIN_INDEX) {
+        basin_status status = check_index(found, tensor, error);
+        if (status) return status;
+    }
+    return basin_device_write(plan->store->backend, (char *)plan->block[INPUTS] + found->offset,
+                              input->kind, tensor, error);
+}
+
+basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    backend->table->run(backend, plan->call, plan->calls, plan->block);
+    return backend->table->wait(backend, error);
+}
+
+basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
+                             basin_error *error) {
+    for (int i = 0; i < plan->outputs; i++) {
+        if (plan->output[i].expr != output) continue;
+        if (!basin_shape_equal(output->shape, tensor->shape))
+            return shapes_differ("output", output, tensor, error);
+        const basin_operand *where = &plan->output[i].where;
+        return basin_device_read(plan->store->backend, tensor,
+                                 (char *)plan->block[where->block] + where->offset, where->kind,
+                                 error);
+    }
+    return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
+}
+
+double basin_plan_scalar(basin_plan *plan, basin_expr output) {
+    double value = NAN;
+    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    return basin_plan_read(plan, output, &tensor, NULL) == BASIN_OK ? value : NAN;
+}

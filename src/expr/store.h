@@ -1,0 +1,31 @@
+/* The inside of a store: states by name in a backend's memory. */
+#ifndef BASIN_EXPR_STORE_H
+#define BASIN_EXPR_STORE_H
+
+#include "backend/kernel.h"
+#include "basin/plan.h"
+
+typedef struct basin_store_entry {
+    char *name;
+    basin_shape shape;
+    void *memory;
+} basin_store_entry;
+
+struct basin_store {
+    basin_backend *backend;
+    basin_store_entry *entry;
+    size_t entries, capacity;
+};
+
+/* Finds a state, or creates it filled with zeros; -1 and an error if its shape is another or memory
+ * is out. Its memory never moves. */
+int basin_store_demand(basin_store *store, const char *name, basin_shape shape, basin_error *error);
+
+/* Copies between host tensors and device memory that holds `count` elements of the backend's REAL
+ * type (or int32_t for INDEX), converting where the types differ. */
+basin_status basin_device_write(basin_backend *backend, void *device, basin_kind kind,
+                                const basin_tensor *from, basin_error *error);
+basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const void *device,
+                               basin_kind kind, basin_error *error);
+
+#endif
