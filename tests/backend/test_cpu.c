@@ -458,6 +458,127 @@ static void pairs(void **state) {
     }
 }
 
+static basin_shape attention_shape(int i, int64_t batch, int64_t queries, int64_t keys, bool list) {
+    enum { HEADS = 3, WIDTH = 19 };
+    switch (i) {
+    case BASIN_ATT_Q:
+    case BASIN_ATT_A: return BASIN_SHAPE(batch, queries, HEADS, WIDTH);
+    case BASIN_ATT_K:
+    case BASIN_ATT_B: return BASIN_SHAPE(batch, keys, HEADS, WIDTH);
+    case BASIN_ATT_BETA: return BASIN_SHAPE(HEADS);
+    case BASIN_ATT_MIX: return BASIN_SHAPE(HEADS, HEADS);
+    case BASIN_ATT_W: return BASIN_SHAPE(batch, queries, HEADS);
+    default: return BASIN_SHAPE(list ? PAIRS + PADDING : batch * queries * keys, HEADS);
+    }
+}
+
+/* flags: 1 scale, 2 mix, 4 a, 8 b, 16 an odd set of outputs, 32 without self. */
+static duel attention_duel(basin_op op, const pattern *p, int flags) {
+    static const int force_out[] = {BASIN_ATT_W,    BASIN_ATT_Q,     BASIN_ATT_K,
+                                    BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
+    static const int reverse_out[] = {BASIN_ATT_Q,    BASIN_ATT_K,     BASIN_ATT_W,
+                                      BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
+    const int *like = op == BASIN_OP_ATTENTION_REVERSE ? reverse_out : force_out;
+    int64_t batch = p ? 1 : 2, queries = p ? QUERIES : 21, keys = p ? KEYS : 21;
+    int ins = op == BASIN_OP_ATTENTION         ? BASIN_ATT_W
+              : op == BASIN_OP_ATTENTION_FORCE ? BASIN_ATT_A
+                                               : BASIN_ATT_IN;
+    duel d = duel_new(op);
+    d.call.attr.exclude_self = flags & 32;
+    for (int i = 0; i < ins; i++) {
+        bool absent = (i == BASIN_ATT_SCALE && !(flags & 1)) ||
+                      (i == BASIN_ATT_MIX && !(flags & 2)) || (i == BASIN_ATT_A && !(flags & 4)) ||
+                      (i == BASIN_ATT_B && !(flags & 8));
+        bool index = i >= BASIN_ATT_ROW && i <= BASIN_ATT_PAIR;
+        if (index && p && i == BASIN_ATT_ROW) add_pattern(&d, p);
+        if (absent || (index && !p)) duel_in_absent(&d);
+        if (!absent && !index) duel_in(&d, attention_shape(i, batch, queries, keys, p), -1, 1);
+    }
+    for (int i = 0; i < (op == BASIN_OP_ATTENTION ? 1 : BASIN_ATT_OUT); i++) {
+        bool absent = (like[i] == BASIN_ATT_SCALE && !(flags & 1)) ||
+                      (like[i] == BASIN_ATT_MIX && !(flags & 2)) || (flags & 16 && i % 2 == 0 && i);
+        if (absent)
+            duel_out_absent(&d);
+        else
+            duel_out(&d, attention_shape(like[i], batch, queries, keys, p));
+    }
+    return d;
+}
+
+static void attention(void **state) {
+    (void)state;
+    const pattern p = pattern_new();
+    for (int op = BASIN_OP_ATTENTION; op <= BASIN_OP_ATTENTION_REVERSE; op++)
+        for (int flags = 0; flags < 64; flags += op == BASIN_OP_ATTENTION ? 32 : 5) {
+            duel d = attention_duel((basin_op)op, NULL, flags);
+            duel_fight(&d, 2e-5);
+            d = attention_duel((basin_op)op, &p, flags & 31);
+            duel_fight(&d, 2e-5);
+        }
+}
+
+/* Images with windows that reach over every edge, and strides that leave cells out. */
+static const struct window_case {
+    int64_t batch, rows, columns, channels, filters;
+    int32_t window[2], stride[2], pad[2];
+} window_cases[] = {
+    {2, 9, 7, 5, 6, {3, 3}, {1, 1}, {1, 1}},     {1, 12, 12, 3, 33, {4, 4}, {4, 4}, {0, 0}},
+    {2, 8, 11, 70, 9, {2, 5}, {2, 3}, {1, 2}},   {3, 5, 5, 2, 4, {1, 1}, {1, 1}, {0, 0}},
+    {1, 33, 31, 65, 40, {3, 2}, {2, 1}, {2, 1}}, {2, 30, 30, 64, 5, {5, 5}, {1, 1}, {2, 2}},
+};
+
+static int64_t windows_along(int64_t size, int32_t window, int32_t stride, int32_t pad) {
+    return (size + 2 * pad - window) / stride + 1;
+}
+
+static void window_shapes(const struct window_case *c, basin_shape *x, basin_shape *y,
+                          basin_attr *attr) {
+    *x = BASIN_SHAPE(c->batch, c->rows, c->columns, c->channels);
+    *y = *x;
+    y->dim[1] = windows_along(c->rows, c->window[0], c->stride[0], c->pad[0]);
+    y->dim[2] = windows_along(c->columns, c->window[1], c->stride[1], c->pad[1]);
+    for (int i = 0; i < 2; i++) {
+        attr->window[i] = c->window[i];
+        attr->stride[i] = c->stride[i];
+        attr->pad[i] = c->pad[i];
+    }
+}
+
+static void convolutions(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++) {
+        const struct window_case *c = &window_cases[i];
+        basin_shape kernel = BASIN_SHAPE(c->window[0], c->window[1], c->channels, c->filters);
+        for (int op = BASIN_OP_CONV; op <= BASIN_OP_CONV_KERNEL; op++) {
+            duel d = duel_new((basin_op)op);
+            basin_shape x, y;
+            window_shapes(c, &x, &y, &d.call.attr);
+            y.dim[3] = c->filters;
+            duel_in(&d, op == BASIN_OP_CONV_INPUT ? y : x, -1, 1);
+            duel_in(&d, op == BASIN_OP_CONV_KERNEL ? y : kernel, -1, 1);
+            duel_out(&d, op == BASIN_OP_CONV ? y : op == BASIN_OP_CONV_INPUT ? x : kernel);
+            duel_fight(&d, 3e-6);
+        }
+    }
+}
+
+static void pooling(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++)
+        for (int op = BASIN_OP_AVGPOOL; op <= BASIN_OP_MAXPOOL_GATHER; op++) {
+            duel d = duel_new((basin_op)op);
+            basin_shape x, y;
+            window_shapes(&window_cases[i], &x, &y, &d.call.attr);
+            double *data = duel_in(&d, op == BASIN_OP_AVGPOOL_REVERSE ? y : x, -1, 1);
+            for (int64_t j = 0; j < duel_count(&d.call.in[0]); j += 2) data[j] = round(data[j]);
+            if (op == BASIN_OP_MAXPOOL_SCATTER) duel_in(&d, y, -1, 1);
+            if (op == BASIN_OP_MAXPOOL_GATHER) duel_in(&d, x, -1, 1);
+            bool to_image = op == BASIN_OP_AVGPOOL_REVERSE || op == BASIN_OP_MAXPOOL_SCATTER;
+            duel_out(&d, to_image ? x : y);
+            duel_fight(&d, 3e-6);
+        }
+}
+
 static void draws(void **state) {
     (void)state;
     const int32_t seed[2] = {123456789, -5};
@@ -484,6 +605,9 @@ static int run_all(void) {
         cmocka_unit_test(products),
         cmocka_unit_test(epilogues),
         cmocka_unit_test(pairs),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(pooling),
         cmocka_unit_test(draws),
         cmocka_unit_test(bad_index_is_reported),
     };

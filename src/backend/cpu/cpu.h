@@ -72,6 +72,20 @@ void basin_cpu_layernorm(const basin_cpu_frame *frame);
 size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads);
 void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame);
 
+/* attention_call.c: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
+size_t basin_cpu_attention_workspace(const basin_call *call, int threads);
+void basin_cpu_attention(const basin_cpu_frame *frame);
+
+/* conv.c: CONV, CONV_INPUT, CONV_KERNEL */
+size_t basin_cpu_conv_workspace(const basin_call *call, int threads);
+void basin_cpu_conv(const basin_cpu_frame *frame);
+
+/* pool.c */
+void basin_cpu_avgpool(const basin_cpu_frame *frame);
+void basin_cpu_avgpool_reverse(const basin_cpu_frame *frame);
+void basin_cpu_maxpool(const basin_cpu_frame *frame); /* MAXPOOL, MAXPOOL_GATHER */
+void basin_cpu_maxpool_scatter(const basin_cpu_frame *frame);
+
 /* pairs.c */
 void basin_cpu_pair_dot(const basin_cpu_frame *frame);
 void basin_cpu_pair_sum(const basin_cpu_frame *frame);
