@@ -1,6 +1,6 @@
 /* Times energy attention: all pairs at the paper's image size, and a random graph of Amazon's size.
  *
- *     build/bench/attention [threads [repeats]] */
+ *     build/bench/attention [dense|list|all [threads [repeats]]] */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,17 +164,24 @@ static void bench_edges(int64_t nodes, int64_t pairs, int64_t heads, int64_t wid
 }
 
 int main(int count, char **argument) {
-    int threads = count > 1 ? atoi(argument[1]) : omp_get_max_threads();
-    int repeats = count > 2 ? atoi(argument[2]) : 5;
-    if (threads < 1 || repeats < 1) {
-        fprintf(stderr, "usage: attention [threads [repeats]]\n");
+    const char *what = count > 1 ? argument[1] : "all";
+    int threads = count > 2 ? atoi(argument[2]) : omp_get_max_threads();
+    int repeats = count > 3 ? atoi(argument[3]) : 5;
+    bool dense = !strcmp(what, "dense") || !strcmp(what, "all");
+    bool list = !strcmp(what, "list") || !strcmp(what, "all");
+    if (threads < 1 || repeats < 1 || !(dense || list)) {
+        fprintf(stderr, "usage: attention [dense|list|all [threads [repeats]]]\n");
         return 2;
     }
     printf("%s, %d threads\n", basin_isa_name(basin_cpu_isa()), threads);
-    bench_dense(4, 196, threads, 4 * repeats);
-    bench_dense(1, 1024, threads, repeats);
-    bench_edges(20, 380, 12, 64, true, threads, 20 * repeats);
-    bench_edges(2000, 40000, 12, 64, true, threads, repeats);
-    bench_edges(11944, 8796784, 2, 128, false, threads, repeats);
+    if (dense) {
+        bench_dense(4, 196, threads, 4 * repeats);
+        bench_dense(1, 1024, threads, repeats);
+    }
+    if (list) {
+        bench_edges(20, 380, 12, 64, true, threads, 20 * repeats);
+        bench_edges(2000, 40000, 12, 64, true, threads, repeats);
+        bench_edges(11944, 8796784, 2, 128, false, threads, repeats);
+    }
     return 0;
 }

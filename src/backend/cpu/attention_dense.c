@@ -31,8 +31,9 @@ typedef struct dense {
     int64_t tasks;
     float *r, *c;   /* [threads, together, tile, row] */
     float *state;   /* [threads, 3, together] */
-    float *scratch; /* [threads, ATTENTION_PLANES, together, ATTENTION_TILE] */
-    char *gemm;     /* [threads, gemm_bytes] */
+    float *scratch; /* [threads, scratch_size] */
+    int64_t scratch_size;
+    char *gemm; /* [threads, gemm_bytes] */
     size_t gemm_bytes;
     float *key_sum; /* [groups, batch, keys, H, Y] where there are several groups */
     float *partial; /* [tasks, together + together^2] of dbeta and dmix */
@@ -87,8 +88,8 @@ static size_t lay_out(dense *d, int threads, void *workspace) {
     d->r = take(&base, &used, tile);
     d->c = take(&base, &used, d->mode == BASIN_ATTENTION_REVERSE ? tile : 0);
     d->state = take(&base, &used, (size_t)(threads * 3 * d->together));
-    d->scratch =
-        take(&base, &used, (size_t)(threads * ATTENTION_PLANES * d->together * ATTENTION_TILE));
+    d->scratch_size = larger(d->row, ATTENTION_PLANES * d->together * ATTENTION_TILE);
+    d->scratch = take(&base, &used, (size_t)(threads * d->scratch_size));
     d->gemm_bytes = gemm_bytes(d);
     d->gemm = (char *)take(&base, &used, (size_t)threads * d->gemm_bytes / sizeof(float));
     bool summed = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk != NULL : d->at->gk != NULL;
@@ -161,7 +162,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
         .dscale = dscale && !value ? dscale + pair : NULL,
         .dbeta = beta && !value ? partial : NULL,
         .dmix = mix && !value ? partial + d->together : NULL,
-        .scratch = d->scratch + thread * ATTENTION_PLANES * d->together * ATTENTION_TILE,
+        .scratch = d->scratch + thread * d->scratch_size,
     };
 }
 
@@ -170,12 +171,16 @@ static void tile_row(const dense *d, const span *s, int64_t i) {
     float *lse = d->mode == BASIN_ATTENTION_REVERSE ? NULL : d->at->lse;
     float *gw = d->mode == BASIN_ATTENTION_REVERSE ? d->at->gw : NULL;
     int64_t node = (s->batch * d->queries + s->first + i) * d->heads + s->head;
-    for (int64_t h = 0; h < d->together; h++) {
-        row.most[h] = -INFINITY;
-        row.total[h] = row.gain[h] = 0;
+    if (d->together == 1 && !row.mix && !row.dmix && !row.scale && !row.dscale) {
+        d->kernels->whole(&row);
+    } else {
+        for (int64_t h = 0; h < d->together; h++) {
+            row.most[h] = -INFINITY;
+            row.total[h] = row.gain[h] = 0;
+        }
+        d->kernels->measure(&row);
+        if (d->mode != BASIN_ATTENTION_VALUE) d->kernels->finish(&row);
     }
-    d->kernels->measure(&row);
-    if (d->mode != BASIN_ATTENTION_VALUE) d->kernels->finish(&row);
     for (int64_t h = 0; h < d->together; h++) {
         bool any = row.total[h] != 0;
         if (lse) lse[node + h] = any ? row.most[h] + logf(row.total[h]) : 0;

@@ -32,7 +32,7 @@ typedef struct basin_attention_row {
     float *dscale;        /* [pairs, H] dscale or gscale, or NULL */
     float *dbeta;         /* [H] partial sums, or NULL */
     float *dmix;          /* [H, H] partial sums, or NULL */
-    float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE] */
+    float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE], for `whole` [pairs] */
 } basin_attention_row;
 
 typedef struct basin_attention_kernels {
@@ -53,6 +53,10 @@ typedef struct basin_attention_kernels {
     /* With most, total and gain complete: r <- beta t, c <- beta gs, and the sums. lse = most + log
      * total. */
     void (*finish)(const basin_attention_row *row);
+    /* Both at once for one head without scale and a complete row; c and dbeta may be NULL, and w
+     * where only the state is wanted. Rows of r and c and scratch have room for a multiple of
+     * ATTENTION_ALIGN pairs. */
+    void (*whole)(const basin_attention_row *row);
 } basin_attention_kernels;
 
 const basin_attention_kernels *basin_attention_kernels_find(void);

@@ -56,6 +56,7 @@ VECTOR_INLINE vfloat vector_select(vint mask, vfloat a, vfloat b) {
     return (vfloat)((mask & (vint)a) | (~mask & (vint)b));
 }
 
+/* The larger of each pair of lanes, and b where one of them is NaN; likewise the smaller. */
 VECTOR_INLINE vfloat vector_max(vfloat a, vfloat b) {
 #if defined(__AVX512F__)
     return (vfloat)_mm512_max_ps((__m512)a, (__m512)b);
@@ -68,21 +69,41 @@ VECTOR_INLINE vfloat vector_max(vfloat a, vfloat b) {
 #endif
 }
 
+VECTOR_INLINE vfloat vector_min(vfloat a, vfloat b) {
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vfloat)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__)
+    return (vfloat)_mm_min_ps((__m128)a, (__m128)b);
+#else
+    return vector_select(a < b, a, b);
+#endif
+}
+
 VECTOR_INLINE float vector_sum(vfloat v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v);
+#else
     float lane[VECTOR_LANES];
     vector_store(lane, v);
     for (int half = VECTOR_LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
+#endif
 }
 
 VECTOR_INLINE float vector_largest(vfloat v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)v);
+#else
     float lane[VECTOR_LANES];
     vector_store(lane, v);
     for (int half = VECTOR_LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++)
             if (lane[i + half] > lane[i]) lane[i] = lane[i + half];
     return lane[0];
+#endif
 }
 
 /* exp(x) within 2 units in the last place; 0 below -87.33 (no denormals), infinity above 88.72,
@@ -91,8 +112,7 @@ VECTOR_INLINE float vector_largest(vfloat v) {
  * 1 + r + r^2 (..) is the best of its degree in relative error (3e-9). */
 VECTOR_INLINE vfloat vector_exp(vfloat x) {
     const vfloat shift = vector_all(12582912.0f);
-    vfloat y = vector_select(x > 89.0f, vector_all(89.0f), x);
-    y = vector_select(y < -88.0f, vector_all(-88.0f), y);
+    vfloat y = vector_max(vector_all(-88.0f), vector_min(vector_all(89.0f), x));
     vfloat biased = y * 1.44269504f + shift;
     vfloat n = biased - shift;
     vfloat r = y - n * 0.693145751953125f;
@@ -102,10 +122,15 @@ VECTOR_INLINE vfloat vector_exp(vfloat x) {
     p = p * r + 1.66665205e-1f;
     p = p * r + 4.99999934e-1f;
     p = p * (r * r) + (r + 1.0f);
+#if defined(__AVX512F__)
+    __mmask16 kept = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-87.33f), _CMP_NLT_UQ);
+    return (vfloat)_mm512_maskz_scalef_ps(kept, (__m512)p, (__m512)n);
+#else
     vint exponent = (vint)biased - (vint)shift;
     vint half = exponent >> 1;
     vfloat e = p * (vfloat)((half + 127) << 23) * (vfloat)((exponent - half + 127) << 23);
     return (vfloat)((vint)e & ~(x < -87.33f));
+#endif
 }
 
 #endif
