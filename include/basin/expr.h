@@ -9,8 +9,8 @@
  *     basin_graph *graph = basin_graph_new();
  *     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(N, D));
  *     basin_expr w = basin_state(graph, "w", BASIN_SHAPE(D, M));
- *     basin_expr energy = basin_scale(basin_sum_all(basin_square(basin_relu(basin_matmul(x, w)))), -0.5);
- *     basin_expr force = basin_neg(basin_grad(energy, x));
+ *     basin_expr energy = basin_scale(basin_sum_all(basin_square(basin_relu(basin_matmul(x, w)))),
+ * -0.5); basin_expr force = basin_neg(basin_grad(energy, x));
  *
  * Errors stick: a function whose operands do not fit returns NULL and leaves its message in the
  * graph; every function accepts NULL operands and passes them on. So a formula is written without
@@ -141,12 +141,12 @@ BASIN_API basin_expr basin_uniform(basin_expr seed, basin_shape shape);
 /* Which pairs (query, key) see each other. All pairs of `queries` x `keys` within each of `batch`
  * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */
 typedef struct basin_pattern {
-    bool exclude_self;     /* all pairs: leave out query == key */
-    basin_expr row;        /* [queries + 1]; NULL for all pairs */
-    basin_expr key;        /* [pairs] */
-    basin_expr column;     /* [keys + 1], the same pairs by key: */
-    basin_expr query;      /* [pairs] */
-    basin_expr pair;       /* [pairs], numbers in CSR order */
+    bool exclude_self; /* all pairs: leave out query == key */
+    basin_expr row;    /* [queries + 1]; NULL for all pairs */
+    basin_expr key;    /* [pairs] */
+    basin_expr column; /* [keys + 1], the same pairs by key: */
+    basin_expr query;  /* [pairs] */
+    basin_expr pair;   /* [pairs], numbers in CSR order */
 } basin_pattern;
 #define BASIN_ALL_PAIRS ((basin_pattern){.exclude_self = false})
 #define BASIN_OTHER_PAIRS ((basin_pattern){.exclude_self = true})
@@ -160,8 +160,8 @@ typedef struct basin_pattern {
 BASIN_API basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta,
                                          basin_expr scale, basin_expr mix,
                                          const basin_pattern *pattern);
-/* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k, h]
- * for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
+/* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k,
+ * h] for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
 BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern);
 BASIN_API basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern);
 

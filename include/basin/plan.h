@@ -52,12 +52,16 @@ typedef struct basin_update {
     basin_expr state, value;
 } basin_update;
 
+/* Fusion: as the backend likes it, always, or never (one call an operation, nothing in place: for
+ * comparing). */
+typedef enum basin_fusion { BASIN_FUSE_AUTO, BASIN_FUSE_ON, BASIN_FUSE_OFF } basin_fusion;
+
 typedef struct basin_plan_spec {
     const basin_expr *output; /* [outputs], readable after a run */
     int outputs;
     const basin_update *update; /* [updates] */
     int updates;
-    bool plain; /* no fusion and no storage in place: for comparing */
+    basin_fusion fusion;
 } basin_plan_spec;
 
 typedef struct basin_plan_stats {

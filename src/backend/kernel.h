@@ -55,8 +55,8 @@ typedef struct basin_call {
     basin_attr attr;
     int ins, outs;
     basin_operand in[BASIN_MAX_IN], out[BASIN_MAX_OUT];
-    const basin_program *program; /* POINTWISE; or the epilogue of MATMUL, whose operands then follow
-                                     the two factors: its operand number a is in[2 + a] */
+    const basin_program *program; /* POINTWISE; or the epilogue of MATMUL, whose operands then
+                                     follow the two factors: its operand number a is in[2 + a] */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
 } basin_call;
@@ -66,10 +66,10 @@ typedef struct basin_call {
  * need no waiting in between; `wait` returns when all is done and reports what failed. */
 typedef struct basin_backend basin_backend;
 typedef struct basin_backend_table {
-    const char *name;   /* "ref", "cpu", "cuda" */
-    size_t real_size;   /* bytes of a REAL element */
-    basin_dtype real;   /* its host type */
-    bool fuse;          /* whether plans fuse by default; ref runs one operation a call */
+    const char *name; /* "ref", "cpu", "cuda" */
+    size_t real_size; /* bytes of a REAL element */
+    basin_dtype real; /* its host type */
+    bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
     void *(*alloc)(basin_backend *backend, size_t bytes);
     void (*free)(basin_backend *backend, void *memory);
     void (*copy_in)(basin_backend *backend, void *device, const void *host, size_t bytes);

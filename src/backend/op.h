@@ -69,9 +69,11 @@ typedef enum basin_op {
     BASIN_OP_LOGSUMEXP, /* [.., n] -> [..] */
     BASIN_OP_SOFTMAX,   /* [.., n] -> [.., n] */
 
-    /* in: x [.., D], gamma [], delta [D]; out g = gamma (x - mean) / sqrt(var + attr.value) + delta */
+    /* in: x [.., D], gamma [], delta [D]; out g = gamma (x - mean) / sqrt(var + attr.value) + delta
+     */
     BASIN_OP_LAYERNORM,
-    /* in: x, gamma, c [.., D] (cotangent of g); out: dx, dgamma [], ddelta [D]; each may be absent */
+    /* in: x, gamma, c [.., D] (cotangent of g); out: dx, dgamma [], ddelta [D]; each may be absent
+     */
     BASIN_OP_LAYERNORM_REVERSE,
 
     /* in: A [batch, m, k] (attr.transpose_a: [batch, k, m]), B likewise; out [batch, m, n].
@@ -84,12 +86,15 @@ typedef enum basin_op {
     BASIN_OP_ATTENTION_REVERSE, /* out: gq, gk, gw, gbeta, gscale, gmix */
 
     /* Products over the pairs of a CSR pattern; head-wise, x [Nq, H, Y], z [Nk, H, Y], w [P, H]. */
-    BASIN_OP_PAIR_DOT, /* in: x, z, row, key, column, query, pair; out w[p, h] = x[q, h] . z[k, h] */
+    BASIN_OP_PAIR_DOT, /* in: x, z, row, key, column, query, pair; out w[p, h] = x[q, h] . z[k, h]
+                        */
     BASIN_OP_PAIR_SUM, /* in: w, z, row, ...; out[q, h] = sum over its pairs of w[p, h] z[k, h];
-                          attr.transpose_a: out[k, h] = sum of w[p, h] x[q, h], in: w, x, row, ... */
+                          attr.transpose_a: out[k, h] = sum of w[p, h] x[q, h], in: w, x, row, ...
+                        */
 
-    /* Convolution (cross-correlation), NHWC: x [B, h, w, C], kernel [kh, kw, C, O], y [B, h', w', O];
-     * attr.stride, attr.pad (rows or columns of zeros before; those after follow from the shapes). */
+    /* Convolution (cross-correlation), NHWC: x [B, h, w, C], kernel [kh, kw, C, O], y [B, h', w',
+     * O]; attr.stride, attr.pad (rows or columns of zeros before; those after follow from the
+     * shapes). */
     BASIN_OP_CONV,        /* in: x, kernel; out y */
     BASIN_OP_CONV_INPUT,  /* in: y, kernel; out x: the transposed convolution */
     BASIN_OP_CONV_KERNEL, /* in: x, y; out kernel */
@@ -98,7 +103,8 @@ typedef enum basin_op {
     BASIN_OP_AVGPOOL,         /* x -> y */
     BASIN_OP_AVGPOOL_REVERSE, /* y -> x: each y spread evenly over its window */
     BASIN_OP_MAXPOOL,         /* x -> y */
-    BASIN_OP_MAXPOOL_SCATTER, /* in: x, y; out like x: each y added at its window's (first) maximum */
+    BASIN_OP_MAXPOOL_SCATTER, /* in: x, y; out like x: each y added at its window's (first) maximum
+                               */
     BASIN_OP_MAXPOOL_GATHER,  /* in: x, v like x; out like y: v at each window's (first) maximum */
 
     /* Counter-based draws: element i of stream attr.stream under seed (INDEX [2], low and high

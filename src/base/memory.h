@@ -1,4 +1,5 @@
-/* Allocation with overflow checks. Every size that comes from a file or a user passes through here. */
+/* Allocation with overflow checks. Every size that comes from a file or a user passes through here.
+ */
 #ifndef BASIN_BASE_MEMORY_H
 #define BASIN_BASE_MEMORY_H
 

@@ -65,7 +65,8 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
     else if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
         basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix has shape %s, wanted [%lld, %lld]",
                          basin_shape_print(a, mix->shape), (long long)H, (long long)H);
-    else return true;
+    else
+        return true;
     return false;
 }
 
@@ -77,11 +78,16 @@ basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basi
     const int64_t *dim = q4->shape.dim;
     int64_t pairs = count_pairs(pattern, q->graph, dim[0], dim[1], k4->shape.dim[1]);
     if (pairs < 0 || !check_heads(q4, k4, beta, scale, mix, pairs)) return NULL;
-    basin_expr in[BASIN_ATT_PAIR + 1] = {
-        [BASIN_ATT_Q] = q4,           [BASIN_ATT_K] = k4,           [BASIN_ATT_BETA] = beta,
-        [BASIN_ATT_SCALE] = scale,    [BASIN_ATT_MIX] = mix,        [BASIN_ATT_ROW] = pattern->row,
-        [BASIN_ATT_KEY] = pattern->key, [BASIN_ATT_COLUMN] = pattern->column,
-        [BASIN_ATT_QUERY] = pattern->query, [BASIN_ATT_PAIR] = pattern->pair};
+    basin_expr in[BASIN_ATT_PAIR + 1] = {[BASIN_ATT_Q] = q4,
+                                         [BASIN_ATT_K] = k4,
+                                         [BASIN_ATT_BETA] = beta,
+                                         [BASIN_ATT_SCALE] = scale,
+                                         [BASIN_ATT_MIX] = mix,
+                                         [BASIN_ATT_ROW] = pattern->row,
+                                         [BASIN_ATT_KEY] = pattern->key,
+                                         [BASIN_ATT_COLUMN] = pattern->column,
+                                         [BASIN_ATT_QUERY] = pattern->query,
+                                         [BASIN_ATT_PAIR] = pattern->pair};
     basin_attr attr = {.exclude_self = !pattern_is_list(pattern) && pattern->exclude_self};
     basin_expr lse = basin_node_single(q->graph, BASIN_OP_ATTENTION, &attr, in, BASIN_ATT_PAIR + 1,
                                        BASIN_SHAPE(dim[0], dim[1], dim[2]));
@@ -200,7 +206,7 @@ void basin_rule_pair_sum(basin_node *node, const basin_expr *cotangent, const bo
     basin_expr w = node->in[0], z = node->in[1], c = cotangent[0];
     const basin_expr *list = node->in + 2;
     bool back = node->attr.transpose_a; /* z are queries, the sums are per key */
-    if (want[0]) grad[0] = pair_node(BASIN_OP_PAIR_DOT, false, back ? z : c, back ? c : z, list,
-                                     w->shape);
+    if (want[0])
+        grad[0] = pair_node(BASIN_OP_PAIR_DOT, false, back ? z : c, back ? c : z, list, w->shape);
     if (want[1]) grad[1] = pair_node(BASIN_OP_PAIR_SUM, !back, w, c, list, z->shape);
 }

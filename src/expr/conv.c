@@ -1,5 +1,6 @@
-/* Convolution and pooling over [B, h, w, C]. sum(y * conv(x, kernel)) is linear in each of its three
- * factors, so convolution, its transpose and the kernel's gradient are each other's reverse. */
+/* Convolution and pooling over [B, h, w, C]. sum(y * conv(x, kernel)) is linear in each of its
+ * three factors, so convolution, its transpose and the kernel's gradient are each other's reverse.
+ */
 #include "expr/graph.h"
 
 static basin_expr bad_window(basin_expr x, const char *what, basin_shape other) {

@@ -1,6 +1,6 @@
 /* Fusion. Pointwise steps that feed only each other become one group with one program; a group that
- * is the only reader of a matrix product becomes that product's epilogue; values that end in a state
- * are written there directly. Without fusion every pointwise step is a group of its own. */
+ * is the only reader of a matrix product becomes that product's epilogue; values that end in a
+ * state are written there directly. Without fusion every pointwise step is a group of its own. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -153,8 +153,8 @@ static basin_status demote_early_writes(basin_ir *ir) {
             int written = basin_ir_value_new(ir, ir->value[value].shape, BASIN_REAL);
             if (written < 0) return BASIN_NO_MEMORY;
             ir->value[written].state = state;
-            basin_ir_step copy = {.op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {value},
-                                  .out = {written}};
+            basin_ir_step copy = {
+                .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {value}, .out = {written}};
             copy.program = basin_program_copy(ir->value[value].shape);
             if (!copy.program) return no_memory(ir);
             if (basin_ir_step_new(ir, &copy) < 0) {

@@ -154,8 +154,11 @@ static basin_node *node_make(basin_graph *graph, basin_op op, const basin_attr *
             node->out[i] = malloc(sizeof *node->out[i]);
             ok = node->out[i] != NULL;
             if (ok)
-                *node->out[i] = (struct basin_value){.graph = graph, .node = node, .index = i,
-                                                     .id = graph->values++, .kind = out[i].kind,
+                *node->out[i] = (struct basin_value){.graph = graph,
+                                                     .node = node,
+                                                     .index = i,
+                                                     .id = graph->values++,
+                                                     .kind = out[i].kind,
                                                      .shape = out[i].shape};
         }
     }

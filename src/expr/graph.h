@@ -23,9 +23,9 @@ struct basin_node {
     int region; /* of recomputation; 0 outside */
     bool keep;
     int ins, outs;
-    basin_expr in[BASIN_MAX_IN];          /* absent operands are NULL */
+    basin_expr in[BASIN_MAX_IN];            /* absent operands are NULL */
     struct basin_value *out[BASIN_MAX_OUT]; /* absent results are NULL */
-    char *name;                           /* leaves */
+    char *name;                             /* leaves */
     uint64_t hash;
     basin_node *next; /* in its hash bucket */
 };

@@ -13,13 +13,13 @@
 typedef struct basin_ir_value {
     basin_shape shape;
     basin_kind kind;
-    int root;               /* the value whose storage it shares (itself, or what it reshapes) */
-    int producer;           /* step; -1 for leaves */
-    const basin_node *leaf; /* INPUT, STATE or CONST */
+    int root;                /* the value whose storage it shares (itself, or what it reshapes) */
+    int producer;            /* step; -1 for leaves */
+    const basin_node *leaf;  /* INPUT, STATE or CONST */
     const basin_node *state; /* an update: the state into whose storage it is written */
-    bool output;            /* stays until the end */
-    int uses;               /* filled by basin_ir_count_uses, for roots: of all its views */
-    int buffer;             /* layout: which buffer; -1 */
+    bool output;             /* stays until the end */
+    int uses;                /* filled by basin_ir_count_uses, for roots: of all its views */
+    int buffer;              /* layout: which buffer; -1 */
 } basin_ir_value;
 
 typedef struct basin_ir_step {

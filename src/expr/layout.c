@@ -1,5 +1,5 @@
-/* Storage: every result gets a buffer for as long as it is needed, a pointwise result takes over the
- * buffer of an operand that ends there, and buffers that never meet share one arena. */
+/* Storage: every result gets a buffer for as long as it is needed, a pointwise result takes over
+ * the buffer of an operand that ends there, and buffers that never meet share one arena. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -17,8 +17,8 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
         no_memory(ir);
         return -1;
     }
-    ir->buffer[ir->buffers] = (basin_ir_buffer){.bytes = aligned(bytes), .first = first,
-                                                .last = last};
+    ir->buffer[ir->buffers] =
+        (basin_ir_buffer){.bytes = aligned(bytes), .first = first, .last = last};
     return (int)ir->buffers++;
 }
 

@@ -28,8 +28,8 @@ int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
                              sizeof *ir->value))
         return no_memory(ir);
     int id = (int)ir->values++;
-    ir->value[id] = (basin_ir_value){
-        .shape = shape, .kind = kind, .root = id, .producer = -1, .buffer = -1};
+    ir->value[id] =
+        (basin_ir_value){.shape = shape, .kind = kind, .root = id, .producer = -1, .buffer = -1};
     return id;
 }
 
@@ -79,8 +79,7 @@ static int dense_const(lowering *l, basin_expr a, int value) {
     if (l->dense[a->id] >= 0) return l->dense[a->id];
     int out = basin_ir_value_new(l->ir, a->shape, BASIN_REAL);
     if (out < 0) return -1;
-    basin_ir_step copy = {
-        .op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
+    basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
     if (basin_ir_step_new(l->ir, &copy) < 0) return -1;
     return l->dense[a->id] = out;
 }
@@ -156,8 +155,7 @@ static int emit(lowering *l, const basin_node *node, int *map, int region) {
 
 static int copy_of(lowering *l, int value) {
     int out = basin_ir_value_new(l->ir, l->ir->value[value].shape, BASIN_REAL);
-    basin_ir_step copy = {
-        .op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
+    basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
     return out < 0 || basin_ir_step_new(l->ir, &copy) < 0 ? -1 : out;
 }
 
@@ -201,7 +199,7 @@ static basin_status lower_outputs(lowering *l, const basin_plan_spec *spec) {
     for (int i = 0; i < spec->outputs; i++) {
         basin_expr a = spec->output[i];
         int value = a->node->region && !a->node->keep && l->first[a->id] >= 0 ? l->first[a->id]
-                                                                               : resolve(l, a, 0);
+                                                                              : resolve(l, a, 0);
         if (value >= 0 && basin_expr_is_const(a)) value = dense_const(l, a, value);
         if (value < 0) return BASIN_NO_MEMORY;
         ir->output[i] = value;

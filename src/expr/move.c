@@ -83,10 +83,9 @@ basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count) {
     if (!a || (axis = basin_axis(a, axis, "slice")) < 0) return NULL;
     basin_shape shape = a->shape;
     if (start < 0 || count < 0 || start > shape.dim[axis] - count)
-        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "slice: elements %lld to %lld of axis %d of shape %s",
-                                (long long)start, (long long)(start + count), axis,
-                                basin_shape_print(text, shape));
+        return basin_graph_fail(
+            a->graph, BASIN_BAD_SHAPE, "slice: elements %lld to %lld of axis %d of shape %s",
+            (long long)start, (long long)(start + count), axis, basin_shape_print(text, shape));
     if (count == shape.dim[axis]) return a;
     basin_attr attr = {.axis = axis, .start = start};
     shape.dim[axis] = count;
@@ -117,8 +116,7 @@ void basin_rule_pad(basin_node *node, const basin_expr *cotangent, const bool *w
                     basin_expr *grad) {
     int axis = node->attr.axis;
     (void)want;
-    grad[0] =
-        basin_slice(cotangent[0], axis, node->attr.start, node->in[0]->shape.dim[axis]);
+    grad[0] = basin_slice(cotangent[0], axis, node->attr.start, node->in[0]->shape.dim[axis]);
 }
 
 static bool concat_fits(basin_expr a, basin_expr b, int axis) {
@@ -191,8 +189,8 @@ basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
                                 basin_shape_print(y, index->shape), (long long)rows);
     basin_shape shape = values->shape;
     shape.dim[0] = rows;
-    return basin_node_single(values->graph, BASIN_OP_SCATTER, &attr,
-                             (basin_expr[]){values, index}, 2, shape);
+    return basin_node_single(values->graph, BASIN_OP_SCATTER, &attr, (basin_expr[]){values, index},
+                             2, shape);
 }
 
 void basin_rule_scatter(basin_node *node, const basin_expr *cotangent, const bool *want,

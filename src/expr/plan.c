@@ -74,8 +74,8 @@ static basin_status place_leaves(basin_plan *plan, basin_error *error) {
         const basin_node *leaf = ir->value[i].leaf;
         if (!leaf) continue;
         if (leaf->op == BASIN_OP_INPUT) {
-            plan->input[plan->inputs++] = (plan_input){
-                leaf->out[0], plan->stats.input_bytes, {INT32_MIN, INT32_MAX, false}};
+            plan->input[plan->inputs++] =
+                (plan_input){leaf->out[0], plan->stats.input_bytes, {INT32_MIN, INT32_MAX, false}};
             plan->stats.input_bytes += value_bytes(plan, leaf->out[0]);
         } else if (leaf->op == BASIN_OP_STATE) {
             int entry = basin_store_demand(plan->store, leaf->name, leaf->out[0]->shape, error);
@@ -92,8 +92,10 @@ static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin
     basin_backend *backend = plan->store->backend;
     plan->block[block] = backend->table->alloc(backend, bytes);
     if (!plan->block[block])
-        return basin_fail(error, BASIN_NO_MEMORY, "a plan needs %zu bytes of memory for %s, which "
-                          "%s cannot give", bytes, block == ARENA ? "its results" : "its inputs",
+        return basin_fail(error, BASIN_NO_MEMORY,
+                          "a plan needs %zu bytes of memory for %s, which "
+                          "%s cannot give",
+                          bytes, block == ARENA ? "its results" : "its inputs",
                           backend->table->name);
     backend->table->fill_zero(backend, plan->block[block], bytes);
     return BASIN_OK;
@@ -117,8 +119,10 @@ static basin_operand operand_of(basin_plan *plan, int value) {
     if (root->leaf && root->leaf->op == BASIN_OP_INPUT) {
         operand.block = INPUTS;
         operand.offset = find_input(plan, root->leaf->out[0])->offset;
-    } else if (root->leaf) operand.block = root->buffer;
-    else if (root->state) operand.block = block_of_state(plan, root->state);
+    } else if (root->leaf)
+        operand.block = root->buffer;
+    else if (root->state)
+        operand.block = block_of_state(plan, root->state);
     else if (root->buffer >= 0) {
         operand.block = ARENA;
         operand.offset = ir->buffer[root->buffer].offset;
@@ -142,8 +146,12 @@ static void shape_product(basin_call *call, const basin_ir *ir, const basin_ir_s
 }
 
 static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *step) {
-    *call = (basin_call){.op = step->op, .attr = step->attr, .ins = step->ins, .outs = step->outs,
-                         .program = step->program, .workspace_bytes = step->workspace_bytes};
+    *call = (basin_call){.op = step->op,
+                         .attr = step->attr,
+                         .ins = step->ins,
+                         .outs = step->outs,
+                         .program = step->program,
+                         .workspace_bytes = step->workspace_bytes};
     for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(plan, step->in[i]);
     for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(plan, step->out[i]);
     if (step->workspace >= 0) call->workspace = plan->ir.buffer[step->workspace].offset;
@@ -262,7 +270,7 @@ static basin_status check_spec(const basin_plan_spec *spec, basin_error *error) 
 static basin_status compile(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
     basin_ir *ir = &plan->ir;
     const basin_backend_table *table = plan->store->backend->table;
-    bool plain = spec->plain || !table->fuse;
+    bool plain = spec->fusion == BASIN_FUSE_OFF || (!spec->fusion && !table->fuse);
     basin_status status = basin_ir_lower(ir, spec);
     if (!status) status = basin_ir_sort(ir);
     plan->stats.nodes = (int)ir->steps;
@@ -294,8 +302,10 @@ basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_p
     made->ir.error = error;
     status = compile(made, spec, error);
     made->ir.error = NULL;
-    if (status) basin_plan_free(made);
-    else *plan = made;
+    if (status)
+        basin_plan_free(made);
+    else
+        *plan = made;
     return status;
 }
 

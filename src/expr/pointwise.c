@@ -47,8 +47,8 @@ static double fold_unary(basin_op op, double a, double value) {
 static basin_expr unary(basin_op op, basin_expr a, double value) {
     if (!a) return NULL;
     if (a->kind != BASIN_REAL)
-        return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
-                                "arithmetic on the index tensor '%s'", basin_expr_name(a));
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "arithmetic on the index tensor '%s'",
+                                basin_expr_name(a));
     if (basin_expr_is_const(a)) {
         double folded = fold_unary(op, a->node->attr.value, value);
         if (isfinite(folded)) return basin_const(a->graph, folded);
@@ -147,10 +147,8 @@ static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape 
         return basin_broadcast(b, shape);
     if (op == BASIN_OP_SUB && is_value(a, 0)) return basin_broadcast(basin_neg(b), shape);
     if (op == BASIN_OP_MUL && is_value(a, -1)) return basin_broadcast(basin_neg(b), shape);
-    if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG)
-        return basin_sub(a, b->node->in[0]);
-    if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG)
-        return basin_add(a, b->node->in[0]);
+    if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);
+    if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG) return basin_add(a, b->node->in[0]);
     /* c1 * (c2 * x) = (c1 c2) * x, and the sign of a product moves into its constant. */
     if (op == BASIN_OP_MUL && basin_expr_is_const(a)) {
         if (basin_expr_op(b) == BASIN_OP_MUL && basin_expr_is_const(b->node->in[0]))
@@ -161,8 +159,8 @@ static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape 
 }
 
 static const char *const binary_name[] = {
-    [BASIN_OP_ADD] = "add",   [BASIN_OP_SUB] = "sub",         [BASIN_OP_MUL] = "mul",
-    [BASIN_OP_DIV] = "div",   [BASIN_OP_MAX2] = "max",        [BASIN_OP_MIN2] = "min",
+    [BASIN_OP_ADD] = "add",     [BASIN_OP_SUB] = "sub",         [BASIN_OP_MUL] = "mul",
+    [BASIN_OP_DIV] = "div",     [BASIN_OP_MAX2] = "max",        [BASIN_OP_MIN2] = "min",
     [BASIN_OP_EQUAL] = "equal", [BASIN_OP_GREATER] = "greater", [BASIN_OP_SELECT] = "select",
 };
 
@@ -180,7 +178,8 @@ static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_ex
         basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: shapes %s and %s do not broadcast",
                          binary_name[op], basin_shape_print(x, a->shape),
                          basin_shape_print(y, b->shape));
-    else return true;
+    else
+        return true;
     return false;
 }
 
@@ -189,8 +188,8 @@ static basin_expr skip_broadcast(basin_expr a, basin_expr other, basin_shape sha
     basin_shape both;
     if (basin_expr_op(a) != BASIN_OP_COPY || a->node->attr.count) return a;
     basin_expr source = a->node->in[0];
-    bool same = basin_shape_meet(&both, source->shape, other->shape) &&
-                basin_shape_equal(both, shape);
+    bool same =
+        basin_shape_meet(&both, source->shape, other->shape) && basin_shape_equal(both, shape);
     return same ? source : a;
 }
 
@@ -309,7 +308,10 @@ static void rule_select(basin_node *node, basin_expr c, const bool *want, basin_
 
 void basin_rule_pointwise(basin_node *node, const basin_expr *cotangent, const bool *want,
                           basin_expr *grad) {
-    if (node->ins == 1) rule_unary(node, cotangent[0], grad);
-    else if (node->ins == 2) rule_binary(node, cotangent[0], want, grad);
-    else rule_select(node, cotangent[0], want, grad);
+    if (node->ins == 1)
+        rule_unary(node, cotangent[0], grad);
+    else if (node->ins == 2)
+        rule_binary(node, cotangent[0], want, grad);
+    else
+        rule_select(node, cotangent[0], want, grad);
 }

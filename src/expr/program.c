@@ -91,8 +91,10 @@ static bool common_stride(int64_t *out, const int64_t *stride, basin_shape domai
     int64_t found = 0, expected = -1;
     for (int i = axis + count - 1; i >= axis; i--) {
         if (domain.dim[i] == 1) continue;
-        if (expected < 0) found = stride[i];
-        else if (stride[i] != expected) return false;
+        if (expected < 0)
+            found = stride[i];
+        else if (stride[i] != expected)
+            return false;
         expected = stride[i] * domain.dim[i];
     }
     *out = found;
@@ -185,7 +187,8 @@ static uint16_t operand_register(writer *w, int value) {
     int found = find_register(w, value);
     if (found >= 0) return (uint16_t)found;
     basin_step step = {.op = BASIN_STEP_IMMEDIATE, .to = (uint16_t)take_register(w, value)};
-    if (is_const(w->ir, value)) step.value = w->ir->value[value].leaf->attr.value;
+    if (is_const(w->ir, value))
+        step.value = w->ir->value[value].leaf->attr.value;
     else {
         int load = 0, at = 0;
         for (; w->group->load[load] != value; load++) at += load != w->tile;
@@ -240,8 +243,10 @@ static void set_domain(basin_program *p, const basin_group *group, const basin_i
     for (int i = 0; i < group->loads; i++) {
         if (i == tile) continue;
         basin_shape operand = ir->value[group->load[i]].shape;
-        if (tile >= 0) product_strides(p->stride[at++], operand, group->domain, size);
-        else basin_shape_broadcast(p->stride[at++], &operand, &group->domain);
+        if (tile >= 0)
+            product_strides(p->stride[at++], operand, group->domain, size);
+        else
+            basin_shape_broadcast(p->stride[at++], &operand, &group->domain);
     }
     if (tile < 0) merge_axes(p, at);
 }

@@ -33,9 +33,7 @@ basin_expr basin_maximum(basin_expr a, int axis, int count) {
     return reduce(BASIN_OP_MAX, a, axis, count, "maximum");
 }
 basin_expr basin_sum_all(basin_expr a) { return a ? basin_sum(a, 0, a->shape.rank) : NULL; }
-basin_expr basin_maximum_all(basin_expr a) {
-    return a ? basin_maximum(a, 0, a->shape.rank) : NULL;
-}
+basin_expr basin_maximum_all(basin_expr a) { return a ? basin_maximum(a, 0, a->shape.rank) : NULL; }
 
 basin_expr basin_mean(basin_expr a, int axis, int count) {
     basin_expr sum = basin_sum(a, axis, count);

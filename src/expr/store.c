@@ -122,8 +122,8 @@ basin_status basin_store_read(basin_store *store, const char *name, basin_tensor
     basin_status status =
         basin_tensor_new(tensor, store->backend->table->real, store->entry[i].shape, error);
     if (!status)
-        status = basin_device_read(store->backend, tensor, store->entry[i].memory, BASIN_REAL,
-                                   error);
+        status =
+            basin_device_read(store->backend, tensor, store->entry[i].memory, BASIN_REAL, error);
     if (status) basin_tensor_free(tensor);
     return status;
 }
