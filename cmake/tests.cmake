@@ -53,6 +53,12 @@ if(CMOCKA_FOUND)
         target_include_directories(${name} PRIVATE src tests)
         target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::CMOCKA
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
+        # In these the n-th allocation fails (tests/support/alloc_fail.h).
+        if(name MATCHES "_alloc$")
+            foreach(function malloc calloc realloc aligned_alloc free)
+                target_link_options(${name} PRIVATE -Wl,--wrap=${function})
+            endforeach()
+        endif()
         set(label quick)
         if(name MATCHES "_slow$")
             set(label slow)
