@@ -94,20 +94,22 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
     int64_t mr = p->kernel->mr, nr = p->kernel->nr, col = panel * nr;
     int cols = (int)minimum(nr, g->n - col);
     bool last = k_block + 1 == p->k_blocks;
+    const float *next = b + nr * (g->b_packed ? g->k : k);
     for (int64_t i = at->m_first; i < at->m_last; i++) {
         const float *a = at->a + (i - at->m_first) * mr * k;
         int64_t row = i * mr;
         int rows = (int)minimum(mr, g->m - row);
+        float *c = g->c ? g->c + at->batch * g->c_batch + row * g->c_row + col : at->c;
+        basin_gemm_ahead ahead = {c, g->c_row, next + (i - at->m_first) * 4 * k};
         if (!g->epilogue) {
-            float *c = g->c + at->batch * g->c_batch + row * g->c_row + col;
-            p->kernel->tile(c, g->c_row, a, b, k, rows, cols, g->accumulate || k_block > 0);
+            p->kernel->tile(c, g->c_row, a, b, k, rows, cols, g->accumulate || k_block > 0, &ahead);
             continue;
         }
-        float *c = at->c;
+        float *sum = at->c;
         if (p->k_blocks > 1)
-            c += ((panel - at->n_first) * (at->m_last - at->m_first) + i - at->m_first) * mr * nr;
-        p->kernel->tile(c, nr, a, b, k, rows, cols, k_block > 0);
-        if (last) g->epilogue(g->context, c, nr, at->batch, row, col, rows, cols);
+            sum += ((panel - at->n_first) * (at->m_last - at->m_first) + i - at->m_first) * mr * nr;
+        p->kernel->tile(sum, nr, a, b, k, rows, cols, k_block > 0, &ahead);
+        if (last) g->epilogue(g->context, sum, nr, at->batch, row, col, rows, cols);
     }
 }
 

@@ -27,7 +27,9 @@ typedef struct basin_gemm {
     const float *b; /* [batch, k, n] */
     int64_t b_row, b_col, b_batch;
     const float *b_packed; /* NULL, or B as basin_gemm_pack left it, the same for all the batch */
-    float *c;              /* [batch, m, n], used where there is no epilogue */
+    /* [batch, m, n]: where C goes. With an epilogue it is not touched and may be NULL, but naming
+     * the place that the epilogue reads or writes lets it be fetched into the cache in time. */
+    float *c;
     int64_t c_row, c_batch;
     bool accumulate; /* C += A B; without an epilogue only */
     basin_gemm_epilogue epilogue;

@@ -14,13 +14,16 @@ INLINE void store(float *c, __m256 value, bool accumulate) {
 
 /* `rows` is a constant wherever this is inlined, so that `sum` is registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                       bool accumulate) {
+                       bool accumulate, const basin_gemm_ahead *ahead) {
     __m256 sum[MR][2];
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm256_setzero_ps();
 #pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) _mm_prefetch((const char *)(c + r * c_row), _MM_HINT_T0);
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
+    for (int r = 0; r < rows; r++)
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+    const float *next = ahead->b;
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += 4) {
+        _mm_prefetch((const char *)next, _MM_HINT_T1);
         __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
         _mm_prefetch((const char *)(b + AHEAD * NR), _MM_HINT_T0);
 #pragma GCC unroll 6
@@ -38,18 +41,18 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 }
 
 static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate) {
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     if (cols == NR && rows == MR) {
-        tile_fixed(c, c_row, a, b, k, MR, accumulate);
+        tile_fixed(c, c_row, a, b, k, MR, accumulate, ahead);
         return;
     }
     float whole[MR * NR];
     switch (rows) {
-    case 1: tile_fixed(whole, NR, a, b, k, 1, false); break;
-    case 2: tile_fixed(whole, NR, a, b, k, 2, false); break;
-    case 3: tile_fixed(whole, NR, a, b, k, 3, false); break;
-    case 4: tile_fixed(whole, NR, a, b, k, 4, false); break;
-    default: tile_fixed(whole, NR, a, b, k, MR, false); break;
+    case 1: tile_fixed(whole, NR, a, b, k, 1, false, ahead); break;
+    case 2: tile_fixed(whole, NR, a, b, k, 2, false, ahead); break;
+    case 3: tile_fixed(whole, NR, a, b, k, 3, false, ahead); break;
+    case 4: tile_fixed(whole, NR, a, b, k, 4, false, ahead); break;
+    default: tile_fixed(whole, NR, a, b, k, MR, false, ahead); break;
     }
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }

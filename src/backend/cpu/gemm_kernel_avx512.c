@@ -16,13 +16,19 @@ INLINE void store(float *c, __m512 value, __mmask16 mask, bool accumulate) {
 /* `rows` and `vectors` are constants wherever this is inlined, so that the loops over them unroll
  * and `sum` is registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                       int vectors, int cols, bool accumulate) {
+                       int vectors, int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     __m512 sum[MR][2];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
 #pragma GCC unroll 14
-    for (int r = 0; r < rows; r++) _mm_prefetch((const char *)(c + r * c_row), _MM_HINT_T0);
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
+    for (int r = 0; r < rows; r++) {
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+        if (vectors > 1)
+            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
+    }
+    const float *next = ahead->b;
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += 4) {
+        _mm_prefetch((const char *)next, _MM_HINT_T1);
         __m512 b0 = _mm512_loadu_ps(b), b1 = vectors > 1 ? _mm512_loadu_ps(b + 16) : b0;
         _mm_prefetch((const char *)(b + AHEAD * NR), _MM_HINT_T0);
         if (vectors > 1) _mm_prefetch((const char *)(b + AHEAD * NR + 16), _MM_HINT_T0);
@@ -45,13 +51,13 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 #define ROWS(R)                                                                                    \
     case R:                                                                                        \
         if (cols > 16)                                                                             \
-            tile_fixed(c, c_row, a, b, k, R, 2, cols, accumulate);                                 \
+            tile_fixed(c, c_row, a, b, k, R, 2, cols, accumulate, ahead);                          \
         else                                                                                       \
-            tile_fixed(c, c_row, a, b, k, R, 1, cols, accumulate);                                 \
+            tile_fixed(c, c_row, a, b, k, R, 1, cols, accumulate, ahead);                          \
         break;
 
 static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate) {
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     switch (rows) {
         ROWS(1)
         ROWS(2)

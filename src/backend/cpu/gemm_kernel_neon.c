@@ -22,13 +22,15 @@ INLINE void store(float *c, float32x4_t value, bool accumulate) {
 
 /* `rows` is a constant wherever this is inlined, so that `sum` is registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                       bool accumulate) {
+                       bool accumulate, const basin_gemm_ahead *ahead) {
     float32x4_t sum[MR][3];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = sum[r][2] = vdupq_n_f32(0.0F);
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) __builtin_prefetch(c + r * c_row, 1, 3);
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
+    for (int r = 0; r < rows; r++) __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
+    const float *next = ahead->b;
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += 4) {
+        __builtin_prefetch(next, 0, 2);
         float32x4_t a0 = vld1q_f32(a), a1 = rows > 4 ? vld1q_f32(a + 4) : a0;
         float32x4_t b0 = vld1q_f32(b), b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
         __builtin_prefetch(b + AHEAD * NR, 0, 3);
@@ -47,18 +49,18 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 }
 
 static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate) {
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     if (cols == NR && rows == MR) {
-        tile_fixed(c, c_row, a, b, k, MR, accumulate);
+        tile_fixed(c, c_row, a, b, k, MR, accumulate, ahead);
         return;
     }
     float whole[MR * NR];
     switch (rows) {
-    case 1: tile_fixed(whole, NR, a, b, k, 1, false); break;
-    case 2: tile_fixed(whole, NR, a, b, k, 2, false); break;
-    case 3: tile_fixed(whole, NR, a, b, k, 3, false); break;
-    case 4: tile_fixed(whole, NR, a, b, k, 4, false); break;
-    default: tile_fixed(whole, NR, a, b, k, MR, false); break;
+    case 1: tile_fixed(whole, NR, a, b, k, 1, false, ahead); break;
+    case 2: tile_fixed(whole, NR, a, b, k, 2, false, ahead); break;
+    case 3: tile_fixed(whole, NR, a, b, k, 3, false, ahead); break;
+    case 4: tile_fixed(whole, NR, a, b, k, 4, false, ahead); break;
+    default: tile_fixed(whole, NR, a, b, k, MR, false, ahead); break;
     }
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }

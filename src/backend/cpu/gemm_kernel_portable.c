@@ -14,7 +14,8 @@ static inline vector load(const float *from) {
 }
 
 static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate) {
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    (void)ahead;
     vector sum[MR][2] = {{{0}}};
     for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
         vector b0 = load(b), b1 = load(b + 4);
