@@ -133,6 +133,15 @@ static bool is_value(basin_expr a, double value) {
     return basin_expr_is_const(a) && a->node->attr.value == value;
 }
 
+/* Whether `slope` is 1 where y, a multiple of a relu, is not 0. */
+static bool is_slope_of(basin_expr slope, basin_expr y) {
+    if (basin_expr_op(slope) != BASIN_OP_STEP) return false;
+    if (basin_expr_op(y) == BASIN_OP_NEG) y = y->node->in[0];
+    if (basin_expr_op(y) == BASIN_OP_MUL && basin_expr_is_const(y->node->in[0]))
+        y = y->node->in[1];
+    return basin_expr_op(y) == BASIN_OP_RELU && slope->node->in[0] == y;
+}
+
 /* What a op b simplifies to, or NULL. Shapes have been checked; `shape` is the result's. */
 static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape shape) {
     if (basin_expr_is_const(a) && basin_expr_is_const(b)) {
@@ -145,6 +154,10 @@ static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape 
         return basin_broadcast(a, shape);
     if ((op == BASIN_OP_ADD && is_value(a, 0)) || (op == BASIN_OP_MUL && is_value(a, 1)))
         return basin_broadcast(b, shape);
+    if (op == BASIN_OP_ADD && a == b) return basin_scale(a, 2);
+    /* relu(x) is already 0 where its slope is. */
+    if (op == BASIN_OP_MUL && is_slope_of(b, a)) return a;
+    if (op == BASIN_OP_MUL && is_slope_of(a, b)) return b;
     if (op == BASIN_OP_SUB && is_value(a, 0)) return basin_broadcast(basin_neg(b), shape);
     if (op == BASIN_OP_MUL && is_value(a, -1)) return basin_broadcast(basin_neg(b), shape);
     if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);

@@ -1,0 +1,154 @@
+/* Energies, the paper's block, and descent.
+ *
+ * An energy is a function of activations g, given as the sum of named parts, each one number a
+ * sample. Tokens x follow x <- x - alpha dE/dg with g = activation(x), and the total never rises
+ * while alpha is small: the activation is the gradient of a convex Lagrangian. The Energy Transformer
+ * block is one such energy (attention + Hopfield network over layer-normalised tokens); a user's own
+ * is another, written as two functions that build expressions:
+ *
+ *     static basin_expr pull(const void *w, basin_expr g, int part) {
+ *         (void)part;
+ *         return basin_scale(basin_sum(basin_square(basin_sub(g, w)), -1, 1), 0.5);
+ *     }
+ *     basin_energy energy = {.parts = 1, .name = {"pull"}, .part = pull, .context = w};
+ *     basin_expr end = basin_descend(&energy, x, &(basin_descent_spec){.steps = 12, .alpha = 0.1}, NULL);
+ *
+ * basin_descend unrolls the steps into one expression, which a loss can be differentiated through.
+ * A basin_descent runs step by step and can watch: stop at a fixed point, keep the energy from
+ * rising, record every energy. Both run the very same step. */
+#ifndef BASIN_ENERGY_H
+#define BASIN_ENERGY_H
+
+#include "basin/params.h"
+#include "basin/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- energies ---- */
+
+enum { BASIN_MAX_PARTS = 8 };
+
+typedef struct basin_energy {
+    int parts;
+    const char *name[BASIN_MAX_PARTS];
+    /* Part number `part` of the energy at activations g: one number a sample, shape [B] for tokens
+     * [B, N, D], [] for [N, D]; any shape will do that says what a sample is. */
+    basin_expr (*part)(const void *context, basin_expr g, int part);
+    /* g from x; NULL means g = x. */
+    basin_expr (*activation)(const void *context, basin_expr x);
+    const void *context; /* must outlive the building of expressions */
+} basin_energy;
+
+BASIN_API basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x);
+/* The sum of all parts. */
+BASIN_API basin_expr basin_energy_total(const basin_energy *energy, basin_expr g);
+/* -dE/dg */
+BASIN_API basin_expr basin_energy_force(const basin_energy *energy, basin_expr g);
+
+/* ---- the paper's energies; tokens g [B, N, D] or [N, D]; results [B] or [] ---- */
+
+/* E = -sum over heads and queries C of (1 / beta) log sum over keys B of exp(beta K_B . Q_C);
+ * wk, wq [H, Y, D], beta [H]; scale and mix as in basin_attention_lse, or NULL. */
+BASIN_API basin_expr basin_energy_attention(basin_expr g, basin_expr wk, basin_expr wq,
+                                            basin_expr beta, basin_expr scale, basin_expr mix,
+                                            const basin_pattern *pattern);
+
+typedef enum basin_hopfield {
+    BASIN_HOPFIELD_RELU,    /* G(z) = relu(z)^2 / 2 */
+    BASIN_HOPFIELD_POWER,   /* G(z) = relu(z)^n / n */
+    BASIN_HOPFIELD_SOFTMAX, /* log sum over memories of exp z */
+} basin_hopfield;
+
+/* E = -sum over tokens and memories of G(xi_mu . g); xi [M, D]. `power` is the n of POWER. */
+BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kind,
+                                           double power);
+
+/* ---- the block ---- */
+
+typedef struct basin_block_config {
+    int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
+    bool no_attention, no_hopfield;         /* the paper's ablations */
+    basin_hopfield hopfield;
+    double power;          /* of BASIN_HOPFIELD_POWER */
+    double epsilon;        /* of the layer norm; 0 means 1e-5 */
+    double beta;           /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
+    bool learn_beta;       /* one beta a head, trained */
+    bool mix;              /* head mixing [H, H], trained, as in the published graph code */
+    basin_init init_query; /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
+    basin_init init_memory; /* of xi; zero means N(0, 0.02) */
+} basin_block_config;
+
+/* The block's parameters as expressions; those that the configuration leaves out are NULL. */
+typedef struct basin_block {
+    basin_block_config config;
+    basin_expr wk, wq, xi, gamma, delta, beta, mix;
+} basin_block;
+
+/* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they are
+ * trained) under `prefix` + name. */
+BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
+                                           const char *prefix, const basin_block_config *config);
+/* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
+BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
+
+/* The block among given pairs, as an energy with parts "attention" and "hopfield". The returned
+ * object points to `bound`, which points to the block and the pattern. */
+typedef struct basin_block_bound {
+    const basin_block *block;
+    const basin_pattern *pattern;
+    basin_expr scale; /* per-pair score multipliers, or NULL */
+} basin_block_bound;
+BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
+
+/* ---- descent ---- */
+
+typedef struct basin_descent_spec {
+    int steps;
+    double alpha;
+    double noise;    /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
+    basin_expr seed; /* index [2], for noise */
+    bool recompute;  /* unrolled: keep one token tensor a step, compute the rest again in reverse */
+    /* The rest is for basin_descent_run. */
+    double tolerance; /* > 0: stop when no element of g moved by more */
+    bool guard;       /* halve a sample's step until its energy does not rise */
+    uint64_t noise_seed;
+} basin_descent_spec;
+
+/* The tokens after all steps. Where `trace` is not NULL, trace[t * parts + p] becomes part p before
+ * step t, for t = 0 .. steps (the last: at the end). */
+BASIN_API basin_expr basin_descend(const basin_energy *energy, basin_expr x,
+                                   const basin_descent_spec *spec, basin_expr *trace);
+
+/* A descent to run: made once for a shape, run on any tokens of it. */
+typedef struct basin_descent basin_descent;
+/* `x` is the input of the energy's graph that stands for the tokens. */
+BASIN_API basin_status basin_descent_new(basin_descent **descent, basin_store *store,
+                                         const basin_energy *energy, basin_expr x,
+                                         const basin_descent_spec *spec, basin_error *error);
+BASIN_API void basin_descent_free(basin_descent *descent);
+/* For writing other inputs, such as pair lists. */
+BASIN_API basin_plan *basin_descent_plan(basin_descent *descent);
+
+typedef struct basin_descent_result {
+    int steps;         /* taken */
+    int parts;
+    int64_t samples;
+    double *energy;    /* [steps + 1, parts, samples] before each step and at the end */
+    double *change;    /* [steps] the largest change of an element of g in each step */
+    int64_t halvings;  /* by the guard, over all steps and samples */
+    bool converged;    /* the tolerance was reached */
+    basin_tensor x, g; /* at the end */
+} basin_descent_result;
+
+BASIN_API basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
+                                         const basin_tensor *x, basin_error *error);
+BASIN_API void basin_descent_result_free(basin_descent_result *result);
+/* Sum over parts and samples before step t. */
+BASIN_API double basin_descent_total(const basin_descent_result *result, int step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

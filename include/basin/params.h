@@ -1,0 +1,50 @@
+/* Parameters: states with a recipe for their first values, listed so that a model can be
+ * initialised, counted, trained and saved without naming each one again. */
+#ifndef BASIN_PARAMS_H
+#define BASIN_PARAMS_H
+
+#include "basin/expr.h"
+#include "basin/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum basin_init_kind {
+    BASIN_INIT_CONSTANT, /* all equal to `scale` */
+    BASIN_INIT_NORMAL,   /* N(0, scale^2) */
+    BASIN_INIT_LECUN,    /* N(0, 1 / fan_in) cut at two deviations, variance kept; fan_in = `scale` */
+    BASIN_INIT_UNIFORM,  /* uniform in (-scale, scale) */
+} basin_init_kind;
+
+typedef struct basin_init {
+    basin_init_kind kind;
+    double scale;
+} basin_init;
+
+typedef struct basin_param {
+    basin_expr state;
+    basin_init init;
+} basin_param;
+
+typedef struct basin_params {
+    basin_graph *graph;
+    basin_param *param; /* [count] in the order of declaration */
+    size_t count, capacity;
+} basin_params;
+
+BASIN_API void basin_params_begin(basin_params *params, basin_graph *graph);
+BASIN_API void basin_params_free(basin_params *params);
+/* The state `prefix` + `name`, entered into the list. NULL on failure, with the graph's error set. */
+BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
+                                     basin_shape shape, basin_init init);
+/* The number of numbers. */
+BASIN_API int64_t basin_params_total(const basin_params *params);
+/* Draws first values for every parameter; parameter i uses stream i of the seed. */
+BASIN_API basin_status basin_params_init(const basin_params *params, basin_store *store,
+                                         uint64_t seed, basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

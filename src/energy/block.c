@@ -1,0 +1,145 @@
+/* The Energy Transformer block: energy attention (the paper's equation 3) and the Hopfield network
+ * (equation 5) over tokens normalised by the layer norm (equation 1). */
+#include <math.h>
+
+#include "basin/energy.h"
+
+/* Sums everything but the batch axis of tokens: [B, ..] -> [B], without a batch axis [..] -> []. */
+static basin_expr per_sample(basin_expr a, bool batch) {
+    int rank = basin_expr_shape(a).rank;
+    return a ? basin_sum(a, batch ? 1 : 0, batch ? rank - 1 : rank) : NULL;
+}
+
+static bool has_batch(basin_expr g) { return basin_expr_shape(g).rank == 3; }
+
+static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const char *what) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    if (!g || !weights) return false;
+    basin_shape s = basin_expr_shape(g), w = basin_expr_shape(weights);
+    if ((s.rank == 2 || s.rank == 3) && w.rank == last_axis + 1 &&
+        w.dim[last_axis] == s.dim[s.rank - 1])
+        return true;
+    basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
+                     "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that "
+                     "end in D",
+                     what, basin_shape_print(a, s), basin_shape_print(b, w));
+    return false;
+}
+
+/* g [.., N, D] by w [H, Y, D] -> [.., N, H, Y] */
+static basin_expr project(basin_expr g, basin_expr w) {
+    basin_shape s = basin_expr_shape(w), out = basin_expr_shape(g);
+    basin_expr flat = basin_reshape(w, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2]));
+    out.dim[out.rank - 1] = s.dim[0];
+    out.dim[out.rank++] = s.dim[1];
+    return basin_reshape(basin_matmul_t(g, false, flat, true), out);
+}
+
+basin_expr basin_energy_attention(basin_expr g, basin_expr wk, basin_expr wq, basin_expr beta,
+                                  basin_expr scale, basin_expr mix, const basin_pattern *pattern) {
+    if (!check_tokens(g, wk, 2, "attention") || !check_tokens(g, wq, 2, "attention")) return NULL;
+    basin_expr lse =
+        basin_attention_lse(project(g, wq), project(g, wk), beta, scale, mix, pattern);
+    return basin_neg(per_sample(basin_div(lse, beta), has_batch(g)));
+}
+
+basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kind, double power) {
+    if (!check_tokens(g, xi, 1, "hopfield")) return NULL;
+    bool batch = has_batch(g);
+    basin_expr h = basin_matmul_t(g, false, xi, true);
+    switch (kind) {
+    case BASIN_HOPFIELD_RELU:
+        return basin_scale(per_sample(basin_square(basin_relu(h)), batch), -0.5);
+    case BASIN_HOPFIELD_POWER:
+        return basin_scale(per_sample(basin_pow(basin_relu(h), power), batch), -1 / power);
+    case BASIN_HOPFIELD_SOFTMAX: return basin_neg(per_sample(basin_logsumexp(h), batch));
+    }
+    return NULL;
+}
+
+static basin_init init_or(basin_init given, double deviation) {
+    basin_init normal = {BASIN_INIT_NORMAL, deviation};
+    return given.kind == BASIN_INIT_CONSTANT && given.scale == 0 ? normal : given;
+}
+
+static basin_status check_config(const basin_block_config *c, basin_graph *graph) {
+    bool heads = c->no_attention || (c->heads > 0 && c->head_dim > 0);
+    bool memories = c->no_hopfield || c->memories > 0;
+    if (c->dim < 1 || !heads || !memories)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "a block with D %lld, H %lld, Y %lld, M %lld; wanted 1 or more of each",
+                         (long long)c->dim, (long long)c->heads, (long long)c->head_dim,
+                         (long long)c->memories);
+    else if (c->hopfield == BASIN_HOPFIELD_POWER && !c->no_hopfield && !(c->power > 1))
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "a Hopfield network of power %g; wanted more than 1", c->power);
+    const basin_error *error = basin_graph_error(graph);
+    return error ? error->status : BASIN_OK;
+}
+
+static void declare_attention(basin_block *b, basin_params *params, const char *prefix) {
+    const basin_block_config *c = &b->config;
+    basin_shape shape = BASIN_SHAPE(c->heads, c->head_dim, c->dim);
+    basin_init init = init_or(c->init_query, 0.002);
+    double beta = c->beta > 0 ? c->beta : 1 / sqrt((double)c->head_dim);
+    b->wk = basin_param_add(params, prefix, "wk", shape, init);
+    b->wq = basin_param_add(params, prefix, "wq", shape, init);
+    b->beta = c->learn_beta
+                  ? basin_param_add(params, prefix, "beta", BASIN_SHAPE(c->heads),
+                                    (basin_init){BASIN_INIT_CONSTANT, beta})
+                  : basin_fill(params->graph, BASIN_SHAPE(c->heads), beta);
+    if (c->mix) b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
+}
+
+basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
+                                 const basin_block_config *config) {
+    *block = (basin_block){.config = *config};
+    if (block->config.epsilon == 0) block->config.epsilon = 1e-5;
+    basin_status status = check_config(config, params->graph);
+    if (status) return status;
+    if (!config->no_attention) declare_attention(block, params, prefix);
+    if (!config->no_hopfield)
+        block->xi = basin_param_add(params, prefix, "xi", BASIN_SHAPE(config->memories, config->dim),
+                                    init_or(config->init_memory, 0.02));
+    block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
+                                   (basin_init){BASIN_INIT_CONSTANT, 1});
+    block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
+                                   (basin_init){BASIN_INIT_CONSTANT, 0});
+    const basin_error *error = basin_graph_error(params->graph);
+    return error ? error->status : BASIN_OK;
+}
+
+basin_expr basin_block_norm(const basin_block *block, basin_expr x) {
+    return basin_layernorm(x, block->gamma, block->delta, block->config.epsilon);
+}
+
+/* ---- the block as an energy ---- */
+
+static basin_expr activation(const void *context, basin_expr x) {
+    const basin_block_bound *bound = context;
+    return basin_block_norm(bound->block, x);
+}
+
+static basin_expr attention_part(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    return basin_energy_attention(g, b->wk, b->wq, b->beta, bound->scale, b->mix, bound->pattern);
+}
+
+static basin_expr hopfield_part(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
+}
+
+static basin_expr part(const void *context, basin_expr g, int number) {
+    const basin_block_bound *bound = context;
+    bool attention = number == 0 && !bound->block->config.no_attention;
+    return attention ? attention_part(bound, g) : hopfield_part(bound, g);
+}
+
+basin_energy basin_block_energy(const basin_block_bound *bound) {
+    const basin_block_config *c = &bound->block->config;
+    basin_energy energy = {.part = part, .activation = activation, .context = bound};
+    if (!c->no_attention) energy.name[energy.parts++] = "attention";
+    if (!c->no_hopfield) energy.name[energy.parts++] = "hopfield";
+    return energy;
+}

@@ -1,0 +1,271 @@
+/* Descent: x <- x - alpha dE/dg, unrolled into an expression or run step by step with a watch on
+ * the energy (the paper's equation 6 in discrete time). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/energy.h"
+
+/* x - alpha dE/dg + sqrt(alpha) noise; `alpha` is an expression that broadcasts against x. */
+static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g, basin_expr alpha,
+                       const basin_descent_spec *spec) {
+    basin_expr next = basin_add(x, basin_mul(alpha, basin_energy_force(energy, g)));
+    if (spec->noise <= 0) return next;
+    basin_expr draw = basin_scale(basin_normal(spec->seed, basin_expr_shape(x)), spec->noise);
+    return basin_add(next, basin_mul(basin_sqrt(alpha), draw));
+}
+
+static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) {
+    for (int p = 0; trace && p < energy->parts; p++)
+        trace[p] = basin_keep(energy->part(energy->context, g, p));
+}
+
+basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_descent_spec *spec,
+                         basin_expr *trace) {
+    basin_graph *graph = basin_expr_graph(x);
+    basin_expr alpha = basin_const(graph, spec->alpha);
+    if (spec->noise > 0 && !spec->seed)
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "a descent with noise wants a seed");
+    for (int t = 0; t < spec->steps; t++) {
+        if (spec->recompute) basin_recompute_begin(graph);
+        basin_expr g = basin_energy_activation(energy, x);
+        record(energy, g, trace ? trace + t * energy->parts : NULL);
+        x = basin_keep(step(energy, x, g, alpha, spec));
+        if (spec->recompute) basin_recompute_end(graph);
+    }
+    if (trace) record(energy, basin_energy_activation(energy, x), trace + spec->steps * energy->parts);
+    return x;
+}
+
+/* ---- running ---- */
+
+struct basin_descent {
+    basin_descent_spec spec;
+    basin_energy energy;
+    int64_t samples;
+    basin_plan *plan;
+    basin_expr x, alpha, next;                          /* tokens before and after the step */
+    basin_expr g, next_g, change;                       /* activations, largest move of g */
+    basin_expr part[BASIN_MAX_PARTS], next_part[BASIN_MAX_PARTS]; /* energies before and after */
+};
+
+static basin_shape sample_shape(const basin_energy *energy, basin_expr g) {
+    return basin_expr_shape(energy->part(energy->context, g, 0));
+}
+
+/* One alpha a sample, [B, 1, 1, ..], so that the guard can halve each on its own. */
+static basin_expr alpha_input(basin_graph *graph, basin_shape samples, basin_shape tokens) {
+    basin_shape shape = tokens;
+    for (int i = 0; i < shape.rank; i++) shape.dim[i] = i < samples.rank ? samples.dim[i] : 1;
+    return basin_input(graph, "descent.alpha", shape);
+}
+
+static basin_status check_spec(const basin_descent_spec *spec, const basin_energy *energy,
+                               basin_error *error) {
+    if (spec->steps < 0 || !isfinite(spec->alpha) || spec->alpha < 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a descent of %d steps of size %g; wanted none below 0", spec->steps,
+                          spec->alpha);
+    if (spec->guard && spec->noise > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "noise %g together with the guard: noise may raise the energy, which the "
+                          "guard forbids",
+                          spec->noise);
+    if (energy->parts < 1 || energy->parts > BASIN_MAX_PARTS)
+        return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d parts; wanted 1 to %d",
+                          energy->parts, BASIN_MAX_PARTS);
+    return BASIN_OK;
+}
+
+static basin_status make_plan(basin_descent *d, basin_store *store, basin_error *error) {
+    basin_expr output[2 * BASIN_MAX_PARTS + 4];
+    int outputs = 0;
+    for (int p = 0; p < d->energy.parts; p++) {
+        output[outputs++] = d->part[p];
+        output[outputs++] = d->next_part[p];
+    }
+    output[outputs++] = d->next;
+    output[outputs++] = d->next_g;
+    output[outputs++] = d->g;
+    output[outputs++] = d->change;
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    return basin_plan_new(&d->plan, store, &spec, error);
+}
+
+basin_status basin_descent_new(basin_descent **descent, basin_store *store,
+                               const basin_energy *energy, basin_expr x,
+                               const basin_descent_spec *spec, basin_error *error) {
+    *descent = NULL;
+    basin_status status = check_spec(spec, energy, error);
+    if (status) return status;
+    basin_descent *d = calloc(1, sizeof *d);
+    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+    basin_graph *graph = basin_expr_graph(x);
+    d->spec = *spec;
+    d->energy = *energy;
+    d->x = x;
+    if (spec->noise > 0) d->spec.seed = basin_index(graph, "descent.seed", BASIN_SHAPE(2));
+    d->g = basin_energy_activation(energy, x);
+    basin_shape samples = sample_shape(energy, d->g);
+    d->samples = basin_shape_count(samples);
+    d->alpha = alpha_input(graph, samples, basin_expr_shape(x));
+    d->next = step(energy, x, d->g, d->alpha, &d->spec);
+    d->next_g = basin_energy_activation(energy, d->next);
+    d->change = basin_maximum_all(basin_abs(basin_sub(d->next_g, d->g)));
+    record(energy, d->g, d->part);
+    record(energy, d->next_g, d->next_part);
+    status = make_plan(d, store, error);
+    if (status) basin_descent_free(d);
+    else *descent = d;
+    return status;
+}
+
+void basin_descent_free(basin_descent *descent) {
+    if (!descent) return;
+    basin_plan_free(descent->plan);
+    free(descent);
+}
+
+basin_plan *basin_descent_plan(basin_descent *descent) { return descent->plan; }
+
+/* The buffers of one run. */
+typedef struct run {
+    basin_descent *d;
+    basin_descent_result *result;
+    double *alpha, *after; /* [samples], [parts, samples] */
+} run;
+
+static basin_status read_parts(basin_descent *d, double *energy, const basin_expr *part,
+                               basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int p = 0; p < d->energy.parts && !status; p++) {
+        basin_tensor view = basin_tensor_borrow(energy + p * d->samples, BASIN_F64,
+                                                basin_expr_shape(part[p]));
+        status = basin_plan_read(d->plan, part[p], &view, error);
+    }
+    return status;
+}
+
+static double sample_total(const basin_descent *d, const double *energy, int64_t sample) {
+    double total = 0;
+    for (int p = 0; p < d->energy.parts; p++) total += energy[p * d->samples + sample];
+    return total;
+}
+
+static basin_status take_step(run *r, double *before, basin_error *error) {
+    basin_descent *d = r->d;
+    basin_tensor alpha = basin_tensor_borrow(r->alpha, BASIN_F64, basin_expr_shape(d->alpha));
+    basin_status status = basin_plan_write(d->plan, d->alpha, &alpha, error);
+    if (!status) status = basin_plan_run(d->plan, error);
+    if (!status) status = read_parts(d, before, d->part, error);
+    if (!status) status = read_parts(d, r->after, d->next_part, error);
+    return status;
+}
+
+/* Halves the step of every sample whose energy would rise, until none does. After 60 halvings the
+ * sample stays where it is. */
+static basin_status guarded_step(run *r, double *before, basin_error *error) {
+    basin_descent *d = r->d;
+    enum { MOST = 60 };
+    for (int64_t i = 0; i < d->samples; i++) r->alpha[i] = d->spec.alpha;
+    basin_status status = take_step(r, before, error);
+    for (int round = 0; d->spec.guard && !status && round <= MOST; round++) {
+        bool risen = false;
+        for (int64_t i = 0; i < d->samples; i++) {
+            bool fine = sample_total(d, r->after, i) <= sample_total(d, before, i);
+            if (fine || r->alpha[i] == 0) continue;
+            risen = true;
+            r->alpha[i] = round < MOST ? r->alpha[i] / 2 : 0;
+            r->result->halvings++;
+        }
+        if (!risen) break;
+        status = take_step(r, before, error);
+    }
+    return status;
+}
+
+static basin_status write_seed(basin_descent *d, int t, basin_error *error) {
+    if (d->spec.noise <= 0) return BASIN_OK;
+    uint64_t mixed = d->spec.noise_seed + (uint64_t)t * 0x9e3779b97f4a7c15u;
+    uint32_t word[2] = {(uint32_t)mixed, (uint32_t)(mixed >> 32)};
+    basin_tensor seed = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
+    return basin_plan_write(d->plan, d->spec.seed, &seed, error);
+}
+
+static basin_status run_steps(run *r, basin_error *error) {
+    basin_descent *d = r->d;
+    basin_descent_result *result = r->result;
+    size_t row = (size_t)d->energy.parts * (size_t)d->samples;
+    basin_status status = BASIN_OK;
+    for (int t = 0; t < d->spec.steps && !status && !result->converged; t++) {
+        double *before = result->energy + (size_t)t * row;
+        status = basin_plan_write(d->plan, d->x, &result->x, error);
+        if (!status) status = write_seed(d, t, error);
+        if (!status) status = guarded_step(r, before, error);
+        if (!status) status = basin_plan_read(d->plan, d->next, &result->x, error);
+        if (status) break;
+        memcpy(before + row, r->after, row * sizeof *before);
+        result->change[t] = basin_plan_scalar(d->plan, d->change);
+        result->steps = t + 1;
+        result->converged = d->spec.tolerance > 0 && result->change[t] <= d->spec.tolerance;
+    }
+    return status;
+}
+
+/* The activations (and, without any step, the energies) of the tokens as they are. */
+static basin_status read_end(run *r, basin_error *error) {
+    basin_descent *d = r->d;
+    if (r->result->steps > 0) return basin_plan_read(d->plan, d->next_g, &r->result->g, error);
+    memset(r->alpha, 0, (size_t)d->samples * sizeof *r->alpha);
+    basin_status status = basin_plan_write(d->plan, d->x, &r->result->x, error);
+    if (!status) status = write_seed(d, 0, error);
+    if (!status) status = take_step(r, r->result->energy, error);
+    if (!status) status = basin_plan_read(d->plan, d->g, &r->result->g, error);
+    return status;
+}
+
+static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *error) {
+    basin_descent *d = r->d;
+    basin_descent_result *result = r->result;
+    size_t row = (size_t)d->energy.parts * (size_t)d->samples, steps = (size_t)d->spec.steps;
+    *result = (basin_descent_result){.parts = d->energy.parts, .samples = d->samples};
+    result->energy = calloc((steps + 1) * row + 1, sizeof *result->energy);
+    result->change = calloc(steps + 1, sizeof *result->change);
+    r->alpha = calloc((size_t)d->samples + 1, sizeof *r->alpha);
+    r->after = calloc(row + 1, sizeof *r->after);
+    if (!result->energy || !result->change || !r->alpha || !r->after)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the trace of a descent");
+    basin_status status = basin_tensor_new(&result->x, BASIN_F64, basin_expr_shape(d->x), error);
+    if (!status)
+        status = basin_tensor_new(&result->g, BASIN_F64, basin_expr_shape(d->g), error);
+    if (!status) status = basin_tensor_convert(&result->x, x, error);
+    return status;
+}
+
+basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
+                               const basin_tensor *x, basin_error *error) {
+    run r = {.d = descent, .result = result};
+    basin_status status = alloc_result(&r, x, error);
+    if (!status) status = run_steps(&r, error);
+    if (!status) status = read_end(&r, error);
+    free(r.alpha);
+    free(r.after);
+    if (status) basin_descent_result_free(result);
+    return status;
+}
+
+void basin_descent_result_free(basin_descent_result *result) {
+    free(result->energy);
+    free(result->change);
+    basin_tensor_free(&result->x);
+    basin_tensor_free(&result->g);
+    *result = (basin_descent_result){0};
+}
+
+double basin_descent_total(const basin_descent_result *result, int step) {
+    double total = 0;
+    int64_t row = result->parts * result->samples;
+    for (int64_t i = 0; i < row; i++) total += result->energy[step * row + i];
+    return total;
+}

@@ -1,0 +1,174 @@
+/* Building CSR lists of pairs from edges, by two counting sorts; see include/basin/pairs.h. */
+#include "basin/pairs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static basin_status check_edges(int64_t queries, int64_t keys, const int32_t *edge, int64_t count,
+                                int flags, basin_error *error) {
+    bool square = (flags & (BASIN_PAIRS_BOTH_WAYS | BASIN_PAIRS_ADD_SELF)) != 0;
+    if (queries < 0 || keys < 0 || queries > INT32_MAX || keys > INT32_MAX || count < 0 ||
+        count > (INT32_MAX - queries) / 2)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%lld queries, %lld keys, %lld edges: more than 2^31 pairs or nodes",
+                          (long long)queries, (long long)keys, (long long)count);
+    if (square && queries != keys)
+        return basin_fail(error, BASIN_BAD_VALUE, "edges both ways or to oneself between %lld "
+                          "queries and %lld keys, which must be equal", (long long)queries,
+                          (long long)keys);
+    for (int64_t i = 0; i < count; i++)
+        if (edge[2 * i] < 0 || edge[2 * i] >= queries || edge[2 * i + 1] < 0 ||
+            edge[2 * i + 1] >= keys)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "edge %lld joins %d and %d, wanted numbers below %lld and %lld",
+                              (long long)i, edge[2 * i], edge[2 * i + 1], (long long)queries,
+                              (long long)keys);
+    return BASIN_OK;
+}
+
+/* The edges with their reverses and self pairs, as two columns of `*total` numbers. */
+static int64_t expand(int32_t *from, int32_t *to, int64_t queries, const int32_t *edge,
+                      int64_t count, int flags) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t q = edge[2 * i], k = edge[2 * i + 1];
+        if (q == k && (flags & (BASIN_PAIRS_DROP_SELF | BASIN_PAIRS_ADD_SELF))) continue;
+        from[n] = q, to[n++] = k;
+        if (q != k && (flags & BASIN_PAIRS_BOTH_WAYS)) from[n] = k, to[n++] = q;
+    }
+    if (flags & BASIN_PAIRS_ADD_SELF)
+        for (int64_t i = 0; i < queries; i++) from[n] = to[n] = (int32_t)i, n++;
+    return n;
+}
+
+/* Stable sort of `n` items by bucket: order[start[b] ..] are the items of bucket b. */
+static void counting_sort(int32_t *order, int32_t *start, const int32_t *bucket, int64_t n,
+                          int64_t buckets) {
+    memset(start, 0, (size_t)(buckets + 1) * sizeof *start);
+    for (int64_t i = 0; i < n; i++) start[bucket[i] + 1]++;
+    for (int64_t b = 0; b < buckets; b++) start[b + 1] += start[b];
+    for (int64_t i = 0; i < n; i++) order[start[bucket[i]]++] = (int32_t)i;
+    for (int64_t b = buckets; b > 0; b--) start[b] = start[b - 1];
+    start[0] = 0;
+}
+
+typedef struct scratch {
+    int32_t *from, *to, *by_key, *start;
+} scratch;
+
+/* Sorts by key, then stably by query: keys ascend within a query and equal pairs are neighbours. */
+static void fill(basin_pairs *p, scratch *s, int64_t n) {
+    counting_sort(s->by_key, p->column, s->to, n, p->keys);
+    for (int64_t i = 0; i < n; i++) p->query[i] = s->from[s->by_key[i]];
+    counting_sort(p->pair, s->start, p->query, n, p->queries);
+    int64_t kept = 0;
+    for (int64_t q = 0; q < p->queries; q++) {
+        p->row[q] = (int32_t)kept;
+        for (int64_t i = s->start[q]; i < s->start[q + 1]; i++) {
+            int32_t key = s->to[s->by_key[p->pair[i]]];
+            if (kept > p->row[q] && p->key[kept - 1] == key) continue;
+            p->key[kept++] = key;
+        }
+    }
+    p->row[p->queries] = (int32_t)kept;
+    p->pairs = kept;
+    counting_sort(p->pair, p->column, p->key, kept, p->keys);
+    for (int64_t q = 0; q < p->queries; q++)
+        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) s->from[i] = (int32_t)q;
+    for (int64_t i = 0; i < kept; i++) p->query[i] = s->from[p->pair[i]];
+}
+
+basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys,
+                             const int32_t *edge, int64_t count, int flags, basin_error *error) {
+    *pairs = (basin_pairs){.queries = queries, .keys = keys};
+    basin_status status = check_edges(queries, keys, edge, count, flags, error);
+    if (status) return status;
+    size_t most = (size_t)(2 * count + queries), word = sizeof(int32_t);
+    scratch s = {basin_array_new(most, word), basin_array_new(most, word),
+                 basin_array_new(most, word), basin_array_new((size_t)queries + 1, word)};
+    pairs->row = basin_array_new((size_t)queries + 1, word);
+    pairs->column = basin_array_new((size_t)keys + 1, word);
+    pairs->key = basin_array_new(most, word);
+    pairs->query = basin_array_new(most, word);
+    pairs->pair = basin_array_new(most, word);
+    if (s.from && s.to && s.by_key && s.start && pairs->row && pairs->column && pairs->key &&
+        pairs->query && pairs->pair)
+        fill(pairs, &s, expand(s.from, s.to, queries, edge, count, flags));
+    else
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of %lld edges",
+                            (long long)count);
+    free(s.from);
+    free(s.to);
+    free(s.by_key);
+    free(s.start);
+    if (status) basin_pairs_free(pairs);
+    return status;
+}
+
+void basin_pairs_free(basin_pairs *pairs) {
+    free(pairs->row);
+    free(pairs->key);
+    free(pairs->column);
+    free(pairs->query);
+    free(pairs->pair);
+    *pairs = (basin_pairs){0};
+}
+
+int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key) {
+    if (query < 0 || query >= pairs->queries) return -1;
+    int64_t low = pairs->row[query], high = pairs->row[query + 1];
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (pairs->key[middle] < key) low = middle + 1;
+        else high = middle;
+    }
+    return low < pairs->row[query + 1] && pairs->key[low] == key ? low : -1;
+}
+
+static basin_expr declare(basin_graph *graph, const char *name, const char *part, int64_t count) {
+    char full[256];
+    snprintf(full, sizeof full, "%s.%s", name, part);
+    return basin_index(graph, full, BASIN_SHAPE(count));
+}
+
+basin_pattern basin_pairs_declare(basin_graph *graph, const char *name, int64_t queries,
+                                  int64_t keys, int64_t capacity) {
+    return (basin_pattern){.row = declare(graph, name, "row", queries + 1),
+                           .key = declare(graph, name, "key", capacity),
+                           .column = declare(graph, name, "column", keys + 1),
+                           .query = declare(graph, name, "query", capacity),
+                           .pair = declare(graph, name, "pair", capacity)};
+}
+
+/* Writes `count` numbers into an index input of at least that length, zeros behind them. */
+static basin_status write_part(basin_plan *plan, basin_expr input, const int32_t *number,
+                               int64_t count, basin_error *error) {
+    basin_shape shape = basin_expr_shape(input);
+    if (shape.dim[0] == count) {
+        basin_tensor view = basin_tensor_borrow((void *)(uintptr_t)number, BASIN_I32, shape);
+        return basin_plan_write(plan, input, &view, error);
+    }
+    if (shape.dim[0] < count)
+        return basin_fail(error, BASIN_BAD_SHAPE, "'%s' has room for %lld numbers, got %lld",
+                          basin_expr_name(input), (long long)shape.dim[0], (long long)count);
+    basin_tensor padded;
+    basin_status status = basin_tensor_new(&padded, BASIN_I32, shape, error);
+    if (status) return status;
+    memcpy(padded.data, number, (size_t)count * sizeof *number);
+    status = basin_plan_write(plan, input, &padded, error);
+    basin_tensor_free(&padded);
+    return status;
+}
+
+basin_status basin_pairs_write(basin_plan *plan, const basin_pattern *pattern,
+                               const basin_pairs *pairs, basin_error *error) {
+    basin_status status = write_part(plan, pattern->row, pairs->row, pairs->queries + 1, error);
+    if (!status) status = write_part(plan, pattern->key, pairs->key, pairs->pairs, error);
+    if (!status) status = write_part(plan, pattern->column, pairs->column, pairs->keys + 1, error);
+    if (!status) status = write_part(plan, pattern->query, pairs->query, pairs->pairs, error);
+    if (!status) status = write_part(plan, pattern->pair, pairs->pair, pairs->pairs, error);
+    return status;
+}
