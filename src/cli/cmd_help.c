@@ -1,0 +1,92 @@
+/* basin help: the overview, the page of a command, and the manual from the same tables. */
+#include <string.h>
+
+#include "cli/command.h"
+
+typedef struct options {
+    bool markdown;
+} options;
+
+static const options defaults = {0};
+
+static const basin_option table[] = {
+    BASIN_FLAG(options, markdown, 0, "markdown", "The manual of all commands as Markdown."),
+    BASIN_OPTIONS_END,
+};
+
+static void print_usage(FILE *file, const basin_command *command) {
+    fprintf(file, "basin %s%s%s%s", command->name, *command->operands ? " " : "", command->operands,
+            command->option->name ? " [options]" : "");
+}
+
+void basin_command_help_print(FILE *file, const basin_command *command) {
+    fprintf(file, "basin %s: %s\n\nUsage: ", command->name, command->summary);
+    print_usage(file, command);
+    fputs("\n\n", file);
+    basin_text_wrap(file, command->text, 0, 0, BASIN_PAGE_WIDTH);
+    fputs("\nOptions:\n", file);
+    basin_options_print(file, command->option, command->defaults);
+    if (command->example) fprintf(file, "\nExamples:\n%s", command->example);
+}
+
+static void print_overview(FILE *file) {
+    fputs("Basin: Energy Transformers. You write the energy; Basin derives the network.\n\n"
+          "Usage: basin COMMAND [operands] [options]\n\nCommands:\n",
+          file);
+    for (const basin_command *const *at = basin_commands; *at; at++)
+        fprintf(file, "  %-14s %s\n", (*at)->name, (*at)->summary);
+    fputs("\nbasin help COMMAND tells more about one; basin --version names the build.\n"
+          "Results go to standard output, progress and errors to standard error.\n"
+          "Exit codes: 0 success, 1 failure, 2 wrong usage.\n",
+          file);
+}
+
+static void print_manual(FILE *file) {
+    fputs("# The program\n\n"
+          "Printed by `basin help --markdown` and under test: this page and `basin help COMMAND` "
+          "come from the\nsame tables.\n\n"
+          "Every command takes `-h` and `--help`. Options may stand before or after the operands, "
+          "as `--name VALUE`\nor `--name=VALUE`; `--` ends them. Results go to standard output, "
+          "progress and errors to standard error; an\nerror is one line, `basin: ...`. Exit codes: "
+          "0 success, 1 failure, 2 wrong usage. Files are written aside and\nrenamed, so that a "
+          "file is never half there.\n",
+          file);
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        const basin_command *command = *at;
+        fprintf(file, "\n## basin %s\n\n%s: `", command->name, command->summary);
+        print_usage(file, command);
+        fprintf(file, "`\n\n%s\n", command->text);
+        if (command->option->name) fputc('\n', file);
+        if (command->option->name)
+            basin_options_print_markdown(file, command->option, command->defaults);
+        if (command->example) fprintf(file, "\n```\n%s```\n", command->example);
+    }
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    if (o->markdown) {
+        print_manual(stdout);
+    } else if (operands == 0) {
+        print_overview(stdout);
+    } else {
+        int used;
+        basin_error error;
+        const basin_command *command = basin_command_find(&used, operands, operand, &error);
+        if (!command) return basin_report(&error), BASIN_EXIT_USAGE;
+        basin_command_help_print(stdout, command);
+    }
+    return BASIN_EXIT_OK;
+}
+
+const basin_command basin_command_help = {
+    .name = "help",
+    .summary = "What the commands do and which options they take",
+    .operands = "[COMMAND]",
+    .operands_most = 2,
+    .text = "Without a command: the list of them.",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

@@ -1,0 +1,43 @@
+/* What a command is, and the list of them. A command parses (its option table), calls the library
+ * and prints; it computes nothing itself.
+ *
+ * Exit codes: 0 success, 1 failure, 2 wrong usage. */
+#ifndef BASIN_CLI_COMMAND_H
+#define BASIN_CLI_COMMAND_H
+
+#include "cli/options.h"
+
+enum { BASIN_EXIT_OK = 0, BASIN_EXIT_FAILURE = 1, BASIN_EXIT_USAGE = 2 };
+
+typedef struct basin_command {
+    const char *name;     /* "info", or noun and verb: "graph train" */
+    const char *summary;  /* one line, no full stop */
+    const char *operands; /* "FILE..." */
+    int operands_least, operands_most;
+    const char *text;    /* paragraphs for the help */
+    const char *example; /* lines, indented by two blanks */
+    const basin_option *option;
+    const void *defaults; /* [size] bytes, what `options` of run starts as */
+    size_t size;
+    int (*run)(const void *options, int operands, char **operand);
+} basin_command;
+
+extern const basin_command *const basin_commands[]; /* ends with NULL */
+
+extern const basin_command basin_command_help;
+extern const basin_command basin_command_info;
+extern const basin_command basin_command_version;
+
+/* Finds the command that `count` words name; *used is how many of them its name took. Where there
+ * is none, NULL, and error says so with the nearest name. */
+const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
+/* Parses and runs. */
+int basin_command_run(const basin_command *command, int count, char **argument);
+void basin_command_help_print(FILE *file, const basin_command *command);
+
+/* "basin: <text>" on standard error; returns the exit code. */
+int basin_report(const basin_error *error);
+int basin_report_usage(const basin_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,104 @@
+/* The program: finds the command, runs it, and makes sure that what it printed has arrived. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+const basin_command *const basin_commands[] = {
+    &basin_command_info,
+    &basin_command_version,
+    &basin_command_help,
+    NULL,
+};
+
+int basin_report(const basin_error *error) {
+    fprintf(stderr, "basin: %s\n", error->text);
+    return BASIN_EXIT_FAILURE;
+}
+
+int basin_report_usage(const basin_command *command, const char *format, ...) {
+    char text[BASIN_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "basin: %s: %s (see 'basin help %s')\n", command->name, text, command->name);
+    return BASIN_EXIT_USAGE;
+}
+
+const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error) {
+    char two[128];
+    const char *near = NULL;
+    int best = 1000;
+    snprintf(two, sizeof two, "%s %s", word[0], count > 1 ? word[1] : "");
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        const char *name = (*at)->name;
+        *used = strchr(name, ' ') ? 2 : 1;
+        const char *typed = *used == 2 ? two : word[0];
+        if (!strcmp(name, typed)) return *at;
+        int distance = basin_name_distance(typed, name);
+        if (distance < best && basin_name_near(distance, typed)) near = name, best = distance;
+    }
+    if (near)
+        basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s'; did you mean '%s'?", word[0],
+                   near);
+    else
+        basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s' (see 'basin help')", word[0]);
+    return NULL;
+}
+
+int basin_command_run(const basin_command *command, int count, char **argument) {
+    int operands;
+    bool help;
+    basin_error error;
+    void *options = malloc(command->size ? command->size : 1);
+    if (!options) {
+        basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", command->name);
+        return basin_report(&error);
+    }
+    if (command->size) memcpy(options, command->defaults, command->size);
+    int code = BASIN_EXIT_OK;
+    if (basin_options_parse(options, &operands, &help, command->option, count, argument, &error))
+        code = basin_report_usage(command, "%s", error.text);
+    else if (help)
+        basin_command_help_print(stdout, command);
+    else if (operands < command->operands_least)
+        code = basin_report_usage(command, "wants %s", command->operands);
+    else if (operands > command->operands_most)
+        code = basin_report_usage(command, "'%s' is one operand too many",
+                                  argument[command->operands_most]);
+    else
+        code = command->run(options, operands, argument);
+    free(options);
+    return code;
+}
+
+static int run(int count, char **argument) {
+    if (count == 0 || !strcmp(argument[0], "--help") || !strcmp(argument[0], "-h"))
+        return basin_command_run(&basin_command_help, 0, NULL);
+    if (!strcmp(argument[0], "--version"))
+        return basin_command_run(&basin_command_version, count - 1, argument + 1);
+    int used;
+    basin_error error;
+    if (argument[0][0] == '-')
+        basin_fail(&error, BASIN_BAD_VALUE,
+                   "'%s' before the command: basin COMMAND [options] (see 'basin help')",
+                   argument[0]);
+    const basin_command *command =
+        argument[0][0] == '-' ? NULL : basin_command_find(&used, count, argument, &error);
+    if (command) return basin_command_run(command, count - used, argument + used);
+    basin_report(&error);
+    return BASIN_EXIT_USAGE;
+}
+
+int main(int count, char **argument) {
+    int code = run(count > 0 ? count - 1 : 0, argument + 1);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "basin: standard output: %s\n", strerror(errno));
+        if (code == BASIN_EXIT_OK) code = BASIN_EXIT_FAILURE;
+    }
+    return code;
+}

@@ -1,0 +1,83 @@
+/* Options as a table. One table a command: it is what the parser follows and what the help, the
+ * manual and (later) completions print, so that none of them can disagree.
+ *
+ * Values go into the command's own struct, at the offset an entry names; the struct starts as a
+ * copy of the command's defaults, which the help prints. */
+#ifndef BASIN_CLI_OPTIONS_H
+#define BASIN_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "basin/status.h"
+
+typedef enum basin_option_kind {
+    BASIN_OPTION_FLAG,    /* bool; --name sets it */
+    BASIN_OPTION_SWITCH,  /* bool; --name sets it, --no-name clears it */
+    BASIN_OPTION_INTEGER, /* int64_t within low .. high */
+    BASIN_OPTION_REAL,    /* double within low .. high, finite */
+    BASIN_OPTION_TEXT,    /* const char * */
+    BASIN_OPTION_CHOICE,  /* const char *, one of `value`: "ref|cpu" */
+} basin_option_kind;
+
+typedef struct basin_option {
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* 0 where there is none */
+    basin_option_kind kind;
+    size_t offset;
+    const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
+    double low, high;
+    const char *help;
+} basin_option;
+
+#define BASIN_FLAG(type, field, letter, name, help)                                                \
+    { name, letter, BASIN_OPTION_FLAG, offsetof(type, field), NULL, 0, 0, help }
+#define BASIN_SWITCH(type, field, name, help)                                                      \
+    { name, 0, BASIN_OPTION_SWITCH, offsetof(type, field), NULL, 0, 0, help }
+#define BASIN_INTEGER(type, field, name, value, low, high, help)                                   \
+    { name, 0, BASIN_OPTION_INTEGER, offsetof(type, field), value, low, high, help }
+#define BASIN_REAL(type, field, name, value, low, high, help)                                      \
+    { name, 0, BASIN_OPTION_REAL, offsetof(type, field), value, low, high, help }
+#define BASIN_TEXT(type, field, letter, name, value, help)                                         \
+    { name, letter, BASIN_OPTION_TEXT, offsetof(type, field), value, 0, 0, help }
+#define BASIN_CHOICE(type, field, name, value, help)                                               \
+    { name, 0, BASIN_OPTION_CHOICE, offsetof(type, field), value, 0, 0, help }
+#define BASIN_OPTIONS_END                                                                          \
+    { NULL, 0, BASIN_OPTION_FLAG, 0, NULL, 0, 0, NULL }
+
+/* The options that many commands share, with the same name and meaning everywhere. */
+#define BASIN_OPTION_JSON(type) BASIN_FLAG(type, json, 0, "json", "Print JSON instead of a table.")
+#define BASIN_OPTION_QUIET(type)                                                                   \
+    BASIN_FLAG(type, quiet, 'q', "quiet", "No progress on standard error.")
+#define BASIN_OPTION_BACKEND(type)                                                                 \
+    BASIN_CHOICE(type, backend, "backend", "ref|cpu",                                              \
+                 "What computes: ref, plain loops in double; cpu, fast, in float.")
+#define BASIN_OPTION_THREADS(type)                                                                 \
+    BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0 means all cores.")
+#define BASIN_OPTION_SEED(type)                                                                    \
+    BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.")
+
+/* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order, and
+ * *operands is their number. *help is set, and nothing else promised, where -h or --help is met.
+ * Errors are BASIN_BAD_VALUE: wrong usage. */
+basin_status basin_options_parse(void *values, int *operands, bool *help,
+                                 const basin_option *option, int count, char **argument,
+                                 basin_error *error);
+
+/* The options with their help, wrapped to the width of a page. Defaults come from `defaults`. */
+void basin_options_print(FILE *file, const basin_option *option, const void *defaults);
+/* The same as a Markdown table. */
+void basin_options_print_markdown(FILE *file, const basin_option *option, const void *defaults);
+/* `text` wrapped at `width` columns, continued at `indent`; the cursor stands at `column`. */
+void basin_text_wrap(FILE *file, const char *text, int column, int indent, int width);
+
+/* How many letters to insert, delete, replace or swap to make one name of the other. */
+int basin_name_distance(const char *a, const char *b);
+/* Whether two names are near enough to take one for a slip of the other. */
+bool basin_name_near(int distance, const char *name);
+
+enum { BASIN_PAGE_WIDTH = 80 };
+
+#endif

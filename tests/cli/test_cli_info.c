@@ -1,0 +1,77 @@
+/* basin info: tables, JSON, statistics, and files that are not what they should be. */
+#include "cli/program.h"
+
+#include <math.h>
+
+#include "basin/io.h"
+
+static void write_model(void **state, const char *name) {
+    basin_bundle *bundle;
+    char path[PATH_TEXT];
+    double w[6] = {1, 2, 3, 4, NAN, -INFINITY};
+    int32_t n[2] = {7, 9};
+    basin_tensor weight = basin_tensor_borrow(w, BASIN_F64, BASIN_SHAPE(2, 3));
+    basin_tensor number = basin_tensor_borrow(n, BASIN_I32, BASIN_SHAPE(2));
+    basin_tensor empty = basin_tensor_borrow(w, BASIN_F32, BASIN_SHAPE(0, 4));
+    assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_add(bundle, "w", &weight, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_add(bundle, "n", &number, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_add(bundle, "empty", &empty, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_meta_set(bundle, "alpha", "0.1\x1b[2J\n\"", NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(path, state, name), bundle, NULL), BASIN_OK);
+    basin_bundle_free(bundle);
+}
+
+static void describes(void **state) {
+    write_model(state, "m.safetensors");
+    write_model(state, "m.npz");
+    for (int i = 0; i < 2; i++) {
+        const program *p = run(state, "info %s", i ? "m.npz" : "m.safetensors");
+        assert_int_equal(p->code, 0);
+        assert_contains(p->out, ": 3 tensors, 8 numbers, 56 bytes\n");
+        assert_contains(p->out, "  alpha  0.1?[2J?\"\n");
+        assert_contains(p->out, "  w       F64   [2, 3]      6\n");
+    }
+    const program *p = run(state, "info --stats m.npz");
+    assert_contains(p->out, "1 NaN, 1 infinite");
+    assert_contains(p->out, "2.5  1.118    1    4");
+}
+
+static void describes_as_json(void **state) {
+    write_model(state, "m.safetensors");
+    write_model(state, "m.npz");
+    cJSON *tree = run_json(run(state, "info --json --stats m.safetensors m.npz"));
+    assert_string_equal(json_at(tree, "files.1.file")->valuestring, "m.npz");
+    assert_true(json_number(tree, "files.0.bytes") == 56);
+    assert_string_equal(json_at(tree, "files.0.configuration.alpha")->valuestring,
+                        "0.1\x1b[2J\n\"");
+    assert_string_equal(json_at(tree, "files.0.tensors.0.name")->valuestring, "w");
+    assert_true(json_number(tree, "files.0.tensors.0.shape.1") == 3);
+    assert_true(json_number(tree, "files.0.tensors.0.mean") == 2.5);
+    assert_true(json_number(tree, "files.0.tensors.0.nan") == 1);
+    assert_true(json_number(tree, "files.0.tensors.1.max") == 9);
+    assert_true(cJSON_IsNull(json_at(tree, "files.0.tensors.2.mean")));
+    cJSON_Delete(tree);
+}
+
+static void reports_bad_files(void **state) {
+    char path[PATH_TEXT];
+    assert_error(run(state, "info missing.npz"), 1, "missing.npz");
+    assert_int_equal(file_put(folder_path(path, state, "short.safetensors"), "\x40\0\0", 3), 0);
+    assert_error(run(state, "info short.safetensors"), 1, "short.safetensors");
+    assert_error(run(state, "info ."), 1, ".");
+    /* the others are described all the same */
+    write_model(state, "m.npz");
+    const program *p = run(state, "info short.safetensors m.npz");
+    assert_error(p, 1, "short.safetensors");
+    assert_contains(p->out, "m.npz: 3 tensors");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describes),
+        cmocka_unit_test(describes_as_json),
+        cmocka_unit_test(reports_bad_files),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
