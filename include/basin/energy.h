@@ -2,16 +2,17 @@
  *
  * An energy is a function of activations g, given as the sum of named parts, each one number a
  * sample. Tokens x follow x <- x - alpha dE/dg with g = activation(x), and the total never rises
- * while alpha is small: the activation is the gradient of a convex Lagrangian. The Energy Transformer
- * block is one such energy (attention + Hopfield network over layer-normalised tokens); a user's own
- * is another, written as two functions that build expressions:
+ * while alpha is small: the activation is the gradient of a convex Lagrangian. The Energy
+ * Transformer block is one such energy (attention + Hopfield network over layer-normalised tokens);
+ * a user's own is another, written as two functions that build expressions:
  *
  *     static basin_expr pull(const void *w, basin_expr g, int part) {
  *         (void)part;
  *         return basin_scale(basin_sum(basin_square(basin_sub(g, w)), -1, 1), 0.5);
  *     }
  *     basin_energy energy = {.parts = 1, .name = {"pull"}, .part = pull, .context = w};
- *     basin_expr end = basin_descend(&energy, x, &(basin_descent_spec){.steps = 12, .alpha = 0.1}, NULL);
+ *     basin_expr end = basin_descend(&energy, x, &(basin_descent_spec){.steps = 12, .alpha = 0.1},
+ * NULL);
  *
  * basin_descend unrolls the steps into one expression, which a loss can be differentiated through.
  * A basin_descent runs step by step and can watch: stop at a fixed point, keep the energy from
@@ -71,12 +72,12 @@ typedef struct basin_block_config {
     int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
     bool no_attention, no_hopfield;         /* the paper's ablations */
     basin_hopfield hopfield;
-    double power;          /* of BASIN_HOPFIELD_POWER */
-    double epsilon;        /* of the layer norm; 0 means 1e-5 */
-    double beta;           /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
-    bool learn_beta;       /* one beta a head, trained */
-    bool mix;              /* head mixing [H, H], trained, as in the published graph code */
-    basin_init init_query; /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
+    double power;           /* of BASIN_HOPFIELD_POWER */
+    double epsilon;         /* of the layer norm; 0 means 1e-5 */
+    double beta;            /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
+    bool learn_beta;        /* one beta a head, trained */
+    bool mix;               /* head mixing [H, H], trained, as in the published graph code */
+    basin_init init_query;  /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
     basin_init init_memory; /* of xi; zero means N(0, 0.02) */
 } basin_block_config;
 
@@ -86,8 +87,8 @@ typedef struct basin_block {
     basin_expr wk, wq, xi, gamma, delta, beta, mix;
 } basin_block;
 
-/* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they are
- * trained) under `prefix` + name. */
+/* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they
+ * are trained) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
@@ -132,7 +133,7 @@ BASIN_API void basin_descent_free(basin_descent *descent);
 BASIN_API basin_plan *basin_descent_plan(basin_descent *descent);
 
 typedef struct basin_descent_result {
-    int steps;         /* taken */
+    int steps; /* taken */
     int parts;
     int64_t samples;
     double *energy;    /* [steps + 1, parts, samples] before each step and at the end */

@@ -13,8 +13,8 @@ extern "C" {
 typedef enum basin_init_kind {
     BASIN_INIT_CONSTANT, /* all equal to `scale` */
     BASIN_INIT_NORMAL,   /* N(0, scale^2) */
-    BASIN_INIT_LECUN,    /* N(0, 1 / fan_in) cut at two deviations, variance kept; fan_in = `scale` */
-    BASIN_INIT_UNIFORM,  /* uniform in (-scale, scale) */
+    BASIN_INIT_LECUN, /* N(0, 1 / fan_in) cut at two deviations, variance kept; fan_in = `scale` */
+    BASIN_INIT_UNIFORM, /* uniform in (-scale, scale) */
 } basin_init_kind;
 
 typedef struct basin_init {
@@ -35,7 +35,8 @@ typedef struct basin_params {
 
 BASIN_API void basin_params_begin(basin_params *params, basin_graph *graph);
 BASIN_API void basin_params_free(basin_params *params);
-/* The state `prefix` + `name`, entered into the list. NULL on failure, with the graph's error set. */
+/* The state `prefix` + `name`, entered into the list. NULL on failure, with the graph's error set.
+ */
 BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
                                      basin_shape shape, basin_init init);
 /* The number of numbers. */

@@ -38,8 +38,7 @@ static basin_expr project(basin_expr g, basin_expr w) {
 basin_expr basin_energy_attention(basin_expr g, basin_expr wk, basin_expr wq, basin_expr beta,
                                   basin_expr scale, basin_expr mix, const basin_pattern *pattern) {
     if (!check_tokens(g, wk, 2, "attention") || !check_tokens(g, wq, 2, "attention")) return NULL;
-    basin_expr lse =
-        basin_attention_lse(project(g, wq), project(g, wk), beta, scale, mix, pattern);
+    basin_expr lse = basin_attention_lse(project(g, wq), project(g, wk), beta, scale, mix, pattern);
     return basin_neg(per_sample(basin_div(lse, beta), has_batch(g)));
 }
 
@@ -84,11 +83,11 @@ static void declare_attention(basin_block *b, basin_params *params, const char *
     double beta = c->beta > 0 ? c->beta : 1 / sqrt((double)c->head_dim);
     b->wk = basin_param_add(params, prefix, "wk", shape, init);
     b->wq = basin_param_add(params, prefix, "wq", shape, init);
-    b->beta = c->learn_beta
-                  ? basin_param_add(params, prefix, "beta", BASIN_SHAPE(c->heads),
-                                    (basin_init){BASIN_INIT_CONSTANT, beta})
-                  : basin_fill(params->graph, BASIN_SHAPE(c->heads), beta);
-    if (c->mix) b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
+    b->beta = c->learn_beta ? basin_param_add(params, prefix, "beta", BASIN_SHAPE(c->heads),
+                                              (basin_init){BASIN_INIT_CONSTANT, beta})
+                            : basin_fill(params->graph, BASIN_SHAPE(c->heads), beta);
+    if (c->mix)
+        b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
 }
 
 basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
@@ -99,8 +98,9 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
     if (status) return status;
     if (!config->no_attention) declare_attention(block, params, prefix);
     if (!config->no_hopfield)
-        block->xi = basin_param_add(params, prefix, "xi", BASIN_SHAPE(config->memories, config->dim),
-                                    init_or(config->init_memory, 0.02));
+        block->xi =
+            basin_param_add(params, prefix, "xi", BASIN_SHAPE(config->memories, config->dim),
+                            init_or(config->init_memory, 0.02));
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),

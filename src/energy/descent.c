@@ -34,7 +34,8 @@ basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_d
         x = basin_keep(step(energy, x, g, alpha, spec));
         if (spec->recompute) basin_recompute_end(graph);
     }
-    if (trace) record(energy, basin_energy_activation(energy, x), trace + spec->steps * energy->parts);
+    if (trace)
+        record(energy, basin_energy_activation(energy, x), trace + spec->steps * energy->parts);
     return x;
 }
 
@@ -45,8 +46,8 @@ struct basin_descent {
     basin_energy energy;
     int64_t samples;
     basin_plan *plan;
-    basin_expr x, alpha, next;                          /* tokens before and after the step */
-    basin_expr g, next_g, change;                       /* activations, largest move of g */
+    basin_expr x, alpha, next;    /* tokens before and after the step */
+    basin_expr g, next_g, change; /* activations, largest move of g */
     basin_expr part[BASIN_MAX_PARTS], next_part[BASIN_MAX_PARTS]; /* energies before and after */
 };
 
@@ -116,8 +117,10 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
     record(energy, d->g, d->part);
     record(energy, d->next_g, d->next_part);
     status = make_plan(d, store, error);
-    if (status) basin_descent_free(d);
-    else *descent = d;
+    if (status)
+        basin_descent_free(d);
+    else
+        *descent = d;
     return status;
 }
 
@@ -140,8 +143,8 @@ static basin_status read_parts(basin_descent *d, double *energy, const basin_exp
                                basin_error *error) {
     basin_status status = BASIN_OK;
     for (int p = 0; p < d->energy.parts && !status; p++) {
-        basin_tensor view = basin_tensor_borrow(energy + p * d->samples, BASIN_F64,
-                                                basin_expr_shape(part[p]));
+        basin_tensor view =
+            basin_tensor_borrow(energy + p * d->samples, BASIN_F64, basin_expr_shape(part[p]));
         status = basin_plan_read(d->plan, part[p], &view, error);
     }
     return status;
@@ -237,8 +240,7 @@ static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *err
     if (!result->energy || !result->change || !r->alpha || !r->after)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the trace of a descent");
     basin_status status = basin_tensor_new(&result->x, BASIN_F64, basin_expr_shape(d->x), error);
-    if (!status)
-        status = basin_tensor_new(&result->g, BASIN_F64, basin_expr_shape(d->g), error);
+    if (!status) status = basin_tensor_new(&result->g, BASIN_F64, basin_expr_shape(d->g), error);
     if (!status) status = basin_tensor_convert(&result->x, x, error);
     return status;
 }

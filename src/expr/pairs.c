@@ -16,9 +16,10 @@ static basin_status check_edges(int64_t queries, int64_t keys, const int32_t *ed
                           "%lld queries, %lld keys, %lld edges: more than 2^31 pairs or nodes",
                           (long long)queries, (long long)keys, (long long)count);
     if (square && queries != keys)
-        return basin_fail(error, BASIN_BAD_VALUE, "edges both ways or to oneself between %lld "
-                          "queries and %lld keys, which must be equal", (long long)queries,
-                          (long long)keys);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "edges both ways or to oneself between %lld "
+                          "queries and %lld keys, which must be equal",
+                          (long long)queries, (long long)keys);
     for (int64_t i = 0; i < count; i++)
         if (edge[2 * i] < 0 || edge[2 * i] >= queries || edge[2 * i + 1] < 0 ||
             edge[2 * i + 1] >= keys)
@@ -81,8 +82,8 @@ static void fill(basin_pairs *p, scratch *s, int64_t n) {
     for (int64_t i = 0; i < kept; i++) p->query[i] = s->from[p->pair[i]];
 }
 
-basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys,
-                             const int32_t *edge, int64_t count, int flags, basin_error *error) {
+basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, const int32_t *edge,
+                             int64_t count, int flags, basin_error *error) {
     *pairs = (basin_pairs){.queries = queries, .keys = keys};
     basin_status status = check_edges(queries, keys, edge, count, flags, error);
     if (status) return status;
@@ -122,8 +123,10 @@ int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key) {
     int64_t low = pairs->row[query], high = pairs->row[query + 1];
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (pairs->key[middle] < key) low = middle + 1;
-        else high = middle;
+        if (pairs->key[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < pairs->row[query + 1] && pairs->key[low] == key ? low : -1;
 }

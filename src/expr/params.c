@@ -54,8 +54,7 @@ static double draw(basin_init init, uint64_t seed, uint32_t stream, uint64_t i) 
     case BASIN_INIT_CONSTANT: return init.scale;
     case BASIN_INIT_NORMAL: return init.scale * basin_random_normal_at(seed, stream, i);
     case BASIN_INIT_LECUN: return truncated_normal(seed, stream, i) / sqrt(init.scale);
-    case BASIN_INIT_UNIFORM:
-        return init.scale * (2 * basin_random_uniform_at(seed, stream, i) - 1);
+    case BASIN_INIT_UNIFORM: return init.scale * (2 * basin_random_uniform_at(seed, stream, i) - 1);
     }
     return 0;
 }

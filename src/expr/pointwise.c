@@ -137,8 +137,7 @@ static bool is_value(basin_expr a, double value) {
 static bool is_slope_of(basin_expr slope, basin_expr y) {
     if (basin_expr_op(slope) != BASIN_OP_STEP) return false;
     if (basin_expr_op(y) == BASIN_OP_NEG) y = y->node->in[0];
-    if (basin_expr_op(y) == BASIN_OP_MUL && basin_expr_is_const(y->node->in[0]))
-        y = y->node->in[1];
+    if (basin_expr_op(y) == BASIN_OP_MUL && basin_expr_is_const(y->node->in[0])) y = y->node->in[1];
     return basin_expr_op(y) == BASIN_OP_RELU && slope->node->in[0] == y;
 }
 

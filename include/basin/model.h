@@ -1,0 +1,123 @@
+/* The three models of the paper: parameters, the forward expression, the loss.
+ *
+ * A model is declared on a graph for one shape of data, gives expressions, and knows nothing of
+ * files or training loops. The same declaration on another graph with another batch size shares its
+ * parameters through the store. */
+#ifndef BASIN_MODEL_H
+#define BASIN_MODEL_H
+
+#include "basin/energy.h"
+#include "basin/pairs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- masked image completion (section 3) ---- */
+
+typedef struct basin_image_config {
+    int64_t tokens, patch; /* N patches of P numbers */
+    basin_block_config block;
+    basin_descent_spec descent;
+    bool self_attention;
+    bool cls; /* a CLS token before the patches, as in the published code */
+} basin_image_config;
+
+typedef struct basin_image {
+    basin_image_config config;
+    basin_block block;
+    basin_expr enc_w, enc_b, dec_w, dec_b, mask, pos,
+        cls; /* [P, D] [D] [D, P] [P] [D] [N, D] [D] */
+} basin_image;
+
+BASIN_API basin_status basin_image_declare(basin_image *model, basin_params *params,
+                                           const basin_image_config *config);
+/* Patches [B, N, P], replaced [B, N] (1: the MASK token instead) -> tokens [B, N (+ 1), D]. */
+BASIN_API basin_expr basin_image_encode(const basin_image *model, basin_expr patches,
+                                        basin_expr replaced);
+/* Tokens -> patches: layer norm, then the affine decoder; the CLS token is dropped. */
+BASIN_API basin_expr basin_image_decode(const basin_image *model, basin_expr tokens);
+/* Encode, descend, decode. `trace` as in basin_descend, or NULL. */
+BASIN_API basin_expr basin_image_forward(const basin_image *model, basin_expr patches,
+                                         basin_expr replaced, basin_expr *trace);
+/* Mean squared error over the pixels of occluded [B, N] patches. */
+BASIN_API basin_expr basin_image_loss(basin_expr output, basin_expr patches, basin_expr occluded);
+
+/* ---- node anomaly detection (section 4) ---- */
+
+typedef enum basin_position {
+    BASIN_POSITION_NONE,
+    BASIN_POSITION_LEARNED, /* a vector a node: only nodes seen in training can be scored */
+} basin_position;
+
+typedef struct basin_anomaly_config {
+    int64_t nodes, features;
+    basin_block_config block;
+    basin_descent_spec descent;
+    basin_position position;
+    int64_t hidden; /* units of the head's hidden layer; 0: a linear head */
+} basin_anomaly_config;
+
+typedef struct basin_anomaly {
+    basin_anomaly_config config;
+    basin_block block;
+    basin_expr emb_w, emb_b, pos;                  /* [F, D] [D] [N, D] */
+    basin_expr hidden_w, hidden_b, head_w, head_b; /* [2D, U] [U] [2D or U] [] */
+} basin_anomaly;
+
+BASIN_API basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
+                                             const basin_anomaly_config *config);
+/* Features [N, F] and neighbours -> logits [N]. */
+BASIN_API basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
+                                           const basin_pattern *neighbours);
+/* Cross entropy of logits against labels 0 and 1, weighted: sum(weight * ce) / sum(weight). */
+BASIN_API basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label,
+                                                  basin_expr weight);
+
+/* ---- graph classification and regression (section 5) ---- */
+
+typedef struct basin_graphs_config {
+    int64_t features, edge_features, positions, outputs; /* F, P (1 if none), k, C */
+    int blocks;
+    basin_block_config block;
+    basin_descent_spec descent;
+} basin_graphs_config;
+
+enum { BASIN_MAX_BLOCKS = 16 };
+typedef struct basin_graphs {
+    basin_graphs_config config;
+    basin_block block[BASIN_MAX_BLOCKS];
+    basin_expr enc_w, enc_b, cls, pos_w, pos_b; /* [F, D] [D] [D] [k, D] [D] */
+    basin_expr conv, adj_w, adj_b;              /* [H, 3, 3] [P, H] [H] */
+    basin_expr dec_w, dec_b;                    /* [D, C] [C] */
+} basin_graphs;
+
+/* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all
+ * graphs in a row; `source` [tokens] gives each token's node, -1 for a CLS; `before` and `after`
+ * [tokens] its neighbours in the order of its graph, -1 at the ends (the 3 x 3 convolution wants
+ * them); `first` [graphs] the CLS tokens; positions [tokens, k]; pairs are those of `pattern`, with
+ * edge_features [pairs, P] in its order. */
+typedef struct basin_graphs_batch {
+    basin_expr nodes, positions, edge_features;
+    basin_expr source, before, after, first;
+    basin_pattern pattern;
+} basin_graphs_batch;
+
+BASIN_API basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
+                                            const basin_graphs_config *config);
+/* The inputs of a batch: `tokens` = nodes + graphs. */
+BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *graph,
+                                                 int64_t graphs, int64_t nodes, int64_t pairs);
+/* Final tokens [tokens, D]. */
+BASIN_API basin_expr basin_graphs_tokens(const basin_graphs *model,
+                                         const basin_graphs_batch *batch);
+/* Outputs of each graph [graphs, C], from its CLS token. */
+BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
+                                          const basin_graphs_batch *batch);
+/* Mean cross entropy of logits [G, C] against distributions [G, C]. */
+BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

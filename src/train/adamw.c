@@ -1,0 +1,104 @@
+/* AdamW with clipping by the global norm, built from expressions; see include/basin/train.h. */
+#include "basin/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static basin_expr global_norm(const basin_expr *gradient, size_t count) {
+    basin_expr sum = NULL;
+    for (size_t i = 0; i < count; i++) {
+        basin_expr part = basin_sum_all(basin_square(gradient[i]));
+        sum = sum ? basin_add(sum, part) : part;
+    }
+    return basin_sqrt(sum);
+}
+
+static basin_expr moment(basin_expr state, const char *suffix) {
+    char name[300];
+    snprintf(name, sizeof name, "%s%s", basin_expr_name(state), suffix);
+    return basin_state(basin_expr_graph(state), name, basin_expr_shape(state));
+}
+
+/* m' = b1 m + (1 - b1) g; v' = b2 v + (1 - b2) g^2;
+ * p' = p - rate (m' / c1 / (sqrt(v' / c2) + epsilon) + decay p) */
+static void add_updates(basin_adamw *a, basin_expr p, basin_expr g) {
+    const basin_adamw_config *c = &a->config;
+    basin_expr m = moment(p, ".m"), v = moment(p, ".v");
+    basin_expr m1 = basin_add(basin_scale(m, c->beta1), basin_scale(g, 1 - c->beta1));
+    basin_expr v1 = basin_add(basin_scale(v, c->beta2), basin_scale(basin_square(g), 1 - c->beta2));
+    basin_expr scale = basin_offset(basin_sqrt(basin_div(v1, a->correct2)), c->epsilon);
+    basin_expr step = basin_div(basin_div(m1, a->correct1), scale);
+    step = basin_add(step, basin_scale(p, c->weight_decay));
+    basin_expr p1 = basin_sub(p, basin_mul(a->rate, step));
+    a->update[a->updates++] = (basin_update){m, m1};
+    a->update[a->updates++] = (basin_update){v, v1};
+    a->update[a->updates++] = (basin_update){p, p1};
+}
+
+static void build(basin_adamw *a, const basin_params *params, const basin_expr *gradient) {
+    basin_graph *graph = params->graph;
+    a->rate = basin_input(graph, "adamw.rate", BASIN_SCALAR);
+    a->correct1 = basin_input(graph, "adamw.correct1", BASIN_SCALAR);
+    a->correct2 = basin_input(graph, "adamw.correct2", BASIN_SCALAR);
+    a->norm = global_norm(gradient, params->count);
+    basin_expr clip = NULL;
+    if (a->config.clip > 0)
+        clip = basin_min(basin_const(graph, 1), basin_div(basin_const(graph, a->config.clip),
+                                                          basin_offset(a->norm, 1e-12)));
+    for (size_t i = 0; i < params->count; i++)
+        add_updates(a, params->param[i].state, clip ? basin_mul(clip, gradient[i]) : gradient[i]);
+}
+
+basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, basin_expr loss,
+                             const basin_adamw_config *config, basin_error *error) {
+    *adamw = (basin_adamw){.config = *config};
+    basin_expr *state = basin_array_new(params->count, sizeof *state);
+    basin_expr *gradient = basin_array_new(params->count, sizeof *gradient);
+    adamw->update = basin_array_new(3 * params->count, sizeof *adamw->update);
+    basin_status status = BASIN_OK;
+    if (state && gradient && adamw->update) {
+        for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
+        basin_grad_many(gradient, loss, state, (int)params->count);
+        if (loss) build(adamw, params, gradient);
+        const basin_error *found = basin_graph_error(params->graph);
+        if (found)
+            status = basin_fail(error, found->status, "%s", found->text);
+        else if (!loss)
+            status = basin_fail(error, BASIN_BAD_VALUE, "no loss to train on");
+    } else
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an optimiser");
+    free(state);
+    free(gradient);
+    if (status) basin_adamw_free(adamw);
+    return status;
+}
+
+void basin_adamw_free(basin_adamw *adamw) {
+    free(adamw->update);
+    *adamw = (basin_adamw){0};
+}
+
+static basin_status write_scalar(basin_plan *plan, basin_expr input, double value,
+                                 basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t, double rate,
+                               basin_error *error) {
+    const basin_adamw_config *c = &adamw->config;
+    basin_status status = write_scalar(plan, adamw->rate, rate, error);
+    if (!status) status = write_scalar(plan, adamw->correct1, 1 - pow(c->beta1, (double)t), error);
+    if (!status) status = write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
+    return status;
+}
+
+double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first, double peak,
+                         double last) {
+    if (step < warmup) return first + (peak - first) * (double)(step + 1) / (double)warmup;
+    double done = total > warmup ? (double)(step - warmup) / (double)(total - warmup) : 1;
+    return last + (peak - last) * 0.5 * (1 + cos(acos(-1) * fmin(done, 1)));
+}
