@@ -5,8 +5,6 @@
 #include "backend/cpu/program.h"
 #include "backend/shape.h"
 
-enum { LONG_ROW = 256 };
-
 /* How the domain is cut: pieces of `length` within each stretch of `width` elements. */
 typedef struct cut {
     int64_t width, length, per_width, pieces;
@@ -17,16 +15,16 @@ static cut cut_domain(const basin_cpu_program *p) {
     const basin_shape *domain = &program->domain;
     int64_t count = basin_shape_product(domain, 0, domain->rank);
     cut c = {.width = count};
-    bool flat = domain->rank < 2 || domain->dim[domain->rank - 1] < LONG_ROW;
+    bool flat = domain->rank < 2 || domain->dim[domain->rank - 1] < BASIN_CPU_LONG_ROW;
     for (int i = 0; i < program->steps && !flat; i++) {
         const basin_step *step = &program->step[i];
         if (step->op != BASIN_STEP_LOAD) continue;
         if (!((p->dense | p->constant) >> step->a & 1)) c.width = domain->dim[domain->rank - 1];
     }
     if (count == 0) return c;
-    c.per_width = (c.width + p->block - 1) / p->block;
-    c.length = (c.width + c.per_width - 1) / c.per_width;
-    c.length = (c.length + 63) / 64 * 64;
+    int64_t least = (c.width + p->block - 1) / p->block;
+    c.length = ((c.width + least - 1) / least + 63) / 64 * 64;
+    if (p->unit > 1) c.length = p->block / p->unit * p->unit;
     c.per_width = (c.width + c.length - 1) / c.length;
     c.pieces = count / c.width * c.per_width;
     return c;

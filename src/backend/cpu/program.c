@@ -60,14 +60,16 @@ static void sort_operands(basin_cpu_program *p) {
         const basin_step *step = &p->program->step[i];
         if (step->op != BASIN_STEP_LOAD) continue;
         const int64_t *stride = p->program->stride[step->a];
-        bool is_dense = true, is_constant = true;
+        bool is_dense = true, is_constant = true, is_row = p->unit > 1;
         for (int axis = 0; axis < domain->rank; axis++) {
             if (domain->dim[axis] == 1) continue;
             if (stride[axis] != dense[axis]) is_dense = false;
             if (stride[axis] != 0) is_constant = false;
+            if (stride[axis] != 0 && axis < domain->rank - 1) is_row = false;
         }
         p->dense |= (uint32_t)is_dense << step->a;
         p->constant |= (uint32_t)is_constant << step->a;
+        p->periodic |= (uint32_t)(is_row && !is_dense) << step->a;
     }
 }
 
@@ -79,7 +81,7 @@ static void find_constants(basin_cpu_program *p) {
         again |= written & bit;
         written |= bit;
         if (step->op == BASIN_STEP_IMMEDIATE ||
-            (step->op == BASIN_STEP_LOAD && (p->constant >> step->a & 1)))
+            (step->op == BASIN_STEP_LOAD && ((p->constant | p->periodic) >> step->a & 1)))
             p->once |= bit;
     }
     p->once &= ~again;
@@ -90,6 +92,8 @@ basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const 
     basin_cpu_program p = {.simd = simd, .program = program, .in = in, .out = out};
     int registers = program->registers < 8 ? 8 : program->registers;
     p.block = (BASIN_CPU_SCRATCH / registers - SLACK) / 64 * 64;
+    int64_t width = program->domain.rank > 0 ? program->domain.dim[program->domain.rank - 1] : 0;
+    p.unit = width > 1 && width <= p.block / 2 && width < BASIN_CPU_LONG_ROW ? width : 1;
     sort_operands(&p);
     find_constants(&p);
     for (int s = 0; s < program->stores; s++) p.direct[s] = direct_step(&p, s);
@@ -118,28 +122,37 @@ static void copy_run(float *to, const float *from, int64_t n, bool repeat) {
     }
 }
 
-/* Elements start .. start + n - 1 of a broadcast operand, row by row. */
+/* `rows` rows of `width` elements, `step` apart, or each `width` times its first element. */
+static void copy_rows(float *to, const float *from, int64_t step, int64_t rows, int64_t width,
+                      bool repeat) {
+    if (!repeat || width > SLACK) {
+        for (int64_t r = 0; r < rows; r++) copy_run(to + r * width, from + r * step, width, repeat);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        float value = from[r * step];
+        for (int j = 0; j < SLACK; j++) to[r * width + j] = value;
+    }
+}
+
+/* Elements start .. start + n - 1 of a broadcast operand; `start` and n may cut rows. */
 static void expand(float *to, const float *from, const basin_shape *domain, const int64_t *stride,
                    int64_t start, int64_t n) {
     int last = domain->rank - 1;
     int64_t width = domain->dim[last], row = start / width, col = start % width;
-    int64_t index[BASIN_MAX_RANK], offset = 0;
+    int64_t inner = last > 0 ? domain->dim[last - 1] : 1, step = last > 0 ? stride[last - 1] : 0;
     bool repeat = stride[last] == 0;
-    for (int axis = last - 1; axis >= 0; axis--) {
-        index[axis] = row % domain->dim[axis];
-        offset += index[axis] * stride[axis];
-        row /= domain->dim[axis];
-    }
-    for (;;) {
-        int64_t run = minimum(width - col, n);
-        copy_run(to, from + offset + (repeat ? 0 : col), run, repeat);
-        to += run, n -= run, col = 0;
-        if (n == 0) return;
-        for (int axis = last - 1; axis >= 0; axis--) {
-            offset += stride[axis];
-            if (++index[axis] < domain->dim[axis]) break;
-            offset -= index[axis] * stride[axis];
-            index[axis] = 0;
+    while (n > 0) {
+        int64_t index = row % inner, rows = minimum(inner - index, n / width);
+        const float *at = from + index * step;
+        if (last > 1) at += basin_shape_offset(row / inner, domain, last - 1, stride);
+        if (col > 0 || rows == 0) { /* a part of a row */
+            int64_t run = minimum(width - col, n);
+            copy_run(to, at + (repeat ? 0 : col), run, repeat);
+            to += run, n -= run, col = 0, row++;
+        } else {
+            copy_rows(to, at, step, rows, width, repeat);
+            to += rows * width, n -= rows * width, row += rows;
         }
     }
 }
@@ -151,15 +164,15 @@ static const float *load_block(const basin_cpu_program *p, float *to, int a, int
     const int64_t *stride = p->program->stride[a];
     const float *from = p->in[a];
     if (p->dense >> a & 1) return from + start;
-    if (p->constant >> a & 1) {
-        p->simd->fill(to, *from, n);
-        return to;
-    }
     int last = domain->rank - 1;
-    int64_t width = domain->dim[last], row = start / width, col = start % width;
-    if (stride[last] == 1 && col + n <= width)
-        return from + basin_shape_offset(row, domain, last, stride) + col;
-    expand(to, from, domain, stride, start, n);
+    if (last >= 0 && stride[last] == 1) {
+        int64_t width = domain->dim[last], row = start / width, col = start % width;
+        if (col + n <= width) return from + basin_shape_offset(row, domain, last, stride) + col;
+    }
+    if (p->constant >> a & 1)
+        p->simd->fill(to, *from, n);
+    else
+        expand(to, from, domain, stride, start, n);
     return to;
 }
 
@@ -186,12 +199,18 @@ static void run_steps(const basin_cpu_program *p, const float **reg, float *scra
 }
 
 void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
+    int64_t count = basin_shape_product(&p->program->domain, 0, p->program->domain.rank);
+    int64_t n = minimum(count, p->block);
     for (int i = 0; i < p->program->steps; i++) {
         const basin_step *step = &p->program->step[i];
         if (!fills_register(step->op) || !(p->once >> step->to & 1)) continue;
-        float value =
-            step->op == BASIN_STEP_LOAD ? *(const float *)p->in[step->a] : (float)step->value;
-        p->simd->fill(scratch_of(p, scratch, step->to), value, p->block);
+        float *to = scratch_of(p, scratch, step->to);
+        if (step->op == BASIN_STEP_IMMEDIATE)
+            p->simd->fill(to, (float)step->value, n);
+        else if (p->constant >> step->a & 1)
+            p->simd->fill(to, *(const float *)p->in[step->a], n);
+        else
+            copy_rows(to, p->in[step->a], 0, n / p->unit, p->unit, false);
     }
 }
 

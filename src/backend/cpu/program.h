@@ -9,6 +9,7 @@
 #include "backend/kernel.h"
 
 enum {
+    BASIN_CPU_LONG_ROW = 256, /* from here on rows are taken one at a time */
     BASIN_CPU_SCRATCH = 8192 + BASIN_MAX_REGISTERS * 16, /* floats per thread */
 };
 
@@ -17,10 +18,12 @@ typedef struct basin_cpu_program {
     const basin_program *program;
     const void *const *in; /* operand a of the program is in[a] */
     void *const *out;
-    int64_t block;             /* floats per register */
-    uint32_t dense;            /* operands laid out as the domain is */
-    uint32_t constant;         /* operands with one element */
-    uint32_t once;             /* registers that hold the same constant in every block */
+    int64_t block;     /* floats per register */
+    uint32_t dense;    /* operands laid out as the domain is */
+    int64_t unit;      /* blocks start at multiples of this: the row where rows are short, else 1 */
+    uint32_t periodic; /* operands that repeat one short row: the same in every block */
+    uint32_t constant; /* operands with one element */
+    uint32_t once;     /* registers that hold the same constant in every block */
     int direct[BASIN_MAX_OUT]; /* the step that writes output i in place; -1: copied at the end */
 } basin_cpu_program;
 
@@ -34,7 +37,8 @@ basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const 
                                             void *const *out, const basin_simd *simd);
 /* Fills the registers of `once`; every thread does so before its first block. */
 void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch);
-/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block. */
+/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block, `start` a
+ * multiple of p->unit. */
 void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n);
 /* The elements of a tile, for an epilogue; needs no begin. */
 void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at);

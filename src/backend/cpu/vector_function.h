@@ -12,6 +12,8 @@
 #include <arm_neon.h>
 #endif
 
+typedef uint32_t vuint __attribute__((vector_size(4 * VECTOR_LANES))); /* may wrap around */
+
 VECTOR_INLINE vfloat vector_abs(vfloat x) { return (vfloat)((vint)x & 0x7fffffff); }
 
 /* |x| with the sign of `sign`. */
@@ -64,8 +66,8 @@ VECTOR_INLINE vfloat vector_sqrt(vfloat x) {
 VECTOR_INLINE vfloat vector_log(vfloat x) {
     vint tiny = x < FLT_MIN;
     vint bits = (vint)vector_select(tiny, x * 8388608.0f, x);
-    vint exponent = (bits - 0x3f3504f3) >> 23;
-    vfloat f = (vfloat)(bits - (exponent << 23)) - 1.0f;
+    vint exponent = (vint)((vuint)bits - 0x3f3504f3u) >> 23;
+    vfloat f = (vfloat)((vuint)bits - ((vuint)exponent << 23)) - 1.0f;
     vfloat e = __builtin_convertvector(exponent - (tiny & 23), vfloat);
     vfloat s = f / (f + 2.0f), z = s * s, half = 0.5f * f * f;
     vfloat q = z * 0.233316145f + 0.285507786f;
@@ -101,7 +103,7 @@ VECTOR_INLINE vfloat vector_expm1(vfloat x) {
     p = p * r + 1.66666667e-1f;
     p = p * r + 5.00000001e-1f;
     p = p * (r * r) + r;
-    vfloat power = (vfloat)(((vint)biased - (vint)shift + 126) << 23);
+    vfloat power = (vfloat)(((vuint)biased - (vuint)shift + 126u) << 23);
     return (power * p + (power - 0.5f)) * 2.0f;
 }
 
@@ -165,15 +167,15 @@ VECTOR_INLINE vfloat vector_sine(vfloat x, int quarter) {
     vfloat r = y - n * 1.5703125f;
     r = r - n * 4.837512969970703e-4f;
     r = r - n * 7.54978995e-8f;
-    vint turn = ((vint)biased - (vint)shift) + quarter;
+    vuint turn = ((vuint)biased - (vuint)shift) + (uint32_t)quarter;
     vfloat z = r * r;
     vfloat s = z * -1.98400844e-4f + 8.33333187e-3f;
     s = s + z * z * 2.72496201e-6f;
     s = (s * z + -1.66666667e-1f) * (z * r) + r;
     vfloat c = z * 2.48005984e-5f + -1.38888877e-3f;
     c = (c * z + 4.16666667e-2f) * (z * z) + (1.0f - 0.5f * z);
-    vfloat result = vector_select((turn & 1) != 0, c, s);
-    result = (vfloat)((vint)result ^ ((turn & 2) << 30));
+    vfloat result = vector_select((vint)((turn & 1u) != 0u), c, s);
+    result = (vfloat)((vuint)result ^ ((turn & 2u) << 30));
     if (vector_any(large))
         for (int i = 0; i < VECTOR_LANES; i++)
             if (large[i]) result[i] = quarter ? cosf(x[i]) : sinf(x[i]);
