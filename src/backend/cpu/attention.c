@@ -3,17 +3,27 @@
 
 #include "backend/cpu/attention_edges.h"
 
+/* A list without scale and mix takes fewer passes. */
+static bool is_fused(const basin_attention *at, basin_attention_mode mode) {
+    if (at->scale || at->mix) return false;
+    return (mode == BASIN_ATTENTION_FORCE && !at->dscale && !at->dmix) ||
+           (mode == BASIN_ATTENTION_REVERSE && !at->gscale && !at->gmix);
+}
+
 static size_t workspace_of(const basin_attention *at, basin_attention_mode mode, int threads) {
-    return at->pattern.row ? basin_attention_edges_workspace(at, mode, threads)
-                           : basin_attention_dense_workspace(at, mode, threads);
+    if (!at->pattern.row) return basin_attention_dense_workspace(at, mode, threads);
+    if (is_fused(at, mode)) return basin_attention_fused_workspace(at, mode);
+    return basin_attention_mixed_workspace(at, mode, threads);
 }
 
 static void run(const basin_attention *at, basin_attention_mode mode, int threads,
                 void *workspace) {
-    if (at->pattern.row)
-        basin_attention_edges(at, mode, threads, workspace);
-    else
+    if (!at->pattern.row)
         basin_attention_dense(at, mode, threads, workspace);
+    else if (is_fused(at, mode))
+        basin_attention_fused(at, mode, threads, workspace);
+    else
+        basin_attention_mixed(at, mode, threads, workspace);
 }
 
 size_t basin_attention_value_workspace(const basin_attention *at, int threads) {

@@ -75,28 +75,22 @@ static size_t gemm_bytes(const dense *d) {
     return (most + 63) / 64 * 64;
 }
 
-static float *take(char **base, size_t *used, size_t floats) {
-    float *block = *base ? (float *)(void *)(*base + *used) : NULL;
-    *used += (floats * sizeof(float) + 63) / 64 * 64;
-    return block;
-}
-
 static size_t lay_out(dense *d, int threads, void *workspace) {
-    char *base = workspace;
-    size_t used = 0, tile = (size_t)(threads * d->together * d->tile * d->row);
-    size_t keys = (size_t)(d->batch * d->keys * d->heads * d->width);
-    d->r = take(&base, &used, tile);
-    d->c = take(&base, &used, d->mode == BASIN_ATTENTION_REVERSE ? tile : 0);
-    d->state = take(&base, &used, (size_t)(threads * 3 * d->together));
+    basin_arena a = {.base = workspace};
+    int64_t tile = threads * d->together * d->tile * d->row;
+    int64_t keys = d->batch * d->keys * d->heads * d->width;
+    d->r = basin_arena_floats(&a, tile);
+    d->c = basin_arena_floats(&a, d->mode == BASIN_ATTENTION_REVERSE ? tile : 0);
+    d->state = basin_arena_floats(&a, threads * 3 * d->together);
     d->scratch_size = larger(d->row, ATTENTION_PLANES * d->together * ATTENTION_TILE);
-    d->scratch = take(&base, &used, (size_t)(threads * d->scratch_size));
+    d->scratch = basin_arena_floats(&a, threads * d->scratch_size);
     d->gemm_bytes = gemm_bytes(d);
-    d->gemm = (char *)take(&base, &used, (size_t)threads * d->gemm_bytes / sizeof(float));
+    d->gemm = basin_arena_take(&a, threads, d->gemm_bytes);
     bool summed = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk != NULL : d->at->gk != NULL;
     if (d->mode != BASIN_ATTENTION_VALUE && summed && d->groups > 1)
-        d->key_sum = take(&base, &used, (size_t)d->groups * keys);
-    d->partial = take(&base, &used, (size_t)(d->tasks * (d->together + d->together * d->together)));
-    return used;
+        d->key_sum = basin_arena_floats(&a, d->groups * keys);
+    d->partial = basin_arena_floats(&a, d->tasks * (d->together + d->together * d->together));
+    return a.used;
 }
 
 /* A tile of queries of one task, and where its numbers lie. */

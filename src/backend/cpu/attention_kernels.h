@@ -35,6 +35,24 @@ typedef struct basin_attention_row {
     float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE], for `whole` [pairs] */
 } basin_attention_row;
 
+/* A query's running sums over its keys, without scale and mix, e being exp(beta r - most). Sums
+ * that c enters are taken about `center`, an early mean of c, so that little cancels at the end. */
+typedef struct basin_attention_state {
+    float most;
+    float total;      /* sum e */
+    float slope;      /* sum e r */
+    float center;     /* reverse only, like what follows */
+    float gain;       /* sum e (c - center) */
+    float gain_slope; /* sum e (c - center) r */
+    float unused[2];
+} basin_attention_state;
+
+/* What the keys need to know of a query: beta t = exp(beta r - most) weight with beta w / total for
+ * the weight, beta gs = beta t beta (c - mean). */
+typedef struct basin_attention_summary {
+    float most, weight, mean, unused;
+} basin_attention_summary;
+
 typedef struct basin_attention_kernels {
     /* out[i] = x . rows[index[i]] */
     void (*dot)(float *out, const float *x, const float *rows, const int32_t *index, int64_t n,
@@ -57,6 +75,24 @@ typedef struct basin_attention_kernels {
      * where only the state is wanted. Rows of r and c and scratch have room for a multiple of
      * ATTENTION_ALIGN pairs. */
     void (*whole)(const basin_attention_row *row);
+
+    /* The fused passes over a list, one head. Along a row, n more keys of the query x:
+     * rc[i] = r, or (r, c) in reverse, and
+     * sum[0] += e K, or in reverse sum[0] += e (B + beta (c - center) K), sum[1] += e K. */
+    void (*force_row)(basin_attention_state *state, float *sum, float *rc, const float *x,
+                      const float *rows, const int32_t *index, int64_t n, int64_t width,
+                      float beta);
+    void (*reverse_row)(basin_attention_state *state, float *sum, float *rc, const float *x,
+                        const float *rows, const int32_t *index, int64_t n, int64_t width,
+                        float beta);
+    /* Along a column, n more queries of the key: sum += beta t Q, or in reverse beta (t A + gs Q).
+     */
+    void (*force_column)(float *sum, const float *rc, const int32_t *pair,
+                         const basin_attention_summary *summary, const float *rows,
+                         const int32_t *index, int64_t n, int64_t width, float beta);
+    void (*reverse_column)(float *sum, const float *rc, const int32_t *pair,
+                           const basin_attention_summary *summary, const float *rows,
+                           const int32_t *index, int64_t n, int64_t width, float beta);
 } basin_attention_kernels;
 
 const basin_attention_kernels *basin_attention_kernels_find(void);

@@ -436,8 +436,195 @@ static void whole(const basin_attention_row *row) {
     if (row->c && row->dbeta) row->dbeta[0] += vector_sum(slope);
 }
 
+/* The pairs a fused loop takes at once: enough to fill a vector of any instruction set, few enough
+ * for their rows to stay in the first-level cache between the dot products and the sums. */
+VECTOR_INLINE float block_largest(const float *z) {
+    vfloat most = vector_load(z);
+    for (int i = L; i < KEYS; i += L) most = vector_max(vector_load(z + i), most);
+    return vector_largest(most);
+}
+
+static void scale_row(float *x, float factor, int64_t count) {
+    for (int64_t i = 0; i < count; i += L) vector_store(x + i, factor * vector_load(x + i));
+}
+
+/* Raises the state's most to that of z, fading what was summed under the old one. */
+VECTOR_INLINE void raise_most(basin_attention_state *state, float *sum, const float *z,
+                              int64_t count) {
+    float most = block_largest(z);
+    if (!(most > state->most)) return;
+    float fade = expf(state->most - most);
+    state->most = most;
+    if (fade == 0 && state->total == 0) return;
+    state->total *= fade;
+    state->slope *= fade;
+    state->gain *= fade;
+    state->gain_slope *= fade;
+    scale_row(sum, fade, count);
+}
+
+/* The dot products of up to KEYS keys; lanes past the last are 0. */
+VECTOR_INLINE void dot_block(float *out, const float *x, const float *rows, const int32_t *index,
+                             int64_t keys, int64_t width) {
+    vfloat part[KEYS] = {{0}};
+#define CALL(at, panel) dot_panel(part, x + (at), rows + (at), index, keys, width, panel)
+    FOR_PANELS(width, CALL);
+#undef CALL
+    fold_all(out, part);
+}
+
+/* z = beta r, minus infinity past the last pair. */
+VECTOR_INLINE void block_scores(float *z, const float *r, float beta, int64_t keys) {
+    for (int i = 0; i < KEYS; i += L) vector_store(z + i, beta * vector_load(r + i));
+    for (int64_t i = keys; i < KEYS; i++) z[i] = -INFINITY;
+}
+
+static void force_row(basin_attention_state *state, float *sum, float *rc, const float *x,
+                      const float *rows, const int32_t *index, int64_t n, int64_t width,
+                      float beta) {
+    float r[KEYS], z[KEYS], e[KEYS];
+    for (int64_t first = 0; first < n; first += KEYS) {
+        int64_t keys = n - first < KEYS ? n - first : KEYS;
+        dot_block(r, x, rows, index + first, keys, width);
+        memcpy(rc + first, r, (size_t)keys * sizeof *rc);
+        block_scores(z, r, beta, keys);
+        raise_most(state, sum, z, width);
+        vfloat total = {0}, slope = {0};
+        for (int i = 0; i < KEYS; i += L) {
+            vfloat p = vector_exp(vector_load(z + i) - state->most);
+            vector_store(e + i, p);
+            total += p;
+            slope += p * vector_load(r + i);
+        }
+        state->total += vector_sum(total);
+        state->slope += vector_sum(slope);
+        gather(sum, e, rows, index + first, keys, width);
+    }
+}
+
+VECTOR_INLINE void dot_two_block(float *r, float *c, const float *x, const float *rows,
+                                 const int32_t *index, int64_t keys, int64_t width) {
+    vfloat part_r[KEYS] = {{0}}, part_c[KEYS] = {{0}};
+#define CALL(at, panel)                                                                            \
+    dot_two_panel(part_r, part_c, x + (at), rows + (at), index, keys, width, panel)
+    FOR_PANELS(width, CALL);
+#undef CALL
+    fold_all(r, part_r);
+    fold_all(c, part_c);
+}
+
+/* sum[0] += e B + d K, sum[1] += e K */
+VECTOR_INLINE void gather_three_panel(float *sum, const float *e, const float *d, const float *rows,
+                                      const int32_t *index, int64_t n, int64_t width, int panel) {
+    vfloat first[PANEL], second[PANEL];
+    for (int p = 0; p < panel; p++) {
+        first[p] = vector_load(sum + p * L);
+        second[p] = vector_load(sum + width + p * L);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float *k = rows + index[i] * 2 * width, *b = k + width;
+        for (int p = 0; p < panel; p++) {
+            vfloat key = vector_load(k + p * L);
+            first[p] += e[i] * vector_load(b + p * L);
+            first[p] += d[i] * key;
+            second[p] += e[i] * key;
+        }
+    }
+    for (int p = 0; p < panel; p++) {
+        vector_store(sum + p * L, first[p]);
+        vector_store(sum + width + p * L, second[p]);
+    }
+}
+
+/* The mean of c under the weights of its first block. */
+static float early_mean(const float *z, const float *c, float most, int64_t keys) {
+    float total = 0, sum = 0;
+    for (int64_t i = 0; i < keys; i++) {
+        float e = expf(z[i] - most);
+        total += e;
+        sum += e * c[i];
+    }
+    return sum / total;
+}
+
+static void reverse_row(basin_attention_state *state, float *sum, float *rc, const float *x,
+                        const float *rows, const int32_t *index, int64_t n, int64_t width,
+                        float beta) {
+    float r[KEYS], c[KEYS], z[KEYS], e[KEYS], d[KEYS];
+    for (int64_t first = 0; first < n; first += KEYS) {
+        int64_t keys = n - first < KEYS ? n - first : KEYS;
+        dot_two_block(r, c, x, rows, index + first, keys, width);
+        for (int64_t i = 0; i < keys; i++) {
+            rc[2 * (first + i)] = r[i];
+            rc[2 * (first + i) + 1] = c[i];
+        }
+        block_scores(z, r, beta, keys);
+        raise_most(state, sum, z, 2 * width);
+        if (state->total == 0) state->center = early_mean(z, c, state->most, keys);
+        vfloat total = {0}, slope = {0}, gain = {0}, gain_slope = {0};
+        for (int i = 0; i < KEYS; i += L) {
+            vfloat p = vector_exp(vector_load(z + i) - state->most);
+            vfloat score = vector_load(r + i), part = p * (vector_load(c + i) - state->center);
+            vector_store(e + i, p);
+            vector_store(d + i, beta * part);
+            total += p;
+            slope += p * score;
+            gain += part;
+            gain_slope += part * score;
+        }
+        state->total += vector_sum(total);
+        state->slope += vector_sum(slope);
+        state->gain += vector_sum(gain);
+        state->gain_slope += vector_sum(gain_slope);
+#define CALL(at, panel)                                                                            \
+    gather_three_panel(sum + (at), e, d, rows + (at), index + first, keys, width, panel)
+        FOR_PANELS(width, CALL);
+#undef CALL
+    }
+}
+
+static void force_column(float *sum, const float *rc, const int32_t *pair,
+                         const basin_attention_summary *summary, const float *rows,
+                         const int32_t *index, int64_t n, int64_t width, float beta) {
+    float z[KEYS] = {0}, t[KEYS] = {0};
+    for (int64_t first = 0; first < n; first += KEYS) {
+        int64_t keys = n - first < KEYS ? n - first : KEYS;
+        for (int64_t i = 0; i < keys; i++) {
+            const basin_attention_summary *query = summary + index[first + i];
+            z[i] = beta * rc[pair[first + i]] - query->most;
+            t[i] = query->weight;
+        }
+        for (int i = 0; i < KEYS; i += L)
+            vector_store(t + i, vector_load(t + i) * vector_exp(vector_load(z + i)));
+        gather(sum, t, rows, index + first, keys, width);
+    }
+}
+
+static void reverse_column(float *sum, const float *rc, const int32_t *pair,
+                           const basin_attention_summary *summary, const float *rows,
+                           const int32_t *index, int64_t n, int64_t width, float beta) {
+    float z[KEYS] = {0}, c[KEYS] = {0}, t[KEYS] = {0}, gs[KEYS];
+    for (int64_t first = 0; first < n; first += KEYS) {
+        int64_t keys = n - first < KEYS ? n - first : KEYS;
+        for (int64_t i = 0; i < keys; i++) {
+            const basin_attention_summary *query = summary + index[first + i];
+            const float *from = rc + 2 * (int64_t)pair[first + i];
+            z[i] = beta * from[0] - query->most;
+            c[i] = beta * (from[1] - query->mean);
+            t[i] = query->weight;
+        }
+        for (int i = 0; i < KEYS; i += L) {
+            vfloat weight = vector_load(t + i) * vector_exp(vector_load(z + i));
+            vector_store(t + i, weight);
+            vector_store(gs + i, weight * vector_load(c + i));
+        }
+        gather_two(sum, gs, t, rows, index + first, keys, width);
+    }
+}
+
 #define ATTENTION_KERNELS                                                                          \
     {                                                                                              \
         .dot = dot, .dot_two = dot_two, .gather = gather, .gather_two = gather_two,                \
-        .measure = measure, .finish = finish, .whole = whole                                       \
+        .measure = measure, .finish = finish, .whole = whole, .force_row = force_row,              \
+        .reverse_row = reverse_row, .force_column = force_column, .reverse_column = reverse_column \
     }
