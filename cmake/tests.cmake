@@ -53,6 +53,7 @@ if(CMOCKA_FOUND)
         target_include_directories(${name} PRIVATE src tests)
         target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::CMOCKA
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
+        target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         # In these the n-th allocation fails (tests/support/alloc_fail.h).
         if(name MATCHES "_alloc$")
             foreach(function malloc calloc realloc aligned_alloc free)
@@ -63,8 +64,7 @@ if(CMOCKA_FOUND)
         if(source MATCHES "/tests/cli/")
             list(JOIN launcher " " program)
             string(APPEND program " $<TARGET_FILE:basin_program>")
-            target_compile_definitions(${name} PRIVATE BASIN_PROGRAM="${program}"
-                BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
+            target_compile_definitions(${name} PRIVATE BASIN_PROGRAM="${program}")
             add_dependencies(${name} basin_program)
         endif()
         set(label quick)

@@ -1,0 +1,48 @@
+/* Golden files of the oracle, where the machine has them; the path may be given in BASIN_GOLDEN. */
+#ifndef BASIN_TESTS_ENERGY_GOLDEN_H
+#define BASIN_TESTS_ENERGY_GOLDEN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "basin/io.h"
+
+/* Skips the test, and says so, where the file is not there. */
+static inline basin_bundle *golden_open(const char *name) {
+    char path[4096];
+    basin_bundle *bundle;
+    basin_error error;
+    const char *folder = getenv("BASIN_GOLDEN");
+    snprintf(path, sizeof path, "%s/%s.safetensors",
+             folder ? folder : BASIN_SOURCE "/../shared/oracle/golden", name);
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        print_message("no %s: skipped\n", path);
+        skip();
+    }
+    fclose(file);
+    if (basin_bundle_read(&bundle, path, &error)) fail_msg("%s", error.text);
+    return bundle;
+}
+
+static inline const basin_tensor *golden_get(const basin_bundle *bundle, const char *name) {
+    const basin_tensor *tensor;
+    basin_error error;
+    if (basin_bundle_get(&tensor, bundle, name, &error)) fail_msg("%s", error.text);
+    return tensor;
+}
+
+/* A metadata number. */
+static inline double golden_number(const basin_bundle *bundle, const char *key) {
+    const char *text = basin_bundle_meta(bundle, key);
+    if (!text) fail_msg("no metadata '%s'", key);
+    return text ? atof(text) : 0;
+}
+
+#endif
