@@ -4,6 +4,7 @@
  *
  *     gemm [THREADS [ROUNDS [FIRST_SHAPE [LAST_SHAPE]]]] */
 #include <cblas.h>
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +26,12 @@ extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
 enum { MAX_ROUNDS = 101 };
 
+/* One thread is timed by its own clock, which other programs on the machine do not move. */
+static clockid_t ticking = CLOCK_PROCESS_CPUTIME_ID;
+
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(ticking, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -134,59 +138,120 @@ static void finish_tile(void *context, const float *tile, int64_t tile_row, int6
 static float *floats_new(int64_t count) {
     float *x = basin_aligned_new((size_t)count * sizeof *x);
     if (!x) abort();
-    for (int64_t i = 0; i < count; i++) x[i] = (float)((i * 7919) % 1009) / 1009.0F - 0.5F;
+    uint32_t state = 1;
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525U + 1013904223U;
+        x[i] = (float)(state >> 8) / (float)(1 << 23) - 1.0F;
+    }
     return x;
 }
 
+enum { PRECISIONS = 3, WAYS = PRECISIONS + 1, BLAS = PRECISIONS };
+
+/* One shape with its matrices, and what each way of computing it needs. */
+typedef struct problem {
+    const shape *shape;
+    float *a, *b, *c;
+    output out;
+    basin_gemm gemm[PRECISIONS];
+    void *workspace[PRECISIONS];
+} problem;
+
+static problem problem_new(const shape *s, int threads) {
+    problem p = {.shape = s};
+    p.a = floats_new(s->m * s->k), p.b = floats_new(s->k * s->n), p.c = floats_new(s->m * s->n);
+    for (int i = 0; i < PRECISIONS; i++) {
+        basin_gemm g = {.batch = 1, .m = s->m, .n = s->n, .k = s->k, .a = p.a, .b = p.b, .c = p.c};
+        g.precision = (basin_gemm_precision)i;
+        g.a_row = s->a_turned ? 1 : s->k;
+        g.a_col = s->a_turned ? s->m : 1;
+        g.b_row = s->n;
+        g.b_col = 1;
+        g.c_row = s->n;
+        if (s->finish != PLAIN) g.epilogue = finish_tile;
+        if (s->packed) {
+            float *packed = basin_aligned_new(basin_gemm_packed_size(s->k, s->n, g.precision));
+            if (!packed) abort();
+            basin_gemm_pack(packed, p.b, g.b_row, g.b_col, s->k, s->n, g.precision, threads);
+            g.b_packed = packed;
+        }
+        p.workspace[i] = basin_aligned_new(basin_gemm_workspace(&g, threads));
+        if (!p.workspace[i]) abort();
+        p.gemm[i] = g;
+    }
+    return p;
+}
+
+static void problem_free(problem *p) {
+    for (int i = 0; i < PRECISIONS; i++) {
+        free((void *)p->gemm[i].b_packed);
+        free(p->workspace[i]);
+    }
+    free(p->a);
+    free(p->b);
+    free(p->c);
+}
+
+static void problem_run(problem *p, int way, int threads) {
+    const shape *s = p->shape;
+    if (way == BLAS) {
+        cblas_sgemm(CblasRowMajor, s->a_turned ? CblasTrans : CblasNoTrans, CblasNoTrans, (int)s->m,
+                    (int)s->n, (int)s->k, 1.0F, p->a, (int)(s->a_turned ? s->m : s->k), p->b,
+                    (int)s->n, s->finish == ADD ? 1.0F : 0.0F, p->c, (int)s->n);
+        return;
+    }
+    p->out = (output){p->c, s->n, s->finish};
+    p->gemm[way].context = &p->out;
+    basin_gemm_run(&p->gemm[way], threads, p->workspace[way]);
+}
+
+/* The relative error ||C - AB|| / ||AB|| of one way over some elements, AB summed in double. */
+static double problem_error(problem *p, int way, int threads) {
+    const shape *s = p->shape;
+    const basin_gemm *g = &p->gemm[0];
+    double wrong = 0, size = 0;
+    memset(p->c, 0, (size_t)(s->m * s->n) * sizeof *p->c);
+    problem_run(p, way, threads);
+    for (int64_t i = 0; i < 1000; i++) {
+        int64_t r = i * 7919 % s->m, j = i * 104729 % s->n;
+        double sum = 0;
+        for (int64_t l = 0; l < s->k; l++)
+            sum += (double)p->a[r * g->a_row + l * g->a_col] * p->b[l * g->b_row + j];
+        double c = p->c[r * s->n + j];
+        if (s->finish == RELU && sum <= 0) continue;
+        wrong += (c - sum) * (c - sum);
+        size += sum * sum;
+    }
+    return sqrt(wrong / size);
+}
+
 static void bench(const shape *s, int threads, int rounds) {
-    float *a = floats_new(s->m * s->k), *b = floats_new(s->k * s->n), *c = floats_new(s->m * s->n);
-    output out = {c, s->n, s->finish};
-    basin_gemm g = {.batch = 1, .m = s->m, .n = s->n, .k = s->k, .a = a, .b = b, .c = c};
-    g.a_row = s->a_turned ? 1 : s->k;
-    g.a_col = s->a_turned ? s->m : 1;
-    g.b_row = s->n;
-    g.b_col = 1;
-    g.c_row = s->n;
-    if (s->finish != PLAIN) g.epilogue = finish_tile, g.context = &out;
-    float *packed = basin_aligned_new(basin_gemm_packed_size(s->k, s->n));
-    if (!packed) abort();
-    basin_gemm_pack(packed, b, g.b_row, g.b_col, s->k, s->n, threads);
-    if (s->packed) g.b_packed = packed;
-    void *workspace = basin_aligned_new(basin_gemm_workspace(&g, threads));
-    if (!workspace) abort();
+    problem p = problem_new(s, threads);
     double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
+    double rate[WAYS][MAX_ROUNDS], peak[MAX_ROUNDS], part[MAX_ROUNDS], ratio[WAYS][MAX_ROUNDS];
     int calls = 1 + (int)(2e8 / work);
-    double own[MAX_ROUNDS], blas[MAX_ROUNDS], peak[MAX_ROUNDS], ratio[MAX_ROUNDS], part[MAX_ROUNDS];
     for (int r = 0; r < rounds; r++) {
         peak[r] = peak_rate(threads);
-        for (int warm = 0; warm < 2; warm++) {
+        for (int way = 0; way < WAYS; way++) {
+            problem_run(&p, way, threads);
             double start = now();
-            for (int i = 0; i < calls; i++) basin_gemm_run(&g, threads, workspace);
-            own[r] = work * calls / (now() - start);
+            for (int i = 0; i < calls; i++) problem_run(&p, way, threads);
+            rate[way][r] = work * calls / (now() - start);
+            if (threads > 1 && way >= BLAS - 1) /* the other library's threads stop spinning */
+                nanosleep(&(struct timespec){0, 20000000}, NULL);
         }
-        if (threads > 1) nanosleep(&(struct timespec){0, 20000000}, NULL); /* spinning ends */
-        for (int warm = 0; warm < 2; warm++) {
-            double start = now();
-            for (int i = 0; i < calls; i++)
-                cblas_sgemm(CblasRowMajor, s->a_turned ? CblasTrans : CblasNoTrans, CblasNoTrans,
-                            (int)s->m, (int)s->n, (int)s->k, 1.0F, a,
-                            (int)(s->a_turned ? s->m : s->k), b, (int)s->n,
-                            s->finish == ADD ? 1.0F : 0.0F, c, (int)s->n);
-            blas[r] = work * calls / (now() - start);
-        }
-        if (threads > 1) nanosleep(&(struct timespec){0, 20000000}, NULL);
-        ratio[r] = own[r] / blas[r];
-        part[r] = own[r] / peak[r];
+        part[r] = rate[0][r] / peak[r];
+        for (int way = 0; way < WAYS; way++) ratio[way][r] = rate[way][r] / rate[BLAS][r];
     }
-    printf("%-30s %6ld %5ld %6ld %9.1f %9.1f %6.2f %9.1f %6.1f %%\n", s->name, (long)s->m,
-           (long)s->n, (long)s->k, median(own, rounds) * 1e-9, median(blas, rounds) * 1e-9,
-           median(ratio, rounds), median(peak, rounds) * 1e-9, 100 * median(part, rounds));
+    printf("%-28s %5ld %4ld %5ld %7.1f %5.1f %% %7.1f", s->name, (long)s->m, (long)s->n, (long)s->k,
+           median(peak, rounds) * 1e-9, 100 * median(part, rounds),
+           median(rate[BLAS], rounds) * 1e-9);
+    for (int way = 0; way < PRECISIONS; way++)
+        printf(" %7.1f %5.2f", median(rate[way], rounds) * 1e-9, median(ratio[way], rounds));
+    for (int way = 0; way < WAYS; way++) printf(" %.1e", problem_error(&p, way, threads));
+    printf("\n");
     fflush(stdout);
-    free(workspace);
-    free(packed);
-    free(a);
-    free(b);
-    free(c);
+    problem_free(&p);
 }
 
 int main(int count, char **arguments) {
@@ -194,11 +259,13 @@ int main(int count, char **arguments) {
     int first = count > 3 ? atoi(arguments[3]) : 0;
     int last = count > 4 ? atoi(arguments[4]) : (int)(sizeof shapes / sizeof *shapes) - 1;
     if (rounds < 1 || rounds > MAX_ROUNDS || threads < 1) return 2;
+    if (threads > 1) ticking = CLOCK_MONOTONIC;
     if (openblas_set_num_threads) openblas_set_num_threads(threads);
-    printf("%s, %d thread%s; GFLOP/s\n", basin_isa_name(basin_cpu_isa()), threads,
+    printf("%s%s, %d thread%s; GFLOP/s, ratio to BLAS, relative error\n",
+           basin_isa_name(basin_cpu_isa()), basin_cpu_amx() ? " with AMX" : "", threads,
            threads > 1 ? "s" : "");
-    printf("%-30s %6s %5s %6s %9s %9s %6s %9s %8s\n", "", "m", "n", "k", "basin", "blas", "ratio",
-           "peak", "of peak");
+    printf("%-28s %5s %4s %5s %7s %7s %7s %13s %13s %13s  error: f32, x6, x3, blas\n", "", "m", "n",
+           "k", "peak", "f32/pk", "blas", "f32", "bf16x6", "bf16x3");
     for (int i = first; i <= last; i++) bench(&shapes[i], threads, rounds);
     return 0;
 }

@@ -6,7 +6,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(BASIN_FLAGS_avx2 "-mavx2;-mfma")
     set(BASIN_FLAGS_avx512
         "-mavx512f;-mavx512vl;-mavx512dq;-mavx512bw;-mfma;-mprefer-vector-width=512")
-    set(BASIN_FLAGS_amx "${BASIN_FLAGS_avx512};-mavx512bf16;-mamx-tile;-mamx-bf16")
+    # Splitting a number in two works by its roundings, so these may not be fused away.
+    set(BASIN_FLAGS_amx "${BASIN_FLAGS_avx512};-mamx-tile;-mamx-bf16;-ffp-contract=off")
     foreach(source IN LISTS BASIN_SOURCES)
         if(source MATCHES "_(avx2|avx512|amx)\\.c$")
             set_source_files_properties(

@@ -14,6 +14,13 @@
 #include "base/memory.h"
 
 static uint64_t state = 1;
+static basin_gemm_precision precision; /* of the problems that are made */
+
+/* Where the processor has no instructions for the lesser ones, there is but one precision. */
+static int precision_count(void) { return basin_cpu_amx() ? 3 : 1; }
+
+#define FOR_PRECISIONS                                                                             \
+    for (precision = BASIN_GEMM_F32; (int)precision < precision_count(); precision++)
 
 static uint32_t draw(void) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -38,7 +45,7 @@ static void *workspace_new(const basin_gemm *g, int threads) {
 /* A problem with rows further apart than they need be, to catch a confusion of strides. */
 static basin_gemm problem_new(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_turned,
                               bool b_turned) {
-    basin_gemm g = {.batch = batch, .m = m, .n = n, .k = k};
+    basin_gemm g = {.batch = batch, .m = m, .n = n, .k = k, .precision = precision};
     g.a_row = a_turned ? 1 : k + 3;
     g.a_col = a_turned ? m + 3 : 1;
     g.b_row = b_turned ? 1 : n + 5;
@@ -61,6 +68,7 @@ static void problem_free(basin_gemm *g) {
 
 /* Compares C with the double sum, `before` being what C held where it accumulates. */
 static void check(const basin_gemm *g, const float *c, const float *before) {
+    double tolerance = g->precision == BASIN_GEMM_BF16X3 ? 3e-5 : 3e-6;
     for (int64_t i = 0; i < g->batch; i++)
         for (int64_t r = 0; r < g->m; r++)
             for (int64_t j = 0; j < g->n; j++) {
@@ -72,10 +80,11 @@ static void check(const basin_gemm *g, const float *c, const float *before) {
                     sum += term;
                     size += fabs(term);
                 }
-                if (!(fabs(c[at] - sum) <= 3e-6 * size))
-                    fail_msg("%s m %ld n %ld k %ld, C[%ld][%ld][%ld]: %.9g, wanted %.9g",
-                             basin_isa_name(basin_cpu_isa()), (long)g->m, (long)g->n, (long)g->k,
-                             (long)i, (long)r, (long)j, (double)c[at], sum);
+                if (!(fabs(c[at] - sum) <= tolerance * size))
+                    fail_msg(
+                        "%s precision %d m %ld n %ld k %ld, C[%ld][%ld][%ld]: %.9g, wanted %.9g",
+                        basin_isa_name(basin_cpu_isa()), (int)g->precision, (long)g->m, (long)g->n,
+                        (long)g->k, (long)i, (long)r, (long)j, (double)c[at], sum);
             }
 }
 
@@ -129,9 +138,9 @@ static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_tur
         with.epilogue = sink_add;
         with.context = &s;
         if (batch == 1) {
-            float *packed = basin_aligned_new(basin_gemm_packed_size(k, n));
+            float *packed = basin_aligned_new(basin_gemm_packed_size(k, n, g.precision));
             assert_non_null(packed);
-            basin_gemm_pack(packed, g.b, g.b_row, g.b_col, k, n, threads);
+            basin_gemm_pack(packed, g.b, g.b_row, g.b_col, k, n, g.precision, threads);
             with.b_packed = packed;
         }
         workspace = workspace_new(&with, threads);
@@ -146,6 +155,7 @@ static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_tur
 }
 
 static void check_serial(int64_t m, int64_t n, int64_t k, bool a_turned, bool b_turned) {
+    precision = BASIN_GEMM_F32;
     basin_gemm g = problem_new(1, m, n, k, a_turned, b_turned);
     size_t bytes = (size_t)g.c_batch * sizeof(float);
     float *before = floats_new(g.c_batch);
@@ -170,14 +180,14 @@ static void test_small_shapes(void **unused) {
     for (int64_t m = 0; m <= 33; m += m < 4 ? 1 : 5)
         for (int64_t n = 0; n <= 67; n += n < 4 ? 1 : 7)
             for (int64_t k = 0; k <= 9; k++)
-                check_all(1 + (m + n + k) % 3, m, n, k, (m + k) % 2, (n + k) % 2);
+                FOR_PRECISIONS check_all(1 + (m + n + k) % 3, m, n, k, (m + k) % 2, (n + k) % 2);
 }
 
 static void test_random_shapes(void **unused) {
     (void)unused;
     for (int i = 0; i < 60; i++) {
         int64_t m = 1 + draw() % 150, n = 1 + draw() % 150, k = 1 + draw() % 150;
-        check_all(1 + draw() % 2, m, n, k, draw() % 2, draw() % 2);
+        FOR_PRECISIONS check_all(1 + draw() % 2, m, n, k, draw() % 2, draw() % 2);
         check_serial(m, n, k, draw() % 2, draw() % 2);
     }
 }
@@ -185,14 +195,14 @@ static void test_random_shapes(void **unused) {
 static void test_long_sums(void **unused) {
     (void)unused;
     for (int i = 0; i < 4; i++) {
-        check_all(1, 30, 45, 2100, i & 1, i >> 1);
+        FOR_PRECISIONS check_all(1, 30, 45, 2100, i & 1, i >> 1);
         check_serial(17, 33, 1500, i & 1, i >> 1);
     }
 }
 
 static void test_many_columns(void **unused) {
     (void)unused;
-    check_all(1, 3, 1601, 1030, false, true);
+    FOR_PRECISIONS check_all(1, 3, 1601, 1030, false, true);
 }
 
 static void test_skinny_shapes(void **unused) {
@@ -201,7 +211,8 @@ static void test_skinny_shapes(void **unused) {
                                         {900, 3, 3},   {3, 900, 1},   {2000, 31, 2}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int turn = 0; turn < 4; turn++) {
-            check_all(1, shapes[i][0], shapes[i][1], shapes[i][2], turn & 1, turn >> 1);
+            FOR_PRECISIONS check_all(1, shapes[i][0], shapes[i][1], shapes[i][2], turn & 1,
+                                     turn >> 1);
             check_serial(shapes[i][0], shapes[i][1], shapes[i][2], turn & 1, turn >> 1);
         }
 }
@@ -209,6 +220,7 @@ static void test_skinny_shapes(void **unused) {
 /* A row computed alone equals the same row computed among others: the place does not matter. */
 static void test_row_alone(void **unused) {
     (void)unused;
+    precision = BASIN_GEMM_F32;
     basin_gemm g = problem_new(1, 50, 70, 1100, false, false);
     void *workspace = workspace_new(&g, 2);
     basin_gemm_run(&g, 2, workspace);

@@ -18,6 +18,14 @@ typedef void (*basin_gemm_epilogue)(void *context, const float *tile, int64_t ti
                                     int64_t batch, int64_t row, int64_t col, int64_t rows,
                                     int64_t cols);
 
+/* How much of a product's accuracy may be given up for speed. A processor without instructions for
+ * the lesser ones computes exactly as in F32. */
+typedef enum basin_gemm_precision {
+    BASIN_GEMM_F32,    /* float32 multiply-adds */
+    BASIN_GEMM_BF16X6, /* six bfloat16 products for one: as good as float32 */
+    BASIN_GEMM_BF16X3, /* three: a relative error of about 2^-16 in each product */
+} basin_gemm_precision;
+
 /* C[i] = A[i] B[i] for i < batch; strides count elements. Any strides are right; it is fast where
  * one of a_row, a_col is 1 and one of b_row, b_col is 1 (plain or transposed). */
 typedef struct basin_gemm {
@@ -26,7 +34,8 @@ typedef struct basin_gemm {
     int64_t a_row, a_col, a_batch;
     const float *b; /* [batch, k, n] */
     int64_t b_row, b_col, b_batch;
-    const float *b_packed; /* NULL, or B as basin_gemm_pack left it, the same for all the batch */
+    /* NULL, or B as basin_gemm_pack left it for the same precision; one for all the batch. */
+    const float *b_packed;
     /* [batch, m, n]: where C goes. With an epilogue it is not touched and may be NULL, but naming
      * the place that the epilogue reads or writes lets it be fetched into the cache in time. */
     float *c;
@@ -34,6 +43,7 @@ typedef struct basin_gemm {
     bool accumulate; /* C += A B; without an epilogue only */
     basin_gemm_epilogue epilogue;
     void *context;
+    basin_gemm_precision precision;
 } basin_gemm;
 
 /* Bytes of workspace, which must be 64-byte aligned, for basin_gemm_run with as many threads. */
@@ -42,11 +52,12 @@ void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace);
 
 /* B laid out as the product reads it, for weights that are used many times. `packed` is 64-byte
  * aligned and good only within this process: the layout follows the processor. */
-size_t basin_gemm_packed_size(int64_t k, int64_t n); /* bytes */
+size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precision); /* bytes */
 void basin_gemm_pack(float *packed, const float *b, int64_t b_row, int64_t b_col, int64_t k,
-                     int64_t n, int threads);
+                     int64_t n, basin_gemm_precision precision, int threads);
 
-/* C = A B, or C += A B, in the calling thread: for use inside another kernel's parallel loop. */
+/* C = A B, or C += A B, in float32 and in the calling thread: for use inside another kernel's
+ * parallel loop. So is basin_gemm_run with one thread. */
 size_t basin_gemm_serial_workspace(int64_t m, int64_t n, int64_t k);
 void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
                        const float *b, int64_t b_row, int64_t b_col, int64_t m, int64_t n,

@@ -14,24 +14,40 @@ typedef struct basin_gemm_ahead {
     const float *b;
 } basin_gemm_ahead;
 
-typedef struct basin_gemm_kernel {
+/* A is packed into panels of mr rows, B into panels of nr columns; a panel holds all of its lanes
+ * (rows or columns) for one step of k, or one unit of steps, after the other. */
+typedef struct basin_gemm_kernel basin_gemm_kernel;
+struct basin_gemm_kernel {
     int mr, nr;
-    /* C = A B or C += A B for one tile, rows <= mr and cols <= nr of it wanted. Each element is
-     * one chain of fused multiply-adds in the order of k, begun at 0. */
-    void (*tile)(float *c, int64_t c_row, const float *a /* [k, mr] */,
-                 const float *b /* [k, nr] */, int64_t k, int rows, int cols, bool accumulate,
-                 const basin_gemm_ahead *ahead);
-    /* panel[p * width + l] = x[l * lane + p] for l < width, which is mr or nr, and p < k. */
+    int unit;        /* a panel's k is filled up with zeros to a multiple of this */
+    int halves;      /* 16-bit words that a number takes in a panel: 2 for float32 */
+    int64_t a_block; /* floats of A to be packed at a time: about a third of the L2 cache */
+    /* C = A B or C += A B for one tile, of which rows <= mr and cols <= nr are wanted. An element's
+     * sum has one order, given by k alone. */
+    void (*tile)(float *c, int64_t c_row, const float *a /* panel */, const float *b /* panel */,
+                 int64_t k, int rows, int cols, bool accumulate, const basin_gemm_ahead *ahead);
+    /* Packs lanes x[l * lane + p * step], l < lanes and p < k, into panels that follow each other,
+     * the last filled up with zeros: columns of B if `right`, else rows of A. */
+    void (*pack)(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
+                 int64_t lane, int64_t step, int64_t lanes, int64_t k);
+    /* Of kernels that use basin_gemm_panels_pack: panel[p * width + l] = x[l * lane + p] for a full
+     * panel, p < k and l < width, which is mr or nr. */
     void (*turn)(float *panel, const float *x, int64_t lane, int width, int64_t k);
-} basin_gemm_kernel;
+    void (*begin)(void), (*end)(void); /* around the tiles of a thread, or NULL */
+};
 
 extern const basin_gemm_kernel basin_gemm_kernel_portable;
 extern const basin_gemm_kernel basin_gemm_kernel_neon;
 extern const basin_gemm_kernel basin_gemm_kernel_avx2;
 extern const basin_gemm_kernel basin_gemm_kernel_avx512;
+extern const basin_gemm_kernel basin_gemm_kernel_amx_six;
+extern const basin_gemm_kernel basin_gemm_kernel_amx_three;
 
+/* `pack` for panels of float32. */
+void basin_gemm_panels_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
+                            const float *x, int64_t lane, int64_t step, int64_t lanes, int64_t k);
 /* `turn` for processors whose vectors hold four floats. */
-void basin_gemm_turn(float *panel, const float *x, int64_t lane, int width, int64_t k);
+void basin_gemm_panel_turn(float *panel, const float *x, int64_t lane, int width, int64_t k);
 
 /* Writes a full tile's wanted part to C, for kernels that compute tiles whole. */
 static inline void basin_gemm_tile_copy(float *c, int64_t c_row, const float *tile /* [rows, nr] */,

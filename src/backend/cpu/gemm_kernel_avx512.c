@@ -27,7 +27,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
             _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
     }
     const float *next = ahead->b;
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += 4) {
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += NR / 8) {
         _mm_prefetch((const char *)next, _MM_HINT_T1);
         __m512 b0 = _mm512_loadu_ps(b), b1 = vectors > 1 ? _mm512_loadu_ps(b + 16) : b0;
         _mm_prefetch((const char *)(b + AHEAD * NR), _MM_HINT_T0);
@@ -115,4 +115,11 @@ static void turn(float *panel, const float *x, int64_t lane, int width, int64_t 
         for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
 }
 
-const basin_gemm_kernel basin_gemm_kernel_avx512 = {MR, NR, tile, turn};
+const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
+                                                    .nr = NR,
+                                                    .unit = 1,
+                                                    .halves = 2,
+                                                    .a_block = 160 * 1024,
+                                                    .tile = tile,
+                                                    .pack = basin_gemm_panels_pack,
+                                                    .turn = turn};

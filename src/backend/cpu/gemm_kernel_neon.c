@@ -29,7 +29,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
     const float *next = ahead->b;
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += 4) {
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += (NR + 7) / 8) {
         __builtin_prefetch(next, 0, 2);
         float32x4_t a0 = vld1q_f32(a), a1 = rows > 4 ? vld1q_f32(a + 4) : a0;
         float32x4_t b0 = vld1q_f32(b), b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
@@ -65,4 +65,11 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
-const basin_gemm_kernel basin_gemm_kernel_neon = {MR, NR, tile, basin_gemm_turn};
+const basin_gemm_kernel basin_gemm_kernel_neon = {.mr = MR,
+                                                  .nr = NR,
+                                                  .unit = 1,
+                                                  .halves = 2,
+                                                  .a_block = 96 * 1024,
+                                                  .tile = tile,
+                                                  .pack = basin_gemm_panels_pack,
+                                                  .turn = basin_gemm_panel_turn};

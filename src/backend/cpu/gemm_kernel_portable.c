@@ -30,4 +30,11 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
-const basin_gemm_kernel basin_gemm_kernel_portable = {MR, NR, tile, basin_gemm_turn};
+const basin_gemm_kernel basin_gemm_kernel_portable = {.mr = MR,
+                                                      .nr = NR,
+                                                      .unit = 1,
+                                                      .halves = 2,
+                                                      .a_block = 48 * 1024,
+                                                      .tile = tile,
+                                                      .pack = basin_gemm_panels_pack,
+                                                      .turn = basin_gemm_panel_turn};

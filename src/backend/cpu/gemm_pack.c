@@ -1,7 +1,7 @@
 /* Packing of panels: a copy where lanes are neighbours in memory, a transpose where steps are. */
-#include "backend/cpu/gemm_pack.h"
-
 #include <string.h>
+
+#include "backend/cpu/gemm_kernel.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -29,7 +29,7 @@ INLINE void transpose(float *to, const float *from, int64_t lane, int width) {
     store(to + 3 * width, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
 }
 
-void basin_gemm_turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
+void basin_gemm_panel_turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
     int64_t p = 0;
     for (; p + 4 <= k; p += 4)
         for (int l = 0; l < width; l += 4)
@@ -70,8 +70,9 @@ static void pack_any(float *panel, const float *x, int64_t lane, int64_t step, i
     }
 }
 
-void basin_gemm_pack_panels(const basin_gemm_kernel *kernel, float *panels, const float *x,
-                            int64_t lane, int64_t step, int64_t lanes, int width, int64_t k) {
+void basin_gemm_panels_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
+                            const float *x, int64_t lane, int64_t step, int64_t lanes, int64_t k) {
+    int width = right ? kernel->nr : kernel->mr;
     int64_t full = lane == 1 || step == 1 ? lanes / width : 0;
     if (lane == 1)
         copy(panels, x, step, full, width, k);

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 bool basin_isa_available(basin_isa isa) {
     switch (isa) {
     case BASIN_ISA_PORTABLE: return true;
@@ -46,4 +52,32 @@ basin_isa basin_cpu_isa(void) {
         atomic_store_explicit(&found, isa, memory_order_relaxed);
     }
     return (basin_isa)isa;
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+/* The tiles are a large state, so Linux wants to be asked for them once per process. */
+static bool amx_detect(void) {
+    enum { XSAVE = 1 << 27, BF16 = 1 << 22, TILE = 1 << 24, TILE_STATES = 3 << 17, TILE_DATA = 18 };
+    enum { REQUEST_PERMISSION = 0x1023 }; /* ARCH_REQ_XCOMP_PERM, newer than some headers */
+    unsigned a, b, c, d, states, high;
+    if (basin_cpu_isa() != BASIN_ISA_AVX512) return false;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & XSAVE)) return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    if ((d & (BF16 | TILE)) != (BF16 | TILE)) return false;
+    __asm__("xgetbv" : "=a"(states), "=d"(high) : "c"(0));
+    if ((states & TILE_STATES) != TILE_STATES) return false;
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+#else
+static bool amx_detect(void) { return false; }
+#endif
+
+bool basin_cpu_amx(void) {
+    static atomic_int found = -1;
+    int amx = atomic_load_explicit(&found, memory_order_relaxed);
+    if (amx < 0) {
+        amx = amx_detect();
+        atomic_store_explicit(&found, amx, memory_order_relaxed);
+    }
+    return amx != 0;
 }

@@ -19,4 +19,8 @@ basin_isa basin_cpu_isa(void);
 bool basin_isa_available(basin_isa isa);
 const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx512" */
 
+/* Whether the AMX bfloat16 instructions are there and the system lets this process use them; not
+ * where BASIN_ISA asks for less than avx512. */
+bool basin_cpu_amx(void);
+
 #endif
