@@ -5,6 +5,7 @@
 
 #include "backend/shape.h"
 
+enum { LINE = 16 };  /* floats */
 enum { SLACK = 16 }; /* floats a fill may write past its end; also keeps registers off one set */
 
 static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -193,7 +194,9 @@ static void run_steps(const basin_cpu_program *p, const float **reg, float *scra
         }
         for (int s = 0; s < program->stores; s++)
             if (p->direct[s] == i) to = (float *)p->out[s] + start;
-        p->simd->map(step->op, to, reg[step->a], reg[step->b], reg[step->c], n, step->value);
+        p->simd->map(step->op, to, 0, (basin_strip){reg[step->a], 0},
+                     (basin_strip){reg[step->b], 0}, (basin_strip){reg[step->c], 0}, 1, n,
+                     step->value);
         reg[step->to] = to;
     }
 }
@@ -233,46 +236,55 @@ void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t
     }
 }
 
-/* What a LOAD, TILE or IMMEDIATE puts under a tile, rows * cols elements. */
-static const float *load_tile(const basin_cpu_program *p, float *to, const basin_step *step,
-                              const basin_cpu_tile *at) {
+/* Has the next tile's part of an operand on its way while this tile and the next are computed. */
+static void prefetch_below(const float *from, int64_t row, const basin_cpu_tile *at) {
+    for (int64_t r = at->rows; r < 2 * at->rows; r++)
+        for (int64_t c = 0; c < at->cols; c += LINE) __builtin_prefetch(from + r * row + c, 0, 2);
+}
+
+/* What a LOAD, TILE or IMMEDIATE puts under a tile. Only an operand that is constant along rows but
+ * not along columns is copied; the others are read where they are, or as one row again and again.
+ */
+static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_step *step,
+                             const basin_cpu_tile *at) {
+    if (step->op == BASIN_STEP_TILE) return (basin_strip){at->tile, at->tile_row};
     if (step->op == BASIN_STEP_IMMEDIATE) {
-        p->simd->fill(to, (float)step->value, at->rows * at->cols);
-    } else if (step->op == BASIN_STEP_TILE) {
-        if (at->tile_row == at->cols) return at->tile;
-        for (int64_t r = 0; r < at->rows; r++)
-            copy_short(to + r * at->cols, at->tile + r * at->tile_row, at->cols);
-    } else if (p->constant >> step->a & 1) {
-        p->simd->fill(to, *(const float *)p->in[step->a], at->rows * at->cols);
-    } else {
-        const int64_t *stride = p->program->stride[step->a];
-        const float *from = (const float *)p->in[step->a] + at->batch * stride[0] +
-                            at->row * stride[1] + at->col * stride[2];
-        for (int64_t r = 0; r < at->rows; r++)
-            copy_run(to + r * at->cols, from + r * stride[1], at->cols, stride[2] == 0);
+        p->simd->fill(to, (float)step->value, at->cols);
+        return (basin_strip){to, 0};
     }
-    return to;
+    const int64_t *stride = p->program->stride[step->a];
+    const float *from = (const float *)p->in[step->a] + at->batch * stride[0] +
+                        at->row * stride[1] + at->col * stride[2];
+    if (stride[2] == 1) {
+        if (stride[1] > 0) prefetch_below(from, stride[1], at);
+        return (basin_strip){from, stride[1]};
+    }
+    int64_t rows = stride[1] == 0 ? 1 : at->rows;
+    copy_rows(to, from, stride[1], rows, at->cols, true);
+    return (basin_strip){to, rows == 1 ? 0 : at->cols};
 }
 
 void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at) {
-    const float *reg[BASIN_MAX_REGISTERS] = {0};
+    basin_strip reg[BASIN_MAX_REGISTERS] = {{0}};
     const basin_program *program = p->program;
-    int64_t n = at->rows * at->cols, width = program->domain.dim[2];
+    int64_t width = program->domain.dim[2];
+    int64_t first = (at->batch * program->domain.dim[1] + at->row) * width + at->col;
     for (int i = 0; i < program->steps; i++) {
         const basin_step *step = &program->step[i];
         float *to = scratch_of(p, scratch, step->to);
+        int64_t row = at->cols;
         if (fills_register(step->op)) {
             reg[step->to] = load_tile(p, to, step, at);
             continue;
         }
-        p->simd->map(step->op, to, reg[step->a], reg[step->b], reg[step->c], n, step->value);
-        reg[step->to] = to;
+        for (int s = 0; s < program->stores; s++)
+            if (p->direct[s] == i) to = (float *)p->out[s] + first, row = width;
+        p->simd->map(step->op, to, row, reg[step->a], reg[step->b], reg[step->c], at->rows,
+                     at->cols, step->value);
+        reg[step->to] = (basin_strip){to, row};
     }
-    for (int s = 0; s < program->stores; s++) {
-        if (!p->out[s]) continue;
-        int64_t first = (at->batch * program->domain.dim[1] + at->row) * width + at->col;
-        float *to = (float *)p->out[s] + first;
-        for (int64_t r = 0; r < at->rows; r++)
-            copy_short(to + r * width, reg[program->store[s]] + r * at->cols, at->cols);
-    }
+    for (int s = 0; s < program->stores; s++)
+        if (p->direct[s] < 0 && p->out[s])
+            p->simd->map(BASIN_OP_COPY, (float *)p->out[s] + first, width, reg[program->store[s]],
+                         reg[0], reg[0], at->rows, at->cols, 0);
 }

@@ -7,11 +7,17 @@
 
 #include <stdint.h>
 
+/* Rows of floats, `row` apart; 0 repeats one row. */
+typedef struct basin_strip {
+    const float *x;
+    int64_t row;
+} basin_strip;
+
 typedef struct basin_simd {
-    /* One pointwise operation (a basin_op) over n elements: to = op(a, b, c); `value` is POW's
-     * exponent. `to` may be one of the operands. */
-    void (*map)(int op, float *to, const float *a, const float *b, const float *c, int64_t n,
-                double value);
+    /* One pointwise operation (a basin_op) over `rows` rows of n elements: to = op(a, b, c);
+     * `value` is POW's exponent. `to` may be one of the operands. */
+    void (*map)(int op, float *to, int64_t to_row, basin_strip a, basin_strip b, basin_strip c,
+                int64_t rows, int64_t n, double value);
     void (*fill)(float *to, float value, int64_t n);
 
     /* Reductions of one row. Sums run in blocks whose results are added in double. */
