@@ -36,19 +36,43 @@ VECTOR_INLINE void vector_store(float *x, vfloat v) { memcpy(x, &v, sizeof v); }
 
 VECTOR_INLINE vfloat vector_all(float x) { return x - (vfloat){0}; }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/* All ones in the first n lanes. */
+VECTOR_INLINE __m256i vector_first(int64_t n) {
+    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(mask + VECTOR_LANES - n));
+}
+#endif
+
 /* The first n lanes from x, the others `rest`; n may exceed the lanes. */
 VECTOR_INLINE vfloat vector_load_part(const float *x, int64_t n, float rest) {
     if (n >= VECTOR_LANES) return vector_load(x);
     vfloat v = vector_all(rest);
-    if (n > 0) memcpy(&v, x, (size_t)n * sizeof *x);
+    if (n <= 0) return v;
+#if defined(__AVX512F__)
+    return (vfloat)_mm512_mask_loadu_ps((__m512)v, (__mmask16)((1u << n) - 1), x);
+#elif defined(__AVX2__)
+    __m256i first = vector_first(n);
+    return (vfloat)_mm256_blendv_ps((__m256)v, _mm256_maskload_ps(x, first),
+                                    _mm256_castsi256_ps(first));
+#else
+    for (int64_t i = 0; i < n; i++) v[i] = x[i];
     return v;
+#endif
 }
 
 VECTOR_INLINE void vector_store_part(float *x, vfloat v, int64_t n) {
-    if (n >= VECTOR_LANES)
+    if (n >= VECTOR_LANES) {
         vector_store(x, v);
-    else if (n > 0)
-        memcpy(x, &v, (size_t)n * sizeof *x);
+    } else if (n > 0) {
+#if defined(__AVX512F__)
+        _mm512_mask_storeu_ps(x, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif defined(__AVX2__)
+        _mm256_maskstore_ps(x, vector_first(n), (__m256)v);
+#else
+        for (int64_t i = 0; i < n; i++) x[i] = v[i];
+#endif
+    }
 }
 
 /* Lanes of a where the mask is all ones, of b where it is zero. */
