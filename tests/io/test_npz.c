@@ -234,6 +234,29 @@ static void refuses_archives_that_lie(void **state) {
                "f: an entry reaches past the end of its directory");
 }
 
+/* The directory record of one good array with `extra` behind its name. */
+static basin_status parse_extra(const char *extra, size_t bytes, basin_error *error) {
+    basin_bundle *bundle;
+    start();
+    archive_add_npy(&zip, "a.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }",
+                    "abcd", 4, 1, 0);
+    le(zip.directory + zip.last + 30, bytes, 2);
+    memcpy(zip.directory + zip.used, extra, bytes);
+    zip.used += bytes;
+    basin_status status = finish(&bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+static void reads_extra_fields(void **state) {
+    (void)state;
+    basin_error error;
+    /* a time stamp, which is passed over; one that is longer than the field */
+    assert_int_equal(parse_extra("UT\5\0\1\2\3\4\5\1\0\0\0", 13, &error), BASIN_OK);
+    assert_int_equal(parse_extra("UT\6\0\1\2\3\4\5", 9, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: entry 'a.npy': has a broken extra field");
+}
+
 /* Many directory records that share one packed array: the overlapping kind of bomb. */
 static void refuses_overlapping_entries(void **state) {
     (void)state;
@@ -342,6 +365,8 @@ static void round_trip(void **state) {
     assert_int_equal(basin_bundle_read(&back, path, &error), BASIN_OK);
     assert_same(back, bundle);
     basin_bundle_free(back);
+    assert_int_equal(basin_npz_read(&back, path, &error), BASIN_OK);
+    basin_bundle_free(back);
     assert_int_equal(basin_safetensors_read(&back, path, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "not a safetensors file"));
 
@@ -376,6 +401,31 @@ static void round_trip_in_64_bits(void **state) {
     if (basin_bundle_read(&bundle, path, &error) != BASIN_OK) fail_msg("%s", error.text);
     assert_memory_equal(basin_bundle_find(bundle, "a")->data, "abcd", 4);
     assert_memory_equal(basin_bundle_find(bundle, "b")->data, "efgh", 4);
+    basin_bundle_free(bundle);
+
+    static unsigned char bytes[1000];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    bytes[size - 22 - 20 + 8]++; /* where the locator says the end record is */
+    assert_int_equal(basin_npz_parse(&bundle, bytes, size, "f", &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "f: its 64-bit end record is not where the archive says");
+}
+
+static void refuses_names_too_long_for_zip(void **state) {
+    static char name[BASIN_ZIP_NAME_MAX];
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    basin_error error;
+    basin_tensor empty = basin_tensor_borrow(NULL, BASIN_F32, BASIN_SHAPE(0));
+    memset(name, 'x', sizeof name - 1);
+    assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_add(bundle, name, &empty, NULL), BASIN_OK);
+    assert_int_equal(basin_npz_write(folder_path(path, state, "long.npz"), bundle, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "long.npz: a name of 65538 bytes, zip allows 65535"));
+    assert_int_equal(access(path, F_OK), -1);
     basin_bundle_free(bundle);
 }
 
@@ -464,11 +514,13 @@ int main(void) {
         cmocka_unit_test(refuses_bad_arrays),
         cmocka_unit_test(refuses_bad_entries),
         cmocka_unit_test(refuses_archives_that_lie),
+        cmocka_unit_test(reads_extra_fields),
         cmocka_unit_test(refuses_overlapping_entries),
         cmocka_unit_test(refuses_bad_ends),
         cmocka_unit_test(survives_every_damaged_byte),
         cmocka_unit_test(round_trip),
         cmocka_unit_test(round_trip_in_64_bits),
+        cmocka_unit_test(refuses_names_too_long_for_zip),
         cmocka_unit_test(numpy_reads_what_is_written),
         cmocka_unit_test(reads_what_numpy_writes),
     };

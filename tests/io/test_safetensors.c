@@ -1,12 +1,13 @@
 /* Safetensors: what is written comes back, what others write is read, and every way in which a
  * file can be wrong gets its own line. */
-#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -384,6 +385,35 @@ static void failed_write_keeps_the_old_file(void **state) {
     unlink(path);
 }
 
+/* A disk that fills up in the middle of a large tensor. */
+static void full_disk_keeps_the_old_file(void **state) {
+    char path[PATH_TEXT], text[2 * PATH_TEXT];
+    basin_bundle *bundle = sample_new();
+    basin_tensor large;
+    basin_error error;
+    struct stat info;
+    struct rlimit old, small;
+    assert_int_equal(basin_tensor_new(&large, BASIN_F64, BASIN_SHAPE(100000), NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_add(bundle, "large", &large, NULL), BASIN_OK);
+    assert_int_equal(file_put(folder_path(path, state, "kept"), "old", 3), 0);
+    int before = folder_count(state);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){65536, old.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    basin_status status = basin_bundle_write(path, bundle, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, BASIN_IO);
+    snprintf(text, sizeof text, "%s: cannot write: File too large", path);
+    assert_string_equal(error.text, text);
+    assert_int_equal(folder_count(state), before);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 3);
+    basin_bundle_free(bundle);
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_others_write),
@@ -397,6 +427,7 @@ int main(void) {
         cmocka_unit_test(names_a_file_it_may_not_read),
         cmocka_unit_test(names_a_full_disk),
         cmocka_unit_test(failed_write_keeps_the_old_file),
+        cmocka_unit_test(full_disk_keeps_the_old_file),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }
