@@ -265,7 +265,7 @@ static bool check_parameters(basin_graph *graph, const char *name, const paramet
 /* The formula and the completed parameters, or NULL with an error in the graph. */
 static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_graph *graph) {
     const char *name = l->name ? l->name : "identity";
-    double power = l->power ? l->power : 2;
+    double power = l->power != 0 ? l->power : 2;
     const formula *f = find(name, &power);
     if (!f) {
         basin_graph_fail(graph, BASIN_BAD_VALUE,
@@ -280,7 +280,7 @@ static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_gr
                       .delta = l->delta,
                       .weight = l->weight,
                       .power = strcmp(f->name, "relu") == 0 ? 2 : power,
-                      .epsilon = l->epsilon ? l->epsilon : 1e-5};
+                      .epsilon = l->epsilon != 0 ? l->epsilon : 1e-5};
     if (!check_parameters(graph, name, p)) return NULL;
     if (f->rows && l->beta && p->beta->shape.rank != 0) {
         char text[BASIN_SHAPE_TEXT];
