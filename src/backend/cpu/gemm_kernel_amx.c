@@ -114,20 +114,30 @@ static void pack_strided(uint32_t *to, const float *x, int64_t lane, int64_t ste
     pack_tile(to, copy, UNIT, 1, SIDE, UNIT, right, parts);
 }
 
+/* One unit of k of one panel: two tiles of each part. */
+INLINE void pack_unit(bool right, uint32_t *to, const float *x, int64_t lane, int64_t step,
+                      int64_t lanes, int64_t steps, int parts) {
+    for (int t = 0; t < 2; t++) {
+        int64_t l = t * SIDE;
+        const float *from = l < lanes ? x + l * lane : x;
+        if (lane == 1 || step == 1)
+            pack_tile(to + t * WORDS, from, lane, step, lanes - l, steps, (lane == 1) != right,
+                      parts);
+        else
+            pack_strided(to + t * WORDS, from, lane, step, lanes - l, steps, right, parts);
+    }
+}
+
+/* In the order in which x lies in memory. */
 INLINE void pack(bool right, float *panels, const float *x, int64_t lane, int64_t step,
                  int64_t lanes, int64_t k, int parts) {
-    uint32_t *to = (uint32_t *)panels;
-    for (int64_t first = 0; first < lanes; first += WIDTH)
-        for (int64_t p = 0; p < k; p += UNIT, to += 2 * WORDS * parts)
-            for (int t = 0; t < 2; t++) {
-                int64_t l = first + t * SIDE;
-                const float *from = l < lanes ? x + l * lane + p * step : x;
-                if (lane == 1 || step == 1)
-                    pack_tile(to + t * WORDS, from, lane, step, lanes - l, k - p,
-                              (lane == 1) != right, parts);
-                else
-                    pack_strided(to + t * WORDS, from, lane, step, lanes - l, k - p, right, parts);
-            }
+    int64_t units = (k + UNIT - 1) / UNIT, count = (lanes + WIDTH - 1) / WIDTH;
+    for (int64_t i = 0; i < units * count; i++) {
+        int64_t panel = lane == 1 ? i % count : i / units, u = lane == 1 ? i / count : i % units;
+        int64_t first = panel * WIDTH, p = u * UNIT;
+        uint32_t *to = (uint32_t *)panels + (panel * units + u) * 2 * WORDS * parts;
+        pack_unit(right, to, x + first * lane + p * step, lane, step, lanes - first, k - p, parts);
+    }
 }
 
 static void pack_two(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
