@@ -92,27 +92,50 @@ static bool check_cotangent(basin_expr y, basin_expr cotangent) {
     return false;
 }
 
+static bool check_variables(basin_graph *graph, const basin_expr *x, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!x[i] || (x[i]->graph == graph && x[i]->kind == BASIN_REAL)) continue;
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "grad: variable %d %s", i,
+                         x[i]->graph == graph ? "is an index tensor" : "is of another graph");
+        return false;
+    }
+    return true;
+}
+
+/* The sweep proper, from node `last` down; the cotangents of the results are set. */
+static void run_sweep(basin_expr *gradient, sweep *s, int last, const basin_expr *x,
+                      const bool *want, int count) {
+    basin_graph *graph = s->graph;
+    mark_dependents(s, x, want, count, last);
+    for (int n = last; n >= 0 && graph->error.status == BASIN_OK; n--)
+        if (s->depends[n] && !s->cut[n]) visit(s, graph->node[n]);
+    for (int i = 0; i < count; i++) {
+        if (!x[i] || (want && !want[i])) continue;
+        gradient[i] = s->cotangent[x[i]->id];
+        if (!gradient[i]) gradient[i] = basin_fill(graph, x[i]->shape, 0);
+    }
+}
+
 /* With `want`, partial derivatives; without, total ones of every x. */
-static void differentiate(basin_expr *gradient, basin_expr y, basin_expr cotangent,
-                          const basin_expr *x, const bool *want, int count) {
+static void differentiate(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
+                          int results, const basin_expr *x, const bool *want, int count) {
+    basin_graph *graph = NULL;
+    int last = -1;
     for (int i = 0; i < count; i++) gradient[i] = NULL;
-    if (!y || !check_cotangent(y, cotangent)) return;
-    basin_graph *graph = y->graph;
+    for (int i = 0; i < results; i++) {
+        if (!y[i] || !cotangent[i]) continue;
+        graph = y[i]->graph;
+        if (last < y[i]->node->id) last = y[i]->node->id;
+    }
+    if (!graph || !check_variables(graph, x, count)) return;
     sweep s = {.graph = graph};
-    int last = y->node->id;
     s.depends = calloc(graph->nodes, sizeof *s.depends);
     s.cut = calloc(graph->nodes, sizeof *s.cut);
     s.cotangent = calloc((size_t)graph->values, sizeof *s.cotangent);
     if (s.depends && s.cut && s.cotangent) {
-        mark_dependents(&s, x, want, count, last);
-        s.cotangent[y->id] = cotangent ? cotangent : basin_fill(graph, y->shape, 1);
-        for (int n = last; n >= 0 && graph->error.status == BASIN_OK; n--)
-            if (s.depends[n] && !s.cut[n]) visit(&s, graph->node[n]);
-        for (int i = 0; i < count; i++) {
-            if (!x[i] || (want && !want[i])) continue;
-            gradient[i] = s.cotangent[x[i]->id];
-            if (!gradient[i]) gradient[i] = basin_fill(graph, x[i]->shape, 0);
-        }
+        for (int i = 0; i < results; i++)
+            if (y[i] && cotangent[i]) accumulate(&s, y[i], cotangent[i]);
+        run_sweep(gradient, &s, last, x, want, count);
     } else
         basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a gradient");
     free(s.depends);
@@ -124,20 +147,25 @@ static void differentiate(basin_expr *gradient, basin_expr y, basin_expr cotange
 
 void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent, const basin_expr *x,
                int count) {
-    differentiate(gradient, y, cotangent, x, NULL, count);
+    if (y && !check_cotangent(y, cotangent)) y = NULL;
+    if (y && !cotangent) cotangent = basin_fill(y->graph, y->shape, 1);
+    differentiate(gradient, &y, &cotangent, 1, x, NULL, count);
 }
 
 void basin_grad_many(basin_expr *gradient, basin_expr y, const basin_expr *x, int count) {
-    differentiate(gradient, y, NULL, x, NULL, count);
+    basin_vjp(gradient, y, NULL, x, count);
 }
 
 basin_expr basin_grad(basin_expr y, basin_expr x) {
     basin_expr gradient;
-    differentiate(&gradient, y, NULL, &x, NULL, 1);
+    basin_vjp(&gradient, y, NULL, &x, 1);
     return gradient;
 }
 
-void basin_partial(basin_expr *gradient, basin_expr y, basin_expr cotangent, const basin_expr *x,
-                   const bool *want, int count) {
-    differentiate(gradient, y, cotangent, x, want, count);
+void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
+                   int results, const basin_expr *x, const bool *want, int count) {
+    differentiate(gradient, y, cotangent, results, x, want, count);
+    for (int i = 1; i < count; i++) /* an operand given twice has one gradient in all */
+        for (int k = 0; k < i; k++)
+            if (want[k] && x[k] == x[i]) gradient[i] = NULL;
 }

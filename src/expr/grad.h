@@ -4,10 +4,11 @@
 
 #include "expr/graph.h"
 
-/* Partial derivatives of sum(cotangent * y): each x[i] counts as a variable of its own, even where
- * one is computed from another. Only those that want[i] are set. For rules that differentiate a
- * formula written in their own operands. */
-void basin_partial(basin_expr *gradient, basin_expr y, basin_expr cotangent, const basin_expr *x,
-                   const bool *want, int count);
+/* Partial derivatives of the sum over i of sum(cotangent[i] * y[i]), where cotangents may be NULL
+ * and count as constants. Each x[i] counts as a variable of its own, even where one is computed
+ * from another; only those that want[i] are set, and of equal ones the first. For rules that
+ * differentiate a formula written in their own operands. */
+void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
+                   int results, const basin_expr *x, const bool *want, int count);
 
 #endif

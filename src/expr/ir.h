@@ -19,7 +19,9 @@ typedef struct basin_ir_value {
     const basin_node *state; /* an update: the state into whose storage it is written */
     bool output;             /* stays until the end */
     int uses;                /* filled by basin_ir_count_uses, for roots: of all its views */
-    int buffer;              /* layout: which buffer; -1 */
+    int buffer;              /* layout: which buffer of the arena; -1 where it is elsewhere */
+    int block;               /* inputs and states: where they lie; -1 */
+    size_t offset;           /* in that block, bytes */
 } basin_ir_value;
 
 typedef struct basin_ir_step {
@@ -57,7 +59,7 @@ void basin_ir_free(basin_ir *ir);
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);
 int basin_ir_step_new(basin_ir *ir, const basin_ir_step *step);
 
-basin_status basin_ir_lower(basin_ir *ir, const basin_plan_spec *spec);
+basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec);
 /* Replaces log-sum-exps that a force computes anyway. */
 basin_status basin_ir_share_forces(basin_ir *ir);
 /* Marks steps nobody needs as dead and sorts the rest so that producers come first. */

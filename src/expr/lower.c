@@ -6,9 +6,8 @@
 #include "base/memory.h"
 #include "expr/ir.h"
 
-static int no_memory(basin_ir *ir) {
-    basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
-    return -1;
+static basin_status no_memory(basin_ir *ir) {
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
 }
 
 void basin_ir_free(basin_ir *ir) {
@@ -25,18 +24,22 @@ void basin_ir_free(basin_ir *ir) {
 
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
     if (!basin_array_reserve((void **)&ir->value, &ir->value_capacity, ir->values + 1,
-                             sizeof *ir->value))
-        return no_memory(ir);
+                             sizeof *ir->value)) {
+        no_memory(ir);
+        return -1;
+    }
     int id = (int)ir->values++;
-    ir->value[id] =
-        (basin_ir_value){.shape = shape, .kind = kind, .root = id, .producer = -1, .buffer = -1};
+    ir->value[id] = (basin_ir_value){
+        .shape = shape, .kind = kind, .root = id, .producer = -1, .buffer = -1, .block = -1};
     return id;
 }
 
 int basin_ir_step_new(basin_ir *ir, const basin_ir_step *step) {
     if (!basin_array_reserve((void **)&ir->step, &ir->step_capacity, ir->steps + 1,
-                             sizeof *ir->step))
-        return no_memory(ir);
+                             sizeof *ir->step)) {
+        no_memory(ir);
+        return -1;
+    }
     int id = (int)ir->steps++;
     ir->step[id] = *step;
     ir->step[id].workspace = -1;
@@ -84,15 +87,14 @@ static int dense_const(lowering *l, basin_expr a, int value) {
     return l->dense[a->id] = out;
 }
 
-static int emit(lowering *l, const basin_node *node, int *map, int region);
+static int emit(lowering *l, const basin_node *node, int *map);
 
 /* The plan value of an operand as seen by a consumer in `region`; -1 on failure. */
 static int resolve(lowering *l, basin_expr a, int region) {
     const basin_node *node = a->node;
     bool repeat = node->region != 0 && node->region != region && !node->keep && !is_leaf(node->op);
     int *map = repeat ? l->again : l->first;
-    if (map[a->id] < 0 && emit(l, node, map, repeat ? node->region : region) < 0) return -1;
-    if (repeat && map[a->id] < 0) return -1;
+    if (map[a->id] < 0 && emit(l, node, map) < 0) return -1;
     return map[a->id];
 }
 
@@ -101,9 +103,7 @@ static int resolve_operand(lowering *l, const basin_node *node, basin_expr a, co
     const basin_node *producer = a->node;
     bool repeating = map == l->again;
     if (repeating && producer->region == node->region && !producer->keep && !is_leaf(producer->op))
-        return l->again[a->id] >= 0 || emit(l, producer, l->again, producer->region) >= 0
-                   ? l->again[a->id]
-                   : -1;
+        return l->again[a->id] >= 0 || emit(l, producer, l->again) >= 0 ? l->again[a->id] : -1;
     return resolve(l, a, node->region);
 }
 
@@ -127,8 +127,7 @@ static int emit_reshape(lowering *l, const basin_node *node, int *map) {
 }
 
 /* Appends the step of a node (and first of what it lacks), entering its results into `map`. */
-static int emit(lowering *l, const basin_node *node, int *map, int region) {
-    (void)region;
+static int emit(lowering *l, const basin_node *node, int *map) {
     if (is_leaf(node->op)) return emit_leaf(l, node);
     if (node->op == BASIN_OP_RESHAPE) return emit_reshape(l, node, map);
     basin_ir_step step = {.op = node->op, .attr = node->attr, .ins = node->ins, .outs = node->outs};
@@ -159,24 +158,26 @@ static int copy_of(lowering *l, int value) {
     return out < 0 || basin_ir_step_new(l->ir, &copy) < 0 ? -1 : out;
 }
 
+/* The plan value of what leaves the plan: as first computed, wherever it was built. */
+static int resolve_result(lowering *l, basin_expr a) {
+    return l->first[a->id] >= 0 ? l->first[a->id] : resolve(l, a, 0);
+}
+
+/* Whether the value lies in a state that this plan updates, so that it is gone after the run. */
+static bool is_overwritten(const lowering *l, int value, const basin_plan_spec *spec) {
+    const basin_node *leaf = l->ir->value[l->ir->value[value].root].leaf;
+    for (int i = 0; leaf && i < spec->updates; i++)
+        if (spec->update[i].state->node == leaf) return true;
+    return false;
+}
+
 /* Updates: the value, computed aside where it is a leaf or a view, then written into the state. */
 static basin_status lower_updates(lowering *l, const basin_plan_spec *spec) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     int *value = basin_array_new((size_t)spec->updates, sizeof *value);
     bool ok = value != NULL;
     for (int i = 0; ok && i < spec->updates; i++) {
-        const basin_update *u = &spec->update[i];
-        if (!u->state || !u->value || u->state->node->op != BASIN_OP_STATE ||
-            !basin_shape_equal(u->state->shape, u->value->shape)) {
-            free(value);
-            return basin_fail(l->ir->error, BASIN_BAD_SHAPE,
-                              "update %d of a plan: the state '%s' of shape %s cannot take %s", i,
-                              basin_expr_name(u->state),
-                              basin_shape_print(a, basin_expr_shape(u->state)),
-                              basin_shape_print(b, basin_expr_shape(u->value)));
-        }
-        value[i] = resolve(l, u->value, 0);
-        ok = value[i] >= 0 && resolve(l, u->state, 0) >= 0;
+        value[i] = resolve_result(l, spec->update[i].value);
+        ok = value[i] >= 0 && resolve(l, spec->update[i].state, 0) >= 0;
         if (ok && l->ir->value[l->ir->value[value[i]].root].leaf) {
             value[i] = copy_of(l, value[i]);
             ok = value[i] >= 0;
@@ -188,19 +189,19 @@ static basin_status lower_updates(lowering *l, const basin_plan_spec *spec) {
         if (ok) l->ir->value[written].state = spec->update[i].state->node;
     }
     free(value);
-    return ok ? BASIN_OK : BASIN_NO_MEMORY;
+    return ok ? BASIN_OK : no_memory(l->ir);
 }
 
 static basin_status lower_outputs(lowering *l, const basin_plan_spec *spec) {
     basin_ir *ir = l->ir;
     ir->outputs = spec->outputs;
     ir->output = basin_array_new((size_t)spec->outputs, sizeof *ir->output);
-    if (!ir->output) return no_memory(ir), BASIN_NO_MEMORY;
+    if (!ir->output) return no_memory(ir);
     for (int i = 0; i < spec->outputs; i++) {
         basin_expr a = spec->output[i];
-        int value = a->node->region && !a->node->keep && l->first[a->id] >= 0 ? l->first[a->id]
-                                                                              : resolve(l, a, 0);
+        int value = resolve_result(l, a);
         if (value >= 0 && basin_expr_is_const(a)) value = dense_const(l, a, value);
+        if (value >= 0 && is_overwritten(l, value, spec)) value = copy_of(l, value);
         if (value < 0) return BASIN_NO_MEMORY;
         ir->output[i] = value;
         ir->value[ir->value[value].root].output = true;
@@ -215,7 +216,7 @@ static basin_status lower_nodes(lowering *l, const basin_plan_spec *spec) {
         bool done = false;
         for (int i = 0; i < node->outs; i++)
             done = done || (node->out[i] && l->first[node->out[i]->id] >= 0);
-        if (!done && emit(l, node, l->first, node->region) < 0) return BASIN_NO_MEMORY;
+        if (!done && emit(l, node, l->first) < 0) return BASIN_NO_MEMORY;
     }
     basin_status status = lower_outputs(l, spec);
     return status ? status : lower_updates(l, spec);
@@ -227,20 +228,16 @@ static int *new_map(size_t values) {
     return map;
 }
 
-basin_status basin_ir_lower(basin_ir *ir, const basin_plan_spec *spec) {
-    basin_expr any = spec->outputs ? spec->output[0] : spec->update[0].value;
-    size_t values = (size_t)any->graph->values;
-    lowering l = {.ir = ir, .graph = any->graph};
-    l.live = calloc(any->graph->nodes, sizeof *l.live);
+basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec) {
+    size_t values = (size_t)graph->values;
+    lowering l = {.ir = ir, .graph = graph};
+    l.live = calloc(graph->nodes, sizeof *l.live);
     l.first = new_map(values);
     l.again = new_map(values);
     l.dense = new_map(values);
-    basin_status status = BASIN_NO_MEMORY;
-    if (l.live && l.first && l.again && l.dense) {
-        find_live(&l, spec);
-        status = lower_nodes(&l, spec);
-    } else
-        no_memory(ir);
+    bool ok = l.live && l.first && l.again && l.dense;
+    if (ok) find_live(&l, spec);
+    basin_status status = ok ? lower_nodes(&l, spec) : no_memory(ir);
     free(l.live);
     free(l.first);
     free(l.again);

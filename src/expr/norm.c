@@ -42,20 +42,17 @@ static basin_expr row_mean(basin_expr a) {
  * dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c. */
 void basin_rule_layernorm_reverse(basin_node *node, const basin_expr *cotangent, const bool *want,
                                   basin_expr *grad) {
-    basin_expr x = node->in[0], gamma = node->in[1], c = node->in[2], total = NULL;
+    basin_expr x = node->in[0], gamma = node->in[1], c = node->in[2];
     basin_expr centred = basin_sub(x, row_mean(x));
     basin_expr s = basin_sqrt(basin_offset(row_mean(basin_square(centred)), node->attr.value));
     basin_expr n = basin_div(centred, s);
-    basin_expr part[3] = {NULL, NULL, NULL};
+    basin_expr y[3] = {NULL, NULL, NULL};
     if (cotangent[0]) {
         basin_expr flat = basin_sub(c, row_mean(c));
         basin_expr along = basin_mul(n, row_mean(basin_mul(c, n)));
-        basin_expr dx = basin_mul(basin_div(gamma, s), basin_sub(flat, along));
-        part[0] = basin_sum_all(basin_mul(cotangent[0], dx));
+        y[0] = basin_mul(basin_div(gamma, s), basin_sub(flat, along));
     }
-    if (cotangent[1]) part[1] = basin_mul(cotangent[1], basin_sum_all(basin_mul(c, n)));
-    if (cotangent[2]) part[2] = basin_sum_all(basin_mul(cotangent[2], c));
-    for (int i = 0; i < 3; i++)
-        if (part[i]) total = total ? basin_add(total, part[i]) : part[i];
-    basin_partial(grad, total, NULL, node->in, want, 3);
+    if (cotangent[1]) y[1] = basin_sum_all(basin_mul(c, n));
+    if (cotangent[2]) y[2] = basin_sum(c, 0, c->shape.rank - 1);
+    basin_partial(grad, y, cotangent, 3, node->in, want, 3);
 }

@@ -62,30 +62,48 @@ static plan_input *find_input(basin_plan *plan, basin_expr expr) {
     return NULL;
 }
 
-/* Gives every input leaf its place and every state leaf its block. Leaves keep their block in
- * `buffer`, which the layout leaves at -1 for them. */
-static basin_status place_leaves(basin_plan *plan, basin_error *error) {
+static void place_input(basin_plan *plan, basin_ir_value *value) {
+    basin_expr leaf = value->leaf->out[0];
+    value->block = INPUTS;
+    value->offset = plan->stats.input_bytes;
+    plan->input[plan->inputs++] = (plan_input){leaf, value->offset, {INT32_MIN, INT32_MAX, false}};
+    plan->stats.input_bytes += value_bytes(plan, leaf);
+}
+
+static basin_status place_state(basin_plan *plan, basin_ir_value *value, basin_error *error) {
+    basin_expr leaf = value->leaf->out[0];
+    int entry;
+    basin_status status =
+        basin_store_demand(&entry, plan->store, value->leaf->name, leaf->shape, error);
+    if (status) return status;
+    value->block = (int)plan->blocks;
+    plan->block[plan->blocks++] = plan->store->entry[entry].memory;
+    plan->stats.state_bytes += value_bytes(plan, leaf);
+    return BASIN_OK;
+}
+
+/* Gives inputs and states their places, and what is written into a state that state's. */
+static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *error) {
     basin_ir *ir = &plan->ir;
+    basin_status status = BASIN_OK;
+    int *block = basin_array_new(nodes, sizeof *block); /* of states, by node */
     plan->input = basin_array_new(ir->values, sizeof *plan->input);
     plan->block = calloc(FIRST_STATE + ir->values, sizeof *plan->block);
-    if (!plan->input || !plan->block) return no_memory(error);
+    if (!block || !plan->input || !plan->block) status = no_memory(error);
     plan->blocks = FIRST_STATE;
-    for (size_t i = 0; i < ir->values; i++) {
+    for (size_t i = 0; i < ir->values && !status; i++) {
         const basin_node *leaf = ir->value[i].leaf;
         if (!leaf) continue;
-        if (leaf->op == BASIN_OP_INPUT) {
-            plan->input[plan->inputs++] =
-                (plan_input){leaf->out[0], plan->stats.input_bytes, {INT32_MIN, INT32_MAX, false}};
-            plan->stats.input_bytes += value_bytes(plan, leaf->out[0]);
-        } else if (leaf->op == BASIN_OP_STATE) {
-            int entry = basin_store_demand(plan->store, leaf->name, leaf->out[0]->shape, error);
-            if (entry < 0) return error ? error->status : BASIN_BAD_SHAPE;
-            ir->value[i].buffer = (int)plan->blocks;
-            plan->block[plan->blocks++] = plan->store->entry[entry].memory;
-            plan->stats.state_bytes += value_bytes(plan, leaf->out[0]);
+        if (leaf->op == BASIN_OP_INPUT) place_input(plan, &ir->value[i]);
+        if (leaf->op == BASIN_OP_STATE) {
+            status = place_state(plan, &ir->value[i], error);
+            block[leaf->id] = ir->value[i].block;
         }
     }
-    return BASIN_OK;
+    for (size_t i = 0; i < ir->values && !status; i++)
+        if (ir->value[i].state) ir->value[i].block = block[ir->value[i].state->id];
+    free(block);
+    return status;
 }
 
 static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin_error *error) {
@@ -103,27 +121,15 @@ static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin
 
 /* ---- calls ---- */
 
-static int block_of_state(const basin_plan *plan, const basin_node *state) {
-    for (size_t i = 0; i < plan->ir.values; i++)
-        if (plan->ir.value[i].leaf == state) return plan->ir.value[i].buffer;
-    return -1;
-}
-
-static basin_operand operand_of(basin_plan *plan, int value) {
-    const basin_ir *ir = &plan->ir;
+static basin_operand operand_of(const basin_ir *ir, int value) {
     basin_operand operand = {.block = -1};
     if (value < 0) return operand;
     operand.kind = ir->value[value].kind;
     operand.shape = ir->value[value].shape;
     const basin_ir_value *root = &ir->value[ir->value[value].root];
-    if (root->leaf && root->leaf->op == BASIN_OP_INPUT) {
-        operand.block = INPUTS;
-        operand.offset = find_input(plan, root->leaf->out[0])->offset;
-    } else if (root->leaf)
-        operand.block = root->buffer;
-    else if (root->state)
-        operand.block = block_of_state(plan, root->state);
-    else if (root->buffer >= 0) {
+    operand.block = root->block;
+    operand.offset = root->offset;
+    if (root->buffer >= 0) {
         operand.block = ARENA;
         operand.offset = ir->buffer[root->buffer].offset;
     }
@@ -152,8 +158,8 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *s
                          .outs = step->outs,
                          .program = step->program,
                          .workspace_bytes = step->workspace_bytes};
-    for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(plan, step->in[i]);
-    for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(plan, step->out[i]);
+    for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(&plan->ir, step->in[i]);
+    for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(&plan->ir, step->out[i]);
     if (step->workspace >= 0) call->workspace = plan->ir.buffer[step->workspace].offset;
     if (step->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, step);
 }
@@ -181,7 +187,7 @@ static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, ba
     for (size_t i = 0; i < plan->calls; i++) make_call(plan, &plan->call[i], &plan->ir.step[i]);
     plan->outputs = spec->outputs;
     for (int i = 0; i < spec->outputs; i++)
-        plan->output[i] = (plan_output){spec->output[i], operand_of(plan, plan->ir.output[i])};
+        plan->output[i] = (plan_output){spec->output[i], operand_of(&plan->ir, plan->ir.output[i])};
     return BASIN_OK;
 }
 
@@ -250,34 +256,64 @@ static basin_status check_index(const plan_input *input, const basin_tensor *ten
 
 /* ---- the public side ---- */
 
-static basin_status check_spec(const basin_plan_spec *spec, basin_error *error) {
-    const basin_graph *graph = NULL;
-    for (int i = 0; i < spec->outputs + spec->updates; i++) {
-        basin_expr a = i < spec->outputs ? spec->output[i] : spec->update[i - spec->outputs].value;
-        if (a && !graph) graph = a->graph;
-        if (a && a->graph != graph)
-            return basin_fail(error, BASIN_BAD_VALUE, "a plan over expressions of two graphs");
-    }
-    if (graph && graph->error.status != BASIN_OK)
-        return basin_fail(error, graph->error.status, "%s", graph->error.text);
-    for (int i = 0; i < spec->outputs; i++)
-        if (!spec->output[i])
-            return basin_fail(error, BASIN_BAD_VALUE, "output %d of a plan is NULL", i);
-    if (!graph) return basin_fail(error, BASIN_BAD_VALUE, "a plan without outputs");
+/* Whether the expression is of the same graph as those before it; *graph is that graph. */
+static bool same_graph(const basin_graph **graph, basin_expr a) {
+    if (a && !*graph) *graph = a->graph;
+    return !a || a->graph == *graph;
+}
+
+static basin_status check_update(const basin_plan_spec *spec, int i, basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_expr state = spec->update[i].state, value = spec->update[i].value;
+    if (!state || !value || state->node->op != BASIN_OP_STATE)
+        return basin_fail(error, BASIN_BAD_VALUE, "update %d of a plan %s", i,
+                          state && value ? "is not of a state" : "is NULL");
+    if (value->kind != BASIN_REAL || !basin_shape_equal(state->shape, value->shape))
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "update %d of a plan: the state '%s' of shape %s cannot take %s%s", i,
+                          basin_expr_name(state), basin_shape_print(a, state->shape),
+                          basin_shape_print(b, value->shape),
+                          value->kind == BASIN_REAL ? "" : ", an index tensor");
+    for (int k = 0; k < i; k++)
+        if (spec->update[k].state == state)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "updates %d and %d of a plan write the same state '%s'", k, i,
+                              basin_expr_name(state));
     return BASIN_OK;
 }
 
-static basin_status compile(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
+static basin_status check_spec(const basin_graph **graph, const basin_plan_spec *spec,
+                               basin_error *error) {
+    bool same = true;
+    *graph = NULL;
+    for (int i = 0; i < spec->outputs; i++) same = same_graph(graph, spec->output[i]) && same;
+    for (int i = 0; i < spec->updates; i++)
+        same = same_graph(graph, spec->update[i].value) &&
+               same_graph(graph, spec->update[i].state) && same;
+    if (*graph && (*graph)->error.status != BASIN_OK)
+        return basin_fail(error, (*graph)->error.status, "%s", (*graph)->error.text);
+    if (!same) return basin_fail(error, BASIN_BAD_VALUE, "a plan over expressions of two graphs");
+    for (int i = 0; i < spec->outputs; i++)
+        if (!spec->output[i])
+            return basin_fail(error, BASIN_BAD_VALUE, "output %d of a plan is NULL", i);
+    if (!*graph) return basin_fail(error, BASIN_BAD_VALUE, "a plan without outputs");
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < spec->updates && !status; i++) status = check_update(spec, i, error);
+    return status;
+}
+
+static basin_status compile(basin_plan *plan, const basin_graph *graph, const basin_plan_spec *spec,
+                            basin_error *error) {
     basin_ir *ir = &plan->ir;
     const basin_backend_table *table = plan->store->backend->table;
     bool plain = spec->fusion == BASIN_FUSE_OFF || (!spec->fusion && !table->fuse);
-    basin_status status = basin_ir_lower(ir, spec);
+    basin_status status = basin_ir_lower(ir, graph, spec);
     if (!status) status = basin_ir_sort(ir);
     plan->stats.nodes = (int)ir->steps;
     plan->stats.recomputed = ir->recomputed;
     if (!status && !plain) status = basin_ir_share_forces(ir);
     if (!status) status = basin_ir_fuse(ir, plain);
-    if (!status) status = place_leaves(plan, error);
+    if (!status) status = place_leaves(plan, graph->nodes, error);
     if (status) return status;
     ask_workspaces(plan);
     status = basin_ir_layout(ir, table->real_size, plain);
@@ -293,14 +329,15 @@ static basin_status compile(basin_plan *plan, const basin_plan_spec *spec, basin
 
 basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
                             basin_error *error) {
+    const basin_graph *graph;
     *plan = NULL;
-    basin_status status = check_spec(spec, error);
+    basin_status status = check_spec(&graph, spec, error);
     if (status) return status;
     basin_plan *made = calloc(1, sizeof *made);
     if (!made) return no_memory(error);
     made->store = store;
     made->ir.error = error;
-    status = compile(made, spec, error);
+    status = compile(made, graph, spec, error);
     made->ir.error = NULL;
     if (status)
         basin_plan_free(made);

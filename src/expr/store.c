@@ -33,7 +33,8 @@ static int find(const basin_store *store, const char *name) {
     return -1;
 }
 
-static int create(basin_store *store, const char *name, basin_shape shape, basin_error *error) {
+static basin_status create(basin_store *store, const char *name, basin_shape shape,
+                           basin_error *error) {
     const basin_backend_table *table = store->backend->table;
     size_t bytes;
     int64_t count = basin_shape_count(shape);
@@ -45,23 +46,25 @@ static int create(basin_store *store, const char *name, basin_shape shape, basin
     if (entry.name) entry.memory = table->alloc(store->backend, bytes);
     if (!entry.memory) {
         free(entry.name);
-        basin_fail(error, BASIN_NO_MEMORY, "no memory for the state '%s'", name);
-        return -1;
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the state '%s'", name);
     }
     table->fill_zero(store->backend, entry.memory, bytes);
-    store->entry[store->entries] = entry;
-    return (int)store->entries++;
+    store->entry[store->entries++] = entry;
+    return BASIN_OK;
 }
 
-int basin_store_demand(basin_store *store, const char *name, basin_shape shape,
-                       basin_error *error) {
+basin_status basin_store_demand(int *entry, basin_store *store, const char *name, basin_shape shape,
+                                basin_error *error) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    int i = find(store, name);
-    if (i < 0) return create(store, name, shape, error);
-    if (basin_shape_equal(store->entry[i].shape, shape)) return i;
-    basin_fail(error, BASIN_BAD_SHAPE, "the state '%s' has shape %s, wanted %s", name,
-               basin_shape_print(a, store->entry[i].shape), basin_shape_print(b, shape));
-    return -1;
+    *entry = find(store, name);
+    if (*entry < 0) {
+        *entry = (int)store->entries;
+        return create(store, name, shape, error);
+    }
+    basin_shape found = store->entry[*entry].shape;
+    if (basin_shape_equal(found, shape)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_SHAPE, "the state '%s' has shape %s, wanted %s", name,
+                      basin_shape_print(a, found), basin_shape_print(b, shape));
 }
 
 /* The host type of device memory. */
@@ -109,8 +112,9 @@ basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const v
 
 basin_status basin_store_write(basin_store *store, const char *name, const basin_tensor *tensor,
                                basin_error *error) {
-    int i = basin_store_demand(store, name, tensor->shape, error);
-    if (i < 0) return error ? error->status : BASIN_BAD_SHAPE;
+    int i;
+    basin_status status = basin_store_demand(&i, store, name, tensor->shape, error);
+    if (status) return status;
     return basin_device_write(store->backend, store->entry[i].memory, BASIN_REAL, tensor, error);
 }
 

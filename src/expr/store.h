@@ -17,9 +17,9 @@ struct basin_store {
     size_t entries, capacity;
 };
 
-/* Finds a state, or creates it filled with zeros; -1 and an error if its shape is another or memory
- * is out. Its memory never moves. */
-int basin_store_demand(basin_store *store, const char *name, basin_shape shape, basin_error *error);
+/* Finds a state, or creates it filled with zeros. Its memory never moves. */
+basin_status basin_store_demand(int *entry, basin_store *store, const char *name, basin_shape shape,
+                                basin_error *error);
 
 /* Copies between host tensors and device memory that holds `count` elements of the backend's REAL
  * type (or int32_t for INDEX), converting where the types differ. */

@@ -1,0 +1,180 @@
+/* Random graphs with several outputs, updates, gradients and regions of recomputation: the plain
+ * plan on the reference backend judges fusion, layout and the fast backend. With arguments FIRST
+ * COUNT it runs those graphs instead of the usual few hundred. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/world.h"
+
+static uint64_t first = 0, count = 300;
+
+/* One way to run a graph, and all numbers that came out of two runs. */
+typedef struct variant {
+    const char *backend;
+    int threads;
+    basin_fusion fusion;
+    bool regions;
+} variant;
+
+typedef struct numbers {
+    double *value; /* [values] outputs and updated states of both runs, one after the other */
+    size_t values;
+    size_t end[2 * (WORLD_OUTPUTS + WORLD_UPDATES)]; /* where each tensor ends */
+    int tensors;
+} numbers;
+
+static void keep(numbers *n, const basin_tensor *tensor) {
+    int64_t elements = basin_shape_count(tensor->shape);
+    n->value = realloc(n->value, (n->values + (size_t)elements + 1) * sizeof *n->value);
+    assert_non_null(n->value);
+    for (int64_t i = 0; i < elements; i++) n->value[n->values++] = basin_tensor_at(tensor, i);
+    n->end[n->tensors++] = n->values;
+}
+
+static void fill(basin_tensor *tensor, const world *w, int leaf) {
+    basin_error error;
+    bool real = leaf < w->real_leaves;
+    assert_int_equal(basin_tensor_new(tensor, real ? BASIN_F64 : BASIN_I32,
+                                      basin_expr_shape(w->leaf[leaf]), &error),
+                     BASIN_OK);
+    int64_t elements = basin_shape_count(tensor->shape);
+    for (int64_t i = 0; i < elements; i++) {
+        double u = basin_random_uniform_at(77, (uint64_t)leaf, (uint64_t)i);
+        double x = w->low[leaf] + (w->high[leaf] - w->low[leaf]) * u;
+        if (real)
+            ((double *)tensor->data)[i] = (float)x; /* the same number in both precisions */
+        else
+            ((int32_t *)tensor->data)[i] = (int32_t)floor(x);
+    }
+}
+
+static void write_leaves(const world *w, basin_store *store, basin_plan *plan, bool states) {
+    basin_error error = {0};
+    for (int i = 0; i < w->leaves; i++) {
+        basin_tensor tensor;
+        const char *name = basin_expr_name(w->leaf[i]);
+        bool state = strncmp(name, "state", 5) == 0;
+        if (state != states) continue;
+        fill(&tensor, w, i);
+        basin_status status = state ? basin_store_write(store, name, &tensor, &error)
+                                    : basin_plan_write(plan, w->leaf[i], &tensor, &error);
+        if (status) fail_msg("%s", error.text);
+        basin_tensor_free(&tensor);
+    }
+}
+
+static void collect(numbers *n, const world *w, basin_store *store, basin_plan *plan) {
+    basin_error error = {0};
+    basin_tensor tensor;
+    for (int i = 0; i < w->outputs; i++) {
+        assert_int_equal(
+            basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(w->output[i]), &error), BASIN_OK);
+        if (basin_plan_read(plan, w->output[i], &tensor, &error)) fail_msg("%s", error.text);
+        keep(n, &tensor);
+        basin_tensor_free(&tensor);
+    }
+    for (int i = 0; i < w->updates; i++) {
+        if (basin_store_read(store, basin_expr_name(w->update[i].state), &tensor, &error))
+            fail_msg("%s", error.text);
+        keep(n, &tensor);
+        basin_tensor_free(&tensor);
+    }
+}
+
+static numbers run_variant(uint64_t seed, bool rough, const variant *v) {
+    world w;
+    numbers n = {0};
+    basin_backend *backend = NULL;
+    basin_store *store = NULL;
+    basin_plan *plan = NULL;
+    basin_error error = {0};
+    world_build(&w, seed, rough, v->regions);
+    const basin_error *bad = basin_graph_error(w.graph);
+    if (bad) fail_msg("graph %llu: %s", (unsigned long long)seed, bad->text);
+    basin_plan_spec spec = {.output = w.output,
+                            .outputs = w.outputs,
+                            .update = w.update,
+                            .updates = w.updates,
+                            .fusion = v->fusion};
+    basin_status status = basin_backend_open(&backend, v->backend, v->threads, &error);
+    if (!status) status = basin_store_new(&store, backend, &error);
+    if (!status) status = basin_plan_new(&plan, store, &spec, &error);
+    if (status) fail_msg("graph %llu: %s", (unsigned long long)seed, error.text);
+    write_leaves(&w, store, plan, true);
+    write_leaves(&w, store, plan, false);
+    for (int run = 0; run < 2; run++) {
+        if (basin_plan_run(plan, &error)) fail_msg("%s", error.text);
+        collect(&n, &w, store, plan);
+    }
+    basin_plan_free(plan);
+    basin_store_free(store);
+    basin_backend_close(backend);
+    basin_graph_free(w.graph);
+    return n;
+}
+
+static double norm(const double *x, const double *y, size_t elements) {
+    double sum = 0;
+    for (size_t i = 0; i < elements; i++) {
+        double d = x[i] - (y ? y[i] : 0);
+        sum += d * d;
+    }
+    return sqrt(sum);
+}
+
+static void compare(uint64_t seed, const char *what, const numbers *found, const numbers *wanted,
+                    double tolerance) {
+    size_t at = 0;
+    assert_int_equal(found->tensors, wanted->tensors);
+    assert_int_equal(found->values, wanted->values);
+    for (int i = 0; i < wanted->tensors; at = wanted->end[i++]) {
+        size_t elements = wanted->end[i] - at;
+        double size = norm(wanted->value + at, NULL, elements);
+        if (!isfinite(size)) continue;
+        double off = norm(found->value + at, wanted->value + at, elements);
+        if (!(off <= tolerance * (size + 1e-2 * sqrt((double)elements))))
+            fail_msg("graph %llu: %s: result %d is off by %g of %g", (unsigned long long)seed, what,
+                     i, off, size);
+    }
+}
+
+static void check_graph(uint64_t seed) {
+    bool rough = seed % 2;
+    const variant judge = {"ref", 1, BASIN_FUSE_OFF, false};
+    const variant fused = {"ref", 1, BASIN_FUSE_ON, false};
+    const variant again = {"ref", 1, BASIN_FUSE_ON, true};
+    const variant fast = {"cpu", 1, BASIN_FUSE_ON, true};
+    const variant threads = {"cpu", 3, BASIN_FUSE_ON, true};
+    const variant single = {"cpu", 2, BASIN_FUSE_OFF, false};
+    numbers wanted = run_variant(seed, rough, &judge);
+    numbers a = run_variant(seed, rough, &fused), b = run_variant(seed, rough, &again);
+    numbers c = run_variant(seed, rough, &fast), d = run_variant(seed, rough, &threads);
+    numbers e = run_variant(seed, rough, &single);
+    compare(seed, "fused", &a, &wanted, 1e-12);
+    compare(seed, "recomputed", &b, &wanted, 1e-12);
+    if (!rough) compare(seed, "cpu", &c, &wanted, 1e-3);
+    if (!rough) compare(seed, "cpu without fusion", &e, &wanted, 1e-3);
+    assert_int_equal(c.values, d.values);
+    if (memcmp(c.value, d.value, c.values * sizeof *c.value) != 0)
+        fail_msg("graph %llu: three threads differ from one", (unsigned long long)seed);
+    free(wanted.value);
+    free(a.value);
+    free(b.value);
+    free(c.value);
+    free(d.value);
+    free(e.value);
+}
+
+static void test_random_graphs(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < count; i++) check_graph(first + i);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_graphs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
