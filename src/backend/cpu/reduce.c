@@ -1,7 +1,7 @@
 /* Reductions: sums and maxima over neighbouring axes; log-sum-exp and softmax over the row.
  * A tensor is seen as [outer, middle, inner] and the middle vanishes. A middle too long for one
  * thread is cut into chunks of a fixed size, whose results are combined in their order. */
-#include <math.h>
+#include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
@@ -9,6 +9,7 @@
 enum {
     CHUNK = 32768,    /* elements, at least, in a chunk */
     MAX_CHUNKS = 64,  /* per outer index */
+    STRETCH = 1024,   /* wide rows */
     FOLD_WIDTH = 128, /* inner axes shorter than half of this are summed several rows at a time */
 };
 
@@ -39,18 +40,22 @@ typedef struct reducer {
     void (*rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
 } reducer;
 
-/* A short inner axis: `fold` rows are taken as one row of fold * inner, and folded at the end. */
+/* A short inner axis: `fold` rows are taken as one wide row, and folded at the end. Wide rows are
+ * reduced in stretches, so that a long sum is a sum of sums. */
 static void reduce_folded(float *to, const float *x, int64_t rows, int64_t inner,
                           const reducer *by) {
-    float wide[FOLD_WIDTH], rest[FOLD_WIDTH];
-    int64_t fold = FOLD_WIDTH / inner, whole = rows / fold;
-    by->rows(wide, x, whole, fold * inner, fold * inner);
-    by->rows(to, wide, fold, inner, inner);
-    by->rows(rest, x + whole * fold * inner, rows - whole * fold, inner, inner);
-    for (int64_t j = 0; j < inner; j++) {
-        float both[2] = {to[j], rest[j]};
-        to[j] = by->row(both, 2);
+    float pair[2 * FOLD_WIDTH], both[FOLD_WIDTH];
+    int64_t fold = FOLD_WIDTH / inner, width = fold * inner, whole = rows / fold;
+    by->rows(both, x, 0, width, width); /* the result of nothing */
+    for (int64_t i = 0; i < whole; i += STRETCH) {
+        memcpy(pair, both, (size_t)width * sizeof *pair);
+        by->rows(pair + width, x + i * width, whole - i < STRETCH ? whole - i : STRETCH, width,
+                 width);
+        by->rows(both, pair, 2, width, width);
     }
+    by->rows(pair, both, fold, inner, inner);
+    by->rows(pair + inner, x + whole * width, rows - whole * fold, inner, inner);
+    by->rows(to, pair, 2, inner, inner);
 }
 
 /* to [inner] from `rows` rows of x. */
