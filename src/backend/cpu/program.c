@@ -86,6 +86,7 @@ static void find_constants(basin_cpu_program *p) {
             p->once |= bit;
     }
     p->once &= ~again;
+    p->reused = again;
 }
 
 basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
@@ -244,13 +245,15 @@ static void prefetch_below(const float *from, int64_t row, const basin_cpu_tile 
 
 /* What a LOAD, TILE or IMMEDIATE puts under a tile. Only an operand that is constant along rows but
  * not along columns is copied; the others are read where they are, or as one row again and again.
+ * Where a later step writes into the same register, one row would not outlive that step's first.
  */
 static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_step *step,
                              const basin_cpu_tile *at) {
     if (step->op == BASIN_STEP_TILE) return (basin_strip){at->tile, at->tile_row};
+    bool whole = p->reused >> step->to & 1;
     if (step->op == BASIN_STEP_IMMEDIATE) {
-        p->simd->fill(to, (float)step->value, at->cols);
-        return (basin_strip){to, 0};
+        p->simd->fill(to, (float)step->value, whole ? at->rows * at->cols : at->cols);
+        return (basin_strip){to, whole ? at->cols : 0};
     }
     const int64_t *stride = p->program->stride[step->a];
     const float *from = (const float *)p->in[step->a] + at->batch * stride[0] +
@@ -259,7 +262,7 @@ static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_
         if (stride[1] > 0) prefetch_below(from, stride[1], at);
         return (basin_strip){from, stride[1]};
     }
-    int64_t rows = stride[1] == 0 ? 1 : at->rows;
+    int64_t rows = stride[1] == 0 && !whole ? 1 : at->rows;
     copy_rows(to, from, stride[1], rows, at->cols, true);
     return (basin_strip){to, rows == 1 ? 0 : at->cols};
 }

@@ -24,6 +24,7 @@ typedef struct basin_cpu_program {
     uint32_t periodic; /* operands that repeat one short row: the same in every block */
     uint32_t constant; /* operands with one element */
     uint32_t once;     /* registers that hold the same constant in every block */
+    uint32_t reused;   /* registers that more than one step writes */
     int direct[BASIN_MAX_OUT]; /* the step that writes output i in place; -1: copied at the end */
 } basin_cpu_program;
 
