@@ -52,7 +52,7 @@ static int find_inherited(const basin_ir *ir, int s, const int *last, int taken)
     for (int k = step->op == BASIN_OP_MATMUL ? 2 : 0; k < step->ins; k++) {
         if (step->in[k] < 0) continue;
         int root = ir->value[step->in[k]].root;
-        int buffer = ir->value[root].buffer;
+        int buffer = ir->value[root].leaf ? -1 : ir->value[root].buffer; /* of a leaf: a block */
         if (buffer < 0 || buffer == taken || last[root] != s || ir->value[root].state) continue;
         if (ir->buffer[buffer].last == s && read_evenly(ir, step, root)) return buffer;
     }
