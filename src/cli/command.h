@@ -27,6 +27,7 @@ extern const basin_command *const basin_commands[]; /* ends with NULL */
 extern const basin_command basin_command_help;
 extern const basin_command basin_command_info;
 extern const basin_command basin_command_version;
+extern const basin_command basin_command_verify;
 
 /* Finds the command that `count` words name; *used is how many of them its name took. Where there
  * is none, NULL, and error says so with the nearest name. */

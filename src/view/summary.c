@@ -27,3 +27,24 @@ basin_summary basin_tensor_summary(const basin_tensor *tensor) {
     if (!finite) s.mean = NAN;
     return s;
 }
+
+double basin_tensor_norm(const basin_tensor *tensor) {
+    int64_t count = basin_shape_count(tensor->shape);
+    double size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double value = basin_tensor_at(tensor, i);
+        size += value * value;
+    }
+    return sqrt(size);
+}
+
+double basin_tensor_distance(const basin_tensor *a, const basin_tensor *b) {
+    int64_t count = basin_shape_count(b->shape);
+    double away = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double want = basin_tensor_at(b, i), off = basin_tensor_at(a, i) - want;
+        away += off * off;
+        size += want * want;
+    }
+    return size > 0 ? sqrt(away / size) : sqrt(away);
+}

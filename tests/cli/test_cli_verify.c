@@ -1,0 +1,95 @@
+/* basin verify: the golden cases pass on both backends, a wrong number is found and named, and a
+ * file that is no case gets one line. */
+#include "cli/program.h"
+
+#include "basin/io.h"
+
+#define GOLDEN BASIN_SOURCE "/tests/golden/"
+
+static void passes(void **state, const char *options, const char *dtype) {
+    cJSON *tree = run_json(run(state, "verify --json %s " GOLDEN "[a-gi-z]*.safetensors", options));
+    assert_true(cJSON_IsTrue(json_at(tree, "ok")));
+    assert_string_equal(json_at(tree, "dtype")->valuestring, dtype);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "files")), 14);
+    const cJSON *file;
+    cJSON_ArrayForEach(file, json_at(tree, "files")) {
+        assert_true(json_number(file, "tensors") >= 7);
+        assert_true(json_number(file, "error") > 0); /* it was computed, not copied */
+    }
+    cJSON_Delete(tree);
+}
+
+static void passes_in_double(void **state) { passes(state, "--dtype f64", "F64"); }
+static void passes_in_float(void **state) { passes(state, "--backend cpu", "F32"); }
+static void passes_recomputed(void **state) { passes(state, "--recompute", "F32"); }
+
+/* A copy of a golden case in which element `at` of `name` is `by` more; none where name is NULL. */
+static void copy_case(void **state, const char *from, const char *to, const char *drop,
+                      const char *name, double by) {
+    basin_bundle *old, *new;
+    char path[PATH_TEXT];
+    assert_int_equal(basin_bundle_read(&old, from, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_new(&new, NULL), BASIN_OK);
+    for (size_t i = 0; i < basin_bundle_meta_count(old); i++)
+        basin_bundle_meta_set(new, basin_bundle_meta_key(old, i), basin_bundle_meta_value(old, i),
+                              NULL);
+    for (size_t i = 0; i < basin_bundle_count(old); i++) {
+        const basin_tensor *tensor = basin_bundle_at(old, i);
+        basin_tensor copy;
+        const char *own = basin_bundle_name(old, i);
+        if (drop && !strcmp(own, drop)) continue;
+        assert_int_equal(basin_tensor_new(&copy, tensor->dtype, tensor->shape, NULL), BASIN_OK);
+        assert_int_equal(basin_tensor_convert(&copy, tensor, NULL), BASIN_OK);
+        if (name && !strcmp(own, name)) {
+            if (copy.dtype == BASIN_I32)
+                *(int32_t *)copy.data += (int32_t)by;
+            else
+                *(double *)copy.data += by;
+        }
+        assert_int_equal(basin_bundle_add(new, own, &copy, NULL), BASIN_OK);
+    }
+    assert_int_equal(basin_bundle_write(folder_path(path, state, to), new, NULL), BASIN_OK);
+    basin_bundle_free(old);
+    basin_bundle_free(new);
+}
+
+static void finds_a_wrong_number(void **state) {
+    copy_case(state, GOLDEN "image.safetensors", "c.safetensors", NULL, "grad.dec_w", 1e-3);
+    const program *p = run(state, "verify --dtype f64 c.safetensors");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->out, "grad.dec_w");
+    assert_contains(p->out, "FAILED");
+    assert_contains(p->out, "0 of 1 files within 1e-09");
+    copy_case(state, GOLDEN "block_relu.safetensors", "c.safetensors", NULL, "in.wk", 1e-6);
+    assert_int_equal(run(state, "verify --dtype f64 c.safetensors")->code, 1);
+    assert_int_equal(run(state, "verify --dtype f32 c.safetensors")->code, 0);
+    assert_int_equal(run(state, "verify --tolerance 1e-9 c.safetensors")->code, 1);
+    p = run(state, "verify --tensors --dtype f64 c.safetensors");
+    assert_contains(p->out, "out.g0");
+}
+
+static void rejects_what_is_no_case(void **state) {
+    copy_case(state, GOLDEN "graph.safetensors", "c.safetensors", "in.graph1.pe", NULL, 0);
+    assert_error(run(state, "verify c.safetensors"), 1, "in.graph1.pe");
+    copy_case(state, GOLDEN "graph.safetensors", "c.safetensors", NULL, "in.graph0.edges", 1000);
+    assert_error(run(state, "verify c.safetensors"), 1, "in.graph0.edges");
+    copy_case(state, GOLDEN "anomaly.safetensors", "c.safetensors", NULL, "in.edges", -1000);
+    assert_error(run(state, "verify c.safetensors"), 1, "c.safetensors");
+    copy_case(state, GOLDEN "block_relu.safetensors", "c.safetensors", "in.allowed", NULL, 0);
+    assert_error(run(state, "verify c.safetensors"), 1, "in.allowed");
+    copy_case(state, GOLDEN "image.safetensors", "c.safetensors", "in.pos", NULL, 0);
+    assert_error(run(state, "verify c.safetensors"), 1, "in.pos");
+    assert_error(run(state, "verify --dtype f64 --backend cpu x"), 2,
+                 "cpu does not compute in f64");
+    assert_error(run(state, "verify --dtype f16 x"), 2, "'f16' is not one of f64|f32");
+    assert_error(run(state, "verify missing"), 1, "missing");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_in_double),        cmocka_unit_test(passes_in_float),
+        cmocka_unit_test(passes_recomputed),       cmocka_unit_test(finds_a_wrong_number),
+        cmocka_unit_test(rejects_what_is_no_case),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
