@@ -10,6 +10,7 @@
 typedef struct fusion {
     basin_ir *ir;
     int *leader; /* [steps] the last step of the group a step is in; itself if alone */
+    bool *anchored; /* [steps] of leaders: whether a member reads a product that nobody else does */
     int *viewed; /* [values] uses of the value through its own shape, by live steps */
 } fusion;
 
@@ -43,6 +44,31 @@ static int single_reader(const fusion *f, int step, const int *reader) {
     return basin_shape_equal(domain->shape, v->shape) ? leader : -1;
 }
 
+/* Whether the step reads a matrix product whose only reader it is: it can be that product's
+ * epilogue. A group takes one such step at most, so that a long sum of products is accumulated
+ * product by product, in place, and never waits for all of them. */
+static bool is_anchor(const basin_ir *ir, const basin_ir_step *step) {
+    for (int k = 0; k < step->ins; k++) {
+        const basin_ir_value *root = &ir->value[ir->value[step->in[k]].root];
+        if (root->producer >= 0 && ir->step[root->producer].op == BASIN_OP_MATMUL &&
+            root->uses == 1 && !root->output)
+            return true;
+    }
+    return false;
+}
+
+/* Moves step i into the group if that stays within the limits. */
+static void join(fusion *f, int i, int group) {
+    basin_group grown;
+    bool anchor = is_anchor(f->ir, &f->ir->step[i]);
+    f->anchored[i] = anchor;
+    if (group < 0 || (anchor && f->anchored[group])) return;
+    f->leader[i] = group;
+    basin_group_collect(&grown, f->ir, f->leader, i, group);
+    if (basin_group_fits(&grown, f->ir)) f->anchored[group] = f->anchored[group] || anchor;
+    else f->leader[i] = i;
+}
+
 /* Fills leader[] from the last step to the first: a step joins the group of its only readers.
  * reader[value] is that group while all readers seen so far agree, -2 once they do not. */
 static bool find_groups(fusion *f, bool plain) {
@@ -55,13 +81,7 @@ static bool find_groups(fusion *f, bool plain) {
         f->leader[i] = i;
         if (step->dead) continue;
         bool pointwise = basin_op_is_pointwise(step->op);
-        int group = pointwise && !plain ? single_reader(f, i, reader) : -1;
-        if (group >= 0) {
-            basin_group grown;
-            f->leader[i] = group;
-            basin_group_collect(&grown, ir, f->leader, i, group);
-            if (!basin_group_fits(&grown, ir)) f->leader[i] = i;
-        }
+        if (pointwise && !plain) join(f, i, single_reader(f, i, reader));
         for (int k = 0; k < step->ins; k++) {
             int value = step->in[k];
             if (value < 0) continue;
@@ -200,9 +220,11 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain) {
     if (status) return status;
     basin_ir_count_uses(ir);
     f.leader = basin_array_new(ir->steps, sizeof *f.leader);
+    f.anchored = calloc(ir->steps + 1, sizeof *f.anchored);
     f.viewed = calloc(ir->values + 1, sizeof *f.viewed);
-    status = f.leader && f.viewed ? form_groups(&f, plain) : no_memory(ir);
+    status = f.leader && f.anchored && f.viewed ? form_groups(&f, plain) : no_memory(ir);
     free(f.leader);
+    free(f.anchored);
     free(f.viewed);
     if (!status) status = basin_ir_sort(ir);
     if (!status) status = demote_early_writes(ir);

@@ -22,6 +22,10 @@ basin_expr basin_reshape(basin_expr a, basin_shape shape) {
     if (basin_expr_op(a) == BASIN_OP_RESHAPE) return basin_reshape(a->node->in[0], shape);
     if (basin_expr_op(a) == BASIN_OP_COPY && !a->node->attr.count && !a->node->in[0]->shape.rank)
         return basin_broadcast(a->node->in[0], shape);
+    /* Signs and constant factors stay outside, where products and sums find them. */
+    if (basin_expr_op(a) == BASIN_OP_NEG) return basin_neg(basin_reshape(a->node->in[0], shape));
+    if (basin_expr_op(a) == BASIN_OP_MUL && basin_expr_is_const(a->node->in[0]))
+        return basin_mul(a->node->in[0], basin_reshape(a->node->in[1], shape));
     basin_result out = {.kind = a->kind, .shape = shape};
     basin_node *node = basin_node_new(a->graph, BASIN_OP_RESHAPE, &attr, &a, 1, &out, 1);
     return node ? node->out[0] : NULL;

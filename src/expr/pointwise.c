@@ -54,6 +54,9 @@ static basin_expr unary(basin_op op, basin_expr a, double value) {
         if (isfinite(folded)) return basin_const(a->graph, folded);
     }
     if (op == BASIN_OP_NEG && basin_expr_op(a) == BASIN_OP_NEG) return a->node->in[0];
+    if (op == BASIN_OP_NEG && basin_expr_op(a) == BASIN_OP_MUL &&
+        basin_expr_is_const(a->node->in[0]))
+        return basin_mul(basin_neg(a->node->in[0]), a->node->in[1]);
     if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0)
         return basin_broadcast(unary(op, a->node->in[0], value), a->shape);
     basin_attr attr = {.value = value};
@@ -205,9 +208,18 @@ static basin_expr skip_broadcast(basin_expr a, basin_expr other, basin_shape sha
     return same ? source : a;
 }
 
+/* What a plain broadcast repeats; anything else is itself. */
+static basin_expr unrepeated(basin_expr a) {
+    return basin_expr_op(a) == BASIN_OP_COPY && !a->node->attr.count ? a->node->in[0] : a;
+}
+
 static basin_expr binary(basin_op op, basin_expr a, basin_expr b) {
-    basin_shape shape;
+    basin_shape shape, small;
     if (!check_binary(&shape, op, a, b)) return NULL;
+    /* Repeating comes after computing: what is computed stays small. */
+    basin_expr x = unrepeated(a), y = unrepeated(b);
+    if (basin_shape_meet(&small, x->shape, y->shape) && !basin_shape_equal(small, shape))
+        return basin_broadcast(binary(op, x, y), shape);
     a = skip_broadcast(a, b, shape);
     b = skip_broadcast(b, a, shape);
     bool commutes = op == BASIN_OP_ADD || op == BASIN_OP_MUL || op == BASIN_OP_MAX2 ||

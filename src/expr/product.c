@@ -18,8 +18,7 @@ static basin_expr matmul_vector(basin_expr a, basin_expr b, bool tb) {
     return out ? basin_reshape(out, basin_shape_drop(out->shape, 0, 1)) : NULL;
 }
 
-basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
-    if (!a || !b) return NULL;
+static basin_expr product(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     int ra = a->shape.rank, rb = b->shape.rank;
     if (ra == 1 && rb == 2 && !transpose_a) return matmul_vector(a, b, transpose_b);
     if (ra < 2 || rb < 2 || (rb > 2 && ra != rb) || (rb == 2 && ra > 2 && transpose_a))
@@ -36,6 +35,25 @@ basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool tra
     return basin_node_single(a->graph, BASIN_OP_MATMUL, &attr, (basin_expr[]){a, b}, 2, shape);
 }
 
+/* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
+static double split_factor(basin_expr *a) {
+    const basin_node *node = (*a)->node;
+    if (node->op == BASIN_OP_NEG) {
+        *a = node->in[0];
+        return -1;
+    }
+    if (node->op != BASIN_OP_MUL || !basin_expr_is_const(node->in[0])) return 1;
+    *a = node->in[1];
+    return node->in[0]->node->attr.value;
+}
+
+/* Constant factors move behind the product, where they cost nothing and the operand can be shared
+ * with whoever else reads it. */
+basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
+    if (!a || !b) return NULL;
+    double factor = split_factor(&a) * split_factor(&b);
+    return basin_scale(product(a, transpose_a, b, transpose_b), factor);
+}
 basin_expr basin_matmul(basin_expr a, basin_expr b) { return basin_matmul_t(a, false, b, false); }
 
 /* All leading axes merged: [.., k] -> [rows, k]. */
