@@ -16,8 +16,11 @@ static bool opaque(basin_expr a) {
     case BASIN_OP_SIGMOID:
     case BASIN_OP_SOFTMAX:
     case BASIN_OP_LAYERNORM:
+    case BASIN_OP_SLICE:
+    case BASIN_OP_DIV:
     case BASIN_OP_ADD:
     case BASIN_OP_SUB: return true;
+    case BASIN_OP_MUL: return !basin_expr_is_const(a->node->in[0]);
     default: return false;
     }
 }

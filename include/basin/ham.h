@@ -1,0 +1,239 @@
+/* Hierarchical associative memories: networks of neuron layers and synapses that descend one
+ * energy.
+ *
+ * A layer has states x and a Lagrangian L, which gives its activations g = dL/dx and its own energy
+ * <x, g> - L(x) (basin/lagrangian.h). A synapse is an energy of the activations of one or more
+ * layers. The network's energy is the sum,
+ *
+ *     E = sum over layers of [<x, g> - L(x)] + sum over connections of E_synapse(g, ...),
+ *
+ * and because the first part has the derivative x, all neurons follow
+ *
+ *     tau dx/dt = -dE/dg = -(x + dE_synapses/dg).
+ *
+ * Every layer thereby hears from every synapse it touches: a linear synapse -g1 W g2 sends g1 W
+ * forward and W g2 back, a convolution sends back its transpose. E never rises while steps are
+ * small, for L is convex. With layers clamped (an image given, its label wanted, or the other way
+ * round) the rest settles around them. A classifier, whole:
+ *
+ *     basin_ham *ham = basin_ham_new(graph);
+ *     basin_ham_layer(ham, &(basin_layer){.name = "image", .shape = BASIN_SHAPE(784)});
+ *     basin_ham_layer(ham, &(basin_layer){.name = "label", .shape = BASIN_SHAPE(10),
+ *                                         .lagrangian = {.name = "softmax"}});
+ *     basin_ham_synapse(ham, &(basin_synapse){.name = "memory", .energy = basin_synapse_hidden,
+ *                                             .units = 500, .hidden = {.name = "relu"}});
+ *     basin_ham_connect(ham, "memory", "image, label");
+ *
+ *     basin_expr x[2], end[2], mask[2] = {basin_const(graph, 0), NULL};
+ *     basin_ham_inputs(ham, x, 100);
+ *     basin_ham_descend(ham, end, x, &(basin_ham_spec){.steps = 4, .dt = 0.5, .mask = mask}, NULL);
+ *     basin_expr label = basin_ham_activation(ham, 1, end[1]);
+ *     ... a loss of `label`, and basin_adamw_new(&adamw, basin_ham_params(ham), loss, ...)
+ *
+ * basin_ham_descend unrolls the steps into an expression, which a loss is differentiated through.
+ * basin_ham_run descends step by step on numbers and returns the energy of every part at every
+ * step.
+ *
+ * Expressions carry a batch axis before the layer's shape, and energies are one number a sample.
+ * Errors stick in the graph, as everywhere with expressions: build, then ask basin_graph_error
+ * once. */
+#ifndef BASIN_HAM_H
+#define BASIN_HAM_H
+
+#include "basin/lagrangian.h"
+#include "basin/params.h"
+#include "basin/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_ham basin_ham;
+
+/* A network within `graph`, which must outlive it. NULL when out of memory. */
+BASIN_API basin_ham *basin_ham_new(basin_graph *graph);
+BASIN_API void basin_ham_free(basin_ham *ham);
+
+/* ---- layers ---- */
+
+typedef struct basin_layer {
+    const char *name;
+    basin_shape shape; /* of one sample, any rank up to 7 */
+    basin_lagrangian lagrangian;
+    double tau; /* time constant; 0 means 1 */
+    bool bias;  /* a learnable bias "NAME.bias": the Lagrangian is taken at x - bias */
+} basin_layer;
+
+/* Adds a layer. Its number, from 0 on, or -1 with the graph's error set. */
+BASIN_API int basin_ham_layer(basin_ham *ham, const basin_layer *layer);
+
+/* ---- synapses ---- */
+
+typedef struct basin_synapse basin_synapse;
+
+/* The energy of a synapse between `count` activations g, each [B, layer shape]: an expression whose
+ * first axis is the batch; what is left is summed. The library's synapses and a user's own are such
+ * functions. Parameters come from basin_ham_parameter. */
+typedef basin_expr basin_synapse_function(basin_ham *ham, const basin_synapse *synapse,
+                                          const basin_expr *g, int count);
+
+/* What dense synapses take for a vector. */
+typedef enum basin_rows {
+    BASIN_ROWS_FLAT,   /* the whole sample */
+    BASIN_ROWS_EACH,   /* each row (last axis); row i of one layer meets row i of the other */
+    BASIN_ROWS_SUMMED, /* the sum of the rows */
+} basin_rows;
+
+typedef enum basin_pool { BASIN_POOL_NONE, BASIN_POOL_AVERAGE, BASIN_POOL_MAXIMUM } basin_pool;
+
+/* A synapse and its settings; each function reads those named beside it below. */
+struct basin_synapse {
+    const char *name; /* its parameters are "NAME.w" and so on */
+    basin_synapse_function *energy;
+    basin_rows rows;
+    int64_t units, heads, width;
+    basin_lagrangian hidden; /* of the hidden neurons, which have no time constant */
+    bool bias, normalise;
+    int kernel, stride; /* stride 0 means 1 */
+    bool valid;         /* no padding; otherwise out = ceil(in / stride) */
+    basin_pool pool;
+    int pool_window, pool_stride; /* stride 0 means the window */
+    basin_pattern pattern;
+    double deviation; /* of the first weights; 0 means 0.02 */
+    void *context;    /* for a function of your own */
+};
+
+/* -<b, g> for one layer. b as the vector of `rows`, starts at 0. */
+BASIN_API basin_synapse_function basin_synapse_bias;
+/* -sum W[a, b, ..] g1[a] g2[b] .. for one layer or more; w [n1, n2, ..]. For two layers the usual
+ * matrix, -g1 W g2. `bias` adds -<b, g> for the last layer. */
+BASIN_API basin_synapse_function basin_synapse_linear;
+/* Dense associative memory: -L(Xi g) with `units` memories xi [units, n] of one layer. `hidden`
+ * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one.
+ * Each memory has length 1 with `normalise`. */
+BASIN_API basin_synapse_function basin_synapse_memory;
+/* -L(W1'g1 + W2'g2 + ..): `units` hidden neurons integrated out; w1 [n1, units], w2, .. Columns
+ * have length 1 with `normalise`. `hidden` is relu by default. */
+BASIN_API basin_synapse_function basin_synapse_hidden;
+/* -sum over heads of L(W g1 g2 ..): the same for products; w [heads, units, n1, n2, ..]. */
+BASIN_API basin_synapse_function basin_synapse_tensor;
+/* -sum over heads of L(sum over rows i of g1[i] W g2[i]); w [heads, units, D1, D2]. A layer of one
+ * row meets all rows of the other. `hidden` is softmax by default. */
+BASIN_API basin_synapse_function basin_synapse_mixer;
+/* -<g2, pool(conv(g1))> between [h, w, C] and [h', w', O]; w [kernel, kernel, C, O]. `bias` adds
+ * -<b, g2> with b [O]. */
+BASIN_API basin_synapse_function basin_synapse_conv2d;
+/* Energy attention of `heads` heads of `width`: -sum over heads and queries of 1/beta ln sum over
+ * keys e^(beta Q.K), queries from the first layer, keys from the second (or the same, if one is
+ * given), tokens [.., D]. wq, wk [heads, width, D]. hidden.beta is [] or [heads], 1/sqrt(width) by
+ * default; another `hidden` than softmax is taken over all pairs' scores. `normalise` puts one
+ * layer norm (norm_gamma [], norm_delta [width]) over queries and keys. `pattern` says which pairs.
+ */
+BASIN_API basin_synapse_function basin_synapse_attention;
+
+/* By name ("linear", "conv2d", ..), for configurations; NULL where there is none. */
+BASIN_API basin_synapse_function *basin_synapse_find(const char *name);
+BASIN_API const char *basin_synapse_name(int i); /* NULL beyond the last */
+
+/* Adds a synapse, which connections use by its name. Its number or -1. */
+BASIN_API int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse);
+/* Puts the synapse between the layers named, "v, h". The same synapse in several connections shares
+ * its weights. The connection's number or -1. */
+BASIN_API int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers);
+
+/* The parameter "OWNER.PART", found again where it is already there. */
+BASIN_API basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *part,
+                                         basin_shape shape, basin_init init);
+/* All parameters: weights as N(0, 0.02^2), biases as 0. basin_params_init draws first values into a
+ * store; an optimiser takes the list as it is. */
+BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
+
+/* ---- the network as expressions; x, g, dEdg have an entry a layer ---- */
+
+BASIN_API int basin_ham_layers(const basin_ham *ham);
+BASIN_API int basin_ham_synapses(const basin_ham *ham);
+BASIN_API int basin_ham_connections(const basin_ham *ham);
+/* Parts of the energy: the layers, then the connections; "v", "h", "vh(v, h)". */
+BASIN_API int basin_ham_parts(const basin_ham *ham);
+BASIN_API const char *basin_ham_part_name(const basin_ham *ham, int part);
+/* The layer's number, -1 where there is none of that name. */
+BASIN_API int basin_ham_find(const basin_ham *ham, const char *layer);
+
+/* An input [batch, shape] for the states of each layer. */
+BASIN_API void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch);
+BASIN_API basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x);
+BASIN_API void basin_ham_activations(basin_ham *ham, basin_expr *g, const basin_expr *x);
+/* The energy tree: energy[part], each [batch]. */
+BASIN_API void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x);
+/* The sum of the tree, or of its connections only; [batch]. */
+BASIN_API basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x);
+BASIN_API basin_expr basin_ham_synapse_energy(basin_ham *ham, const basin_expr *x);
+
+/* How the network descends. */
+typedef struct basin_ham_spec {
+    int steps;
+    double dt;
+    bool synapses_only;     /* leave the neurons' own energy out: x <- x - dt/tau dE_synapses/dg, as
+                               the Energy Transformer does; nothing decays then */
+    const basin_expr *mask; /* [layers] 1 where a neuron is free, 0 where it is clamped; of the
+                               layer's shape, with a batch axis or without, or a constant. NULL (the
+                               array or an entry): free. With a Lagrangian that acts along rows,
+                               whole rows should be clamped if the energy is not to rise */
+    bool recompute;         /* unrolled: keep the states of each step, compute the rest again */
+    /* The rest is for basin_ham_run. */
+    double tolerance; /* > 0: stop when no activation moved by more */
+    bool guard;       /* halve a sample's step until its energy does not rise */
+} basin_ham_spec;
+
+/* dE/dg. Reads synapses_only alone. */
+BASIN_API void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x,
+                                  const basin_ham_spec *spec);
+/* x - (dt / tau) mask dE/dg */
+BASIN_API void basin_ham_step(basin_ham *ham, basin_expr *next, const basin_expr *x,
+                              const basin_ham_spec *spec);
+/* All steps. Where `trace` is not NULL, trace[t * parts + part] becomes that part's energy before
+ * step t, for t = 0 .. steps. */
+BASIN_API void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
+                                 const basin_ham_spec *spec, basin_expr *trace);
+
+/* ---- the network on numbers ---- */
+
+typedef struct basin_ham_result {
+    int steps; /* taken */
+    int layers, parts;
+    int64_t samples;
+    bool synapses_only;
+    double *energy;      /* [steps + 1, parts, samples] before each step and at the end */
+    double *change;      /* [steps] the largest change of an activation in each step */
+    int64_t halvings;    /* by the guard, over all steps and samples */
+    bool converged;      /* the tolerance was reached */
+    basin_tensor *x, *g; /* [layers] each [samples, shape], at the end */
+} basin_ham_result;
+
+/* A descent made once for a batch size, to be run often. spec->mask may hold inputs of the graph:
+ * basin_ham_descent_plan gives access to them, and to those of a synapse of your own. */
+typedef struct basin_ham_descent basin_ham_descent;
+BASIN_API basin_status basin_ham_descent_new(basin_ham_descent **descent, basin_ham *ham,
+                                             basin_store *store, int64_t batch,
+                                             const basin_ham_spec *spec, basin_error *error);
+BASIN_API void basin_ham_descent_free(basin_ham_descent *descent);
+BASIN_API basin_plan *basin_ham_descent_plan(basin_ham_descent *descent);
+/* From x[layer], each [batch, shape] of any type. */
+BASIN_API basin_status basin_ham_descent_run(basin_ham_descent *descent, basin_ham_result *result,
+                                             const basin_tensor *x, basin_error *error);
+/* The three in one, for a single run. */
+BASIN_API basin_status basin_ham_run(basin_ham *ham, basin_store *store, basin_ham_result *result,
+                                     const basin_tensor *x, const basin_ham_spec *spec,
+                                     basin_error *error);
+BASIN_API void basin_ham_result_free(basin_ham_result *result);
+/* The energy that was descended (with or without the neurons' own), summed over samples, before
+ * step t. */
+BASIN_API double basin_ham_total(const basin_ham_result *result, int step);
+/* First states: deviation * N(0, 1) from the seed, or zeros; x[layer] are new tensors. */
+BASIN_API basin_status basin_ham_states(const basin_ham *ham, basin_tensor *x, int64_t batch,
+                                        double deviation, uint64_t seed, basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,254 @@
+/* Dense synapses: biases, matrices, tensors, associative memories, and hidden layers integrated
+ * out. All are contractions of weights with activations, some put through a Lagrangian. */
+#include <string.h>
+
+#include "energy/synapse.h"
+
+basin_synapse_function *basin_synapse_find(const char *name) {
+    for (int i = 0; basin_synapse_name(i); i++)
+        if (name && strcmp(basin_synapse_name(i), name) == 0) {
+            static basin_synapse_function *const function[] = {
+                basin_synapse_bias,   basin_synapse_linear,   basin_synapse_memory,
+                basin_synapse_hidden, basin_synapse_tensor,   basin_synapse_mixer,
+                basin_synapse_conv2d, basin_synapse_attention};
+            return function[i];
+        }
+    return NULL;
+}
+
+const char *basin_synapse_name(int i) {
+    static const char *const name[] = {"bias",   "linear", "memory", "hidden",
+                                       "tensor", "mixer",  "conv2d", "attention"};
+    return i >= 0 && i < (int)(sizeof name / sizeof *name) ? name[i] : NULL;
+}
+
+/* ---- what the synapses share ---- */
+
+bool basin_synapse_check(basin_ham *ham, const basin_synapse *s, const basin_expr *g, int count,
+                         int least, int most) {
+    for (int i = 0; i < count; i++)
+        if (!g[i]) return false;
+    if (count >= least && count <= most) return true;
+    basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                     "synapse '%s' joins %d layers, wanted %d to %d of them", s->name, count, least,
+                     most);
+    return false;
+}
+
+bool basin_synapse_positive(basin_ham *ham, const basin_synapse *s, const char *what,
+                            int64_t value) {
+    if (value > 0) return true;
+    basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "synapse '%s' has %s %lld, wanted more than 0",
+                     s->name, what, (long long)value);
+    return false;
+}
+
+basin_expr basin_synapse_weight(basin_ham *ham, const basin_synapse *s, const char *part,
+                                basin_shape shape) {
+    double deviation = s->deviation ? s->deviation : 0.02;
+    return basin_ham_parameter(ham, s->name, part, shape,
+                               (basin_init){BASIN_INIT_NORMAL, deviation});
+}
+
+basin_expr basin_synapse_offset(basin_ham *ham, const basin_synapse *s, const char *part,
+                                basin_shape shape, double value) {
+    return basin_ham_parameter(ham, s->name, part, shape, (basin_init){BASIN_INIT_CONSTANT, value});
+}
+
+basin_lagrangian basin_synapse_lagrangian(const basin_synapse *s, const char *otherwise) {
+    basin_lagrangian hidden = s->hidden;
+    if (!hidden.name && !hidden.own) hidden.name = otherwise;
+    return hidden;
+}
+
+basin_expr basin_synapse_tokens(basin_expr g) {
+    basin_shape shape = basin_expr_shape(g);
+    int64_t batch = shape.dim[0], width = shape.rank > 1 ? shape.dim[shape.rank - 1] : 1, rows = 1;
+    for (int i = 1; i < shape.rank - 1; i++) rows *= shape.dim[i];
+    return basin_reshape(g, BASIN_SHAPE(batch, rows, width));
+}
+
+/* [B, ..] as vectors [V, n], according to `rows`; V is B, or B times the number of rows. */
+static basin_expr vectors(basin_expr g, basin_rows rows) {
+    basin_shape shape = basin_expr_shape(g);
+    if (rows == BASIN_ROWS_SUMMED) {
+        g = basin_sum(basin_synapse_tokens(g), 1, 1);
+        shape = basin_expr_shape(g);
+    }
+    int64_t all = basin_shape_count(shape);
+    int64_t width = rows == BASIN_ROWS_FLAT ? all / shape.dim[0]
+                    : shape.rank > 1        ? shape.dim[shape.rank - 1]
+                                            : 1;
+    return basin_reshape(g, BASIN_SHAPE(all / width, width));
+}
+
+static int64_t width_of(basin_expr vector) { return basin_expr_shape(vector).dim[1]; }
+
+/* The vectors of all layers; false if they do not go in pairs. */
+static bool all_vectors(basin_expr *v, basin_ham *ham, const basin_synapse *s, const basin_expr *g,
+                        int count) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    for (int i = 0; i < count; i++) {
+        v[i] = vectors(g[i], s->rows);
+        if (!v[i]) return false;
+        if (basin_expr_shape(v[i]).dim[0] == basin_expr_shape(v[0]).dim[0]) continue;
+        basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
+                         "synapse '%s' joins activations of shapes %s and %s, which differ in the "
+                         "number of rows",
+                         s->name, basin_shape_print(a, basin_expr_shape(g[0])),
+                         basin_shape_print(b, basin_expr_shape(g[i])));
+        return false;
+    }
+    return true;
+}
+
+/* One number a vector, [V], as one number a sample, [B], negated. */
+static basin_expr energy_of(basin_expr alignment, basin_expr g) {
+    int64_t batch = basin_expr_shape(g).dim[0];
+    if (!alignment) return NULL;
+    int64_t rows = basin_shape_count(basin_expr_shape(alignment)) / batch;
+    return basin_neg(basin_sum(basin_reshape(alignment, BASIN_SHAPE(batch, rows)), 1, 1));
+}
+
+static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum(basin_mul(a, b), -1, 1); }
+
+/* [V, out]: sum of w[out, n1, n2, ..] v1[n1] v2[n2] .., the last layer first. The first product is
+ * with the weights, which all vectors share; what follows is one small product a vector. */
+static basin_expr contract(basin_expr w, const basin_expr *v, int count) {
+    int64_t rows = basin_expr_shape(v[0]).dim[0];
+    int64_t left = basin_shape_count(basin_expr_shape(w)) / width_of(v[count - 1]);
+    basin_expr t = basin_matmul_t(
+        v[count - 1], false, basin_reshape(w, BASIN_SHAPE(left, width_of(v[count - 1]))), true);
+    for (int i = count - 2; i >= 0; i--) {
+        int64_t n = width_of(v[i]);
+        left /= n;
+        t = basin_reshape(t, BASIN_SHAPE(rows, left, n));
+        t = left == 1 ? dot(basin_reshape(t, BASIN_SHAPE(rows, n)), v[i])
+                      : basin_matmul(t, basin_reshape(v[i], BASIN_SHAPE(rows, n, 1)));
+    }
+    return t ? basin_reshape(t, BASIN_SHAPE(rows, left)) : NULL;
+}
+
+/* ---- biases, matrices, tensors ---- */
+
+basin_expr basin_synapse_bias(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                              int count) {
+    if (!basin_synapse_check(ham, synapse, g, count, 1, 1)) return NULL;
+    basin_expr v = vectors(g[0], synapse->rows);
+    if (!v) return NULL;
+    basin_shape shape = BASIN_SHAPE(width_of(v));
+    return energy_of(dot(v, basin_synapse_offset(ham, synapse, "b", shape, 0)), g[0]);
+}
+
+basin_expr basin_synapse_linear(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                                int count) {
+    basin_expr v[BASIN_MAX_ENDS];
+    basin_shape shape = {.rank = count};
+    if (!basin_synapse_check(ham, synapse, g, count, 1, BASIN_MAX_ENDS)) return NULL;
+    if (!all_vectors(v, ham, synapse, g, count)) return NULL;
+    for (int i = 0; i < count; i++) shape.dim[i] = width_of(v[i]);
+    basin_expr w = basin_synapse_weight(ham, synapse, "w", shape);
+    if (!w) return NULL;
+    basin_expr energy = energy_of(contract(w, v, count), g[0]);
+    if (!synapse->bias) return energy;
+    return basin_add(energy, basin_synapse_bias(ham, synapse, &g[count - 1], 1));
+}
+
+/* ---- hidden neurons integrated out ---- */
+
+/* w [n, m] with columns (axis 0 summed) or rows (axis 1) of length 1. */
+static basin_expr unit_length(basin_expr w, int axis) {
+    const double tiny = 1e-12; /* a row of zeros stays one */
+    basin_shape shape = basin_expr_shape(w);
+    shape.dim[axis] = 1;
+    basin_expr square = basin_offset(basin_sum(basin_square(w), axis, 1), tiny);
+    return basin_div(w, basin_reshape(basin_sqrt(square), shape));
+}
+
+/* -L(h) of hidden states h [V, ..], a number a sample. */
+static basin_expr hidden_energy(const basin_lagrangian *hidden, basin_expr h, basin_expr g) {
+    return h ? energy_of(basin_lagrangian_value(hidden, h, 1), g) : NULL;
+}
+
+basin_expr basin_synapse_memory(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                                int count) {
+    basin_lagrangian hidden = basin_synapse_lagrangian(synapse, "softmax");
+    if (!basin_synapse_check(ham, synapse, g, count, 1, 1) ||
+        !basin_synapse_positive(ham, synapse, "units", synapse->units))
+        return NULL;
+    basin_expr v = vectors(g[0], synapse->rows);
+    if (!v) return NULL;
+    basin_expr xi =
+        basin_synapse_weight(ham, synapse, "xi", BASIN_SHAPE(synapse->units, width_of(v)));
+    if (synapse->normalise) xi = unit_length(xi, 1);
+    return hidden_energy(&hidden, basin_matmul_t(v, false, xi, true), g[0]);
+}
+
+basin_expr basin_synapse_hidden(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                                int count) {
+    basin_lagrangian hidden = basin_synapse_lagrangian(synapse, "relu");
+    basin_expr v[BASIN_MAX_ENDS], h = NULL;
+    if (!basin_synapse_check(ham, synapse, g, count, 1, BASIN_MAX_ENDS) ||
+        !basin_synapse_positive(ham, synapse, "units", synapse->units) ||
+        !all_vectors(v, ham, synapse, g, count))
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        char part[] = "w1";
+        part[1] = (char)('1' + i);
+        basin_expr w =
+            basin_synapse_weight(ham, synapse, part, BASIN_SHAPE(width_of(v[i]), synapse->units));
+        if (synapse->normalise) w = unit_length(w, 0);
+        basin_expr product = basin_matmul(v[i], w);
+        h = h ? basin_add(h, product) : product;
+    }
+    if (synapse->bias)
+        h = basin_add(h, basin_synapse_offset(ham, synapse, "b", BASIN_SHAPE(synapse->units), 0));
+    return hidden_energy(&hidden, h, g[0]);
+}
+
+basin_expr basin_synapse_tensor(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                                int count) {
+    basin_lagrangian hidden = basin_synapse_lagrangian(synapse, "relu");
+    basin_expr v[BASIN_MAX_ENDS];
+    int64_t heads = synapse->heads ? synapse->heads : 1;
+    basin_shape shape = {.rank = count + 2, .dim = {heads, synapse->units}};
+    if (!basin_synapse_check(ham, synapse, g, count, 1, BASIN_MAX_RANK - 2) ||
+        !basin_synapse_positive(ham, synapse, "units", synapse->units) ||
+        !basin_synapse_positive(ham, synapse, "heads", heads) ||
+        !all_vectors(v, ham, synapse, g, count))
+        return NULL;
+    for (int i = 0; i < count; i++) shape.dim[i + 2] = width_of(v[i]);
+    basin_expr w = basin_synapse_weight(ham, synapse, "w", shape);
+    basin_expr h = w ? contract(w, v, count) : NULL;
+    if (!h) return NULL;
+    int64_t rows = basin_expr_shape(h).dim[0];
+    h = basin_reshape(h, BASIN_SHAPE(rows, heads, synapse->units));
+    return hidden_energy(&hidden, h, g[0]);
+}
+
+/* sum over rows of a[i] (x) b[i], [B, D1, D2]; a single row meets all rows of the other layer. */
+static basin_expr paired_rows(basin_expr a, basin_expr b) {
+    int64_t na = basin_expr_shape(a).dim[1], nb = basin_expr_shape(b).dim[1];
+    if (na == 1 && nb > 1) b = basin_sum(b, 1, 1);
+    if (nb == 1 && na > 1) a = basin_sum(a, 1, 1);
+    if (na != nb) a = basin_synapse_tokens(a), b = basin_synapse_tokens(b);
+    return basin_einsum("bni,bnj->bij", a, b);
+}
+
+basin_expr basin_synapse_mixer(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                               int count) {
+    basin_lagrangian hidden = basin_synapse_lagrangian(synapse, "softmax");
+    int64_t heads = synapse->heads ? synapse->heads : 1, units = synapse->units;
+    if (!basin_synapse_check(ham, synapse, g, count, 2, 2) ||
+        !basin_synapse_positive(ham, synapse, "units", units) ||
+        !basin_synapse_positive(ham, synapse, "heads", heads))
+        return NULL;
+    basin_expr a = basin_synapse_tokens(g[0]), b = basin_synapse_tokens(g[1]);
+    int64_t batch = basin_expr_shape(a).dim[0];
+    int64_t m = basin_expr_shape(a).dim[2], n = basin_expr_shape(b).dim[2];
+    basin_expr w = basin_synapse_weight(ham, synapse, "w", BASIN_SHAPE(heads, units, m, n));
+    basin_expr pairs = basin_reshape(paired_rows(a, b), BASIN_SHAPE(batch, m * n));
+    basin_expr h =
+        basin_matmul_t(pairs, false, basin_reshape(w, BASIN_SHAPE(heads * units, m * n)), true);
+    return hidden_energy(&hidden, basin_reshape(h, BASIN_SHAPE(batch, heads, units)), g[0]);
+}

@@ -1,0 +1,73 @@
+/* A network built, descended and differentiated while the n-th allocation fails, for every n. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/ham.h"
+#include "support/alloc_fail.h"
+
+static void build(basin_ham *ham) {
+    basin_ham_layer(ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3), .bias = true});
+    basin_ham_layer(
+        ham,
+        &(basin_layer){.name = "h", .shape = BASIN_SHAPE(2), .lagrangian = {.name = "softmax"}});
+    basin_ham_synapse(ham, &(basin_synapse){.name = "vh", .energy = basin_synapse_linear});
+    basin_ham_synapse(ham, &(basin_synapse){.name = "m",
+                                            .energy = basin_synapse_memory,
+                                            .units = 2,
+                                            .hidden = {.name = "relu"}});
+    basin_ham_connect(ham, "vh", "v, h");
+    basin_ham_connect(ham, "m", "v");
+}
+
+/* What the graph has to say. */
+static basin_status graph_status(basin_graph *graph) {
+    const basin_error *error = basin_graph_error(graph);
+    return error ? error->status : BASIN_OK;
+}
+
+static basin_status run_network(basin_graph *graph, basin_ham *ham, basin_store *store) {
+    basin_error error;
+    basin_tensor x[2] = {{0}, {0}};
+    basin_ham_result result = {0};
+    basin_ham_spec spec = {.steps = 2, .dt = 0.1, .guard = true};
+    build(ham);
+    basin_status status = graph_status(graph);
+    if (!status) status = basin_params_init(basin_ham_params(ham), store, 1, &error);
+    if (!status) status = basin_ham_states(ham, x, 1, 1, 1, &error);
+    if (!status) status = basin_ham_run(ham, store, &result, x, &spec, &error);
+    basin_ham_result_free(&result);
+    for (int i = 0; i < 2; i++) basin_tensor_free(&x[i]);
+    return status;
+}
+
+static basin_status scenario(void *context) {
+    (void)context;
+    basin_error error;
+    basin_backend *backend = NULL;
+    basin_store *store = NULL;
+    basin_graph *graph = basin_graph_new();
+    basin_ham *ham = graph ? basin_ham_new(graph) : NULL;
+    basin_status status = ham ? BASIN_OK : BASIN_NO_MEMORY;
+    if (!status) status = basin_backend_open(&backend, "ref", 1, &error);
+    if (!status) status = basin_store_new(&store, backend, &error);
+    if (!status) status = run_network(graph, ham, store);
+    basin_store_free(store);
+    basin_backend_close(backend);
+    basin_ham_free(ham);
+    basin_graph_free(graph);
+    return status;
+}
+
+static void test_allocations(void **state) {
+    (void)state;
+    assert_true(alloc_fail_sweep(scenario, NULL) > 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
