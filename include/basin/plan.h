@@ -30,6 +30,16 @@ BASIN_API const char *basin_backend_name(const basin_backend *backend);
 BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
 BASIN_API int basin_backend_threads(const basin_backend *backend);
 
+/* How matrix products are computed. The lesser ones split each float into bfloat16 parts for
+ * processors that multiply those much faster; others ignore them, and so does ref. */
+typedef enum basin_products {
+    BASIN_PRODUCTS_F32,    /* float multiply-adds */
+    BASIN_PRODUCTS_BF16X6, /* six bfloat16 products for one: as accurate as float */
+    BASIN_PRODUCTS_BF16X3, /* three: a relative error of about 2^-16 in each product */
+} basin_products;
+/* For plans made from now on. */
+BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products products);
+
 /* A store holds the states of expressions, by name, in the backend's memory: parameters, the
  * optimiser's moments, the tokens of a descent. Plans made on one store share them. */
 typedef struct basin_store basin_store;

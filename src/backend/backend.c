@@ -22,4 +22,7 @@ void basin_backend_close(basin_backend *backend) {
 
 const char *basin_backend_name(const basin_backend *backend) { return backend->table->name; }
 basin_dtype basin_backend_dtype(const basin_backend *backend) { return backend->table->real; }
+void basin_backend_set_products(basin_backend *backend, basin_products products) {
+    backend->products = products;
+}
 int basin_backend_threads(const basin_backend *backend) { return backend->threads; }

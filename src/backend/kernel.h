@@ -3,14 +3,15 @@
  * A call names its operands by block and byte offset, never by host pointer, so the same list can
  * be run now, queued on a stream, or captured once and replayed. Block 0 is the plan's arena;
  * others hold inputs and stores. Buffers start at multiples of 64 bytes. Outputs do not overlap
- * inputs except where a POINTWISE output lies exactly on one of its operands of the same shape. */
+ * inputs except where the output of a program (POINTWISE, or an epilogue) lies exactly on one of
+ * that program's operands of the same size. */
 #ifndef BASIN_BACKEND_KERNEL_H
 #define BASIN_BACKEND_KERNEL_H
 
 #include <stddef.h>
 
 #include "backend/op.h"
-#include "basin/tensor.h"
+#include "basin/plan.h"
 
 typedef enum basin_kind {
     BASIN_REAL,  /* the backend's floating type */
@@ -64,7 +65,6 @@ typedef struct basin_call {
 /* A backend is a table of functions and its own state. All calls on one backend happen from one
  * thread. `alloc` returns device memory, or NULL; a stream is in order, so `copy_*` and `run`
  * need no waiting in between; `wait` returns when all is done and reports what failed. */
-typedef struct basin_backend basin_backend;
 typedef struct basin_backend_table {
     const char *name; /* "ref", "cpu", "cuda" */
     size_t real_size; /* bytes of a REAL element */
@@ -75,6 +75,8 @@ typedef struct basin_backend_table {
     void (*copy_in)(basin_backend *backend, void *device, const void *host, size_t bytes);
     void (*copy_out)(basin_backend *backend, void *host, const void *device, size_t bytes);
     void (*fill_zero)(basin_backend *backend, void *device, size_t bytes);
+    /* Bytes of a packed factor B [k, n]; NULL where packing does not pay. */
+    size_t (*packed_bytes)(const basin_backend *backend, int64_t k, int64_t n);
     /* Scratch bytes the call wants; asked once, when the plan is made. */
     size_t (*workspace)(basin_backend *backend, const basin_call *call);
     /* Queues the calls in order; block[i] is the address of block i. Allocates nothing. */
@@ -85,7 +87,8 @@ typedef struct basin_backend_table {
 
 struct basin_backend {
     const basin_backend_table *table;
-    int threads; /* host backends */
+    int threads;             /* host backends */
+    basin_products products; /* for plans made from now on */
 };
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);

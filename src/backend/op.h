@@ -79,6 +79,11 @@ typedef enum basin_op {
     /* in: A [batch, m, k] (attr.transpose_a: [batch, k, m]), B likewise; out [batch, m, n].
      * rank 2 operands mean batch 1. call.program, if any, is an epilogue. */
     BASIN_OP_MATMUL,
+    /* in: B [k, n] (attr.transpose_b: [n, k]); out: the same numbers as the backend's products read
+     * them best, in a form and size of its own (table.packed_bytes). A MATMUL with attr.packed_b
+     * takes that for B; its operand keeps B's shape. Only plans make these, for factors that
+     * several products share. */
+    BASIN_OP_PACK,
 
     /* Energy attention; operands in the order of basin_attention_in/out below. */
     BASIN_OP_ATTENTION,         /* out: lse */
@@ -161,6 +166,8 @@ typedef struct basin_attr {
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
     bool transpose_a, transpose_b;
+    bool packed_b;    /* MATMUL */
+    uint8_t products; /* MATMUL, PACK: a basin_products of basin/plan.h, set by the plan */
     bool exclude_self;
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
     uint32_t stream;                      /* NORMAL, UNIFORM */

@@ -9,9 +9,9 @@
 
 typedef struct fusion {
     basin_ir *ir;
-    int *leader; /* [steps] the last step of the group a step is in; itself if alone */
+    int *leader;    /* [steps] the last step of the group a step is in; itself if alone */
     bool *anchored; /* [steps] of leaders: whether a member reads a product that nobody else does */
-    int *viewed; /* [values] uses of the value through its own shape, by live steps */
+    int *viewed;    /* [values] uses of the value through its own shape, by live steps */
 } fusion;
 
 static basin_status no_memory(basin_ir *ir) {
@@ -65,8 +65,10 @@ static void join(fusion *f, int i, int group) {
     if (group < 0 || (anchor && f->anchored[group])) return;
     f->leader[i] = group;
     basin_group_collect(&grown, f->ir, f->leader, i, group);
-    if (basin_group_fits(&grown, f->ir)) f->anchored[group] = f->anchored[group] || anchor;
-    else f->leader[i] = i;
+    if (basin_group_fits(&grown, f->ir))
+        f->anchored[group] = f->anchored[group] || anchor;
+    else
+        f->leader[i] = i;
 }
 
 /* Fills leader[] from the last step to the first: a step joins the group of its only readers.

@@ -19,6 +19,7 @@ typedef struct basin_ir_value {
     const basin_node *state; /* an update: the state into whose storage it is written */
     bool output;             /* stays until the end */
     int uses;                /* filled by basin_ir_count_uses, for roots: of all its views */
+    size_t bytes;            /* of a packed factor; 0: as its shape says */
     int buffer;              /* layout: which buffer of the arena; -1 where it is elsewhere */
     int block;               /* inputs and states: where they lie; -1 */
     size_t offset;           /* in that block, bytes */
@@ -65,6 +66,8 @@ basin_status basin_ir_share_forces(basin_ir *ir);
 /* Marks steps nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
 void basin_ir_count_uses(basin_ir *ir);
+/* Packs factors that several products share, once for all of them. */
+basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
 basin_status basin_ir_fuse(basin_ir *ir, bool plain);
 /* Decides where every value lives. `size` is of a REAL element; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, size_t real_size, bool plain);

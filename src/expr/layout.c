@@ -77,6 +77,7 @@ static basin_status place_results(basin_ir *ir, int s, const int *last, size_t r
             if (!basin_size_multiply(&bytes, (size_t)basin_shape_count(ir->value[value].shape),
                                      size))
                 return no_memory(ir);
+            if (ir->value[value].bytes) bytes = ir->value[value].bytes;
             buffer = buffer_new(ir, bytes, s, end);
             if (buffer < 0) return BASIN_NO_MEMORY;
         }

@@ -161,6 +161,7 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *s
     for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(&plan->ir, step->in[i]);
     for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(&plan->ir, step->out[i]);
     if (step->workspace >= 0) call->workspace = plan->ir.buffer[step->workspace].offset;
+    call->attr.products = (uint8_t)plan->store->backend->products;
     if (step->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, step);
 }
 
@@ -312,6 +313,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.nodes = (int)ir->steps;
     plan->stats.recomputed = ir->recomputed;
     if (!status && !plain) status = basin_ir_share_forces(ir);
+    if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
     if (!status) status = basin_ir_fuse(ir, plain);
     if (!status) status = place_leaves(plan, graph->nodes, error);
     if (status) return status;

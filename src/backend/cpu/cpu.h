@@ -51,6 +51,8 @@ void basin_cpu_pointwise_fused(const basin_cpu_frame *frame); /* POINTWISE */
 /* product.c */
 size_t basin_cpu_matmul_workspace(const basin_call *call, int threads);
 void basin_cpu_matmul(const basin_cpu_frame *frame);
+size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n);
+void basin_cpu_pack(const basin_cpu_frame *frame);
 
 /* move.c */
 void basin_cpu_permute(const basin_cpu_frame *frame);

@@ -29,6 +29,14 @@ static bool epilogue_folds(const basin_program *program, int operands, int64_t m
     return true;
 }
 
+static basin_gemm_precision precision_of(unsigned products) {
+    switch (products) {
+    case BASIN_PRODUCTS_BF16X6: return BASIN_GEMM_BF16X6;
+    case BASIN_PRODUCTS_BF16X3: return BASIN_GEMM_BF16X3;
+    default: return BASIN_GEMM_F32;
+    }
+}
+
 /* The product without its addresses. One B for a whole batch makes it one tall product. */
 static basin_gemm describe(const basin_call *call) {
     factor a = factor_of(&call->in[0].shape, call->attr.transpose_a);
@@ -41,6 +49,7 @@ static basin_gemm describe(const basin_call *call) {
     g.a_row = a.step_row, g.a_col = a.step_column, g.a_batch = a.step_batch;
     g.b_row = b.step_row, g.b_col = b.step_column, g.b_batch = b.step_batch;
     g.c_row = g.n, g.c_batch = g.m * g.n;
+    g.precision = precision_of(call->attr.products);
     return g;
 }
 
@@ -66,6 +75,7 @@ void basin_cpu_matmul(const basin_cpu_frame *frame) {
     const basin_call *call = frame->call;
     basin_gemm g = describe(call);
     g.a = frame->in[0], g.b = frame->in[1], g.c = frame->out[0];
+    if (call->attr.packed_b) g.b_packed = frame->in[1];
     if (!call->program) {
         basin_gemm_run(&g, frame->threads, frame->workspace);
         return;
@@ -77,4 +87,14 @@ void basin_cpu_matmul(const basin_cpu_frame *frame) {
     g.epilogue = epilogue;
     g.context = &p;
     basin_gemm_run(&g, frame->threads, frame->workspace);
+}
+
+size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n) {
+    return basin_gemm_packed_size(k, n, precision_of(backend->products));
+}
+
+void basin_cpu_pack(const basin_cpu_frame *frame) {
+    factor b = factor_of(&frame->call->in[0].shape, frame->call->attr.transpose_b);
+    basin_gemm_pack(frame->out[0], frame->in[0], b.step_row, b.step_column, b.rows, b.columns,
+                    precision_of(frame->call->attr.products), frame->threads);
 }
