@@ -1,0 +1,227 @@
+/* basin descend: the same end and energies as the oracle, on both backends, from every form of
+ * weights; the trace in its four forms; and wrong inputs, each with its own line. */
+#include "cli/program.h"
+
+#include <math.h>
+
+#include "basin/io.h"
+
+#define CASE(name) BASIN_SOURCE "/tests/golden/" name ".safetensors"
+
+static basin_bundle *bundle_read(void **state, const char *name) {
+    basin_bundle *bundle;
+    basin_error error;
+    char path[PATH_TEXT];
+    if (*name != '/') name = folder_path(path, state, name);
+    if (basin_bundle_read(&bundle, name, &error)) fail_msg("%s", error.text);
+    return bundle;
+}
+
+static double distance(const basin_tensor *a, const basin_tensor *b) {
+    double away = 0, size = 0;
+    assert_true(basin_shape_equal(a->shape, b->shape));
+    for (int64_t i = 0; i < basin_shape_count(a->shape); i++) {
+        double y = basin_tensor_at(b, i), d = basin_tensor_at(a, i) - y;
+        away += d * d, size += y * y;
+    }
+    return sqrt(away / size);
+}
+
+static void agrees(void **state, const char *path, const char *options, double tolerance) {
+    const program *p = run(state, "descend %s --prefix in. -o o.safetensors %s", path, options);
+    if (p->code) fail_msg("%s", p->err);
+    basin_bundle *want = bundle_read(state, path), *got = bundle_read(state, "o.safetensors");
+    assert_true(distance(basin_bundle_find(got, "x"), basin_bundle_find(want, "out.xT")) <
+                tolerance);
+    if (basin_bundle_find(got, "energy")->shape.dim[1] == 2)
+        assert_true(distance(basin_bundle_find(got, "energy"),
+                             basin_bundle_find(want, "out.energy")) < tolerance);
+    assert_non_null(basin_bundle_meta(got, "alpha"));
+    basin_bundle_free(want);
+    basin_bundle_free(got);
+}
+
+static void agrees_with_the_oracle(void **state) {
+    agrees(state, CASE("block_relu"), "--steps 4 --backend ref", 1e-12);
+    agrees(state, CASE("block_relu"), "--steps 4 --backend cpu", 1e-4);
+    agrees(state, CASE("block_relu"), "--steps 4 --backend ref --guard", 1e-12);
+    agrees(state, CASE("block_relu_self"), "--steps 4 --self", 1e-4);
+    agrees(state, CASE("block_power3"), "--steps 3 --alpha 0.02 --hopfield power3", 1e-4);
+    agrees(state, CASE("block_softmax"), "--steps 4 --hopfield softmax", 1e-4);
+    agrees(state, CASE("block_attention_only"), "--steps 4 --no-hopfield", 1e-4);
+    agrees(state, CASE("block_hopfield_only"), "--steps 4 --no-attention", 1e-4);
+}
+
+/* The golden block under the published names, Xi turned, beta left out, tokens in another file. */
+static void write_published(void **state, bool with_nan) {
+    basin_bundle *from = bundle_read(state, CASE("block_relu")), *weights, *tokens;
+    const char *name[][2] = {{"in.wk", "Wk"}, {"in.wq", "Wq"}, {"in.xi", "Xi"}};
+    char path[PATH_TEXT];
+    assert_int_equal(basin_bundle_new(&weights, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_new(&tokens, NULL), BASIN_OK);
+    for (int k = 0; k < 3; k++) {
+        const basin_tensor *t = basin_bundle_find(from, name[k][0]);
+        basin_shape shape = t->shape;
+        basin_tensor copy;
+        if (k == 2) shape = BASIN_SHAPE(t->shape.dim[1], t->shape.dim[0]);
+        assert_int_equal(basin_tensor_new(&copy, BASIN_F32, shape, NULL), BASIN_OK);
+        for (int64_t i = 0; i < basin_shape_count(shape); i++) {
+            int64_t j = k == 2 ? i % shape.dim[1] * shape.dim[0] + i / shape.dim[1] : i;
+            ((float *)copy.data)[i] = (float)basin_tensor_at(t, j);
+        }
+        if (with_nan && k == 1) ((float *)copy.data)[5] = NAN;
+        assert_int_equal(basin_bundle_add(weights, name[k][1], &copy, NULL), BASIN_OK);
+    }
+    basin_tensor x = *basin_bundle_find(from, "in.x0");
+    x.owned = false;
+    assert_int_equal(basin_bundle_add(tokens, "patches", &x, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(path, state, "w.npz"), weights, NULL), 0);
+    assert_int_equal(basin_bundle_write(folder_path(path, state, "t.npz"), tokens, NULL), 0);
+    basin_bundle_free(tokens);
+    basin_bundle_free(weights);
+    basin_bundle_free(from);
+}
+
+static void reads_published_weights(void **state) {
+    write_published(state, false);
+    cJSON *tree = run_json(run(state, "descend t.npz --weights w.npz --json --steps 3"));
+    assert_true(json_number(tree, "steps") == 3);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "trace")), 4);
+    double first = json_number(tree, "trace.0.energy"), last = json_number(tree, "trace.3.energy");
+    assert_true(last < first);
+    assert_true(fabs(json_number(tree, "trace.3.attention") +
+                     json_number(tree, "trace.3.hopfield") - last) < 1e-3);
+    assert_true(cJSON_IsNull(json_at(tree, "trace.3.change")));
+    cJSON_Delete(tree);
+    write_published(state, true);
+    assert_error(run(state, "descend t.npz --weights w.npz"), 1,
+                 "w.npz: tensor 'Wq' has nan at element 5");
+}
+
+static void writes_the_trace(void **state) {
+    char path[PATH_TEXT];
+    static char text[20000];
+    const program *p = run(state, "descend " CASE("block_relu") " --prefix in. --energy-trace t.csv"
+                                                                " --plot t.svg --steps 5");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "change of g\n");
+    slurp(text, sizeof text, folder_path(path, state, "t.csv"));
+    assert_true(strncmp(text, "step,energy,attention,hopfield,change\n0,-337.54", 47) == 0);
+    assert_contains(text, "\n5,");
+    slurp(text, sizeof text, folder_path(path, state, "t.svg"));
+    assert_true(strncmp(text, "<svg ", 5) == 0);
+    assert_contains(text, "hopfield");
+    assert_contains(text, "</svg>");
+    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. --plot /nowhere/t.svg"), 1,
+                 "/nowhere/t.svg");
+}
+
+static void stops_and_guards(void **state) {
+    cJSON *tree = run_json(run(
+        state,
+        "descend " CASE("block_softmax") " --prefix in. --json --steps 100000 --hopfield softmax"
+                                         " --alpha 1 --tolerance 1e-2"));
+    assert_true(cJSON_IsTrue(json_at(tree, "converged")));
+    assert_true(json_number(tree, "steps") < 100000);
+    cJSON_Delete(tree);
+    /* steps so long that they overshoot, unless the guard halves them */
+    tree = run_json(run(state,
+                        "descend " CASE("block_power3") " --prefix in. --json --steps 30"
+                                                        " --hopfield power3 --alpha 500 --guard"));
+    for (int t = 0; t < 30; t++) {
+        char before[40], after[40];
+        snprintf(before, sizeof before, "trace.%d.energy", t);
+        snprintf(after, sizeof after, "trace.%d.energy", t + 1);
+        assert_true(json_number(tree, after) <= json_number(tree, before));
+    }
+    cJSON_Delete(tree);
+}
+
+static void repeats_noise(void **state) {
+    const char *line = "descend " CASE("block_relu") " --prefix in. --noise 0.3 --seed %d -o o.npz";
+    double energy[3];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run(state, line, i / 2)->code, 0);
+        basin_bundle *got = bundle_read(state, "o.npz");
+        energy[i] = basin_tensor_at(basin_bundle_find(got, "energy"), 24);
+        basin_bundle_free(got);
+    }
+    assert_true(energy[0] == energy[1]);
+    assert_true(energy[0] != energy[2]);
+}
+
+/* The pairs of the golden case "block_graph", as row and col and as edges. */
+static void write_edges(void **state, bool list) {
+    static const char path[] = CASE("block_graph");
+    basin_bundle *from = bundle_read(state, path), *out;
+    const basin_tensor *allowed = basin_bundle_find(from, "in.allowed");
+    int64_t n = allowed->shape.dim[0], count = 0;
+    int32_t row[64], col[4096], edge[4096];
+    char to[PATH_TEXT];
+    for (int64_t q = 0; q < n; q++) {
+        row[q] = (int32_t)count;
+        for (int64_t k = 0; k < n; k++)
+            if (basin_tensor_at(allowed, q * n + k) != 0) col[count++] = (int32_t)k;
+    }
+    row[n] = (int32_t)count;
+    int64_t edges = 0;
+    for (int64_t q = 0; q < n; q++)
+        for (int32_t i = row[q]; i < row[q + 1]; i++)
+            if (col[i] > q) edge[2 * edges] = (int32_t)q, edge[2 * edges++ + 1] = col[i];
+    basin_tensor a = basin_tensor_borrow(row, BASIN_I32, BASIN_SHAPE(n + 1));
+    basin_tensor b = basin_tensor_borrow(col, BASIN_I32, BASIN_SHAPE(count));
+    basin_tensor c = basin_tensor_borrow(edge, BASIN_I32, BASIN_SHAPE(edges, 2));
+    assert_int_equal(basin_bundle_new(&out, NULL), BASIN_OK);
+    if (!list) assert_int_equal(basin_bundle_add(out, "row", &a, NULL), BASIN_OK);
+    if (!list) assert_int_equal(basin_bundle_add(out, "col", &b, NULL), BASIN_OK);
+    if (list) assert_int_equal(basin_bundle_add(out, "edges", &c, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(to, state, "e.npz"), out, NULL), BASIN_OK);
+    basin_bundle_free(out);
+    basin_bundle_free(from);
+}
+
+static void takes_graphs(void **state) {
+    for (int list = 0; list < 2; list++) {
+        write_edges(state, list);
+        agrees(state, CASE("block_graph"), "--steps 4 --edges e.npz --backend ref", 1e-12);
+        agrees(state, CASE("block_graph"), "--steps 4 --edges e.npz", 1e-4);
+    }
+    assert_error(run(state, "descend " CASE("block_wide") " --prefix in. --edges " CASE("image")),
+                 1, "wanted [edges, 2]");
+    write_edges(state, false);
+    assert_error(run(state, "descend " CASE("block_wide") " --prefix in. --edges e.npz"), 1,
+                 "e.npz: tensor 'row' is [14]; wanted [71]");
+}
+
+static void rejects_wrong_input(void **state) {
+    assert_error(run(state, "descend"), 2, "wants TOKENS");
+    assert_error(run(state, "descend x --hopfield power1"), 2, "'power1' is not");
+    assert_error(run(state, "descend x --no-attention --no-hopfield"), 2, "no energy");
+    assert_error(run(state, "descend x --guard --noise 1"), 2, "guard");
+    assert_error(run(state, "descend x --steps -1"), 2, "--steps: -1 is too small");
+    assert_error(run(state, "descend x --steps many"), 2, "'many' is not a whole number");
+    assert_error(run(state, "descend x --alpha nan"), 2, "'nan' is not a number");
+    assert_error(run(state, "descend x --backend gpu"), 2, "'gpu' is not one of ref|cpu");
+    assert_error(run(state, "descend x"), 1, "x: ");
+    assert_error(run(state, "descend " CASE("image")), 1, "no tensor 'x' or 'x0'");
+    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. -w " CASE("ham")), 1,
+                 "no tensor 'in.wk' (or 'Wk')");
+    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. -w " CASE("block_wide")),
+                 1, "wanted their last axis to be 96");
+    const program *p =
+        run(state, "descend " CASE(
+                       "block_power3") " --prefix in. --hopfield power9 --alpha 1e300 -o never.npz");
+    assert_error(p, 1, "not finite");
+    char path[PATH_TEXT];
+    assert_int_not_equal(access(folder_path(path, state, "never.npz"), F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_the_oracle), cmocka_unit_test(reads_published_weights),
+        cmocka_unit_test(writes_the_trace),       cmocka_unit_test(stops_and_guards),
+        cmocka_unit_test(repeats_noise),          cmocka_unit_test(takes_graphs),
+        cmocka_unit_test(rejects_wrong_input),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
