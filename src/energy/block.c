@@ -38,6 +38,9 @@ static basin_expr project(basin_expr g, basin_expr w) {
 basin_expr basin_energy_attention(basin_expr g, basin_expr wk, basin_expr wq, basin_expr beta,
                                   basin_expr scale, basin_expr mix, const basin_pattern *pattern) {
     if (!check_tokens(g, wk, 2, "attention") || !check_tokens(g, wq, 2, "attention")) return NULL;
+    if (!pattern)
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                                "attention: no pattern says which pairs see each other");
     basin_expr lse = basin_attention_lse(project(g, wq), project(g, wk), beta, scale, mix, pattern);
     return basin_neg(per_sample(basin_div(lse, beta), has_batch(g)));
 }

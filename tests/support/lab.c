@@ -1,0 +1,223 @@
+/* Helpers of the tests of energies and models; see lab.h. */
+#include "support/lab.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+void lab_open(lab *l, const char *backend, int threads) {
+    basin_error error = {0};
+    *l = (lab){.graph = basin_graph_new()};
+    assert_non_null(l->graph);
+    basin_params_begin(&l->params, l->graph);
+    must(basin_backend_open(&l->backend, backend, threads, &error), &error);
+    must(basin_store_new(&l->store, l->backend, &error), &error);
+}
+
+void lab_close(lab *l) {
+    for (int i = 0; i < l->inputs; i++) basin_tensor_free(&l->tensor[i]);
+    basin_store_free(l->store);
+    basin_backend_close(l->backend);
+    basin_params_free(&l->params);
+    basin_graph_free(l->graph);
+}
+
+basin_expr lab_state(lab *l, const char *name, basin_shape shape) {
+    basin_init zero = {BASIN_INIT_CONSTANT, 0};
+    return basin_param_add(&l->params, "", name, shape, zero);
+}
+
+static bool ends_with(const char *name, const char *end) {
+    size_t a = strlen(name), b = strlen(end);
+    return a >= b && strcmp(name + a - b, end) == 0;
+}
+
+void lab_fill(lab *l, uint64_t seed, double size) {
+    for (size_t i = 0; i < l->params.count; i++) {
+        basin_expr state = l->params.param[i].state;
+        const char *name = basin_expr_name(state);
+        int64_t count = basin_shape_count(basin_expr_shape(state));
+        bool positive = ends_with(name, "gamma") || ends_with(name, "beta");
+        double *number = malloc((size_t)count * sizeof *number);
+        uint64_t stream = 7;
+        assert_non_null(number);
+        for (const char *c = name; *c; c++) stream = stream * 31 + (unsigned char)*c;
+        for (int64_t k = 0; k < count; k++) {
+            double u = 2 * basin_random_uniform_at(seed, stream, (uint64_t)k) - 1;
+            number[k] = positive ? 1 + u / 2 : size * u;
+        }
+        lab_set(l, state, number);
+        free(number);
+    }
+}
+
+void lab_set(lab *l, basin_expr state, const double *number) {
+    basin_error error = {0};
+    basin_tensor view =
+        basin_tensor_borrow((void *)(uintptr_t)number, BASIN_F64, basin_expr_shape(state));
+    must(basin_store_write(l->store, basin_expr_name(state), &view, &error), &error);
+}
+
+static basin_expr keep_input(lab *l, basin_expr input, basin_dtype dtype, const void *number) {
+    basin_error error = {0};
+    const basin_error *found = basin_graph_error(l->graph);
+    if (!input) fail_msg("%s", found ? found->text : "an input is NULL");
+    assert_true(l->inputs < LAB_INPUTS);
+    basin_tensor *tensor = &l->tensor[l->inputs];
+    must(basin_tensor_new(tensor, dtype, basin_expr_shape(input), &error), &error);
+    if (number) memcpy(tensor->data, number, basin_tensor_bytes(tensor));
+    return l->input[l->inputs++] = input;
+}
+
+basin_expr lab_input(lab *l, const char *name, basin_shape shape, const double *number) {
+    return keep_input(l, basin_input(l->graph, name, shape), BASIN_F64, number);
+}
+
+basin_expr lab_index(lab *l, const char *name, const int32_t *number, int64_t count) {
+    return keep_input(l, basin_index(l->graph, name, BASIN_SHAPE(count)), BASIN_I32, number);
+}
+
+void lab_give(lab *l, basin_expr input, const void *number) {
+    for (int i = 0; i < l->inputs; i++)
+        if (l->input[i] == input) {
+            memcpy(l->tensor[i].data, number, basin_tensor_bytes(&l->tensor[i]));
+            return;
+        }
+    fail_msg("'%s' is no input of the lab", basin_expr_name(input));
+}
+
+static basin_expr list_part(lab *l, basin_expr input, const int32_t *number, int64_t count) {
+    int i = l->inputs;
+    keep_input(l, input, BASIN_I32, NULL);
+    memcpy(l->tensor[i].data, number, (size_t)count * sizeof *number);
+    return input;
+}
+
+basin_pattern lab_pairs(lab *l, const char *name, int64_t tokens, const int32_t *edge,
+                        int64_t count, int flags, int64_t capacity) {
+    basin_error error = {0};
+    basin_pairs pairs;
+    must(basin_pairs_new(&pairs, tokens, tokens, edge, count, flags, &error), &error);
+    int64_t room = pairs.pairs > capacity ? pairs.pairs : capacity;
+    basin_pattern p = basin_pairs_declare(l->graph, name, tokens, tokens, room);
+    list_part(l, p.row, pairs.row, tokens + 1);
+    list_part(l, p.key, pairs.key, pairs.pairs);
+    list_part(l, p.column, pairs.column, tokens + 1);
+    list_part(l, p.query, pairs.query, pairs.pairs);
+    list_part(l, p.pair, pairs.pair, pairs.pairs);
+    basin_pairs_free(&pairs);
+    return p;
+}
+
+basin_plan *lab_plan(lab *l, const basin_expr *output, int outputs) {
+    basin_error error = {0};
+    basin_plan *plan;
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    const basin_error *found = basin_graph_error(l->graph);
+    if (found) fail_msg("%s", found->text);
+    must(basin_plan_new(&plan, l->store, &spec, &error), &error);
+    for (int i = 0; i < l->inputs; i++)
+        must(basin_plan_write(plan, l->input[i], &l->tensor[i], &error), &error);
+    return plan;
+}
+
+void lab_run(basin_plan *plan) {
+    basin_error error = {0};
+    must(basin_plan_run(plan, &error), &error);
+}
+
+basin_tensor lab_read(basin_plan *plan, basin_expr output) {
+    basin_error error = {0};
+    basin_tensor tensor;
+    must(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(output), &error), &error);
+    must(basin_plan_read(plan, output, &tensor, &error), &error);
+    return tensor;
+}
+
+basin_tensor lab_value(lab *l, basin_expr a) {
+    basin_plan *plan = lab_plan(l, &a, 1);
+    lab_run(plan);
+    basin_tensor value = lab_read(plan, a);
+    basin_plan_free(plan);
+    return value;
+}
+
+double lab_distance(const basin_tensor *a, const basin_tensor *b) {
+    double difference = 0, size = 0;
+    int64_t count = basin_shape_count(b->shape);
+    assert_int_equal(basin_shape_count(a->shape), count);
+    for (int64_t i = 0; i < count; i++) {
+        double x = basin_tensor_at(a, i), y = basin_tensor_at(b, i);
+        difference += (x - y) * (x - y);
+        size += y * y;
+    }
+    return sqrt(difference) / (sqrt(size) + 1e-30);
+}
+
+void lab_assert_near(const basin_tensor *a, const basin_tensor *b, double tolerance,
+                     const char *what) {
+    double distance = lab_distance(a, b);
+    if (!(distance <= tolerance)) fail_msg("%s: off by %g, wanted %g", what, distance, tolerance);
+}
+
+/* d/dp of sum(y), one element of the state at a time. */
+static void differences(lab *l, basin_plan *plan, basin_expr sum, basin_expr state, double *slope) {
+    static const double weight[4] = {1.0 / 12, -8.0 / 12, 8.0 / 12, -1.0 / 12};
+    static const double at[4] = {-2, -1, 1, 2};
+    const double h = 1e-4; /* small, so that the kinks of a relu are seldom met */
+    basin_error error = {0};
+    basin_tensor value;
+    must(basin_store_read(l->store, basin_expr_name(state), &value, &error), &error);
+    assert_int_equal(value.dtype, BASIN_F64);
+    double *number = value.data;
+    int64_t count = basin_shape_count(value.shape);
+    for (int64_t i = 0; i < count; i++) {
+        double kept = number[i];
+        slope[i] = 0;
+        for (int k = 0; k < 4; k++) {
+            number[i] = kept + at[k] * h;
+            lab_set(l, state, number);
+            lab_run(plan);
+            slope[i] += weight[k] * basin_plan_scalar(plan, sum) / h;
+        }
+        number[i] = kept;
+    }
+    lab_set(l, state, number);
+    basin_tensor_free(&value);
+}
+
+void lab_check_gradients(lab *l, basin_expr y, double tolerance, const char *what) {
+    int count = (int)l->params.count;
+    basin_expr sum = basin_sum_all(y), state[64], gradient[64];
+    assert_true(count <= 64);
+    for (int i = 0; i < count; i++) state[i] = l->params.param[i].state;
+    basin_grad_many(gradient, y, state, count);
+    basin_plan *plan = lab_plan(l, gradient, count), *forward = lab_plan(l, &sum, 1);
+    lab_run(plan);
+    for (int i = 0; i < count; i++) {
+        basin_tensor found = lab_read(plan, gradient[i]), wanted;
+        assert_int_equal(basin_tensor_new(&wanted, BASIN_F64, found.shape, NULL), BASIN_OK);
+        differences(l, forward, sum, state[i], wanted.data);
+        double size = 0, off = 0;
+        int64_t elements = basin_shape_count(wanted.shape);
+        for (int64_t k = 0; k < elements; k++) {
+            double a = ((double *)found.data)[k], b = ((double *)wanted.data)[k];
+            off += (a - b) * (a - b);
+            size += b * b;
+        }
+        /* an absolute floor, for gradients that vanish */
+        double distance = sqrt(off) / (sqrt(size) + 1e-3);
+        if (!(distance <= tolerance))
+            fail_msg("%s: the gradient of '%s' is off by %g", what, basin_expr_name(state[i]),
+                     distance);
+        basin_tensor_free(&found);
+        basin_tensor_free(&wanted);
+    }
+    basin_plan_free(plan);
+    basin_plan_free(forward);
+}

@@ -1,0 +1,65 @@
+/* For tests of energies and models: a graph whose states live in a store, plans that fail the test
+ * on any error, and gradients against finite differences of every state. */
+#ifndef BASIN_TESTS_SUPPORT_LAB_H
+#define BASIN_TESTS_SUPPORT_LAB_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/pairs.h"
+#include "basin/params.h"
+#include "basin/plan.h"
+#include "basin/random.h"
+
+enum { LAB_INPUTS = 24 };
+
+typedef struct lab {
+    basin_graph *graph;
+    basin_params params;
+    basin_backend *backend;
+    basin_store *store;
+    basin_expr input[LAB_INPUTS]; /* written into every plan that lab_plan makes */
+    basin_tensor tensor[LAB_INPUTS];
+    int inputs;
+} lab;
+
+void lab_open(lab *l, const char *backend, int threads);
+void lab_close(lab *l);
+
+/* A state of the given shape among the parameters. */
+basin_expr lab_state(lab *l, const char *name, basin_shape shape);
+/* Every parameter uniform in (-size, size), those named "..gamma" and "..beta" in (0.5, 1.5); the
+ * numbers depend on the parameter's name and the seed, not on the order of declaration. */
+void lab_fill(lab *l, uint64_t seed, double size);
+/* Overwrites one state; [count] numbers. */
+void lab_set(lab *l, basin_expr state, const double *number);
+
+/* Inputs with their numbers, which are copied. */
+basin_expr lab_input(lab *l, const char *name, basin_shape shape, const double *number);
+basin_expr lab_index(lab *l, const char *name, const int32_t *number, int64_t count);
+void lab_give(lab *l, basin_expr input, const void *number);
+/* A pattern of inputs "NAME.row", ... with room for `capacity` pairs (at least those given). */
+basin_pattern lab_pairs(lab *l, const char *name, int64_t tokens, const int32_t *edge,
+                        int64_t count, int flags, int64_t capacity);
+
+/* A plan with the inputs written. */
+basin_plan *lab_plan(lab *l, const basin_expr *output, int outputs);
+void lab_run(basin_plan *plan);
+basin_tensor lab_read(basin_plan *plan, basin_expr output); /* F64; the caller frees it */
+/* All three for one expression. */
+basin_tensor lab_value(lab *l, basin_expr a);
+
+/* ||a - b|| / ||b||, at least 1e-30 below; NaN anywhere gives NaN. */
+double lab_distance(const basin_tensor *a, const basin_tensor *b);
+void lab_assert_near(const basin_tensor *a, const basin_tensor *b, double tolerance,
+                     const char *what);
+
+/* The gradient of the sum of y with respect to every parameter against fourth-order central
+ * differences; the backend should be ref. */
+void lab_check_gradients(lab *l, basin_expr y, double tolerance, const char *what);
+
+#endif
