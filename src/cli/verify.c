@@ -107,6 +107,16 @@ basin_expr basin_case_input_add(basin_case *c, const char *name, int rank) {
     return input;
 }
 
+void basin_case_state_add(basin_case *c, const char *name, const char *tensor) {
+    if (!basin_array_reserve((void **)&c->state, &c->state_room, c->states + 1, sizeof *c->state)) {
+        fail_memory(c);
+        return;
+    }
+    basin_case_state *state = &c->state[c->states++];
+    snprintf(state->name, sizeof state->name, "%s", name);
+    snprintf(state->tensor, sizeof state->tensor, "%s", tensor);
+}
+
 void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count,
                       int flags) {
     basin_error error;
@@ -188,7 +198,7 @@ basin_block_config basin_case_block(basin_case *c, const char *prefix) {
     return block;
 }
 
-basin_descent_spec basin_case_descent(basin_case *c) {
+int basin_case_steps(basin_case *c) {
     enum { MOST = 1000 };
     double steps = basin_case_number(c, "steps");
     if (!(steps >= 0 && steps <= MOST)) {
@@ -196,8 +206,13 @@ basin_descent_spec basin_case_descent(basin_case *c) {
                          basin_bundle_path(c->bundle), steps, MOST);
         steps = 0;
     }
-    return (basin_descent_spec){
-        .steps = (int)steps, .alpha = basin_case_number(c, "alpha"), .recompute = c->recompute};
+    return (int)steps;
+}
+
+basin_descent_spec basin_case_descent(basin_case *c) {
+    return (basin_descent_spec){.steps = basin_case_steps(c),
+                                .alpha = basin_case_number(c, "alpha"),
+                                .recompute = c->recompute};
 }
 
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
@@ -226,6 +241,7 @@ static const struct {
     {"anomaly", basin_case_build_anomaly},
     {"graph", basin_case_build_graphs},
     {"lagrangians", basin_case_build_lagrangians},
+    {"ham", basin_case_build_ham},
 };
 
 static basin_status build(basin_case *c, const char *name, basin_error *error) {
@@ -242,19 +258,24 @@ static basin_status build(basin_case *c, const char *name, basin_error *error) {
     return found->status;
 }
 
+static basin_status write_state(basin_case *c, basin_store *store, const char *name,
+                                const char *from, basin_error *error) {
+    const basin_tensor *tensor = basin_case_tensor(c, from, -1);
+    if (tensor) return basin_store_write(store, name, tensor, error);
+    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor 'in.%s'", basin_bundle_path(c->bundle),
+                      from);
+}
+
 /* Gives the states and inputs their numbers and runs. */
 static basin_status compute(basin_case *c, basin_store *store, basin_plan *plan,
                             basin_error *error) {
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < c->params.count && !status; i++) {
         const char *name = basin_expr_name(c->params.param[i].state);
-        const basin_tensor *tensor = basin_case_tensor(c, name, -1);
-        if (tensor)
-            status = basin_store_write(store, name, tensor, error);
-        else
-            status = basin_fail(error, BASIN_BAD_FILE, "%s: no tensor 'in.%s'",
-                                basin_bundle_path(c->bundle), name);
+        status = write_state(c, store, name, name, error);
     }
+    for (size_t i = 0; i < c->states && !status; i++)
+        status = write_state(c, store, c->state[i].name, c->state[i].tensor, error);
     for (size_t i = 0; i < c->inputs && !status; i++)
         status = basin_plan_write(plan, c->input[i].input, &c->input[i].tensor, error);
     if (!status && c->pattern.row) status = basin_pairs_write(plan, &c->pattern, &c->pairs, error);
@@ -344,6 +365,7 @@ static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_backen
 static void case_free(basin_case *c) {
     for (size_t i = 0; i < c->inputs; i++) basin_tensor_free(&c->input[i].tensor);
     free(c->input);
+    free(c->state);
     free(c->output);
     basin_pairs_free(&c->pairs);
     basin_params_free(&c->params);

@@ -12,6 +12,8 @@
 #include "basin/io.h"
 #include "basin/pairs.h"
 
+enum { BASIN_CASE_WORD = 64 };
+
 typedef struct basin_case_output {
     char name[96];
     char beside[96]; /* the tensor whose size counts too; "" for none */
@@ -23,6 +25,10 @@ typedef struct basin_case_input {
     basin_tensor tensor;
 } basin_case_input;
 
+typedef struct basin_case_state {
+    char name[BASIN_CASE_WORD], tensor[BASIN_CASE_WORD];
+} basin_case_state;
+
 typedef struct basin_case {
     const basin_bundle *bundle;
     bool recompute; /* differentiate with activations computed again */
@@ -30,6 +36,8 @@ typedef struct basin_case {
     basin_params params;
     basin_case_output *output;
     size_t outputs, output_room;
+    basin_case_state *state;
+    size_t states, state_room;
     basin_case_input *input;
     size_t inputs, input_room;
     basin_pairs pairs; /* of `pattern`, where the case has a list of pairs */
@@ -46,11 +54,12 @@ basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
  */
 double basin_case_number(basin_case *c, const char *key);
 bool basin_case_flag(basin_case *c, const char *key);
-enum { BASIN_CASE_WORD = 64 };
 const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]);
 
 /* An input that gets the numbers of "in.NAME". */
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
+/* The state `name`, which is not among the case's parameters, gets the numbers of "in.TENSOR". */
+void basin_case_state_add(basin_case *c, const char *name, const char *tensor);
 /* Numbers of the builder's own for an input; takes `tensor` over. */
 void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor);
 /* A list of pairs among `tokens`, from edges [count, 2]. */
@@ -68,6 +77,7 @@ void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x);
 /* The block's shape from the tensors under `prefix`, the steps from the metadata. */
 basin_block_config basin_case_block(basin_case *c, const char *prefix);
 basin_descent_spec basin_case_descent(basin_case *c);
+int basin_case_steps(basin_case *c);
 /* Energies [steps + 1, 2] (with a batch [B, steps + 1, 2]) of a trace, zero for an absent part. */
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
                                const basin_expr *trace, int steps, int64_t batch);
@@ -78,6 +88,7 @@ void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
 void basin_case_build_graphs(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
+void basin_case_build_ham(basin_case *c);
 
 typedef struct basin_verdict {
     char name[BASIN_CASE_WORD]; /* of the case */

@@ -19,8 +19,8 @@ static inline basin_bundle *golden_open(const char *name) {
     basin_bundle *bundle;
     basin_error error;
     const char *folder = getenv("BASIN_GOLDEN");
-    snprintf(path, sizeof path, "%s/%s.safetensors",
-             folder ? folder : BASIN_SOURCE "/../shared/oracle/golden", name);
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder ? folder : BASIN_SOURCE "/tests/golden",
+             name);
     FILE *file = fopen(path, "rb");
     if (!file) {
         print_message("no %s: skipped\n", path);
