@@ -117,9 +117,6 @@ static int emit_leaf(lowering *l, const basin_node *node) {
 
 static int emit_reshape(lowering *l, const basin_node *node, int *map) {
     int from = resolve_operand(l, node, node->in[0], map);
-    if (from < 0) return -1;
-    if (l->ir->value[from].leaf && l->ir->value[from].leaf->op == BASIN_OP_CONST)
-        from = dense_const(l, node->in[0], from);
     int value = from < 0 ? -1 : basin_ir_value_new(l->ir, node->out[0]->shape, node->out[0]->kind);
     if (value < 0) return -1;
     l->ir->value[value].root = l->ir->value[from].root;

@@ -20,6 +20,7 @@ basin_expr basin_reshape(basin_expr a, basin_shape shape) {
                                 "reshape: %s has not as many elements as %s",
                                 basin_shape_print(x, a->shape), basin_shape_print(y, shape));
     if (basin_expr_op(a) == BASIN_OP_RESHAPE) return basin_reshape(a->node->in[0], shape);
+    if (basin_expr_is_const(a)) return basin_broadcast(a, shape);
     if (basin_expr_op(a) == BASIN_OP_COPY && !a->node->attr.count && !a->node->in[0]->shape.rank)
         return basin_broadcast(a->node->in[0], shape);
     /* Signs and constant factors stay outside, where products and sums find them. */

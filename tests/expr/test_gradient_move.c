@@ -1,0 +1,219 @@
+/* Gradients of movement, reductions and layer norm, first and second order, against finite
+ * differences in double. Each result goes through a nonlinear function, so that the second order
+ * is not zero. */
+#include <math.h>
+
+#include "support/check.h"
+
+static void finish(check *c, basin_expr y) {
+    if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
+    y = basin_sin(y);
+    check_backends(c, y, 1e-5);
+    check_gradients(c, y, 1e-6);
+    check_free(c);
+}
+
+static void test_reshape_permute(void **state) {
+    (void)state;
+    const int orders[][3] = {{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 1, 2}};
+    for (int i = 0; i < 6; i++) {
+        check c;
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 2), -1, 1);
+        basin_expr w = check_input(&c, "w", BASIN_SHAPE(4, 3), -1, 1);
+        basin_expr y = basin_reshape(basin_permute(basin_square(x), orders[i]), BASIN_SHAPE(4, 3));
+        finish(&c, basin_mul(y, w));
+    }
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 3, 2), -1, 1);
+    finish(&c, basin_transpose(basin_transpose(basin_permute(x, (int[]){3, 1, 0, 2}))));
+}
+
+static void test_slice_pad(void **state) {
+    (void)state;
+    for (int axis = -3; axis < 3; axis++) {
+        check c;
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 4, 3), -1, 1);
+        basin_expr part = basin_slice(x, axis, 1, 2);
+        finish(&c, basin_pad(basin_square(part), axis, 2, 1));
+    }
+}
+
+static void test_broadcast(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 2), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(2, 2, 3, 2), -1, 1);
+    basin_expr wide = basin_broadcast(basin_exp(x), BASIN_SHAPE(2, 2, 3, 2));
+    finish(&c, basin_mul(basin_permute(wide, (int[]){3, 1, 2, 0}), w));
+}
+
+static void test_concat(void **state) {
+    (void)state;
+    for (int axis = 0; axis < 3; axis++) {
+        check c;
+        check_init(&c);
+        basin_shape s = BASIN_SHAPE(2, 2, 2), t = s;
+        t.dim[axis] = 3;
+        basin_expr x = check_input(&c, "x", s, -1, 1), y = check_input(&c, "y", t, -1, 1);
+        finish(&c, basin_square(basin_concat((basin_expr[]){x, y, x}, 3, axis - 3)));
+    }
+}
+
+/* More parts than a call has operands. */
+static void test_concat_many(void **state) {
+    (void)state;
+    const int counts[] = {16, 17, 33, 50};
+    for (int k = 0; k < 4; k++) {
+        check c;
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(4, 2), -1, 1);
+        basin_expr part[50];
+        for (int i = 0; i < counts[k]; i++)
+            part[i] = basin_scale(basin_slice(x, 0, i % 4, 1), 1 + 0.1 * i);
+        basin_expr y = basin_concat(part, counts[k], 0);
+        assert_int_equal(basin_expr_shape(y).dim[0], counts[k]);
+        basin_tensor value = check_value(&c, y, "ref", true);
+        for (int i = 0; i < counts[k] * 2; i++) {
+            double wanted =
+                ((double *)c.tensor[0].data)[(i / 2) % 4 * 2 + i % 2] * (1 + 0.1 * (i / 2));
+            assert_float_equal(((double *)value.data)[i], wanted, 1e-12);
+        }
+        basin_tensor_free(&value);
+        finish(&c, y);
+    }
+}
+
+static void test_gather_scatter(void **state) {
+    (void)state;
+    const int32_t rows[] = {2, -1, 0, 2, 1, 2};
+    check c;
+    check_init(&c);
+    basin_expr table = check_input(&c, "table", BASIN_SHAPE(3, 2, 2), -1, 1);
+    basin_expr values = check_input(&c, "values", BASIN_SHAPE(6, 2), -1, 1);
+    basin_expr index = check_index(&c, "index", rows, 6);
+    basin_expr chosen = basin_reshape(basin_gather(basin_square(table), index), BASIN_SHAPE(6, 4));
+    basin_expr sums = basin_scatter(basin_exp(values), index, 4);
+    basin_tensor sum = check_value(&c, basin_scatter(values, index, 4), "ref", true);
+    double *v = c.tensor[1].data, *s = sum.data;
+    assert_float_equal(s[0], v[4], 1e-15);
+    assert_float_equal(s[2 * 2 + 1], v[1] + v[7] + v[11], 1e-15);
+    assert_float_equal(s[3 * 2], 0, 0);
+    basin_tensor_free(&sum);
+    finish(&c, basin_matmul_t(sums, false, basin_slice(chosen, 1, 1, 2), true));
+}
+
+static void test_reductions(void **state) {
+    (void)state;
+    basin_expr (*const reduce[])(basin_expr, int, int) = {basin_sum, basin_mean, basin_maximum};
+    for (int kind = 0; kind < 3; kind++)
+        for (int axis = 0; axis < 4; axis++)
+            for (int count = 1; axis + count <= 4; count++) {
+                check c;
+                check_init(&c);
+                basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 3, 2), -1, 1);
+                finish(&c, reduce[kind](basin_square(x), axis - 4, count));
+            }
+}
+
+static void test_reduce_all(void **state) {
+    (void)state;
+    basin_expr (*const reduce[])(basin_expr) = {basin_sum_all, basin_mean_all, basin_maximum_all};
+    for (int kind = 0; kind < 3; kind++) {
+        check c;
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
+        basin_expr y = reduce[kind](basin_exp(x));
+        assert_int_equal(basin_expr_shape(y).rank, 0);
+        finish(&c, y);
+    }
+}
+
+static void test_logsumexp_softmax(void **state) {
+    (void)state;
+    const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 2, 3),
+                                  BASIN_SHAPE(3, 1)};
+    for (int i = 0; i < 4; i++) {
+        check c;
+        check_init(&c);
+        finish(&c, basin_logsumexp(check_input(&c, "x", shapes[i], -2, 2)));
+        check_init(&c);
+        finish(&c, basin_softmax(check_input(&c, "x", shapes[i], -2, 2)));
+    }
+}
+
+/* Values far apart and large. */
+static void test_large_scores(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
+    const double at[] = {1000, 999, -1000, -1e4, -1e4, -1e4};
+    for (int i = 0; i < 6; i++) ((double *)c.tensor[0].data)[i] = at[i];
+    basin_tensor lse = check_value(&c, basin_logsumexp(x), "cpu", false);
+    assert_float_equal(((double *)lse.data)[0], 1000 + log1p(exp(-1)), 1e-3);
+    assert_float_equal(((double *)lse.data)[1], -1e4 + log(3), 1e-2);
+    basin_tensor_free(&lse);
+    check_backends(&c, basin_softmax(x), 1e-5);
+    check_backends(&c, basin_grad(basin_logsumexp(x), x), 1e-5);
+    check_free(&c);
+}
+
+static basin_expr make_norm(check *c, basin_shape shape) {
+    basin_expr x = check_input(c, "x", shape, -1, 1);
+    basin_expr gamma = check_input(c, "gamma", BASIN_SCALAR, 0.5, 1.5);
+    basin_expr delta = check_input(c, "delta", BASIN_SHAPE(shape.dim[shape.rank - 1]), -1, 1);
+    return basin_layernorm(x, gamma, delta, 0.05);
+}
+
+static void test_layernorm(void **state) {
+    (void)state;
+    const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(3, 4), BASIN_SHAPE(2, 1, 3),
+                                  BASIN_SHAPE(2, 1)};
+    for (int i = 0; i < 4; i++) {
+        check c;
+        check_init(&c);
+        finish(&c, make_norm(&c, shapes[i]));
+    }
+}
+
+/* The cotangent of the norm is x itself, is the norm, depends on it: none of these may be counted
+ * twice or taken for a constant. */
+static void test_layernorm_of_itself(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        check c;
+        check_init(&c);
+        basin_expr g = make_norm(&c, BASIN_SHAPE(2, 3)), x = c.input[0];
+        basin_expr other[] = {x, g, basin_tanh(g), basin_layernorm(g, c.input[1], c.input[2], 0.1)};
+        finish(&c, basin_sum_all(basin_mul(g, other[kind])));
+    }
+}
+
+/* A force of layer norm inside a loss that is not linear in it. */
+static void test_layernorm_force(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr g = make_norm(&c, BASIN_SHAPE(2, 4)), x = c.input[0];
+    basin_expr energy = basin_sum_all(basin_lncosh(g));
+    basin_expr step = basin_sub(x, basin_scale(basin_grad(energy, x), 0.3));
+    basin_expr next = basin_layernorm(step, c.input[1], c.input[2], 0.05);
+    finish(&c, basin_mul(next, basin_grad(basin_sum_all(basin_sin(next)), step)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reshape_permute),   cmocka_unit_test(test_slice_pad),
+        cmocka_unit_test(test_broadcast),         cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_concat_many),       cmocka_unit_test(test_gather_scatter),
+        cmocka_unit_test(test_reductions),        cmocka_unit_test(test_reduce_all),
+        cmocka_unit_test(test_logsumexp_softmax), cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_layernorm),         cmocka_unit_test(test_layernorm_of_itself),
+        cmocka_unit_test(test_layernorm_force),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
