@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+enum { EXPECTED = 256 }; /* pairs of a run whose numbers are fetched ahead */
+
 typedef struct fused {
     basin_edges edges;
     float *rc;                        /* [H, plane, parts] r, or (r, c) */
@@ -37,6 +39,20 @@ static void prepare(const fused *f) {
     basin_edges_prepare(e);
 }
 
+/* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
+ * numbers of the run after `fragment`'s. */
+static void expect(const basin_pairs *pairs, basin_fragment fragment, int64_t block, int64_t chunk,
+                   const int32_t *pair) {
+    basin_fragment_next(&fragment, pairs, chunk);
+    if (fragment.begin == fragment.end) return;
+    basin_fragment run = basin_fragment_run(fragment, pairs, block);
+    if (run.end - run.begin > EXPECTED) run.end = run.begin + EXPECTED;
+    for (int64_t i = run.begin; i < run.end; i += 16) {
+        __builtin_prefetch(pairs->other + i, 0, 2);
+        if (pair) __builtin_prefetch(pair + i, 0, 2);
+    }
+}
+
 static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const fused *f = context;
     const basin_edges *e = &f->edges;
@@ -46,6 +62,7 @@ static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chu
     for (basin_fragment g = basin_fragment_first(rows, chunk); g.begin < g.end;
          basin_fragment_next(&g, rows, chunk)) {
         basin_fragment run = basin_fragment_run(g, rows, block);
+        expect(rows, g, block, chunk, NULL);
         int64_t slot = h * slots + g.slot;
         const float *query = e->query + (h * rows->nodes + g.node) * stride;
         float *rc = f->rc + (h * e->plane + run.begin) * e->parts;
@@ -140,6 +157,7 @@ static void column_chunk(const void *context, int64_t h, int64_t block, int64_t 
     for (basin_fragment g = basin_fragment_first(columns, chunk); g.begin < g.end;
          basin_fragment_next(&g, columns, chunk)) {
         basin_fragment run = basin_fragment_run(g, columns, block);
+        expect(columns, g, block, chunk, e->at->pattern.pair);
         (e->parts == 2 ? e->kernels->reverse_column : e->kernels->force_column)(
             e->key_sum + (h * slots + g.slot) * e->padded, f->rc + h * e->plane * e->parts,
             e->at->pattern.pair + run.begin, f->summary + h * columns->others,

@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -127,6 +128,41 @@ VECTOR_INLINE float vector_largest(vfloat v) {
         for (int i = 0; i < half; i++)
             if (lane[i + half] > lane[i]) lane[i] = lane[i + half];
     return lane[0];
+#endif
+}
+
+/* Whether a lane exceeds x. */
+VECTOR_INLINE bool vector_any_above(vfloat v, float x) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(x), _CMP_GT_OQ) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)(v > x)) != 0;
+#elif defined(__SSE2__)
+    return _mm_movemask_ps((__m128)(v > x)) != 0;
+#else
+    return vector_largest(v) > x;
+#endif
+}
+
+/* The lower and the upper half of a0 b0 a1 b1 ... */
+VECTOR_INLINE vfloat vector_weave_low(vfloat a, vfloat b) {
+#if VECTOR_LANES == 16
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif VECTOR_LANES == 8
+    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#else
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#endif
+}
+
+VECTOR_INLINE vfloat vector_weave_high(vfloat a, vfloat b) {
+#if VECTOR_LANES == 16
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                   31);
+#elif VECTOR_LANES == 8
+    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
 #endif
 }
 
