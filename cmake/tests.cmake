@@ -7,9 +7,10 @@ set(launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
 set(environment OMP_WAIT_POLICY=passive) # tests run side by side; spinning threads would starve them
 set(timeout 300)
 if(BASIN_SANITIZE)
-    # A test that asks for an absurd size wants NULL from malloc, not an abort.
+    # A test that asks for an absurd size wants NULL from malloc, not an abort. The stack after a
+    # return goes unwatched: gcc before 14 then misaligns 64-byte vectors (its bug 110027).
     list(APPEND environment
-        ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
+        ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0
         UBSAN_OPTIONS=print_stacktrace=1)
     set(timeout 900)
 endif()
