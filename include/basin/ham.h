@@ -93,7 +93,7 @@ struct basin_synapse {
     basin_rows rows;
     int64_t units, heads, width;
     basin_lagrangian hidden; /* of the hidden neurons, which have no time constant */
-    bool bias, normalise;
+    bool bias, normalise, distance;
     int kernel, stride; /* stride 0 means 1 */
     bool valid;         /* no padding; otherwise out = ceil(in / stride) */
     basin_pool pool;
@@ -109,11 +109,12 @@ BASIN_API basin_synapse_function basin_synapse_bias;
  * matrix, -g1 W g2. `bias` adds -<b, g> for the last layer. */
 BASIN_API basin_synapse_function basin_synapse_linear;
 /* Dense associative memory: -L(Xi g) with `units` memories xi [units, n] of one layer. `hidden`
- * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one.
- * Each memory has length 1 with `normalise`. */
+ * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one,
+ * identity the classical Hopfield network -1/2 sum (xi.g)^2. With `normalise` each memory has
+ * length 1; with `distance` -|xi - g|^2 / 2 stands in place of xi.g. */
 BASIN_API basin_synapse_function basin_synapse_memory;
-/* -L(W1'g1 + W2'g2 + ..): `units` hidden neurons integrated out; w1 [n1, units], w2, .. Columns
- * have length 1 with `normalise`. `hidden` is relu by default. */
+/* -L(W1'g1 + W2'g2 + .. (+ b)): `units` hidden neurons integrated out; w1 [n1, units], w2, ..
+ * Columns have length 1 with `normalise`. `hidden` is relu by default. */
 BASIN_API basin_synapse_function basin_synapse_hidden;
 /* -sum over heads of L(W g1 g2 ..): the same for products; w [heads, units, n1, n2, ..]. */
 BASIN_API basin_synapse_function basin_synapse_tensor;
@@ -229,6 +230,14 @@ BASIN_API void basin_ham_result_free(basin_ham_result *result);
 /* The energy that was descended (with or without the neurons' own), summed over samples, before
  * step t. */
 BASIN_API double basin_ham_total(const basin_ham_result *result, int step);
+/* Recall with binary neurons, one at a time: the states of `layer` are -1 or 1, the other layers
+ * stay as they are, and a neuron is flipped where that lowers the synapses' energy of its sample.
+ * Neurons are visited in an order drawn from the seed, until a sweep flips none or `sweeps` are
+ * over. x[layer], F64, is changed in place; *flips (NULL: not wanted) counts the flips of all
+ * samples. */
+BASIN_API basin_status basin_ham_recall(basin_ham *ham, basin_store *store, basin_tensor *x,
+                                        int layer, int sweeps, uint64_t seed, int64_t *flips,
+                                        basin_error *error);
 /* First states: deviation * N(0, 1) from the seed, or zeros; x[layer] are new tensors. */
 BASIN_API basin_status basin_ham_states(const basin_ham *ham, basin_tensor *x, int64_t batch,
                                         double deviation, uint64_t seed, basin_error *error);

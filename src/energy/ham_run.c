@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "basin/random.h"
@@ -77,7 +76,8 @@ static void build_step(basin_ham_descent *d) {
 }
 
 static basin_status make_plan(basin_ham_descent *d, basin_store *store, basin_error *error) {
-    size_t count = 3 * (size_t)d->layers + 2 * (size_t)d->parts + 1, outputs = 0;
+    size_t count = 2 * (size_t)d->layers + 2 * (size_t)d->parts + 1, outputs = 0;
+    int energies = d->spec.guard ? 2 * d->parts : d->parts; /* only the guard wants those after */
     basin_expr *output = calloc(count, sizeof *output);
     if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
     const basin_error *wrong = basin_graph_error(d->ham->graph);
@@ -88,9 +88,8 @@ static basin_status make_plan(basin_ham_descent *d, basin_store *store, basin_er
     for (int i = 0; i < d->layers; i++) {
         output[outputs++] = d->next[i];
         output[outputs++] = d->g[i];
-        output[outputs++] = d->next_g[i];
     }
-    for (int i = 0; i < 2 * d->parts; i++) output[outputs++] = d->part[i];
+    for (int i = 0; i < energies; i++) output[outputs++] = d->part[i];
     output[outputs++] = d->change;
     basin_plan_spec spec = {.output = output, .outputs = (int)outputs};
     basin_status status = basin_plan_new(&d->plan, store, &spec, error);
@@ -138,7 +137,7 @@ basin_plan *basin_ham_descent_plan(basin_ham_descent *descent) { return descent-
 typedef struct run {
     basin_ham_descent *d;
     basin_ham_result *result;
-    double *dt, *after; /* [batch], [parts, batch] */
+    double *dt; /* [batch] */
 } run;
 
 static basin_status alloc_tensors(run *r, const basin_tensor *x, basin_error *error) {
@@ -174,9 +173,8 @@ static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *err
         result->x = calloc(layers, sizeof *result->x);
         result->g = calloc(layers, sizeof *result->g);
         r->dt = calloc((size_t)d->batch, sizeof *r->dt);
-        r->after = calloc(row, sizeof *r->after);
     }
-    if (!result->energy || !result->change || !result->x || !result->g || !r->dt || !r->after)
+    if (!result->energy || !result->change || !result->x || !result->g || !r->dt)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the trace of a descent");
     return alloc_tensors(r, x, error);
 }
@@ -200,36 +198,43 @@ static double sample_total(const basin_ham_result *result, const double *energy,
     return total;
 }
 
-/* Runs the plan with the sizes r->dt; the energies before and after are read. */
-static basin_status try_step(run *r, double *before, basin_error *error) {
+static basin_status run_plan(run *r, basin_error *error) {
     basin_ham_descent *d = r->d;
     basin_tensor dt = basin_tensor_borrow(r->dt, BASIN_F64, BASIN_SHAPE(d->batch));
     basin_status status = basin_plan_write(d->plan, d->dt, &dt, error);
-    if (!status) status = basin_plan_run(d->plan, error);
-    if (!status) status = read_energies(d, before, d->part, error);
-    if (!status) status = read_energies(d, r->after, d->energy, error);
-    return status;
+    return status ? status : basin_plan_run(d->plan, error);
 }
 
-/* Halves the step of every sample whose energy would rise, until none does. After 60 halvings the
- * sample stays where it is. */
-static basin_status guarded_step(run *r, double *before, basin_error *error) {
+/* Halves the step of every sample whose energy rose; false if there is none. */
+static bool halve_steps(run *r, const double *before, const double *after, bool give_up) {
+    bool risen = false;
+    for (int64_t i = 0; i < r->d->batch; i++) {
+        double total = sample_total(r->result, after, i);
+        if (isfinite(total) && total <= sample_total(r->result, before, i)) continue;
+        if (r->dt[i] == 0) continue;
+        risen = true;
+        r->dt[i] = give_up ? 0 : r->dt[i] / 2;
+        r->result->halvings++;
+    }
+    return risen;
+}
+
+/* One step from the states in the plan. The energies before are written in the first step, those
+ * after by the guard, which repeats the step with smaller sizes until none has risen; after 60
+ * halvings a sample stays where it is. */
+static basin_status take_step(run *r, double *before, double *after, bool first,
+                              basin_error *error) {
     basin_ham_descent *d = r->d;
     enum { MOST = 60 };
     for (int64_t i = 0; i < d->batch; i++) r->dt[i] = d->spec.dt;
-    basin_status status = try_step(r, before, error);
-    for (int round = 0; d->spec.guard && !status && round <= MOST; round++) {
-        bool risen = false;
-        for (int64_t i = 0; i < d->batch; i++) {
-            double after = sample_total(r->result, r->after, i);
-            bool fine = isfinite(after) && after <= sample_total(r->result, before, i);
-            if (fine || r->dt[i] == 0) continue;
-            risen = true;
-            r->dt[i] = round < MOST ? r->dt[i] / 2 : 0;
-            r->result->halvings++;
-        }
-        if (!risen) break;
-        status = try_step(r, before, error);
+    basin_status status = run_plan(r, error);
+    if (!status && (first || !d->spec.guard)) status = read_energies(d, before, d->part, error);
+    if (status || !d->spec.guard) return status;
+    for (int round = 0; round <= MOST + 1; round++) {
+        status = read_energies(d, after, d->energy, error);
+        if (status || !halve_steps(r, before, after, round == MOST)) break;
+        status = run_plan(r, error);
+        if (status) break;
     }
     return status;
 }
@@ -257,10 +262,9 @@ static basin_status run_steps(run *r, basin_error *error) {
     for (int t = 0; t < d->spec.steps && !status && !result->converged; t++) {
         double *before = result->energy + (size_t)t * row;
         status = write_states(r, error);
-        if (!status) status = guarded_step(r, before, error);
+        if (!status) status = take_step(r, before, before + row, t == 0, error);
         if (!status) status = read_layers(r, result->x, d->next, error);
         if (status) break;
-        memcpy(before + row, r->after, row * sizeof *before);
         result->change[t] = basin_plan_scalar(d->plan, d->change);
         result->steps = t + 1;
         result->converged = d->spec.tolerance > 0 && result->change[t] <= d->spec.tolerance;
@@ -268,12 +272,14 @@ static basin_status run_steps(run *r, basin_error *error) {
     return status;
 }
 
-/* The activations (and, without any step, the energies) of the states as they are. */
+/* The activations of the last states, and their energies where no guard has read them. */
 static basin_status read_end(run *r, basin_error *error) {
     basin_ham_descent *d = r->d;
-    if (r->result->steps > 0) return read_layers(r, r->result->g, d->next_g, error);
+    int steps = r->result->steps;
+    double *last = r->result->energy + (int64_t)steps * d->parts * d->batch;
     basin_status status = write_states(r, error);
-    if (!status) status = try_step(r, r->result->energy, error);
+    if (!status) status = run_plan(r, error);
+    if (!status && (steps == 0 || !d->spec.guard)) status = read_energies(d, last, d->part, error);
     if (!status) status = read_layers(r, r->result->g, d->g, error);
     return status;
 }
@@ -285,7 +291,6 @@ basin_status basin_ham_descent_run(basin_ham_descent *descent, basin_ham_result 
     if (!status) status = run_steps(&r, error);
     if (!status) status = read_end(&r, error);
     free(r.dt);
-    free(r.after);
     if (status) basin_ham_result_free(result);
     return status;
 }

@@ -45,7 +45,7 @@ bool basin_synapse_positive(basin_ham *ham, const basin_synapse *s, const char *
 
 basin_expr basin_synapse_weight(basin_ham *ham, const basin_synapse *s, const char *part,
                                 basin_shape shape) {
-    double deviation = s->deviation ? s->deviation : 0.02;
+    double deviation = s->deviation != 0 ? s->deviation : 0.02;
     return basin_ham_parameter(ham, s->name, part, shape,
                                (basin_init){BASIN_INIT_NORMAL, deviation});
 }
@@ -181,7 +181,13 @@ basin_expr basin_synapse_memory(basin_ham *ham, const basin_synapse *synapse, co
     basin_expr xi =
         basin_synapse_weight(ham, synapse, "xi", BASIN_SHAPE(synapse->units, width_of(v)));
     if (synapse->normalise) xi = unit_length(xi, 1);
-    return hidden_energy(&hidden, basin_matmul_t(v, false, xi, true), g[0]);
+    basin_expr z = basin_matmul_t(v, false, xi, true);
+    if (synapse->distance) { /* -|xi - g|^2 / 2 */
+        z = basin_sub(z, basin_scale(basin_sum(basin_square(xi), 1, 1), 0.5));
+        basin_expr own = basin_scale(basin_sum(basin_square(v), 1, 1), 0.5);
+        z = basin_sub(z, basin_reshape(own, BASIN_SHAPE(basin_expr_shape(v).dim[0], 1)));
+    }
+    return hidden_energy(&hidden, z, g[0]);
 }
 
 basin_expr basin_synapse_hidden(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,

@@ -1,4 +1,4 @@
-/* Golden files of the oracle, where the machine has them; the path may be given in BASIN_GOLDEN. */
+/* Golden files of the oracle: those in tests/golden, or in the folder that BASIN_GOLDEN names. */
 #ifndef BASIN_TESTS_ENERGY_GOLDEN_H
 #define BASIN_TESTS_ENERGY_GOLDEN_H
 

@@ -2,6 +2,7 @@
  * starting points, training. */
 #include <string.h>
 
+#include "basin/energy.h"
 #include "basin/random.h"
 #include "golden.h"
 #include "rig.h"
@@ -118,6 +119,52 @@ static void test_golden(void **state) {
         basin_ham_result_free(&result);
         rig_close(&r);
     }
+    basin_bundle_free(golden);
+}
+
+/* The paper's block as a network: one layer of tokens with a layer norm, attention and a ReLU
+ * memory on it, descended without the neurons' own energy. */
+static void test_block(void **state) {
+    (void)state;
+    enum { N = 13, D = 20, H = 3, Y = 7, M = 31 };
+    basin_bundle *golden = golden_open("block_relu");
+    rig r;
+    basin_error error;
+    basin_ham_result result;
+    rig_open(&r, "ref");
+    basin_lagrangian norm = {.name = "layernorm",
+                             .gamma = basin_state(r.graph, "gamma", BASIN_SCALAR),
+                             .delta = basin_state(r.graph, "delta", BASIN_SHAPE(D))};
+    basin_expr beta = basin_state(r.graph, "beta", BASIN_SHAPE(H));
+    basin_ham_layer(r.ham,
+                    &(basin_layer){.name = "x", .shape = BASIN_SHAPE(N, D), .lagrangian = norm});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "att",
+                                              .energy = basin_synapse_attention,
+                                              .heads = H,
+                                              .width = Y,
+                                              .hidden = {.beta = beta},
+                                              .pattern = BASIN_OTHER_PAIRS});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "hn",
+                                              .energy = basin_synapse_memory,
+                                              .units = M,
+                                              .rows = BASIN_ROWS_EACH,
+                                              .hidden = {.name = "relu"}});
+    basin_ham_connect(r.ham, "att", "x");
+    basin_ham_connect(r.ham, "hn", "x");
+    give(&r, golden, "att.wq", "in.wq");
+    give(&r, golden, "att.wk", "in.wk");
+    give(&r, golden, "hn.xi", "in.xi");
+    give(&r, golden, "gamma", "in.gamma");
+    give(&r, golden, "delta", "in.delta");
+    give(&r, golden, "beta", "in.beta");
+    basin_tensor start = batch_of_one(golden_get(golden, "in.x0"));
+    basin_ham_spec spec = {.steps = (int)golden_number(golden, "steps"),
+                           .dt = golden_number(golden, "alpha"),
+                           .synapses_only = true};
+    rig_ok(basin_ham_run(r.ham, r.store, &result, &start, &spec, &error), &error);
+    assert_close(&result.x[0], golden_get(golden, "out.xT"), 1e-9, "out.xT");
+    basin_ham_result_free(&result);
+    rig_close(&r);
     basin_bundle_free(golden);
 }
 
@@ -449,6 +496,72 @@ static void test_equal_starts(void **state) {
     }
 }
 
+/* ---- recall, bit by bit ---- */
+
+/* Two patterns in a classical Hopfield network come back from a tenth of wrong bits. */
+static void test_recall(void **state) {
+    (void)state;
+    enum { N = 60, B = 2 };
+    rig r;
+    basin_error error;
+    double pattern[B * N], bits[B * N];
+    int64_t flips;
+    rig_open(&r, "ref");
+    basin_ham_layer(r.ham, &(basin_layer){.name = "bits", .shape = BASIN_SHAPE(6, 10)});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "m",
+                                              .energy = basin_synapse_memory,
+                                              .units = B,
+                                              .hidden = {.name = "identity"}});
+    basin_ham_connect(r.ham, "m", "bits");
+    for (int i = 0; i < B * N; i++) {
+        pattern[i] = basin_random_word_at(4, 0, (uint64_t)i) & 1 ? 1 : -1;
+        bits[i] = i % 10 == 3 ? -pattern[i] : pattern[i];
+    }
+    basin_tensor xi = basin_tensor_borrow(pattern, BASIN_F64, BASIN_SHAPE(B, N));
+    basin_tensor x = basin_tensor_borrow(bits, BASIN_F64, BASIN_SHAPE(B, 6, 10));
+    rig_ok(basin_store_write(r.store, "m.xi", &xi, &error), &error);
+    rig_ok(basin_ham_recall(r.ham, r.store, &x, 0, 10, 1, &flips, &error), &error);
+    assert_int_equal(flips, B * N / 10);
+    assert_memory_equal(bits, pattern, sizeof bits);
+    bits[5] = 0.5;
+    assert_int_equal(basin_ham_recall(r.ham, r.store, &x, 0, 10, 1, NULL, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "0.5"));
+    assert_int_equal(basin_ham_recall(r.ham, r.store, &x, 1, 10, 1, NULL, &error), BASIN_BAD_VALUE);
+    rig_close(&r);
+}
+
+/* ---- energies of one's own (basin/energy.h) ---- */
+
+static basin_expr half(const void *context, basin_expr x) {
+    (void)context;
+    return basin_scale(x, 0.5);
+}
+
+static basin_expr bowl(const void *context, basin_expr g, int part) {
+    (void)context, (void)part;
+    return basin_sum(basin_square(basin_scale(g, 3)), 1, 1);
+}
+
+/* A scaled activation that the energy scales again: the force must not be lost in between. */
+static void test_scaled_activation(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
+    basin_energy energy = {.parts = 1, .name = {"bowl"}, .part = bowl, .activation = half};
+    basin_expr force = basin_energy_force(&energy, basin_energy_activation(&energy, x));
+    basin_tensor got = check_value(&c, force, "ref", false);
+    basin_tensor want = check_value(&c, basin_scale(x, -9), "ref", false);
+    assert_close(&got, &want, 1e-14, "force");
+    force = basin_energy_force(&energy, half(NULL, x));
+    basin_tensor again = check_value(&c, force, "ref", false);
+    assert_close(&again, &want, 1e-14, "force");
+    basin_tensor_free(&got);
+    basin_tensor_free(&want);
+    basin_tensor_free(&again);
+    check_free(&c);
+}
+
 /* ---- training ---- */
 
 /* Plain gradient descent on a loss through the unrolled dynamics makes it smaller. */
@@ -552,6 +665,7 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_block),
         cmocka_unit_test(test_energy_never_rises),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_gradient_is_of_the_energy),
@@ -561,6 +675,8 @@ int main(void) {
         cmocka_unit_test(test_decay),
         cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_equal_starts),
+        cmocka_unit_test(test_recall),
+        cmocka_unit_test(test_scaled_activation),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_errors),
     };
