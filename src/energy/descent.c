@@ -51,10 +51,6 @@ struct basin_descent {
     basin_expr part[BASIN_MAX_PARTS], next_part[BASIN_MAX_PARTS]; /* energies before and after */
 };
 
-static basin_shape sample_shape(const basin_energy *energy, basin_expr g) {
-    return basin_expr_shape(energy->part(energy->context, g, 0));
-}
-
 /* One alpha a sample, [B, 1, 1, ..], so that the guard can halve each on its own. */
 static basin_expr alpha_input(basin_graph *graph, basin_shape samples, basin_shape tokens) {
     basin_shape shape = tokens;
@@ -68,6 +64,10 @@ static basin_status check_spec(const basin_descent_spec *spec, const basin_energ
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a descent of %d steps of size %g; wanted none below 0", spec->steps,
                           spec->alpha);
+    if (!(spec->noise >= 0) || !(spec->tolerance >= 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a descent with noise %g and tolerance %g; wanted none below 0",
+                          spec->noise, spec->tolerance);
     if (spec->guard && spec->noise > 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "noise %g together with the guard: noise may raise the energy, which the "
@@ -77,6 +77,20 @@ static basin_status check_spec(const basin_descent_spec *spec, const basin_energ
         return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d parts; wanted 1 to %d",
                           energy->parts, BASIN_MAX_PARTS);
     return BASIN_OK;
+}
+
+/* What a sample is must be the same for every part, or their sum would mean nothing. */
+static void check_parts(const basin_descent *d) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_shape first = basin_expr_shape(d->part[0]);
+    for (int p = 1; p < d->energy.parts; p++) {
+        basin_shape shape = basin_expr_shape(d->part[p]);
+        if (!basin_shape_equal(shape, first))
+            basin_graph_fail(basin_expr_graph(d->x), BASIN_BAD_SHAPE,
+                             "an energy's part '%s' has shape %s, part '%s' has %s",
+                             d->energy.name[p], basin_shape_print(a, shape), d->energy.name[0],
+                             basin_shape_print(b, first));
+    }
 }
 
 static basin_status make_plan(basin_descent *d, basin_store *store, basin_error *error) {
@@ -108,13 +122,14 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
     d->x = x;
     if (spec->noise > 0) d->spec.seed = basin_index(graph, "descent.seed", BASIN_SHAPE(2));
     d->g = basin_energy_activation(energy, x);
-    basin_shape samples = sample_shape(energy, d->g);
+    record(energy, d->g, d->part);
+    check_parts(d);
+    basin_shape samples = basin_expr_shape(d->part[0]);
     d->samples = basin_shape_count(samples);
     d->alpha = alpha_input(graph, samples, basin_expr_shape(x));
     d->next = step(energy, x, d->g, d->alpha, &d->spec);
     d->next_g = basin_energy_activation(energy, d->next);
     d->change = basin_maximum_all(basin_abs(basin_sub(d->next_g, d->g)));
-    record(energy, d->g, d->part);
     record(energy, d->next_g, d->next_part);
     status = make_plan(d, store, error);
     if (status)
@@ -247,7 +262,13 @@ static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *err
 
 basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
                                const basin_tensor *x, basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     run r = {.d = descent, .result = result};
+    *result = (basin_descent_result){0};
+    if (!basin_shape_equal(x->shape, basin_expr_shape(descent->x)))
+        return basin_fail(error, BASIN_BAD_SHAPE, "a descent of tokens %s was given %s",
+                          basin_shape_print(a, basin_expr_shape(descent->x)),
+                          basin_shape_print(b, x->shape));
     basin_status status = alloc_result(&r, x, error);
     if (!status) status = run_steps(&r, error);
     if (!status) status = read_end(&r, error);

@@ -114,6 +114,12 @@ basin_pattern lab_pairs(lab *l, const char *name, int64_t tokens, const int32_t 
     return p;
 }
 
+void lab_write(lab *l, basin_plan *plan) {
+    basin_error error = {0};
+    for (int i = 0; i < l->inputs; i++)
+        must(basin_plan_write(plan, l->input[i], &l->tensor[i], &error), &error);
+}
+
 basin_plan *lab_plan(lab *l, const basin_expr *output, int outputs) {
     basin_error error = {0};
     basin_plan *plan;
@@ -121,8 +127,7 @@ basin_plan *lab_plan(lab *l, const basin_expr *output, int outputs) {
     const basin_error *found = basin_graph_error(l->graph);
     if (found) fail_msg("%s", found->text);
     must(basin_plan_new(&plan, l->store, &spec, &error), &error);
-    for (int i = 0; i < l->inputs; i++)
-        must(basin_plan_write(plan, l->input[i], &l->tensor[i], &error), &error);
+    lab_write(l, plan);
     return plan;
 }
 

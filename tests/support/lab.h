@@ -46,6 +46,8 @@ void lab_give(lab *l, basin_expr input, const void *number);
 basin_pattern lab_pairs(lab *l, const char *name, int64_t tokens, const int32_t *edge,
                         int64_t count, int flags, int64_t capacity);
 
+/* Writes the inputs into a plan, a descent's for one. */
+void lab_write(lab *l, basin_plan *plan);
 /* A plan with the inputs written. */
 basin_plan *lab_plan(lab *l, const basin_expr *output, int outputs);
 void lab_run(basin_plan *plan);
