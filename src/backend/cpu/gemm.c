@@ -11,6 +11,7 @@
 
 enum {
     K_BLOCK = 1024,      /* at most so many steps of k between two sums, ... */
+    K_LONG = 4096,       /* ... half as many where k is longer than this, ... */
     K_UNIT = 32,         /* ... and a multiple of this, which is one of every kernel's unit */
     A_ROWS = 256,        /* rows of A packed at a time, at most */
     B_GROUP = 64 * 1024, /* floats of B that a thread packs for itself at a time */
@@ -75,7 +76,7 @@ static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
 static plan plan_make(const basin_gemm *g, int threads) {
     plan p = {.kernel = kernel_find(g->precision)};
     int64_t mr = p.kernel->mr, nr = p.kernel->nr;
-    p.k_blocks = maximum(1, divide_up(g->k, K_BLOCK));
+    p.k_blocks = maximum(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
     p.k_step = divide_up(divide_up(g->k, p.k_blocks), K_UNIT) * K_UNIT;
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
