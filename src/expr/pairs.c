@@ -133,7 +133,11 @@ int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key) {
 
 static basin_expr declare(basin_graph *graph, const char *name, const char *part, int64_t count) {
     char full[256];
-    snprintf(full, sizeof full, "%s.%s", name, part);
+    int length = snprintf(full, sizeof full, "%s.%s", name, part);
+    if (length < 0 || (size_t)length >= sizeof full)
+        return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                "the name '%s.%s' of a pair list is longer than 255 characters",
+                                name, part);
     return basin_index(graph, full, BASIN_SHAPE(count));
 }
 
@@ -146,32 +150,39 @@ basin_pattern basin_pairs_declare(basin_graph *graph, const char *name, int64_t 
                            .pair = declare(graph, name, "pair", capacity)};
 }
 
-/* Writes `count` numbers into an index input of at least that length, zeros behind them. */
+/* Writes `count` numbers into an index input of at least that length, and `rest` behind them. */
 static basin_status write_part(basin_plan *plan, basin_expr input, const int32_t *number,
-                               int64_t count, basin_error *error) {
+                               int64_t count, int32_t rest, basin_error *error) {
     basin_shape shape = basin_expr_shape(input);
-    if (shape.dim[0] == count) {
+    if (shape.rank == 1 && shape.dim[0] == count) {
         basin_tensor view = basin_tensor_borrow((void *)(uintptr_t)number, BASIN_I32, shape);
         return basin_plan_write(plan, input, &view, error);
     }
-    if (shape.dim[0] < count)
+    if (shape.rank != 1 || shape.dim[0] < count)
         return basin_fail(error, BASIN_BAD_SHAPE, "'%s' has room for %lld numbers, got %lld",
-                          basin_expr_name(input), (long long)shape.dim[0], (long long)count);
+                          basin_expr_name(input), (long long)basin_shape_count(shape),
+                          (long long)count);
     basin_tensor padded;
     basin_status status = basin_tensor_new(&padded, BASIN_I32, shape, error);
     if (status) return status;
     memcpy(padded.data, number, (size_t)count * sizeof *number);
+    for (int64_t i = count; i < shape.dim[0]; i++) ((int32_t *)padded.data)[i] = rest;
     status = basin_plan_write(plan, input, &padded, error);
     basin_tensor_free(&padded);
     return status;
 }
 
+/* Tokens behind the last have no pairs: their rows begin and end where all pairs end. */
 basin_status basin_pairs_write(basin_plan *plan, const basin_pattern *pattern,
                                const basin_pairs *pairs, basin_error *error) {
-    basin_status status = write_part(plan, pattern->row, pairs->row, pairs->queries + 1, error);
-    if (!status) status = write_part(plan, pattern->key, pairs->key, pairs->pairs, error);
-    if (!status) status = write_part(plan, pattern->column, pairs->column, pairs->keys + 1, error);
-    if (!status) status = write_part(plan, pattern->query, pairs->query, pairs->pairs, error);
-    if (!status) status = write_part(plan, pattern->pair, pairs->pair, pairs->pairs, error);
+    int64_t n = pairs->pairs;
+    int32_t end = (int32_t)n;
+    basin_status status =
+        write_part(plan, pattern->row, pairs->row, pairs->queries + 1, end, error);
+    if (!status) status = write_part(plan, pattern->key, pairs->key, n, 0, error);
+    if (!status)
+        status = write_part(plan, pattern->column, pairs->column, pairs->keys + 1, end, error);
+    if (!status) status = write_part(plan, pattern->query, pairs->query, n, 0, error);
+    if (!status) status = write_part(plan, pattern->pair, pairs->pair, n, 0, error);
     return status;
 }
