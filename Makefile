@@ -29,7 +29,7 @@ help:
 	@echo "Built: $(BUILD)/basin and libbasin. What else can be made:"
 	@echo "  make test        install what is missing, build, run the quick tests"
 	@echo "  make test-slow   the slow tests"
-	@echo "  make demo        install what is missing, build, show an energy descent"
+	@echo "  make demo        install what is missing, build, verify it, show an energy descent"
 	@echo "  make bench       build and run the benchmarks"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
 	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
@@ -54,7 +54,7 @@ test-slow:
 
 demo:
 	$(INSTALL_DEPS) build
-	@scripts/build $(BUILD) all $(OPTIONS)
+	@scripts/build $(BUILD) product $(OPTIONS)
 	@scripts/demo $(BUILD)
 
 bench:
