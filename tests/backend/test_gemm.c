@@ -238,6 +238,41 @@ static void test_row_alone(void **unused) {
     problem_free(&g);
 }
 
+/* An infinity or a NaN in a row of A shows in every element of that row of C, and nowhere else. */
+static void test_not_finite(void **unused) {
+    (void)unused;
+    uint32_t all_ones = UINT32_MAX;
+    float bad[3] = {INFINITY, NAN, 0};
+    memcpy(&bad[2], &all_ones, sizeof all_ones);
+    for (int i = 0; i < 3; i++) FOR_PRECISIONS {
+            basin_gemm g = problem_new(1, 40, 50, 70, i & 1, false);
+            ((float *)g.a)[17 * g.a_row + 33 * g.a_col] = bad[i];
+            void *workspace = workspace_new(&g, 1);
+            basin_gemm_run(&g, 1, workspace);
+            for (int64_t r = 0; r < g.m; r++)
+                for (int64_t j = 0; j < g.n; j++)
+                    assert_int_equal(!isfinite(g.c[r * g.c_row + j]), r == 17);
+            free(workspace);
+            problem_free(&g);
+        }
+}
+
+/* Accuracy is relative to the terms, whatever their size. */
+static void test_scales(void **unused) {
+    (void)unused;
+    static const float scales[][2] = {{1e-20F, 1e10F}, {1e-14F, 1e-15F}, {1e18F, 1e17F}};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) FOR_PRECISIONS {
+            basin_gemm g = problem_new(1, 33, 45, 130, true, false);
+            for (int64_t l = 0; l < g.a_batch; l++) ((float *)g.a)[l] *= scales[i][0];
+            for (int64_t l = 0; l < g.b_batch; l++) ((float *)g.b)[l] *= scales[i][1];
+            void *workspace = workspace_new(&g, 2);
+            basin_gemm_run(&g, 2, workspace);
+            check(&g, g.c, NULL);
+            free(workspace);
+            problem_free(&g);
+        }
+}
+
 static void test_isa_names(void **unused) {
     (void)unused;
     const char *wanted = getenv("BASIN_ISA");
@@ -253,7 +288,8 @@ int main(void) {
         cmocka_unit_test(test_isa_names),     cmocka_unit_test(test_small_shapes),
         cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_long_sums),
         cmocka_unit_test(test_many_columns),  cmocka_unit_test(test_skinny_shapes),
-        cmocka_unit_test(test_row_alone),
+        cmocka_unit_test(test_row_alone),     cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,9 @@
  * float32. A number is split exactly into bfloat16 parts, x = x1 + x2 + x3, and
  *     six products    x1 y1 + x1 y2 + x2 y1 + x2 y2 + x1 y3 + x3 y1     leave out about 2^-24 x y,
  *     three products  x1 y1 + x1 y2 + x2 y1                            leave out about 2^-16 x y.
- * Numbers of 2^111 and more, infinities and NaN make NaN. */
+ * Numbers of 2^111 and more, infinities and NaN make NaN; products under 2^-126 count as zero, so
+ * that sums under about 2^-110 lose the smaller parts. */
 #include <immintrin.h>
-#include <string.h>
 
 #include "backend/cpu/gemm_kernel.h"
 
