@@ -74,30 +74,24 @@ static void sort_operands(basin_cpu_program *p) {
     }
 }
 
-static void find_constants(basin_cpu_program *p) {
-    uint32_t written = 0, again = 0;
-    for (int i = 0; i < p->program->steps; i++) {
-        const basin_step *step = &p->program->step[i];
-        uint32_t bit = (uint32_t)1 << step->to;
-        again |= written & bit;
-        written |= bit;
-        if (step->op == BASIN_STEP_IMMEDIATE ||
-            (step->op == BASIN_STEP_LOAD && ((p->constant | p->periodic) >> step->a & 1)))
-            p->once |= bit;
-    }
-    p->once &= ~again;
-    p->reused = again;
+/* Steps whose result is the same in every block. As many as fit have scratch of their own behind
+ * the registers, in the order of the steps, which no other step overwrites. */
+static bool is_constant(const basin_cpu_program *p, const basin_step *step) {
+    return step->op == BASIN_STEP_IMMEDIATE ||
+           (step->op == BASIN_STEP_LOAD && ((p->constant | p->periodic) >> step->a & 1));
 }
 
 basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
                                             void *const *out, const basin_simd *simd) {
     basin_cpu_program p = {.simd = simd, .program = program, .in = in, .out = out};
-    int registers = program->registers < 8 ? 8 : program->registers;
-    p.block = (BASIN_CPU_SCRATCH / registers - SLACK) / 64 * 64;
     int64_t width = program->domain.rank > 0 ? program->domain.dim[program->domain.rank - 1] : 0;
-    p.unit = width > 1 && width <= p.block / 2 && width < BASIN_CPU_LONG_ROW ? width : 1;
+    p.unit = width > 1 && width < BASIN_CPU_LONG_ROW ? width : 1;
     sort_operands(&p);
-    find_constants(&p);
+    int slots = program->registers;
+    for (int i = 0; i < program->steps && slots < BASIN_MAX_REGISTERS; i++)
+        slots += is_constant(&p, &program->step[i]);
+    p.lasting = slots - program->registers;
+    p.block = (BASIN_CPU_SCRATCH / (slots < 8 ? 8 : slots) - SLACK) / 16 * 16;
     for (int s = 0; s < program->stores; s++) p.direct[s] = direct_step(&p, s);
     return p;
 }
@@ -159,38 +153,51 @@ static void expand(float *to, const float *from, const basin_shape *domain, cons
     }
 }
 
+/* A constant's n elements: an immediate, a number, or a short row again and again. */
+static void write_constant(const basin_cpu_program *p, float *to, const basin_step *step,
+                           int64_t n) {
+    if (step->op == BASIN_STEP_IMMEDIATE)
+        p->simd->fill(to, (float)step->value, n);
+    else if (p->constant >> step->a & 1)
+        p->simd->fill(to, *(const float *)p->in[step->a], n);
+    else
+        expand(to, p->in[step->a], &p->program->domain, p->program->stride[step->a], 0, n);
+}
+
 /* Operand a under a block: in place where it is contiguous there, gathered into `to` elsewhere. */
 static const float *load_block(const basin_cpu_program *p, float *to, int a, int64_t start,
                                int64_t n) {
     const basin_shape *domain = &p->program->domain;
     const int64_t *stride = p->program->stride[a];
     const float *from = p->in[a];
-    if (p->dense >> a & 1) return from + start;
     int last = domain->rank - 1;
-    if (last >= 0 && stride[last] == 1) {
+    if (p->dense >> a & 1) return from + start;
+    if (stride[last] == 1) {
         int64_t width = domain->dim[last], row = start / width, col = start % width;
         if (col + n <= width) return from + basin_shape_offset(row, domain, last, stride) + col;
     }
-    if (p->constant >> a & 1)
-        p->simd->fill(to, *from, n);
-    else
-        expand(to, from, domain, stride, start, n);
+    expand(to, from, domain, stride, start, n);
     return to;
 }
 
 static void run_steps(const basin_cpu_program *p, const float **reg, float *scratch, int64_t start,
                       int64_t n) {
     const basin_program *program = p->program;
+    int constants = 0;
     for (int i = 0; i < program->steps; i++) {
         const basin_step *step = &program->step[i];
         float *to = scratch_of(p, scratch, step->to);
-        if (step->op == BASIN_STEP_LOAD || step->op == BASIN_STEP_IMMEDIATE) {
-            if (p->once >> step->to & 1)
-                reg[step->to] = to;
-            else if (step->op == BASIN_STEP_LOAD)
-                reg[step->to] = load_block(p, to, step->a, start, n);
+        if (is_constant(p, step)) {
+            if (constants < p->lasting)
+                to = scratch_of(p, scratch, program->registers + constants);
             else
-                p->simd->fill(to, (float)step->value, n), reg[step->to] = to;
+                write_constant(p, to, step, n);
+            constants++;
+            reg[step->to] = to;
+            continue;
+        }
+        if (step->op == BASIN_STEP_LOAD) {
+            reg[step->to] = load_block(p, to, step->a, start, n);
             continue;
         }
         for (int s = 0; s < program->stores; s++)
@@ -204,17 +211,12 @@ static void run_steps(const basin_cpu_program *p, const float **reg, float *scra
 
 void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
     int64_t count = basin_shape_product(&p->program->domain, 0, p->program->domain.rank);
-    int64_t n = minimum(count, p->block);
-    for (int i = 0; i < p->program->steps; i++) {
+    int constants = 0;
+    for (int i = 0; i < p->program->steps && constants < p->lasting; i++) {
         const basin_step *step = &p->program->step[i];
-        if (!fills_register(step->op) || !(p->once >> step->to & 1)) continue;
-        float *to = scratch_of(p, scratch, step->to);
-        if (step->op == BASIN_STEP_IMMEDIATE)
-            p->simd->fill(to, (float)step->value, n);
-        else if (p->constant >> step->a & 1)
-            p->simd->fill(to, *(const float *)p->in[step->a], n);
-        else
-            copy_rows(to, p->in[step->a], 0, n / p->unit, p->unit, false);
+        if (!is_constant(p, step)) continue;
+        float *to = scratch_of(p, scratch, p->program->registers + constants++);
+        write_constant(p, to, step, minimum(count, p->block / p->unit * p->unit));
     }
 }
 
@@ -243,18 +245,11 @@ static void prefetch_below(const float *from, int64_t row, const basin_cpu_tile 
         for (int64_t c = 0; c < at->cols; c += LINE) __builtin_prefetch(from + r * row + c, 0, 2);
 }
 
-/* What a LOAD, TILE or IMMEDIATE puts under a tile. Only an operand that is constant along rows but
- * not along columns is copied; the others are read where they are, or as one row again and again.
- * Where a later step writes into the same register, one row would not outlive that step's first.
- */
+/* What a LOAD or TILE puts under a tile. Only an operand that is constant along rows but not along
+ * columns is copied; the others are read where they are, or as one row again and again. */
 static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_step *step,
                              const basin_cpu_tile *at) {
     if (step->op == BASIN_STEP_TILE) return (basin_strip){at->tile, at->tile_row};
-    bool whole = p->reused >> step->to & 1;
-    if (step->op == BASIN_STEP_IMMEDIATE) {
-        p->simd->fill(to, (float)step->value, whole ? at->rows * at->cols : at->cols);
-        return (basin_strip){to, whole ? at->cols : 0};
-    }
     const int64_t *stride = p->program->stride[step->a];
     const float *from = (const float *)p->in[step->a] + at->batch * stride[0] +
                         at->row * stride[1] + at->col * stride[2];
@@ -262,9 +257,44 @@ static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_
         if (stride[1] > 0) prefetch_below(from, stride[1], at);
         return (basin_strip){from, stride[1]};
     }
-    int64_t rows = stride[1] == 0 && !whole ? 1 : at->rows;
-    copy_rows(to, from, stride[1], rows, at->cols, true);
-    return (basin_strip){to, rows == 1 ? 0 : at->cols};
+    copy_rows(to, from, stride[1], at->rows, at->cols, true);
+    return (basin_strip){to, at->cols};
+}
+
+/* A constant under a tile: one row of it, where that lasts longer than the tile's first row. */
+static basin_strip load_constant(const basin_cpu_program *p, float *scratch, const basin_step *step,
+                                 int constants, const basin_cpu_tile *at) {
+    bool lasts = constants < p->lasting;
+    float *to = scratch_of(p, scratch, lasts ? p->program->registers + constants : step->to);
+    float value = step->op == BASIN_STEP_LOAD ? *(const float *)p->in[step->a] : (float)step->value;
+    p->simd->fill(to, value, lasts ? at->cols : at->rows * at->cols);
+    return (basin_strip){to, lasts ? 0 : at->cols};
+}
+
+static void tile_steps(const basin_cpu_program *p, basin_strip *reg, float *scratch,
+                       const basin_cpu_tile *at, int64_t first) {
+    const basin_program *program = p->program;
+    int constants = 0;
+    for (int i = 0; i < program->steps; i++) {
+        const basin_step *step = &program->step[i];
+        float *to = scratch_of(p, scratch, step->to);
+        int64_t row = at->cols;
+        bool constant = is_constant(p, step);
+        if (constant && !(step->op == BASIN_STEP_LOAD && (p->periodic >> step->a & 1))) {
+            reg[step->to] = load_constant(p, scratch, step, constants++, at);
+            continue;
+        }
+        constants += constant;
+        if (fills_register(step->op)) {
+            reg[step->to] = load_tile(p, to, step, at);
+            continue;
+        }
+        for (int s = 0; s < program->stores; s++)
+            if (p->direct[s] == i) to = (float *)p->out[s] + first, row = program->domain.dim[2];
+        p->simd->map(step->op, to, row, reg[step->a], reg[step->b], reg[step->c], at->rows,
+                     at->cols, step->value);
+        reg[step->to] = (basin_strip){to, row};
+    }
 }
 
 void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at) {
@@ -272,22 +302,18 @@ void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const ba
     const basin_program *program = p->program;
     int64_t width = program->domain.dim[2];
     int64_t first = (at->batch * program->domain.dim[1] + at->row) * width + at->col;
-    for (int i = 0; i < program->steps; i++) {
-        const basin_step *step = &program->step[i];
-        float *to = scratch_of(p, scratch, step->to);
-        int64_t row = at->cols;
-        if (fills_register(step->op)) {
-            reg[step->to] = load_tile(p, to, step, at);
-            continue;
-        }
-        for (int s = 0; s < program->stores; s++)
-            if (p->direct[s] == i) to = (float *)p->out[s] + first, row = width;
-        p->simd->map(step->op, to, row, reg[step->a], reg[step->b], reg[step->c], at->rows,
-                     at->cols, step->value);
-        reg[step->to] = (basin_strip){to, row};
+    tile_steps(p, reg, scratch, at, first);
+    for (int s = 0; s < program->stores; s++) { /* as for blocks: none before all are taken */
+        basin_strip *from = &reg[program->store[s]];
+        float *own = scratch_of(p, scratch, program->store[s]);
+        if (p->direct[s] >= 0 || !p->out[s] || from->x == own || program->stores == 1) continue;
+        p->simd->map(BASIN_OP_COPY, own, at->cols, *from, *from, *from, at->rows, at->cols, 0);
+        *from = (basin_strip){own, at->cols};
     }
-    for (int s = 0; s < program->stores; s++)
+    for (int s = 0; s < program->stores; s++) {
+        basin_strip from = reg[program->store[s]];
         if (p->direct[s] < 0 && p->out[s])
-            p->simd->map(BASIN_OP_COPY, (float *)p->out[s] + first, width, reg[program->store[s]],
-                         reg[0], reg[0], at->rows, at->cols, 0);
+            p->simd->map(BASIN_OP_COPY, (float *)p->out[s] + first, width, from, from, from,
+                         at->rows, at->cols, 0);
+    }
 }

@@ -23,8 +23,7 @@ typedef struct basin_cpu_program {
     int64_t unit;      /* blocks start at multiples of this: the row where rows are short, else 1 */
     uint32_t periodic; /* operands that repeat one short row: the same in every block */
     uint32_t constant; /* operands with one element */
-    uint32_t once;     /* registers that hold the same constant in every block */
-    uint32_t reused;   /* registers that more than one step writes */
+    int lasting;       /* constants that have scratch of their own, the first in the program */
     int direct[BASIN_MAX_OUT]; /* the step that writes output i in place; -1: copied at the end */
 } basin_cpu_program;
 
@@ -36,7 +35,7 @@ typedef struct basin_cpu_tile {
 
 basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
                                             void *const *out, const basin_simd *simd);
-/* Fills the registers of `once`; every thread does so before its first block. */
+/* Writes down the constants; every thread does so before its first block. */
 void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch);
 /* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block, `start` a
  * multiple of p->unit. */
