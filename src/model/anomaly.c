@@ -1,6 +1,7 @@
 /* Node anomaly detection: linear embedding, T steps over one-hop neighbourhoods, the first and the
  * last activations side by side, a head with one logit a node (section 4 of the paper). */
 #include "basin/model.h"
+#include "model/shapes.h"
 
 basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
                                    const basin_anomaly_config *config) {
@@ -38,18 +39,25 @@ static basin_expr head(const basin_anomaly *model, basin_expr h) {
 
 basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
                                  const basin_pattern *neighbours) {
+    const basin_anomaly_config *c = &model->config;
+    if (!basin_model_shape_is(features, BASIN_SHAPE(model->pos ? c->nodes : -1, c->features),
+                              "anomaly: features"))
+        return NULL;
     basin_block_bound bound = {&model->block, neighbours, NULL};
     basin_energy energy = basin_block_energy(&bound);
     basin_expr x = basin_add(basin_matmul(features, model->emb_w), model->emb_b);
     if (model->pos) x = basin_add(x, model->pos);
     basin_expr first = basin_block_norm(&model->block, x);
-    basin_expr end = basin_descend(&energy, x, &model->config.descent, NULL);
+    basin_expr end = basin_descend(&energy, x, &c->descent, NULL);
     basin_expr last = basin_block_norm(&model->block, end);
     basin_expr both = basin_concat((basin_expr[]){first, last}, 2, 1);
     return both ? head(model, both) : NULL;
 }
 
 basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, basin_expr weight) {
+    if (!basin_model_shapes_agree(logits, label, "cross entropy") ||
+        !basin_model_shapes_agree(logits, weight, "weights of a cross entropy"))
+        return NULL;
     /* softplus(z) - label z = -log p(label) */
     basin_expr ce = basin_sub(basin_softplus(logits), basin_mul(label, logits));
     return basin_div(basin_sum_all(basin_mul(weight, ce)), basin_sum_all(weight));

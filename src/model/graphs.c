@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "basin/model.h"
+#include "model/shapes.h"
 
 static void declare_adjacency(basin_graphs *model, basin_params *params) {
     int64_t H = model->config.block.heads, P = model->config.edge_features;
@@ -120,6 +121,7 @@ basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_ba
 }
 
 basin_expr basin_cross_entropy(basin_expr logits, basin_expr target) {
+    if (!basin_model_shapes_agree(logits, target, "cross entropy")) return NULL;
     basin_expr inner = basin_sum(basin_mul(target, logits), -1, 1);
     return basin_mean_all(basin_sub(basin_logsumexp(logits), inner));
 }

@@ -1,6 +1,7 @@
 /* Masked image completion: affine encoder, MASK token, positions, T steps of the block, layer norm
  * and affine decoder (section 3 of the paper, Algorithm 1). */
 #include "basin/model.h"
+#include "model/shapes.h"
 
 basin_status basin_image_declare(basin_image *model, basin_params *params,
                                  const basin_image_config *config) {
@@ -22,8 +23,10 @@ basin_status basin_image_declare(basin_image *model, basin_params *params,
 }
 
 basin_expr basin_image_encode(const basin_image *model, basin_expr patches, basin_expr replaced) {
-    basin_shape shape = basin_expr_shape(patches);
-    int64_t B = shape.dim[0], N = shape.dim[1], D = model->config.block.dim;
+    const basin_image_config *c = &model->config;
+    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, c->tokens, c->patch), "image: patches"))
+        return NULL;
+    int64_t B = basin_expr_shape(patches).dim[0], N = c->tokens, D = c->block.dim;
     basin_expr x = basin_add(basin_matmul(patches, model->enc_w), model->enc_b);
     x = basin_select(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), model->mask, x);
     if (model->cls) {
@@ -50,7 +53,9 @@ basin_expr basin_image_forward(const basin_image *model, basin_expr patches, bas
 
 basin_expr basin_image_loss(basin_expr output, basin_expr patches, basin_expr occluded) {
     basin_shape shape = basin_expr_shape(patches);
-    if (shape.rank != 3) return NULL;
+    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, -1, -1), "image loss: patches") ||
+        !basin_model_shapes_agree(output, patches, "image loss"))
+        return NULL;
     basin_expr where = basin_reshape(occluded, BASIN_SHAPE(shape.dim[0], shape.dim[1], 1));
     basin_expr error = basin_mul(basin_square(basin_sub(output, patches)), where);
     basin_expr count = basin_scale(basin_sum_all(occluded), (double)shape.dim[2]);

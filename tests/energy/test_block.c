@@ -57,7 +57,7 @@ typedef struct scene {
 /* A block with a state "x" of tokens; every number in it depends on names alone. */
 static void scene_open(scene *s, const variant *v, const char *backend) {
     lab *l = &s->lab;
-    lab_open(l, backend, 2);
+    lab_open(l, backend, 1);
     basin_block_config config = {.dim = D,
                                  .heads = H,
                                  .head_dim = Y,
