@@ -9,14 +9,18 @@
 #include "cli/weights.h"
 
 typedef struct options {
-    const char *weights, *prefix, *output, *edges, *trace, *plot, *hopfield, *backend;
+    const char *weights, *prefix, *output, *edges, *trace, *plot, *hopfield, *backend, *products;
     int64_t steps, threads, seed;
     double alpha, tolerance, noise;
     bool guard, self, no_attention, no_hopfield, quiet, json;
 } options;
 
-static const options defaults = {
-    .prefix = "", .hopfield = "relu", .backend = "cpu", .steps = 12, .alpha = 0.1};
+static const options defaults = {.prefix = "",
+                                 .hopfield = "relu",
+                                 .backend = "cpu",
+                                 .products = "f32",
+                                 .steps = 12,
+                                 .alpha = 0.1};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, weights, 'w', "weights", "FILE",
@@ -47,6 +51,7 @@ static const basin_option table[] = {
                "Write the energies of all steps as CSV."),
     BASIN_TEXT(options, plot, 0, "plot", "FILE", "Draw the energies of all steps as SVG."),
     BASIN_OPTION_BACKEND(options),
+    BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
@@ -151,6 +156,7 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
 static basin_status compute(job *j, basin_error *error) {
     basin_block_bound bound;
     basin_status status = basin_backend_open(&j->backend, j->o->backend, (int)j->o->threads, error);
+    if (!status) basin_backend_set_products(j->backend, basin_option_products(j->o->products));
     if (!status) status = basin_store_new(&j->store, j->backend, error);
     if (!status) status = basin_weights_store(&j->weights, j->store, error);
     if (!status) status = build(j, &bound, error);
@@ -205,6 +211,7 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
     } all[] = {{"format", "basin descend", 0},
                {"version", basin_version(), 0},
                {"backend", o->backend, 0},
+               {"products", o->products, 0},
                {"steps", NULL, (double)o->steps},
                {"alpha", NULL, o->alpha},
                {"tolerance", NULL, o->tolerance},

@@ -9,13 +9,13 @@
 #include "view/json.h"
 
 typedef struct options {
-    const char *backend, *dtype;
+    const char *backend, *dtype, *products;
     int64_t threads;
     double tolerance;
     bool tensors, recompute, json;
 } options;
 
-static const options defaults = {.tolerance = -1};
+static const options defaults = {.products = "f32", .tolerance = -1};
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, backend, "backend", "ref|cpu",
@@ -27,6 +27,7 @@ static const basin_option table[] = {
     BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
     BASIN_FLAG(options, recompute, 0, "recompute",
                "Differentiate with activations computed again instead of kept."),
+    BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -148,6 +149,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_backend *backend;
     basin_error error;
     if (basin_backend_open(&backend, name, (int)o->threads, &error)) return basin_report(&error);
+    basin_backend_set_products(backend, basin_option_products(o->products));
     int code = verify_all(o, backend, operands, operand);
     basin_backend_close(backend);
     return code;

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "backend/cpu/isa.h"
+#include "cli/blas.h"
 #include "cli/command.h"
 #include "view/json.h"
 
@@ -20,13 +21,6 @@ static const basin_option table[] = {
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };
-
-/* OpenBLAS tells what it is; another CBLAS does not have this function. */
-extern char *openblas_get_config(void) __attribute__((weak));
-
-static const char *blas_name(void) {
-    return openblas_get_config ? openblas_get_config() : "a CBLAS that does not tell its name";
-}
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__
@@ -60,7 +54,7 @@ static void print_json(void) {
     basin_json_end(&json);
     basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
     basin_json_integer(&json, "threads", omp_get_max_threads());
-    basin_json_text(&json, "blas", blas_name());
+    basin_json_text(&json, "blas", basin_blas_name());
     basin_json_text(&json, "compiler", COMPILER);
     basin_json_object(&json, "libraries");
     basin_json_text(&json, "zlib", zlibVersion());
@@ -81,7 +75,7 @@ static void print_text(void) {
             first = 0;
         }
     printf("; %s in use\n", basin_isa_name(basin_cpu_isa()));
-    printf("BLAS              %s\n", blas_name());
+    printf("BLAS to compare   %s\n", basin_blas_name());
     printf("compiler          %s\n", COMPILER);
     printf("libraries         zlib %s, cJSON %s\n", zlibVersion(), cJSON_Version());
 }

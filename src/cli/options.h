@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "basin/status.h"
+#include "basin/plan.h"
 
 typedef enum basin_option_kind {
     BASIN_OPTION_FLAG,    /* bool; --name sets it */
@@ -54,10 +54,17 @@ typedef struct basin_option {
 #define BASIN_OPTION_BACKEND(type)                                                                 \
     BASIN_CHOICE(type, backend, "backend", "ref|cpu",                                              \
                  "What computes: ref, plain loops in double; cpu, fast, in float.")
+#define BASIN_OPTION_PRODUCTS(type)                                                                \
+    BASIN_CHOICE(type, products, "products", "f32|bf16x6|bf16x3",                                  \
+                 "Matrix products on cpu: in float, or where the processor has them from six "     \
+                 "bfloat16 products (as accurate) or three (about 2^-16).")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0 means all cores.")
 #define BASIN_OPTION_SEED(type)                                                                    \
     BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.")
+
+/* What BASIN_OPTION_PRODUCTS read, for basin_backend_set_products. */
+basin_products basin_option_products(const char *name);
 
 /* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order, and
  * *operands is their number. *help is set, and nothing else promised, where -h or --help is met.

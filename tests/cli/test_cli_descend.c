@@ -208,9 +208,9 @@ static void rejects_wrong_input(void **state) {
                  "no tensor 'in.wk' (or 'Wk')");
     assert_error(run(state, "descend " CASE("block_relu") " --prefix in. -w " CASE("block_wide")),
                  1, "wanted their last axis to be 96");
-    const program *p =
-        run(state, "descend " CASE(
-                       "block_power3") " --prefix in. --hopfield power9 --alpha 1e300 -o never.npz");
+    const program *p = run(
+        state, "descend " CASE(
+                   "block_power3") " --prefix in. --hopfield power9 --alpha 1e300 -o never.npz");
     assert_error(p, 1, "not finite");
     char path[PATH_TEXT];
     assert_int_not_equal(access(folder_path(path, state, "never.npz"), F_OK), 0);

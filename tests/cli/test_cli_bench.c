@@ -1,0 +1,68 @@
+/* basin bench: both kinds run at a tiny shape and report what they promise. */
+#include "cli/program.h"
+
+#define TINY                                                                                       \
+    " --rounds 2 --quiet --threads 2 --dim 12 --heads 2 --head-dim 4 --memories 8 --steps 2"
+
+static void times_images(void **state) {
+    static const char *const keys[] = {"norm",     "projections", "attention",
+                                       "hopfield", "step",        "forward",
+                                       "training", "own_forward", "own_training"};
+    for (int backend = 0; backend < 2; backend++) {
+        cJSON *tree =
+            run_json(run(state, "bench --json --batch 2 --tokens 5 --patch 6 --backend %s" TINY,
+                         backend ? "cpu" : "ref"));
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+            char path[64];
+            snprintf(path, sizeof path, "items.%s.median_s", keys[i]);
+            assert_true(json_number(tree, path) > 0);
+        }
+        assert_int_equal(cJSON_GetArraySize(json_at(tree, "items.forward.seconds")), 2);
+        assert_true(json_number(tree, "shape.tokens") == 5);
+        assert_true(json_number(tree, "ratios.own_over_training") > 0);
+        assert_true(json_number(tree, "training_arena_bytes") > 0);
+        assert_true(json_number(tree, "images_per_s") > 0);
+        cJSON_Delete(tree);
+    }
+}
+
+static void times_graphs(void **state) {
+    cJSON *tree = run_json(
+        run(state, "bench --json --shape graph-small --nodes 30 --edges 100 --features 3" TINY));
+    assert_true(json_number(tree, "shape.edges") > 50 && json_number(tree, "shape.edges") <= 100);
+    assert_true(json_number(tree, "items.reverse.median_s") > 0);
+    assert_true(json_number(tree, "edges_per_s") > 0);
+    cJSON_Delete(tree);
+    const program *p = run(state, "bench --shape graph-small --nodes 30 --edges 100" TINY);
+    assert_int_equal(p->code, 0);
+    assert_string_equal(p->err, "");
+    assert_contains(p->out, "edges/s\n");
+}
+
+static void recomputes(void **state) {
+    const char *line = "bench --json --batch 2 --tokens 20 --patch 6 --rounds 1 --quiet --dim 24"
+                       " --heads 2 --head-dim 8 --memories 200 --steps 10 %s";
+    double bytes[2];
+    for (int i = 0; i < 2; i++) {
+        cJSON *tree = run_json(run(state, line, i ? "--recompute" : ""));
+        bytes[i] = json_number(tree, "training_arena_bytes");
+        cJSON_Delete(tree);
+    }
+    assert_true(bytes[1] < bytes[0] / 2);
+}
+
+static void rejects_absurd_shapes(void **state) {
+    assert_error(run(state, "bench --quiet --batch 100000000 --tokens 100000000"), 1, "memory");
+    assert_error(run(state, "bench --shape huge"), 2, "'huge' is not one of paper|");
+    assert_error(run(state, "bench --rounds 0"), 2, "--rounds: 0 is too small");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_images),
+        cmocka_unit_test(times_graphs),
+        cmocka_unit_test(recomputes),
+        cmocka_unit_test(rejects_absurd_shapes),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
