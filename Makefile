@@ -15,7 +15,7 @@ INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
 OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
 CTEST        = ctest --output-on-failure --no-tests=error -j $(JOBS)
 SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' \
-               'bench/*.[ch]' 'examples/*.c'
+               'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize valgrind fuzz format \
         format-check docs clean

@@ -101,6 +101,9 @@ foreach(source IN LISTS BASIN_EXAMPLES)
         -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/compare-output.cmake)
 endforeach()
 
+# basin.h opens with a complete program, which is the first example.
+basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/header_program)
+
 file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 if(BASIN_FUZZ)
     add_custom_target(fuzz)

@@ -1,0 +1,59 @@
+/* An energy of your own, E(g) = -sum of J[i] cos(g[i + 1] - g[i]) - sum of cos(g[i] - seen[i]):
+ * rotors on a chain turn towards their neighbours and what was seen. Trained through eight steps of
+ * descent to clean noisy angles, J finds out that a chain is two halves of one angle each. */
+#include "must.h"
+
+enum { BATCH = 64, N = 10, J = 0, SEEN = 1 };
+
+static basin_expr part(const void *context, basin_expr g, int number) {
+    const basin_expr *c = context; /* J [N - 1], seen [BATCH, N] */
+    basin_expr turn = basin_sub(basin_slice(g, 1, 1, N - 1), basin_slice(g, 1, 0, N - 1));
+    basin_expr bonds = basin_mul(c[J], basin_cos(turn)), seen = basin_cos(basin_sub(g, c[SEEN]));
+    return basin_neg(basin_sum(number == 0 ? bonds : seen, 1, 1)); /* [BATCH] */
+}
+
+int main(int argc, char **argv) {
+    basin_graph *graph = basin_graph_new();
+    basin_expr seed = basin_index(graph, "seed", BASIN_SHAPE(2)); /* new data in each run */
+    basin_expr half = basin_scale(basin_uniform(seed, BASIN_SHAPE(BATCH, 2, 1)), 6.2832);
+    basin_expr both = basin_broadcast(half, BASIN_SHAPE(BATCH, 2, N / 2));
+    basin_expr truth = basin_reshape(both, BASIN_SHAPE(BATCH, N));
+    basin_expr noise = basin_scale(basin_normal(seed, BASIN_SHAPE(BATCH, N)), 0.6);
+    basin_params params;
+    basin_params_begin(&params, graph);
+    basin_expr c[] = {[J] = basin_param_add(&params, "", "j", BASIN_SHAPE(N - 1), (basin_init){0}),
+                      [SEEN] = basin_add(truth, noise)};
+    basin_energy energy = {.parts = 2, .name = {"bonds", "seen"}, .part = part, .context = c};
+    basin_descent_spec spec = {.steps = 8, .alpha = 0.3};
+    basin_expr end = basin_descend(&energy, c[SEEN], &spec, NULL);
+    basin_expr loss = basin_mean_all(basin_offset(basin_neg(basin_cos(basin_sub(end, truth))), 1));
+
+    basin_backend *backend;
+    basin_store *store;
+    basin_adamw adamw;
+    basin_plan *plan;
+    must(basin_backend_open(&backend, argc > 1 ? argv[1] : "cpu", 0, &error));
+    must(basin_store_new(&store, backend, &error));
+    must(basin_params_init(&params, store, 0, &error));
+    must(basin_adamw_new(&adamw, &params, loss, &BASIN_ADAMW_DEFAULT, &error));
+    basin_plan_spec step = {&loss, 1, adamw.update, adamw.updates, BASIN_FUSE_AUTO};
+    must(basin_plan_new(&plan, store, &step, &error));
+    for (int32_t t = 1; t <= 401; t++) {
+        basin_tensor number = basin_tensor_borrow((int32_t[]){t, 0}, BASIN_I32, BASIN_SHAPE(2));
+        must(basin_plan_write(plan, seed, &number, &error));
+        must(basin_adamw_write(&adamw, plan, t, 0.02, &error));
+        must(basin_plan_run(plan, &error));
+        if (t % 100 == 1) printf("step %3d  loss %.3f\n", t, basin_plan_scalar(plan, loss));
+    }
+    basin_tensor j;
+    must(basin_store_read(store, "j", &j, &error));
+    for (int i = 0; i < N - 1; i++) printf("J[%d] %4.1f\n", i, basin_tensor_at(&j, i));
+    basin_tensor_free(&j);
+    basin_plan_free(plan);
+    basin_adamw_free(&adamw);
+    basin_params_free(&params);
+    basin_graph_free(graph);
+    basin_store_free(store);
+    basin_backend_close(backend);
+    return 0;
+}
