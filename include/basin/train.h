@@ -36,7 +36,8 @@ BASIN_API void basin_adamw_free(basin_adamw *adamw);
 BASIN_API basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t,
                                          double rate, basin_error *error);
 
-/* Linear from `first` to `peak` over `warmup` steps, then a cosine to `last` at step `total`. */
+/* Linear from `first` at step 0 to `peak` at step `warmup`, then a cosine to `last` at step
+ * `total`, where it stays. */
 BASIN_API double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first,
                                    double peak, double last);
 

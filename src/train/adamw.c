@@ -66,8 +66,9 @@ basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, bas
         const basin_error *found = basin_graph_error(params->graph);
         if (found)
             status = basin_fail(error, found->status, "%s", found->text);
-        else if (!loss)
-            status = basin_fail(error, BASIN_BAD_VALUE, "no loss to train on");
+        else if (!loss || !params->count)
+            status =
+                basin_fail(error, BASIN_BAD_VALUE, "no %s to train", loss ? "parameter" : "loss");
     } else
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an optimiser");
     free(state);
@@ -98,7 +99,7 @@ basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64
 
 double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first, double peak,
                          double last) {
-    if (step < warmup) return first + (peak - first) * (double)(step + 1) / (double)warmup;
+    if (step < warmup) return first + (peak - first) * (double)step / (double)warmup;
     double done = total > warmup ? (double)(step - warmup) / (double)(total - warmup) : 1;
     return last + (peak - last) * 0.5 * (1 + cos(acos(-1) * fmin(done, 1)));
 }
