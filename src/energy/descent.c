@@ -96,6 +96,8 @@ static void check_parts(const basin_descent *d) {
 static basin_status make_plan(basin_descent *d, basin_store *store, basin_error *error) {
     basin_expr output[2 * BASIN_MAX_PARTS + 4];
     int outputs = 0;
+    const basin_error *found = basin_graph_error(basin_expr_graph(d->x));
+    if (found) return basin_fail(error, found->status, "%s", found->text);
     for (int p = 0; p < d->energy.parts; p++) {
         output[outputs++] = d->part[p];
         output[outputs++] = d->next_part[p];
@@ -113,6 +115,7 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
                                const basin_descent_spec *spec, basin_error *error) {
     *descent = NULL;
     basin_status status = check_spec(spec, energy, error);
+    if (!status && !x) status = basin_fail(error, BASIN_BAD_VALUE, "a descent without tokens");
     if (status) return status;
     basin_descent *d = calloc(1, sizeof *d);
     if (!d) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
@@ -222,9 +225,10 @@ static basin_status run_steps(run *r, basin_error *error) {
         if (!status) status = write_seed(d, t, error);
         if (!status) status = guarded_step(r, before, error);
         if (!status) status = basin_plan_read(d->plan, d->next, &result->x, error);
+        basin_tensor change = basin_tensor_borrow(result->change + t, BASIN_F64, BASIN_SCALAR);
+        if (!status) status = basin_plan_read(d->plan, d->change, &change, error);
         if (status) break;
         memcpy(before + row, r->after, row * sizeof *before);
-        result->change[t] = basin_plan_scalar(d->plan, d->change);
         result->steps = t + 1;
         result->converged = d->spec.tolerance > 0 && result->change[t] <= d->spec.tolerance;
     }

@@ -495,6 +495,11 @@ static void errors(void **state) {
     refuse(&s, good, none, "0 parts");
     refuse(&s, good, many, "9 parts");
 
+    basin_expr x = s.x;
+    s.x = NULL;
+    refuse(&s, good, s.energy, "without tokens");
+    s.x = x;
+
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
