@@ -78,6 +78,9 @@ BASIN_API basin_expr basin_scale(basin_expr a, double factor);
 BASIN_API basin_expr basin_offset(basin_expr a, double term);
 /* The same value, through which no gradient flows. */
 BASIN_API basin_expr basin_stop_gradient(basin_expr a);
+/* The same value as an expression of its own, equal to no other: gradients with respect to it see
+ * only what is built on it. */
+BASIN_API basin_expr basin_variable(basin_expr a);
 
 /* Pointwise functions of several operands, broadcast as numpy does: shapes are aligned at their
  * last axes, and an axis of 1 (or a missing one) repeats. */

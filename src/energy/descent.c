@@ -155,6 +155,7 @@ typedef struct run {
     basin_descent *d;
     basin_descent_result *result;
     double *alpha, *after; /* [samples], [parts, samples] */
+    bool started;          /* energies before a step are those after the one before */
 } run;
 
 static basin_status read_parts(basin_descent *d, double *energy, const basin_expr *part,
@@ -179,7 +180,7 @@ static basin_status take_step(run *r, double *before, basin_error *error) {
     basin_tensor alpha = basin_tensor_borrow(r->alpha, BASIN_F64, basin_expr_shape(d->alpha));
     basin_status status = basin_plan_write(d->plan, d->alpha, &alpha, error);
     if (!status) status = basin_plan_run(d->plan, error);
-    if (!status) status = read_parts(d, before, d->part, error);
+    if (!status && !r->started) status = read_parts(d, before, d->part, error);
     if (!status) status = read_parts(d, r->after, d->next_part, error);
     return status;
 }
@@ -203,6 +204,10 @@ static basin_status guarded_step(run *r, double *before, basin_error *error) {
         if (!risen) break;
         status = take_step(r, before, error);
     }
+    /* A sample that stays keeps its energy, which two ways of computing it may round apart. */
+    for (int64_t i = 0; i < d->samples; i++)
+        for (int p = 0; p < d->energy.parts && r->alpha[i] == 0; p++)
+            r->after[p * d->samples + i] = before[p * d->samples + i];
     return status;
 }
 
@@ -230,6 +235,7 @@ static basin_status run_steps(run *r, basin_error *error) {
         if (status) break;
         memcpy(before + row, r->after, row * sizeof *before);
         result->steps = t + 1;
+        r->started = true;
         result->converged = d->spec.tolerance > 0 && result->change[t] <= d->spec.tolerance;
     }
     return status;

@@ -1,11 +1,8 @@
 /* Any energy: activation, total and force from its parts. */
 #include "basin/energy.h"
 
-#include "energy/variable.h"
-
 basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x) {
-    basin_expr g = energy->activation ? energy->activation(energy->context, x) : x;
-    return basin_variable(g, 0); /* the energy is differentiated by it */
+    return energy->activation ? energy->activation(energy->context, x) : x;
 }
 
 basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
@@ -19,6 +16,6 @@ basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
 }
 
 basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
-    g = basin_variable(g, 0);
+    g = basin_variable(g); /* g may be anything, a constant too */
     return basin_neg(basin_grad(basin_energy_total(energy, g), g));
 }

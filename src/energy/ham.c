@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "energy/network.h"
-#include "energy/variable.h"
 #include "expr/grad.h"
 
 basin_ham *basin_ham_new(basin_graph *graph) {
@@ -250,16 +249,11 @@ basin_expr basin_ham_synapse_energy(basin_ham *ham, const basin_expr *x) {
 
 /* ---- the gradient ---- */
 
-/* Activations to differentiate by. Layers whose activations are equal expressions (both start from
- * zeros, say) are told apart. */
+/* Activations to differentiate by, each on its own even where two are equal expressions (both start
+ * from zeros, say). */
 static void activation_variables(basin_ham *ham, basin_expr *g, const basin_expr *x) {
     basin_ham_activations(ham, g, x);
-    for (size_t i = 0; i < ham->layers; i++) {
-        int tag = 0;
-        for (size_t k = 0; k < i; k++)
-            if (g[k] == g[i]) tag = (int)i + 1;
-        if (tag) g[i] = basin_variable(g[i], tag);
-    }
+    for (size_t i = 0; i < ham->layers; i++) g[i] = basin_variable(g[i]);
 }
 
 /* g [layers], part [connections] and want [layers] are room to work in. */

@@ -219,6 +219,14 @@ static bool halve_steps(run *r, const double *before, const double *after, bool 
     return risen;
 }
 
+/* A sample that stays where it is keeps its energy, which two ways of computing it may round apart.
+ */
+static void keep_energies(run *r, const double *before, double *after) {
+    for (int64_t i = 0; i < r->d->batch; i++)
+        for (int p = 0; p < r->d->parts && r->dt[i] == 0; p++)
+            after[p * r->d->batch + i] = before[p * r->d->batch + i];
+}
+
 /* One step from the states in the plan. The energies before are written in the first step, those
  * after by the guard, which repeats the step with smaller sizes until none has risen; after 60
  * halvings a sample stays where it is. */
@@ -236,6 +244,7 @@ static basin_status take_step(run *r, double *before, double *after, bool first,
         status = run_plan(r, error);
         if (status) break;
     }
+    keep_energies(r, before, after);
     return status;
 }
 

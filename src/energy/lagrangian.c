@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/variable.h"
 #include "expr/graph.h"
 
 static const double least_beta = 1e-6;
@@ -385,7 +384,7 @@ basin_expr basin_lagrangian_activation(const basin_lagrangian *lagrangian, basin
     row_view view;
     if (!x) return NULL;
     if (lagrangian->own) {
-        x = basin_variable(x, 0);
+        x = basin_variable(x);
         return x ? basin_grad(own_value(lagrangian, x, 0), x) : NULL;
     }
     const formula *f = resolve(&p, lagrangian, x->graph);

@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "energy/network.h"
-#include "energy/variable.h"
 
 static bool name_is_valid(const char *name) {
     return name && *name && strcspn(name, ", ()\t\n") == strlen(name);
@@ -94,9 +93,8 @@ static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
 
 basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x) {
     if (!check_states(ham, layer, x)) return NULL;
-    basin_expr g = basin_lagrangian_activation(&ham->layer[layer].lagrangian,
-                                               basin_ham_centred(ham, layer, x));
-    return basin_variable(g, 0); /* synapses are differentiated by it */
+    return basin_lagrangian_activation(&ham->layer[layer].lagrangian,
+                                       basin_ham_centred(ham, layer, x));
 }
 
 basin_expr basin_ham_layer_energy(const basin_ham *ham, int layer, basin_expr x) {

@@ -26,6 +26,7 @@ struct basin_node {
     basin_expr in[BASIN_MAX_IN];            /* absent operands are NULL */
     struct basin_value *out[BASIN_MAX_OUT]; /* absent results are NULL */
     char *name;                             /* leaves */
+    const basin_node *origin; /* leaves of a rewritten graph: the leaf they stand for */
     uint64_t hash;
     basin_node *next; /* in its hash bucket */
 };
@@ -38,7 +39,8 @@ struct basin_graph {
     basin_node **bucket; /* [buckets], a power of two */
     size_t buckets;
     int region, regions;
-    uint32_t streams;
+    uint32_t streams, variables;
+    bool simplify; /* builders look through their operands; only for graphs made for a plan */
 };
 
 /* One result of a node to be made. */
@@ -61,6 +63,9 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
 
 static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
 static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
+
+/* Any pointwise operation over its one, two or three operands. */
+basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value);
 
 /* The shape to which a and b broadcast; false if they do not. */
 bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b);

@@ -11,6 +11,19 @@ int basin_axis(basin_expr a, int axis, const char *what) {
     return -1;
 }
 
+/* A view of a view is one view; repeated scalars are repeated anew; signs and constant factors stay
+ * outside, where products and sums find them. */
+static basin_expr simplify_reshape(basin_expr a, basin_shape shape) {
+    const basin_node *node = a->node;
+    if (node->op == BASIN_OP_RESHAPE) return basin_reshape(node->in[0], shape);
+    if (node->op == BASIN_OP_COPY && node->in[0]->shape.rank == 0)
+        return basin_broadcast(node->in[0], shape);
+    if (node->op == BASIN_OP_NEG) return basin_neg(basin_reshape(node->in[0], shape));
+    if (node->op == BASIN_OP_MUL && basin_expr_is_const(node->in[0]))
+        return basin_mul(node->in[0], basin_reshape(node->in[1], shape));
+    return NULL;
+}
+
 basin_expr basin_reshape(basin_expr a, basin_shape shape) {
     char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
     basin_attr attr = {0};
@@ -19,14 +32,11 @@ basin_expr basin_reshape(basin_expr a, basin_shape shape) {
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "reshape: %s has not as many elements as %s",
                                 basin_shape_print(x, a->shape), basin_shape_print(y, shape));
-    if (basin_expr_op(a) == BASIN_OP_RESHAPE) return basin_reshape(a->node->in[0], shape);
     if (basin_expr_is_const(a)) return basin_broadcast(a, shape);
-    if (basin_expr_op(a) == BASIN_OP_COPY && !a->node->attr.count && !a->node->in[0]->shape.rank)
-        return basin_broadcast(a->node->in[0], shape);
-    /* Signs and constant factors stay outside, where products and sums find them. */
-    if (basin_expr_op(a) == BASIN_OP_NEG) return basin_neg(basin_reshape(a->node->in[0], shape));
-    if (basin_expr_op(a) == BASIN_OP_MUL && basin_expr_is_const(a->node->in[0]))
-        return basin_mul(a->node->in[0], basin_reshape(a->node->in[1], shape));
+    if (a->graph->simplify) {
+        basin_expr simple = simplify_reshape(a, shape);
+        if (simple) return simple;
+    }
     basin_result out = {.kind = a->kind, .shape = shape};
     basin_node *node = basin_node_new(a->graph, BASIN_OP_RESHAPE, &attr, &a, 1, &out, 1);
     return node ? node->out[0] : NULL;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "expr/ir.h"
 #include "expr/program.h"
+#include "expr/simplify.h"
 #include "expr/store.h"
 
 enum { ARENA, INPUTS, FIRST_STATE };
@@ -39,7 +40,8 @@ struct basin_plan {
     void **block;
     size_t blocks;
     basin_plan_stats stats;
-    basin_ir ir; /* keeps the programs and values that calls were made of */
+    basin_simple simple; /* what was planned */
+    basin_ir ir;         /* keeps the programs and values that calls were made of */
 };
 
 static basin_status no_memory(basin_error *error) {
@@ -66,7 +68,8 @@ static void place_input(basin_plan *plan, basin_ir_value *value) {
     basin_expr leaf = value->leaf->out[0];
     value->block = INPUTS;
     value->offset = plan->stats.input_bytes;
-    plan->input[plan->inputs++] = (plan_input){leaf, value->offset, {INT32_MIN, INT32_MAX, false}};
+    plan->input[plan->inputs++] =
+        (plan_input){value->leaf->origin->out[0], value->offset, {INT32_MIN, INT32_MAX, false}};
     plan->stats.input_bytes += value_bytes(plan, leaf);
 }
 
@@ -197,7 +200,7 @@ static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, ba
 static void bound(basin_plan *plan, int value, int64_t low, int64_t high, bool ascending) {
     if (value < 0) return;
     const basin_node *leaf = plan->ir.value[plan->ir.value[value].root].leaf;
-    plan_input *input = leaf ? find_input(plan, leaf->out[0]) : NULL;
+    plan_input *input = leaf ? find_input(plan, leaf->origin->out[0]) : NULL;
     if (!input) return;
     if (input->bounds.low < low) input->bounds.low = low;
     if (input->bounds.high > high) input->bounds.high = high;
@@ -308,14 +311,15 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     basin_ir *ir = &plan->ir;
     const basin_backend_table *table = plan->store->backend->table;
     bool plain = spec->fusion == BASIN_FUSE_OFF || (!spec->fusion && !table->fuse);
-    basin_status status = basin_ir_lower(ir, graph, spec);
+    basin_status status = basin_simplify(&plan->simple, graph, spec, plain, error);
+    if (!status) status = basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec);
     if (!status) status = basin_ir_sort(ir);
     plan->stats.nodes = (int)ir->steps;
     plan->stats.recomputed = ir->recomputed;
     if (!status && !plain) status = basin_ir_share_forces(ir);
     if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
     if (!status) status = basin_ir_fuse(ir, plain);
-    if (!status) status = place_leaves(plan, graph->nodes, error);
+    if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;
     ask_workspaces(plan);
     status = basin_ir_layout(ir, table->real_size, plain);
@@ -356,6 +360,7 @@ void basin_plan_free(basin_plan *plan) {
         backend->table->free(backend, plan->block[INPUTS]);
     }
     basin_ir_free(&plan->ir);
+    basin_simple_free(&plan->simple);
     free(plan->call);
     free(plan->input);
     free(plan->output);

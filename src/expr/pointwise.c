@@ -44,6 +44,18 @@ static double fold_unary(basin_op op, double a, double value) {
     }
 }
 
+static basin_expr unary(basin_op op, basin_expr a, double value);
+
+/* What op(a) simplifies to, or NULL. */
+static basin_expr simplify_unary(basin_op op, basin_expr a, double value) {
+    const basin_node *node = a->node;
+    if (op == BASIN_OP_NEG && node->op == BASIN_OP_NEG) return node->in[0];
+    if (op == BASIN_OP_NEG && node->op == BASIN_OP_MUL && basin_expr_is_const(node->in[0]))
+        return basin_mul(basin_neg(node->in[0]), node->in[1]);
+    if (node->op == BASIN_OP_COPY) return basin_broadcast(unary(op, node->in[0], value), a->shape);
+    return NULL;
+}
+
 static basin_expr unary(basin_op op, basin_expr a, double value) {
     if (!a) return NULL;
     if (a->kind != BASIN_REAL)
@@ -53,12 +65,10 @@ static basin_expr unary(basin_op op, basin_expr a, double value) {
         double folded = fold_unary(op, a->node->attr.value, value);
         if (isfinite(folded)) return basin_const(a->graph, folded);
     }
-    if (op == BASIN_OP_NEG && basin_expr_op(a) == BASIN_OP_NEG) return a->node->in[0];
-    if (op == BASIN_OP_NEG && basin_expr_op(a) == BASIN_OP_MUL &&
-        basin_expr_is_const(a->node->in[0]))
-        return basin_mul(basin_neg(a->node->in[0]), a->node->in[1]);
-    if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0)
-        return basin_broadcast(unary(op, a->node->in[0], value), a->shape);
+    if (a->graph->simplify) {
+        basin_expr simple = simplify_unary(op, a, value);
+        if (simple) return simple;
+    }
     basin_attr attr = {.value = value};
     return basin_node_single(a->graph, op, &attr, &a, 1, a->shape);
 }
@@ -98,10 +108,17 @@ basin_expr basin_offset(basin_expr a, double term) {
     return a ? basin_add(a, basin_const(a->graph, term)) : NULL;
 }
 
-/* A copy to the operand's own shape, marked by its count: no rule passes through it. */
+/* Copies to the operand's own shape: one that no rule passes through, marked by its count, and one
+ * that is like no other, marked by a number of its own. A plan has neither. */
 basin_expr basin_stop_gradient(basin_expr a) {
     basin_attr attr = {.count = 1};
     return a ? basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape) : NULL;
+}
+
+basin_expr basin_variable(basin_expr a) {
+    if (!a) return NULL;
+    basin_attr attr = {.start = ++a->graph->variables};
+    return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape);
 }
 
 basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
@@ -112,7 +129,7 @@ basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
     if (!basin_shape_meet(&both, a->shape, shape) || !basin_shape_equal(both, shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
                                 basin_shape_print(x, a->shape), basin_shape_print(y, shape));
-    if (basin_expr_op(a) == BASIN_OP_COPY && a->node->attr.count == 0) a = a->node->in[0];
+    if (a->graph->simplify && basin_expr_op(a) == BASIN_OP_COPY) a = a->node->in[0];
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, shape);
 }
 
@@ -162,6 +179,12 @@ static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape 
     if (op == BASIN_OP_MUL && is_slope_of(a, b)) return b;
     if (op == BASIN_OP_SUB && is_value(a, 0)) return basin_broadcast(basin_neg(b), shape);
     if (op == BASIN_OP_MUL && is_value(a, -1)) return basin_broadcast(basin_neg(b), shape);
+    return NULL;
+}
+
+/* The same, looking into the operands: for graphs that are not differentiated any more. */
+static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
+    if (op == BASIN_OP_ADD && basin_expr_op(a) == BASIN_OP_NEG) return basin_sub(b, a->node->in[0]);
     if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);
     if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG) return basin_add(a, b->node->in[0]);
     /* c1 * (c2 * x) = (c1 c2) * x, and the sign of a product moves into its constant. */
@@ -201,39 +224,45 @@ static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_ex
 /* Reads through a broadcast where the other operand already brings the full shape. */
 static basin_expr skip_broadcast(basin_expr a, basin_expr other, basin_shape shape) {
     basin_shape both;
-    if (basin_expr_op(a) != BASIN_OP_COPY || a->node->attr.count) return a;
+    if (basin_expr_op(a) != BASIN_OP_COPY) return a;
     basin_expr source = a->node->in[0];
     bool same =
         basin_shape_meet(&both, source->shape, other->shape) && basin_shape_equal(both, shape);
     return same ? source : a;
 }
 
-/* What a plain broadcast repeats; anything else is itself. */
+/* What a broadcast repeats; anything else is itself. */
 static basin_expr unrepeated(basin_expr a) {
-    return basin_expr_op(a) == BASIN_OP_COPY && !a->node->attr.count ? a->node->in[0] : a;
+    return basin_expr_op(a) == BASIN_OP_COPY ? a->node->in[0] : a;
+}
+
+/* Constants come first in products; other operands in the order of their making, so that equal
+ * expressions are found equal. */
+static void order_operands(basin_op op, basin_expr *a, basin_expr *b) {
+    bool commutes = op == BASIN_OP_ADD || op == BASIN_OP_MUL || op == BASIN_OP_MAX2 ||
+                    op == BASIN_OP_MIN2 || op == BASIN_OP_EQUAL;
+    bool constant = basin_expr_is_const(*a) || basin_expr_is_const(*b);
+    bool swap = constant ? op == BASIN_OP_MUL && basin_expr_is_const(*b) : (*a)->id > (*b)->id;
+    if (!commutes || !swap) return;
+    basin_expr kept = *a;
+    *a = *b;
+    *b = kept;
 }
 
 static basin_expr binary(basin_op op, basin_expr a, basin_expr b) {
     basin_shape shape, small;
     if (!check_binary(&shape, op, a, b)) return NULL;
-    /* Repeating comes after computing: what is computed stays small. */
-    basin_expr x = unrepeated(a), y = unrepeated(b);
-    if (basin_shape_meet(&small, x->shape, y->shape) && !basin_shape_equal(small, shape))
-        return basin_broadcast(binary(op, x, y), shape);
-    a = skip_broadcast(a, b, shape);
-    b = skip_broadcast(b, a, shape);
-    bool commutes = op == BASIN_OP_ADD || op == BASIN_OP_MUL || op == BASIN_OP_MAX2 ||
-                    op == BASIN_OP_MIN2 || op == BASIN_OP_EQUAL;
-    if (op == BASIN_OP_MUL && basin_expr_is_const(b)) {
-        basin_expr swap = a;
-        a = b;
-        b = swap;
-    } else if (commutes && !basin_expr_is_const(a) && !basin_expr_is_const(b) && a->id > b->id) {
-        basin_expr swap = a;
-        a = b;
-        b = swap;
+    if (a->graph->simplify) {
+        /* Repeating comes after computing: what is computed stays small. */
+        basin_expr x = unrepeated(a), y = unrepeated(b);
+        if (basin_shape_meet(&small, x->shape, y->shape) && !basin_shape_equal(small, shape))
+            return basin_broadcast(binary(op, x, y), shape);
+        a = skip_broadcast(a, b, shape);
+        b = skip_broadcast(b, a, shape);
     }
+    order_operands(op, &a, &b);
     basin_expr simple = simplify(op, a, b, shape);
+    if (!simple && a->graph->simplify) simple = simplify_signs(op, a, b);
     if (simple) return simple;
     basin_attr attr = {0};
     return basin_node_single(a->graph, op, &attr, (basin_expr[]){a, b}, 2, shape);
@@ -259,6 +288,12 @@ basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
     basin_attr attr = {0};
     return basin_node_single(where->graph, BASIN_OP_SELECT, &attr, (basin_expr[]){where, yes, no},
                              3, shape);
+}
+
+basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value) {
+    if (op == BASIN_OP_SELECT) return basin_select(in[0], in[1], in[2]);
+    if (op >= BASIN_OP_ADD) return binary(op, in[0], in[1]);
+    return op == BASIN_OP_POW ? basin_pow(in[0], value) : unary(op, in[0], value);
 }
 
 /* d f(a) / d a for the functions of one operand; y = f(a) is at hand. NULL: zero. */

@@ -47,10 +47,11 @@ static double split_factor(basin_expr *a) {
     return node->in[0]->node->attr.value;
 }
 
-/* Constant factors move behind the product, where they cost nothing and the operand can be shared
- * with whoever else reads it. */
+/* For a plan, constant factors move behind the product, where they cost nothing and the operand can
+ * be shared with whoever else reads it. */
 basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     if (!a || !b) return NULL;
+    if (!a->graph->simplify) return product(a, transpose_a, b, transpose_b);
     double factor = split_factor(&a) * split_factor(&b);
     return basin_scale(product(a, transpose_a, b, transpose_b), factor);
 }
