@@ -7,6 +7,7 @@
 
 #include "backend/cpu/simd.h"
 #include "backend/cpu/vector_function.h"
+#include "backend/cpu/vector_power.h"
 #include "backend/op.h"
 
 typedef vfloat unary(vfloat a);
@@ -99,6 +100,24 @@ static void map_integer_power(target to, basin_strip a, int e) {
         }
 }
 
+static void map_any_power(target to, basin_strip a, double e) {
+    const bool whole = e == floor(e), odd = whole && fmod(e, 2.0) != 0.0;
+    for (int64_t r = 0; r < to.rows; r++) {
+        float *y = to.x + r * to.row;
+        const float *x = a.x + r * a.row;
+        int64_t i = 0;
+        vhalf v = {0};
+        for (; i + DOUBLE_LANES <= to.n; i += DOUBLE_LANES) {
+            memcpy(&v, x + i, sizeof v);
+            v = vector_power(v, e, whole, odd);
+            memcpy(y + i, &v, sizeof v);
+        }
+        for (int64_t j = i; j < to.n; j++) v[j - i] = x[j];
+        if (i < to.n) v = vector_power(v, e, whole, odd);
+        for (int64_t j = i; j < to.n; j++) y[j] = v[j - i];
+    }
+}
+
 static void map_power(target to, basin_strip a, double e) {
     if (e == 0.0) {
         map_one(op_one, to, a);
@@ -117,9 +136,7 @@ static void map_power(target to, basin_strip a, double e) {
     } else if (e >= 4.0 && e <= 8.0 && e == (int)e) {
         map_integer_power(to, a, (int)e);
     } else {
-        for (int64_t r = 0; r < to.rows; r++)
-            for (int64_t i = 0; i < to.n; i++)
-                to.x[r * to.row + i] = (float)pow(a.x[r * a.row + i], e);
+        map_any_power(to, a, e);
     }
 }
 
