@@ -72,6 +72,4 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain);
 /* Decides where every value lives. `size` is of a REAL element; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, size_t real_size, bool plain);
 
-static inline int basin_ir_root(const basin_ir *ir, int value) { return ir->value[value].root; }
-
 #endif

@@ -4,9 +4,8 @@
 
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
+#include "backend/host.h"
 
 typedef struct cpu_backend {
     basin_backend base;
@@ -21,31 +20,6 @@ void basin_cpu_bad_index(const basin_cpu_frame *frame, const char *name, int64_t
         basin_fail(frame->error, BASIN_BAD_VALUE,
                    "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
                    (long long)at, (long long)least, (long long)limit);
-}
-
-static void *memory_alloc(basin_backend *backend, size_t bytes) {
-    (void)backend;
-    return basin_aligned_new(bytes);
-}
-
-static void memory_free(basin_backend *backend, void *memory) {
-    (void)backend;
-    free(memory);
-}
-
-static void copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
-    (void)backend;
-    if (bytes) memcpy(device, host, bytes);
-}
-
-static void copy_out(basin_backend *backend, void *host, const void *device, size_t bytes) {
-    (void)backend;
-    if (bytes) memcpy(host, device, bytes);
-}
-
-static void fill_zero(basin_backend *backend, void *device, size_t bytes) {
-    (void)backend;
-    if (bytes) memset(device, 0, bytes);
 }
 
 typedef struct operation {
@@ -139,11 +113,11 @@ static const basin_backend_table table = {
     .real_size = sizeof(float),
     .real = BASIN_F32,
     .fuse = true,
-    .alloc = memory_alloc,
-    .free = memory_free,
-    .copy_in = copy_in,
-    .copy_out = copy_out,
-    .fill_zero = fill_zero,
+    .alloc = basin_host_alloc,
+    .free = basin_host_free,
+    .copy_in = basin_host_copy_in,
+    .copy_out = basin_host_copy_out,
+    .fill_zero = basin_host_fill_zero,
     .packed_bytes = basin_cpu_packed_bytes,
     .workspace = workspace,
     .run = stream_run,
