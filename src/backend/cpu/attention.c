@@ -16,8 +16,19 @@ static size_t workspace_of(const basin_attention *at, basin_attention_mode mode,
     return basin_attention_mixed_workspace(at, mode, threads);
 }
 
+enum { THREAD_WORK = 100000 }; /* multiplications of one product that a thread is worth */
+
+/* Small problems are done by fewer threads; which, the results do not tell. */
+static int useful_threads(const basin_attention *at, int threads) {
+    const basin_attention_pattern *p = &at->pattern;
+    double pairs = p->row ? p->row[p->queries] : (double)p->batch * (double)(p->queries * p->keys);
+    double worth = 1 + pairs * (double)(p->heads * p->width) / THREAD_WORK;
+    return worth < threads ? (int)worth : threads;
+}
+
 static void run(const basin_attention *at, basin_attention_mode mode, int threads,
                 void *workspace) {
+    threads = useful_threads(at, threads);
     if (!at->pattern.row)
         basin_attention_dense(at, mode, threads, workspace);
     else if (is_fused(at, mode))

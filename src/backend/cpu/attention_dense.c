@@ -36,7 +36,8 @@ typedef struct dense {
     char *gemm; /* [threads, gemm_bytes] */
     size_t gemm_bytes;
     float *key_sum; /* [groups, batch, keys, H, Y] where there are several groups */
-    float *partial; /* [tasks, together + together^2] of dbeta and dmix */
+    float *partial; /* [tasks, parts] of dbeta and dmix, each number in ATTENTION_ALIGN lanes */
+    int64_t parts;
 } dense;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -89,7 +90,8 @@ static size_t lay_out(dense *d, int threads, void *workspace) {
     bool summed = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk != NULL : d->at->gk != NULL;
     if (d->mode != BASIN_ATTENTION_VALUE && summed && d->groups > 1)
         d->key_sum = basin_arena_floats(&a, d->groups * keys);
-    d->partial = basin_arena_floats(&a, d->tasks * (d->together + d->together * d->together));
+    d->parts = (d->together + d->together * d->together) * ATTENTION_ALIGN;
+    d->partial = basin_arena_floats(&a, d->tasks * d->parts);
     return a.used;
 }
 
@@ -135,7 +137,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     int64_t query = s->batch * d->queries + s->first + i, node = query * d->heads + s->head;
     int64_t pair = query * d->keys * d->heads + s->head, thread = omp_get_thread_num();
     float *dscale = reverse ? at->gscale : at->dscale, *state = d->state + thread * 3 * d->together;
-    float *partial = d->partial + s->task * (d->together + d->together * d->together);
+    float *partial = d->partial + s->task * d->parts;
     bool beta = reverse ? at->gbeta != NULL : at->dbeta != NULL;
     bool mix = reverse ? at->gmix != NULL : at->dmix != NULL;
     return (basin_attention_row){
@@ -155,7 +157,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
         .gain = state + 2 * d->together,
         .dscale = dscale && !value ? dscale + pair : NULL,
         .dbeta = beta && !value ? partial : NULL,
-        .dmix = mix && !value ? partial + d->together : NULL,
+        .dmix = mix && !value ? partial + d->together * ATTENTION_ALIGN : NULL,
         .scratch = d->scratch + thread * d->scratch_size,
     };
 }
@@ -172,8 +174,7 @@ static void tile_row(const dense *d, const span *s, int64_t i) {
             row.most[h] = -INFINITY;
             row.total[h] = row.gain[h] = 0;
         }
-        d->kernels->measure(&row);
-        if (d->mode != BASIN_ATTENTION_VALUE) d->kernels->finish(&row);
+        (d->mode == BASIN_ATTENTION_VALUE ? d->kernels->measure : d->kernels->complete)(&row);
     }
     for (int64_t h = 0; h < d->together; h++) {
         bool any = row.total[h] != 0;
@@ -220,7 +221,7 @@ static void sums(const dense *d, const span *s) {
 
 static void task_run(const dense *d, int64_t task) {
     int64_t thread = omp_get_thread_num(), tile = d->together * d->tile * d->row;
-    int64_t sets = d->heads / d->together, parts = d->together + d->together * d->together;
+    int64_t sets = d->heads / d->together;
     span s = {.task = task,
               .batch = task / (sets * d->groups),
               .head = task / d->groups % sets * d->together,
@@ -228,7 +229,7 @@ static void task_run(const dense *d, int64_t task) {
               .r = d->r + thread * tile,
               .c = d->c + thread * tile,
               .gemm = d->gemm + (size_t)thread * d->gemm_bytes};
-    memset(d->partial + task * parts, 0, (size_t)parts * sizeof *d->partial);
+    memset(d->partial + task * d->parts, 0, (size_t)d->parts * sizeof *d->partial);
     int64_t begin = s.group * d->group, end = smaller(begin + d->group, d->queries);
     for (s.first = begin; s.first < end; s.first += d->tile) {
         s.count = smaller(d->tile, end - s.first);
@@ -239,20 +240,26 @@ static void task_run(const dense *d, int64_t task) {
     }
 }
 
+static float lane_sum(const float *partial, int64_t number) {
+    float sum = 0;
+    for (int64_t i = 0; i < ATTENTION_ALIGN; i++) sum += partial[number * ATTENTION_ALIGN + i];
+    return sum;
+}
+
 /* dbeta, dmix: the tasks' shares in order. */
 static void add_partials(const dense *d) {
     bool reverse = d->mode == BASIN_ATTENTION_REVERSE;
     float *dbeta = reverse ? d->at->gbeta : d->at->dbeta,
           *dmix = reverse ? d->at->gmix : d->at->dmix;
-    int64_t sets = d->heads / d->together, parts = d->together + d->together * d->together;
+    int64_t sets = d->heads / d->together;
     if (dbeta) memset(dbeta, 0, (size_t)d->heads * sizeof *dbeta);
     if (dmix) memset(dmix, 0, (size_t)(d->heads * d->heads) * sizeof *dmix);
     for (int64_t task = 0; task < d->tasks; task++) {
-        const float *partial = d->partial + task * parts;
+        const float *partial = d->partial + task * d->parts;
         int64_t head = task / d->groups % sets * d->together;
-        for (int64_t i = 0; dbeta && i < d->together; i++) dbeta[head + i] += partial[i];
+        for (int64_t i = 0; dbeta && i < d->together; i++) dbeta[head + i] += lane_sum(partial, i);
         for (int64_t i = 0; dmix && i < d->heads * d->heads; i++)
-            dmix[i] += partial[d->together + i];
+            dmix[i] += lane_sum(partial, d->together + i);
     }
 }
 

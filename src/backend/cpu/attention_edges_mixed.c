@@ -1,8 +1,7 @@
 /* Energy attention over a CSR list of pairs with any scale and mix, pass by pass:
  *
  *     dots      r, c for every pair and head
- *     measure   log-sum-exp and gw of every query
- *     finish    r <- beta t, c <- beta gs; dbeta, dscale, dmix
+ *     weigh     lse and gw of every query; r <- beta t, c <- beta gs; dbeta, dscale, dmix
  *     gather    dQ, gQ along rows; dK, gK along columns
  *
  * All functions without a `chunk` argument are called by every thread of the team. */
@@ -18,8 +17,9 @@ typedef struct mixed {
     float *r, *c;               /* [H, plane] */
     float *most, *total, *gain; /* [slots of rows, H] */
     float *query_sum;           /* [H, slots of rows, padded] */
-    float *partial;             /* [chunks, H + H * H] of dbeta and dmix */
-    float *scratch;             /* [threads, scratch_size] */
+    float *partial;             /* [chunks, shares] of dbeta and dmix, each in lanes */
+    int64_t shares;
+    float *scratch; /* [threads, scratch_size] */
     int64_t scratch_size;
 } mixed;
 
@@ -34,7 +34,8 @@ static size_t lay_out(mixed *m, int threads, void *workspace) {
     m->total = basin_arena_floats(&a, slots * e->heads);
     m->gain = basin_arena_floats(&a, slots * e->heads);
     if (e->out_query) m->query_sum = basin_arena_floats(&a, e->heads * slots * e->padded);
-    m->partial = basin_arena_floats(&a, PAIRS_MAX_CHUNKS * (e->heads + e->heads * e->heads));
+    m->shares = (e->heads + e->heads * e->heads) * ATTENTION_ALIGN;
+    m->partial = basin_arena_floats(&a, PAIRS_MAX_CHUNKS * m->shares);
     m->scratch_size = ATTENTION_PLANES * e->heads * ATTENTION_TILE;
     m->scratch = basin_arena_floats(&a, threads * m->scratch_size);
     return a.used;
@@ -47,7 +48,7 @@ static void prepare(const mixed *m) {
     basin_edges_clear(m->total, slots * e->heads, 0);
     basin_edges_clear(m->gain, slots * e->heads, 0);
     if (m->query_sum) basin_edges_clear(m->query_sum, e->heads * slots * e->padded, 0);
-    basin_edges_clear(m->partial, e->rows.chunks * (e->heads + e->heads * e->heads), 0);
+    basin_edges_clear(m->partial, e->rows.chunks * m->shares, 0);
     basin_edges_prepare(e);
 }
 
@@ -71,10 +72,12 @@ static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t ch
 }
 
 /* The pairs of a fragment as the pointwise kernels take them; state from `slot`. */
-static basin_attention_row row_of(const mixed *m, basin_fragment f, int64_t slot) {
+static basin_attention_row row_of(const mixed *m, basin_fragment f, int64_t slot, int64_t chunk) {
     const basin_edges *e = &m->edges;
     const basin_attention *at = e->at;
-    float *dscale = e->mode == BASIN_ATTENTION_REVERSE ? at->gscale : at->dscale;
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+    float *dscale = reverse ? at->gscale : at->dscale, *dmix = reverse ? at->gmix : at->dmix;
+    float *partial = m->partial + chunk * m->shares;
     int64_t heads = e->heads;
     return (basin_attention_row){
         .heads = heads,
@@ -92,6 +95,8 @@ static basin_attention_row row_of(const mixed *m, basin_fragment f, int64_t slot
         .total = m->total + slot * heads,
         .gain = m->gain + slot * heads,
         .dscale = dscale ? dscale + f.begin * heads : NULL,
+        .dbeta = e->out_beta ? partial : NULL,
+        .dmix = dmix ? partial + heads * ATTENTION_ALIGN : NULL,
         .scratch = m->scratch + omp_get_thread_num() * m->scratch_size,
     };
 }
@@ -112,20 +117,48 @@ static void merge_states(const mixed *m) {
     }
 }
 
-static void measure(const mixed *m) {
+static bool is_split(const basin_pairs *rows, basin_fragment f) {
+    return f.begin > rows->start[f.node] || f.end < rows->start[f.node + 1];
+}
+
+/* Rows that lie in one chunk are done at once; of the others, the state so far. */
+static void weigh_chunk(const mixed *m, int64_t chunk) {
     const basin_edges *e = &m->edges;
-#pragma omp for schedule(dynamic)
-    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++)
-        for (basin_fragment f = basin_fragment_first(&e->rows, chunk); f.begin < f.end;
-             basin_fragment_next(&f, &e->rows, chunk)) {
-            basin_attention_row row = row_of(m, f, f.slot);
-            e->kernels->measure(&row);
+    for (basin_fragment f = basin_fragment_first(&e->rows, chunk); f.begin < f.end;
+         basin_fragment_next(&f, &e->rows, chunk)) {
+        basin_attention_row row = row_of(m, f, f.slot, chunk);
+        bool partly = e->mode == BASIN_ATTENTION_VALUE || is_split(&e->rows, f);
+        (partly ? e->kernels->measure : e->kernels->complete)(&row);
+    }
+}
+
+static void finish_split(const mixed *m, int64_t chunk) {
+    const basin_edges *e = &m->edges;
+    for (basin_fragment f = basin_fragment_first(&e->rows, chunk); f.begin < f.end;
+         basin_fragment_next(&f, &e->rows, chunk)) {
+        if (!is_split(&e->rows, f)) continue;
+        basin_attention_row row = row_of(m, f, f.node, chunk);
+        e->kernels->finish(&row);
+    }
+}
+
+/* out[i] = the sum over chunks and lanes of number `from + i`. */
+static void add_partials(float *out, const mixed *m, int64_t from, int64_t count) {
+    for (int64_t i = 0; out && i < count; i++) {
+        float sum = 0;
+        for (int64_t chunk = 0; chunk < m->edges.rows.chunks; chunk++) {
+            const float *lane = m->partial + chunk * m->shares + (from + i) * ATTENTION_ALIGN;
+            for (int64_t j = 0; j < ATTENTION_ALIGN; j++) sum += lane[j];
         }
-#pragma omp single
-    merge_states(m);
-    float *lse = e->mode == BASIN_ATTENTION_REVERSE ? NULL : e->at->lse;
-    float *gw = e->mode == BASIN_ATTENTION_REVERSE ? e->at->gw : NULL;
-#pragma omp for schedule(static)
+        out[i] = sum;
+    }
+}
+
+static void close_rows(const mixed *m) {
+    const basin_edges *e = &m->edges;
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+    float *lse = reverse ? NULL : e->at->lse, *gw = reverse ? e->at->gw : NULL;
+#pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < e->rows.nodes * e->heads; i++) {
         bool any = m->total[i] != 0;
         if (lse) lse[i] = any ? m->most[i] + logf(m->total[i]) : 0;
@@ -133,38 +166,21 @@ static void measure(const mixed *m) {
     }
 }
 
-/* out[i] = the sum over chunks of partial[chunk, from + i]. */
-static void add_partials(float *out, const mixed *m, int64_t from, int64_t count) {
+static void weigh(const mixed *m) {
     const basin_edges *e = &m->edges;
-    int64_t stride = e->heads + e->heads * e->heads;
-    for (int64_t i = 0; out && i < count; i++) {
-        float sum = 0;
-        for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++)
-            sum += m->partial[chunk * stride + from + i];
-        out[i] = sum;
-    }
-}
-
-static void finish(const mixed *m) {
-    const basin_edges *e = &m->edges;
-    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
-    float *dbeta = reverse ? e->at->gbeta : e->at->dbeta;
-    float *dmix = reverse ? e->at->gmix : e->at->dmix;
 #pragma omp for schedule(dynamic)
-    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
-        float *partial = m->partial + chunk * (e->heads + e->heads * e->heads);
-        for (basin_fragment f = basin_fragment_first(&e->rows, chunk); f.begin < f.end;
-             basin_fragment_next(&f, &e->rows, chunk)) {
-            basin_attention_row row = row_of(m, f, f.node);
-            row.dbeta = dbeta ? partial : NULL;
-            row.dmix = dmix ? partial + e->heads : NULL;
-            e->kernels->finish(&row);
-        }
-    }
+    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) weigh_chunk(m, chunk);
+#pragma omp single
+    merge_states(m);
+    close_rows(m);
+    if (e->mode == BASIN_ATTENTION_VALUE) return;
+#pragma omp for schedule(dynamic)
+    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) finish_split(m, chunk);
 #pragma omp single
     {
-        add_partials(dbeta, m, 0, e->heads);
-        add_partials(dmix, m, e->heads, e->heads * e->heads);
+        bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+        add_partials(e->out_beta, m, 0, e->heads);
+        add_partials(reverse ? e->at->gmix : e->at->dmix, m, e->heads, e->heads * e->heads);
     }
 }
 
@@ -232,8 +248,7 @@ void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode,
     {
         prepare(&m);
         basin_edges_each(&m, dots_chunk, &e->rows, e->heads);
-        measure(&m);
-        if (mode != BASIN_ATTENTION_VALUE) finish(&m);
+        weigh(&m);
         if (e->out_query) {
             basin_edges_each(&m, row_chunk, &e->rows, e->heads);
             basin_edges_write(e->out_query, m.query_sum, e, &e->rows);

@@ -30,8 +30,8 @@ typedef struct basin_attention_row {
     float *total;         /* [H] sum of exp(z - most) */
     float *gain;          /* [H] sum of exp(z - most) scale v; with c only */
     float *dscale;        /* [pairs, H] dscale or gscale, or NULL */
-    float *dbeta;         /* [H] partial sums, or NULL */
-    float *dmix;          /* [H, H] partial sums, or NULL */
+    float *dbeta;         /* [H, ATTENTION_ALIGN] partial sums, or NULL */
+    float *dmix;          /* [H, H, ATTENTION_ALIGN] partial sums, or NULL */
     float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE], for `whole` [pairs] */
 } basin_attention_row;
 
@@ -71,7 +71,9 @@ typedef struct basin_attention_kernels {
     /* With most, total and gain complete: r <- beta t, c <- beta gs, and the sums. lse = most + log
      * total. */
     void (*finish)(const basin_attention_row *row);
-    /* Both at once for one head without scale and a complete row; c and dbeta may be NULL, and w
+    /* One after the other, for a row that is all there. */
+    void (*complete)(const basin_attention_row *row);
+    /* The same for one head without scale and mix; c and dbeta may be NULL, and w
      * where only the state is wanted. Rows of r and c and scratch have room for a multiple of
      * ATTENTION_ALIGN pairs. */
     void (*whole)(const basin_attention_row *row);

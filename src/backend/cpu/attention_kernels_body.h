@@ -7,6 +7,7 @@
 #define ATTENTION_KERNELS                                                                          \
     {                                                                                              \
         .dot = dot, .dot_two = dot_two, .gather = gather, .gather_two = gather_two,                \
-        .measure = measure, .finish = finish, .whole = whole, .force_row = force_row,              \
-        .reverse_row = reverse_row, .force_column = force_column, .reverse_column = reverse_column \
+        .measure = measure, .finish = finish, .complete = complete, .whole = whole,                \
+        .force_row = force_row, .reverse_row = reverse_row, .force_column = force_column,          \
+        .reverse_column = reverse_column                                                           \
     }

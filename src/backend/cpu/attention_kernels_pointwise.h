@@ -1,6 +1,6 @@
 /* Energy attention between the products: softmax, weights and their derivatives over the pairs of a
- * query, for any scale and mix (measure, finish) and for a single head without them (whole).
- * Included by attention_kernels_body.h alone. */
+ * query, for any scale and mix (measure, finish, both as complete) and for a single head without
+ * them (whole). Included by attention_kernels_body.h alone. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_POINTWISE_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_POINTWISE_H
 
@@ -10,16 +10,19 @@
 #include "backend/cpu/vector_math.h"
 
 /* One tile of pairs of a row, all heads: what `measure` and `finish` share. The planes are
- * [H, ATTENTION_TILE] in the row's scratch. */
+ * [H, ATTENTION_TILE] in the row's scratch, filled up to `span`: the pairs, rounded up to vectors.
+ */
 typedef struct tile {
-    int64_t first, pairs; /* of the row */
+    int64_t first, pairs, span;
     float *y, *scale, *v, *u, *x;
 } tile;
 
 static tile tile_at(const basin_attention_row *row, int64_t first) {
     int64_t plane = row->heads * ATTENTION_TILE, left = row->pairs - first;
+    int64_t pairs = left < ATTENTION_TILE ? left : ATTENTION_TILE;
     return (tile){.first = first,
-                  .pairs = left < ATTENTION_TILE ? left : ATTENTION_TILE,
+                  .pairs = pairs,
+                  .span = (pairs + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES,
                   .y = row->scratch,
                   .scale = row->scratch + plane,
                   .v = row->scratch + 2 * plane,
@@ -27,25 +30,42 @@ static tile tile_at(const basin_attention_row *row, int64_t first) {
                   .x = row->scratch + 4 * plane};
 }
 
+/* to[h + j] = sum_g weight(h + j, g) from[g] for j < count <= 4, weight(h, g) being
+ * mix[h * h_step + g * g_step]: one read of from[g] serves four sums. */
+VECTOR_INLINE void mix_some(float *to, const float *from, const float *mix, int64_t h_step,
+                            int64_t g_step, int64_t heads, int64_t span, int count) {
+    for (int64_t i = 0; i < span; i += VECTOR_LANES) {
+        vfloat sum[4] = {{0}};
+        for (int64_t g = 0; g < heads; g++) {
+            vfloat x = vector_load(from + g * ATTENTION_TILE + i);
+            for (int j = 0; j < count; j++) sum[j] += mix[j * h_step + g * g_step] * x;
+        }
+        for (int j = 0; j < count; j++) vector_store(to + j * ATTENTION_TILE + i, sum[j]);
+    }
+}
+
 /* to[h'] = sum_h from[h] mix[h, h'], or with `transposed` sum_h mix[h', h] from[h]; without a mix
  * a copy. */
-static void mix_heads(float *to, const float *from, const float *mix, int64_t heads,
-                      int transposed) {
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t i = 0; i < ATTENTION_TILE; i += VECTOR_LANES) {
-            vfloat sum = {0};
-            if (!mix) sum = vector_load(from + h * ATTENTION_TILE + i);
-            for (int64_t g = 0; mix && g < heads; g++)
-                sum += mix[transposed ? h * heads + g : g * heads + h] *
-                       vector_load(from + g * ATTENTION_TILE + i);
-            vector_store(to + h * ATTENTION_TILE + i, sum);
-        }
+static void mix_heads(float *to, const float *from, const basin_attention_row *row, const tile *t,
+                      bool transposed) {
+    int64_t heads = row->heads, h = 0;
+    int64_t h_step = transposed ? heads : 1, g_step = transposed ? 1 : heads;
+    if (!row->mix) {
+        memcpy(to, from, (size_t)(heads * ATTENTION_TILE) * sizeof *to);
+        return;
+    }
+    for (; h + 4 <= heads; h += 4)
+        mix_some(to + h * ATTENTION_TILE, from, row->mix + h * h_step, h_step, g_step, heads,
+                 t->span, 4);
+    for (; h < heads; h++)
+        mix_some(to + h * ATTENTION_TILE, from, row->mix + h * h_step, h_step, g_step, heads,
+                 t->span, 1);
 }
 
 /* x[h] = beta[h] in[h], with zeros past the last pair. */
 static void load_heads(float *x, const float *in, const basin_attention_row *row, const tile *t) {
     for (int64_t h = 0; h < row->heads; h++)
-        for (int64_t i = 0; i < ATTENTION_TILE; i += VECTOR_LANES) {
+        for (int64_t i = 0; i < t->span; i += VECTOR_LANES) {
             const float *from = in + h * row->plane + t->first + i;
             vector_store(x + h * ATTENTION_TILE + i,
                          row->beta[h] * vector_load_part(from, t->pairs - i, 0));
@@ -55,66 +75,61 @@ static void load_heads(float *x, const float *in, const basin_attention_row *row
 static void load_scale(const basin_attention_row *row, const tile *t) {
     for (int64_t h = 0; h < row->heads; h++) {
         float *to = t->scale + h * ATTENTION_TILE;
-        for (int64_t i = 0; i < ATTENTION_TILE; i++) to[i] = 1;
+        for (int64_t i = row->scale ? t->pairs : 0; i < t->span; i++) to[i] = 1;
         if (!row->scale) continue;
         const float *from = row->scale + t->first * row->scale_stride + h;
         for (int64_t i = 0; i < t->pairs; i++) to[i] = from[i * row->scale_stride];
     }
 }
 
-/* y, scale and, with c, v of a tile. x is left with s. */
+/* y, scale and, with c, v of a tile. */
 static void load_tile(const basin_attention_row *row, const tile *t) {
     load_scale(row, t);
     if (row->c) {
         load_heads(t->x, row->c, row, t);
-        mix_heads(t->v, t->x, row->mix, row->heads, 0);
+        mix_heads(t->v, t->x, row, t, false);
     }
     load_heads(t->x, row->r, row, t);
-    mix_heads(t->y, t->x, row->mix, row->heads, 0);
+    mix_heads(t->y, t->x, row, t, false);
 }
 
-/* exp(y scale - shift), and 0 for what is no pair. */
-static void tile_exp(float *e, const float *y, const float *scale, float shift, int64_t pairs,
-                     int64_t self) {
-    for (int64_t i = 0; i < ATTENTION_TILE; i += VECTOR_LANES)
-        vector_store(e + i, vector_exp(vector_load(y + i) * vector_load(scale + i) - shift));
-    for (int64_t i = pairs; i < ATTENTION_TILE; i++) e[i] = 0;
-    if (self >= 0 && self < pairs) e[self] = 0;
+/* u <- z of one head, minus infinity for what is no pair; returns the largest. */
+static float tile_scores(const basin_attention_row *row, const tile *t, int64_t h) {
+    const float *y = t->y + h * ATTENTION_TILE, *scale = t->scale + h * ATTENTION_TILE;
+    float *z = t->u + h * ATTENTION_TILE;
+    for (int64_t i = 0; i < t->span; i += VECTOR_LANES)
+        vector_store(z + i, vector_load(y + i) * vector_load(scale + i));
+    for (int64_t i = t->pairs; i < t->span; i++) z[i] = -INFINITY;
+    int64_t self = row->self - t->first;
+    if (self >= 0 && self < t->pairs) z[self] = -INFINITY;
+    vfloat most = vector_load(z);
+    for (int64_t i = VECTOR_LANES; i < t->span; i += VECTOR_LANES)
+        most = vector_max(vector_load(z + i), most);
+    return vector_largest(most);
 }
 
-static float tile_most(const float *y, const float *scale, int64_t pairs, int64_t self) {
-    float most = -INFINITY;
-    for (int64_t i = 0; i < pairs; i++)
-        if (!(y[i] * scale[i] <= most) && i != self) most = y[i] * scale[i];
-    return most;
-}
+/* What to subtract from z. A row without pairs has no largest one, and none is needed. */
+static float shift_of(float most) { return most == -INFINITY ? 0 : most; }
 
-static void measure(const basin_attention_row *row) {
-    for (int64_t first = 0; first < row->pairs; first += ATTENTION_TILE) {
-        tile t = tile_at(row, first);
-        load_tile(row, &t);
-        for (int64_t h = 0; h < row->heads; h++) {
-            const float *y = t.y + h * ATTENTION_TILE, *scale = t.scale + h * ATTENTION_TILE;
-            float *e = t.u + h * ATTENTION_TILE;
-            float most = tile_most(y, scale, t.pairs, row->self - first);
-            if (most == -INFINITY) continue;
-            if (most > row->most[h]) {
-                float fade = expf(row->most[h] - most);
-                row->total[h] *= fade;
-                if (row->c) row->gain[h] *= fade;
-                row->most[h] = most;
-            }
-            tile_exp(e, y, scale, row->most[h], t.pairs, row->self - first);
-            vfloat total = {0}, gain = {0};
-            for (int64_t i = 0; i < ATTENTION_TILE; i += VECTOR_LANES) {
-                vfloat p = vector_load(e + i);
-                total += p;
-                if (!row->c) continue;
-                gain += p * vector_load(scale + i) * vector_load(t.v + h * ATTENTION_TILE + i);
-            }
-            row->total[h] += vector_sum(total);
-            if (row->c) row->gain[h] += vector_sum(gain);
+static void measure_tile(const basin_attention_row *row, const tile *t) {
+    for (int64_t h = 0; h < row->heads; h++) {
+        const float *scale = t->scale + h * ATTENTION_TILE, *v = t->v + h * ATTENTION_TILE;
+        float most = tile_scores(row, t, h);
+        if (most > row->most[h]) {
+            float fade = row->total[h] != 0 ? expf(row->most[h] - most) : 0;
+            row->total[h] *= fade;
+            if (row->c) row->gain[h] *= fade;
+            row->most[h] = most;
         }
+        vfloat total = {0}, gain = {0};
+        for (int64_t i = 0; i < t->span; i += VECTOR_LANES) {
+            vfloat z = vector_load(t->u + h * ATTENTION_TILE + i);
+            vfloat e = vector_exp(z - shift_of(row->most[h]));
+            total += e;
+            if (row->c) gain += e * vector_load(scale + i) * vector_load(v + i);
+        }
+        row->total[h] += vector_sum(total);
+        if (row->c) row->gain[h] += vector_sum(gain);
     }
 }
 
@@ -133,12 +148,11 @@ static void store_dscale(const basin_attention_row *row, const tile *t) {
 /* u <- w P and, with c, x <- gz; then the derivative of scale; then both times scale. */
 static void tile_weights(const basin_attention_row *row, const tile *t) {
     for (int64_t h = 0; h < row->heads; h++) {
-        int64_t at = h * ATTENTION_TILE;
         float inverse = row->total[h] != 0 ? 1 / row->total[h] : 0;
         float weight = row->w[h] * inverse, gain = row->c ? row->gain[h] * inverse : 0;
-        tile_exp(t->u + at, t->y + at, t->scale + at, row->most[h], t->pairs, row->self - t->first);
-        for (int64_t i = at; i < at + ATTENTION_TILE; i += VECTOR_LANES) {
-            vfloat u = weight * vector_load(t->u + i);
+        tile_scores(row, t, h);
+        for (int64_t i = h * ATTENTION_TILE; i < h * ATTENTION_TILE + t->span; i += VECTOR_LANES) {
+            vfloat u = weight * vector_exp(vector_load(t->u + i) - shift_of(row->most[h]));
             vector_store(t->u + i, u);
             if (!row->c) continue;
             vfloat v = vector_load(t->v + i) * vector_load(t->scale + i);
@@ -147,28 +161,31 @@ static void tile_weights(const basin_attention_row *row, const tile *t) {
     }
     if (row->dscale) store_dscale(row, t);
     if (!row->scale) return;
-    for (int64_t i = 0; i < row->heads * ATTENTION_TILE; i += VECTOR_LANES) {
-        vfloat scale = vector_load(t->scale + i);
-        vector_store(t->u + i, vector_load(t->u + i) * scale);
-        if (row->c) vector_store(t->x + i, vector_load(t->x + i) * scale);
-    }
+    for (int64_t h = 0; h < row->heads; h++)
+        for (int64_t i = h * ATTENTION_TILE; i < h * ATTENTION_TILE + t->span; i += VECTOR_LANES) {
+            vfloat scale = vector_load(t->scale + i);
+            vector_store(t->u + i, vector_load(t->u + i) * scale);
+            if (row->c) vector_store(t->x + i, vector_load(t->x + i) * scale);
+        }
 }
 
-/* dmix[h, h'] += sum in[h] beta[h] out[h'] over the pairs of the tile. */
+VECTOR_INLINE void add_to(float *sum, vfloat x) { vector_store(sum, vector_load(sum) + x); }
+
+/* dmix[h, h'] += sum in[h] beta[h] out[h'] over the pairs of the tile, lane by lane. */
 static void add_mix(const basin_attention_row *row, const tile *t, const float *in,
                     const float *out) {
     load_heads(t->scale, in, row, t);
     for (int64_t h = 0; h < row->heads; h++)
         for (int64_t g = 0; g < row->heads; g++) {
             vfloat sum = {0};
-            for (int64_t i = 0; i < ATTENTION_TILE; i += VECTOR_LANES)
+            for (int64_t i = 0; i < t->span; i += VECTOR_LANES)
                 sum += vector_load(t->scale + h * ATTENTION_TILE + i) *
                        vector_load(out + g * ATTENTION_TILE + i);
-            row->dmix[h * row->heads + g] += vector_sum(sum);
+            add_to(row->dmix + (h * row->heads + g) * ATTENTION_ALIGN, sum);
         }
 }
 
-/* dbeta[h] += sum weight[h] raw[h] */
+/* dbeta[h] += sum weight[h] raw[h], lane by lane. */
 static void add_beta(const basin_attention_row *row, const tile *t, const float *weight,
                      const float *raw) {
     for (int64_t h = 0; h < row->heads; h++) {
@@ -176,7 +193,7 @@ static void add_beta(const basin_attention_row *row, const tile *t, const float 
         for (int64_t i = 0; i < t->pairs; i += VECTOR_LANES)
             sum += vector_load(weight + h * ATTENTION_TILE + i) *
                    vector_load_part(raw + h * row->plane + t->first + i, t->pairs - i, 0);
-        row->dbeta[h] += vector_sum(sum);
+        add_to(row->dbeta + h * ATTENTION_ALIGN, sum);
     }
 }
 
@@ -190,24 +207,48 @@ static void store_heads(const basin_attention_row *row, const tile *t, float *to
                               t->pairs - i);
 }
 
+static void finish_tile(const basin_attention_row *row, const tile *t) {
+    tile_weights(row, t);
+    if (row->dmix) {
+        add_mix(row, t, row->c ? row->c : row->r, t->u);
+        if (row->c) add_mix(row, t, row->r, t->x);
+    }
+    mix_heads(t->y, t->u, row, t, true);
+    if (row->dbeta) add_beta(row, t, t->y, row->c ? row->c : row->r);
+    if (row->c) {
+        mix_heads(t->v, t->x, row, t, true);
+        if (row->dbeta) add_beta(row, t, t->v, row->r);
+        store_heads(row, t, row->c, t->v);
+    }
+    store_heads(row, t, row->r, t->y);
+}
+
+static void measure(const basin_attention_row *row) {
+    for (int64_t first = 0; first < row->pairs; first += ATTENTION_TILE) {
+        tile t = tile_at(row, first);
+        load_tile(row, &t);
+        measure_tile(row, &t);
+    }
+}
+
 static void finish(const basin_attention_row *row) {
     for (int64_t first = 0; first < row->pairs; first += ATTENTION_TILE) {
         tile t = tile_at(row, first);
         load_tile(row, &t);
-        tile_weights(row, &t);
-        if (row->dmix) {
-            add_mix(row, &t, row->c ? row->c : row->r, t.u);
-            if (row->c) add_mix(row, &t, row->r, t.x);
-        }
-        mix_heads(t.y, t.u, row->mix, row->heads, 1);
-        if (row->dbeta) add_beta(row, &t, t.y, row->c ? row->c : row->r);
-        if (row->c) {
-            mix_heads(t.v, t.x, row->mix, row->heads, 1);
-            if (row->dbeta) add_beta(row, &t, t.v, row->r);
-            store_heads(row, &t, row->c, t.v);
-        }
-        store_heads(row, &t, row->r, t.y);
+        finish_tile(row, &t);
     }
+}
+
+static void complete(const basin_attention_row *row) {
+    if (row->pairs > ATTENTION_TILE) {
+        measure(row);
+        finish(row);
+        return;
+    }
+    tile t = tile_at(row, 0);
+    load_tile(row, &t);
+    measure_tile(row, &t);
+    finish_tile(row, &t);
 }
 
 /* All ones in the lanes from `first` on that are pairs of the row. */
@@ -244,7 +285,7 @@ static void whole_measure(const basin_attention_row *row, float *e) {
     row->total[0] = vector_sum(total);
     row->gain[0] = beta * vector_sum(gain);
     if (row->dbeta && !row->c && row->total[0] != 0)
-        row->dbeta[0] += row->w[0] / row->total[0] * vector_sum(gain);
+        add_to(row->dbeta, row->w[0] / row->total[0] * gain);
 }
 
 static void whole(const basin_attention_row *row) {
@@ -265,7 +306,7 @@ static void whole(const basin_attention_row *row) {
         }
         vector_store(row->r + i, beta * t);
     }
-    if (row->c && row->dbeta) row->dbeta[0] += vector_sum(slope);
+    if (row->c && row->dbeta) add_to(row->dbeta, slope);
 }
 
 #endif
