@@ -123,6 +123,116 @@ static void descent_gradients(void **state) {
     }
 }
 
+/* ---- energies written as the paper writes them, in plain loops ---- */
+
+/* sum over d of w[row, d] g[d] */
+static double along(const double *w, const double *g) {
+    double sum = 0;
+    for (int d = 0; d < D; d++) sum += w[d] * g[d];
+    return sum;
+}
+
+/* The states of a scene that the loops read; those it lacks are NULL. */
+typedef struct numbers {
+    basin_tensor g, wk, wq, xi, beta, mix, scale;
+} numbers;
+
+static basin_tensor state_of(scene *s, const char *name) {
+    basin_tensor raw, value;
+    assert_int_equal(basin_store_read(s->lab.store, name, &raw, NULL), BASIN_OK);
+    assert_int_equal(basin_tensor_new(&value, BASIN_F64, raw.shape, NULL), BASIN_OK);
+    assert_int_equal(basin_tensor_convert(&value, &raw, NULL), BASIN_OK);
+    basin_tensor_free(&raw);
+    return value;
+}
+
+static double beta_of(const numbers *n, int h) {
+    return n->beta.data ? ((double *)n->beta.data)[h] : 1 / sqrt(Y);
+}
+
+/* beta Q . K of head h. */
+static double score(const numbers *n, const double *gq, const double *gk, int h) {
+    double sum = 0;
+    for (int y = 0; y < Y; y++)
+        sum += along((double *)n->wq.data + (h * Y + y) * D, gq) *
+               along((double *)n->wk.data + (h * Y + y) * D, gk);
+    return beta_of(n, h) * sum;
+}
+
+static double pair_score(const numbers *n, const double *g, int q, int k, int64_t pair, int h) {
+    const double *mix = n->mix.data, *scale = n->scale.data;
+    double z = mix ? 0 : score(n, g + q * D, g + k * D, h);
+    for (int f = 0; mix && f < H; f++) z += score(n, g + q * D, g + k * D, f) * mix[f * H + h];
+    return scale ? z * scale[pair * H + h] : z;
+}
+
+static double attention_loop(const numbers *n, const double *g, int64_t sample, const variant *v) {
+    static const int listed[N][N] = {{0, 1, 0, 0}, {1, 0, 1, 0}, {1, 0, 0, 0}, {0, 0, 0, 0}};
+    double energy = 0;
+    int64_t pair = v->list ? 0 : sample * N * N;
+    for (int q = 0; q < N; q++) {
+        double sum[H] = {0};
+        int keys = 0;
+        for (int k = 0; k < N; k++) {
+            bool seen = v->list ? listed[q][k] || (v->self && q == k) : v->self || q != k;
+            for (int h = 0; seen && h < H; h++) sum[h] += exp(pair_score(n, g, q, k, pair, h));
+            keys += seen;
+            pair += seen || !v->list;
+        }
+        for (int h = 0; keys && h < H; h++) energy -= log(sum[h]) / beta_of(n, h);
+    }
+    return energy;
+}
+
+static double hopfield_loop(const numbers *n, const double *g, const variant *v) {
+    double energy = 0;
+    for (int i = 0; i < N; i++) {
+        double sum = 0;
+        for (int m = 0; m < M; m++) {
+            double h = along((double *)n->xi.data + m * D, g + i * D), r = h > 0 ? h : 0;
+            if (v->hopfield == BASIN_HOPFIELD_RELU) energy -= r * r / 2;
+            if (v->hopfield == BASIN_HOPFIELD_POWER) energy -= pow(r, v->power) / v->power;
+            sum += exp(h);
+        }
+        if (v->hopfield == BASIN_HOPFIELD_SOFTMAX) energy -= log(sum);
+    }
+    return energy;
+}
+
+static numbers numbers_of(scene *s, const variant *v) {
+    numbers n = {.g = state_of(s, "x")};
+    if (!v->no_attention) n.wk = state_of(s, "wk"), n.wq = state_of(s, "wq");
+    if (!v->no_hopfield) n.xi = state_of(s, "xi");
+    if (v->learn_beta && !v->no_attention) n.beta = state_of(s, "beta");
+    if (v->mix) n.mix = state_of(s, "mix");
+    if (v->scale) n.scale = state_of(s, "scale");
+    return n;
+}
+
+static void energy_values(void **state) {
+    (void)state;
+    for (int i = 0; i < VARIANTS; i++) {
+        const variant *v = &variants[i];
+        scene s;
+        scene_open(&s, v, "ref");
+        numbers n = numbers_of(&s, v);
+        basin_tensor found = lab_value(&s.lab, basin_energy_total(&s.energy, s.x));
+        assert_int_equal(found.shape.rank, v->batch ? 1 : 0);
+        for (int64_t b = 0; b < basin_shape_count(found.shape); b++) {
+            const double *g = (double *)n.g.data + b * N * D;
+            double wanted = (v->no_attention ? 0 : attention_loop(&n, g, b, v)) +
+                            (v->no_hopfield ? 0 : hopfield_loop(&n, g, v));
+            double value = basin_tensor_at(&found, b);
+            if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
+                fail_msg("%s: the energy is %.15g, wanted %.15g", v->name, value, wanted);
+        }
+        basin_tensor *own[] = {&n.g, &n.wk, &n.wq, &n.xi, &n.beta, &n.mix, &n.scale};
+        for (int k = 0; k < 7; k++) basin_tensor_free(own[k]);
+        basin_tensor_free(&found);
+        scene_close(&s);
+    }
+}
+
 /* What a comparison looks at: the end of a descent, its energies, and every gradient. */
 enum { SEEN = 16 };
 typedef struct sight {
@@ -191,15 +301,6 @@ static double close_for(const char *backend) { return strcmp(backend, "ref") ? 1
 /* Rows of x [N, D] put into the places that `to` names. */
 static void permute_rows(double *out, const double *in, const int *to) {
     for (int i = 0; i < N; i++) memcpy(out + to[i] * D, in + i * D, D * sizeof *out);
-}
-
-static basin_tensor state_of(scene *s, const char *name) {
-    basin_tensor raw, value;
-    assert_int_equal(basin_store_read(s->lab.store, name, &raw, NULL), BASIN_OK);
-    assert_int_equal(basin_tensor_new(&value, BASIN_F64, raw.shape, NULL), BASIN_OK);
-    assert_int_equal(basin_tensor_convert(&value, &raw, NULL), BASIN_OK);
-    basin_tensor_free(&raw);
-    return value;
 }
 
 /* Permuting the tokens (and the edges with them) permutes tokens and gradients alike. */
@@ -558,12 +659,19 @@ static void errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(energy_gradients),  cmocka_unit_test(descent_gradients),
-        cmocka_unit_test(backends_agree),    cmocka_unit_test(permutations),
-        cmocka_unit_test(all_pairs_listed),  cmocka_unit_test(query_without_key),
-        cmocka_unit_test(nobody_to_look_at), cmocka_unit_test(large_scores),
-        cmocka_unit_test(large_memories),    cmocka_unit_test(batches),
-        cmocka_unit_test(parameters),        cmocka_unit_test(errors),
+        cmocka_unit_test(energy_values),
+        cmocka_unit_test(energy_gradients),
+        cmocka_unit_test(descent_gradients),
+        cmocka_unit_test(backends_agree),
+        cmocka_unit_test(permutations),
+        cmocka_unit_test(all_pairs_listed),
+        cmocka_unit_test(query_without_key),
+        cmocka_unit_test(nobody_to_look_at),
+        cmocka_unit_test(large_scores),
+        cmocka_unit_test(large_memories),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
