@@ -24,6 +24,7 @@ static cut cut_domain(const basin_cpu_program *p) {
     if (count == 0) return c;
     int64_t least = (c.width + p->block - 1) / p->block;
     c.length = ((c.width + least - 1) / least + 63) / 64 * 64;
+    if (c.length > p->block) c.length = p->block;
     if (p->unit > 1) c.length = p->block / p->unit * p->unit;
     c.per_width = (c.width + c.length - 1) / c.length;
     c.pieces = count / c.width * c.per_width;

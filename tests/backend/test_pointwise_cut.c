@@ -1,0 +1,65 @@
+/* Pointwise programs over domains of many sizes, cut into blocks of many lengths (the more
+ * registers and constants a program has, the shorter its blocks): no element is left out, none is
+ * computed from what was never written. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/lab.h"
+
+/* tanh(.. tanh(x + 1) + 2 .. + row) + column: constants, a repeated row and a repeated column. */
+static basin_expr program(basin_expr x, basin_expr row, basin_expr column, int constants) {
+    for (int i = 1; i <= constants; i++)
+        x = basin_tanh(basin_scale(basin_offset(x, 0.1 * i), 1 + 0.05 * i));
+    if (row) x = basin_add(x, row);
+    return column ? basin_mul(x, column) : x;
+}
+
+static basin_tensor run(const char *backend, int threads, basin_shape shape, int constants,
+                        bool broadcast) {
+    lab l;
+    lab_open(&l, backend, threads);
+    basin_expr x = lab_state(&l, "x", shape), row = NULL, column = NULL;
+    if (broadcast) {
+        row = lab_state(&l, "row", BASIN_SHAPE(shape.dim[shape.rank - 1]));
+        column = lab_state(&l, "column", BASIN_SHAPE(shape.dim[0], 1));
+    }
+    lab_fill(&l, 8, 1);
+    basin_tensor value = lab_value(&l, program(x, row, column, constants));
+    lab_close(&l);
+    return value;
+}
+
+static void check(basin_shape shape, int constants, bool broadcast) {
+    char text[BASIN_SHAPE_TEXT + 40], print[BASIN_SHAPE_TEXT];
+    basin_tensor exact = run("ref", 1, shape, constants, broadcast);
+    basin_tensor fast = run("cpu", 1, shape, constants, broadcast);
+    basin_tensor team = run("cpu", 3, shape, constants, broadcast);
+    snprintf(text, sizeof text, "%d constants over %s", constants, basin_shape_print(print, shape));
+    lab_assert_near(&fast, &exact, 1e-6, text);
+    lab_assert_near(&team, &fast, 0, text);
+    basin_tensor_free(&exact);
+    basin_tensor_free(&fast);
+    basin_tensor_free(&team);
+}
+
+static void flat(void **state) {
+    (void)state;
+    static const int64_t size[] = {1,    17,   255,  256,  1000,  1071,
+                                   1072, 1073, 3000, 5555, 20000, 51200};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        for (int constants = 1; constants <= 13; constants += 3)
+            check(BASIN_SHAPE(size[i]), constants, false);
+}
+
+static void rows(void **state) {
+    (void)state;
+    static const int64_t width[] = {2, 3, 48, 64, 200, 255, 256, 257, 700, 1500};
+    for (size_t i = 0; i < sizeof width / sizeof *width; i++)
+        for (int constants = 1; constants <= 13; constants += 4)
+            check(BASIN_SHAPE(8000 / width[i], width[i]), constants, true);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(flat), cmocka_unit_test(rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
