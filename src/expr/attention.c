@@ -1,6 +1,7 @@
 /* Energy attention as three fused operations, each the reverse of the one before: the log-sum-exp
  * of the scores, the force, the reverse of the force. The energy of the paper's equation 3 is
  * -sum(lse / beta); its gradient with respect to Q and K holds both terms of the update. */
+#include "expr/grad.h"
 #include "expr/graph.h"
 
 static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }
@@ -111,19 +112,91 @@ void basin_rule_attention(basin_node *node, const basin_expr *cotangent, const b
         if (want[i]) grad[i] = force->out[BASIN_ATT_DQ + i];
 }
 
-/* From the force to its reverse. Its results dbeta, dscale and dmix, which only a loss on the
- * energy itself makes, have no reverse of their own. */
-void basin_rule_attention_force(basin_node *node, const basin_expr *cotangent, const bool *want,
-                                basin_expr *grad) {
+static basin_expr pair_node(basin_op op, bool transposed, basin_expr a, basin_expr b,
+                            const basin_expr *list, basin_shape shape) {
+    basin_attr attr = {.transpose_a = transposed};
+    basin_expr in[7] = {a, b, list[0], list[1], list[2], list[3], list[4]};
+    return a && b ? basin_node_single(a->graph, op, &attr, in, 7, shape) : NULL;
+}
+
+/* ---- from the force to its reverse ---- */
+
+/* A number per query and head [batch, Nq, H] at each of the query's pairs, [pairs, H]. */
+static basin_expr at_pairs(const basin_expr *in, basin_expr a) {
+    const int64_t *q = in[BASIN_ATT_Q]->shape.dim;
+    int64_t keys = in[BASIN_ATT_K]->shape.dim[1], H = q[2];
+    if (!in[BASIN_ATT_ROW]) {
+        basin_expr wide = basin_broadcast(basin_reshape(a, BASIN_SHAPE(q[0], q[1], 1, H)),
+                                          BASIN_SHAPE(q[0], q[1], keys, H));
+        return basin_reshape(wide, BASIN_SHAPE(q[0] * q[1] * keys, H));
+    }
+    basin_expr ones = basin_fill(in[0]->graph, BASIN_SHAPE(keys, H, 1), 1);
+    return pair_node(BASIN_OP_PAIR_DOT, false, basin_reshape(a, BASIN_SHAPE(q[1], H, 1)), ones,
+                     in + BASIN_ATT_ROW, BASIN_SHAPE(in[BASIN_ATT_KEY]->shape.dim[0], H));
+}
+
+/* The products Q . K of all pairs, [pairs, H]. */
+static basin_expr pair_products(const basin_expr *in) {
+    basin_expr q = in[BASIN_ATT_Q], k = in[BASIN_ATT_K];
+    const int64_t *dim = q->shape.dim;
+    if (!in[BASIN_ATT_ROW])
+        return basin_reshape(basin_einsum("bnhy,bmhy->bnmh", q, k),
+                             BASIN_SHAPE(dim[0] * dim[1] * k->shape.dim[1], dim[2]));
+    return pair_node(BASIN_OP_PAIR_DOT, false, basin_reshape(q, basin_shape_drop(q->shape, 0, 1)),
+                     basin_reshape(k, basin_shape_drop(k->shape, 0, 1)), in + BASIN_ATT_ROW,
+                     BASIN_SHAPE(in[BASIN_ATT_KEY]->shape.dim[0], dim[2]));
+}
+
+/* 1 where a pair of all pairs is a token with itself, [pairs, 1]: the first n * n of the numbers
+ * of a matrix [n, n + 1] whose first column is 1. */
+static basin_expr self_pairs(basin_expr q) {
+    int64_t batch = q->shape.dim[0], n = q->shape.dim[1];
+    basin_expr column = basin_fill(q->graph, BASIN_SHAPE(n, 1), 1);
+    basin_expr flat = basin_reshape(basin_pad(column, 1, 0, n), BASIN_SHAPE(n * (n + 1)));
+    basin_expr one = basin_reshape(basin_slice(flat, 0, 0, n * n), BASIN_SHAPE(1, n, n, 1));
+    return basin_reshape(basin_broadcast(one, BASIN_SHAPE(batch, n, n, 1)),
+                         BASIN_SHAPE(batch * n * n, 1));
+}
+
+/* The force's results for beta, the multipliers and the mixing, written out: with a = Q . K,
+ * m = beta a, u = m mix, z = scale u, p = exp(z - lse) and dz = w p of each pair,
+ *     dscale = dz u,   dmix = m^T (dz scale),   dbeta = sum over pairs of a (dz scale mix^T).
+ * Only a loss on the energy's own slopes asks for more of these, so they may take memory for every
+ * pair and head. */
+static void write_slopes(basin_expr slope[3], const basin_expr *in, const basin_attr *attr) {
+    basin_expr beta = in[BASIN_ATT_BETA], scale = in[BASIN_ATT_SCALE], mix = in[BASIN_ATT_MIX];
+    basin_expr a = pair_products(in), m = basin_mul(a, beta);
+    basin_expr u = mix ? basin_matmul(m, mix) : m, z = scale ? basin_mul(u, scale) : u;
+    basin_expr lse = basin_node_single(beta->graph, BASIN_OP_ATTENTION, attr, in,
+                                       BASIN_ATT_PAIR + 1, in[BASIN_ATT_W]->shape);
+    basin_expr gap = basin_sub(z, at_pairs(in, lse));
+    if (attr->exclude_self)
+        gap = basin_select(self_pairs(in[BASIN_ATT_Q]), basin_const(beta->graph, -1e9), gap);
+    basin_expr dz = basin_mul(at_pairs(in, in[BASIN_ATT_W]), basin_exp(gap));
+    basin_expr du = scale ? basin_mul(dz, scale) : dz;
+    basin_expr dm = mix ? basin_matmul_t(du, false, mix, true) : du;
+    slope[0] = basin_sum(basin_mul(dm, a), 0, 1);
+    slope[1] = basin_mul(dz, u);
+    slope[2] = basin_matmul_t(m, true, du, false);
+}
+
+/* Adds the reverse of those results; grad holds what there is already. */
+static void reverse_slopes(const basin_node *node, const basin_expr *cotangent, const bool *want,
+                           basin_expr *grad) {
+    basin_expr slope[3], more[BASIN_ATT_W + 1], in[BASIN_ATT_W + 1];
+    basin_stand_ins(in, node);
+    if (basin_graph_error(node->out[0]->graph)) return;
+    write_slopes(slope, in, &node->attr);
+    basin_partial(more, slope, cotangent + BASIN_ATT_DBETA, 3, in, want, BASIN_ATT_W + 1);
+    for (int i = 0; i <= BASIN_ATT_W; i++)
+        if (want[i] && more[i]) grad[i] = grad[i] ? basin_add(grad[i], more[i]) : more[i];
+}
+
+/* The fused reverse of dq and dk. */
+static void reverse_force(const basin_node *node, const basin_expr *cotangent, const bool *want,
+                          basin_expr *grad) {
     static const int from[] = {BASIN_ATT_Q,    BASIN_ATT_K,     BASIN_ATT_W,
                                BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
-    basin_graph *graph = node->in[0]->graph;
-    if (cotangent[BASIN_ATT_DBETA] || cotangent[BASIN_ATT_DSCALE] || cotangent[BASIN_ATT_DMIX]) {
-        basin_graph_fail(graph, BASIN_UNSUPPORTED,
-                         "attention: second derivatives that begin with beta, the multipliers or "
-                         "the mixing are not available");
-        return;
-    }
     basin_expr in[BASIN_ATT_IN];
     for (int i = 0; i <= BASIN_ATT_W; i++) in[i] = node->in[i];
     in[BASIN_ATT_A] = cotangent[BASIN_ATT_DQ];
@@ -133,20 +206,21 @@ void basin_rule_attention_force(basin_node *node, const basin_expr *cotangent, c
         out[i] = (basin_result){.absent = !want[from[i]]};
         if (want[from[i]]) out[i].shape = node->in[from[i]]->shape;
     }
-    basin_node *reverse = basin_node_new(graph, BASIN_OP_ATTENTION_REVERSE, &node->attr, in,
+    basin_node *reverse = basin_node_new(in[0]->graph, BASIN_OP_ATTENTION_REVERSE, &node->attr, in,
                                          BASIN_ATT_IN, out, BASIN_MAX_OUT);
     for (int i = 0; reverse && i < BASIN_MAX_OUT; i++)
         if (want[from[i]]) grad[from[i]] = reverse->out[i];
 }
 
-/* ---- products over the pairs of a list; each is the other's reverse ---- */
-
-static basin_expr pair_node(basin_op op, bool transposed, basin_expr a, basin_expr b,
-                            const basin_expr *list, basin_shape shape) {
-    basin_attr attr = {.transpose_a = transposed};
-    basin_expr in[7] = {a, b, list[0], list[1], list[2], list[3], list[4]};
-    return a && b ? basin_node_single(a->graph, op, &attr, in, 7, shape) : NULL;
+void basin_rule_attention_force(basin_node *node, const basin_expr *cotangent, const bool *want,
+                                basin_expr *grad) {
+    if (cotangent[BASIN_ATT_DQ] || cotangent[BASIN_ATT_DK])
+        reverse_force(node, cotangent, want, grad);
+    if (cotangent[BASIN_ATT_DBETA] || cotangent[BASIN_ATT_DSCALE] || cotangent[BASIN_ATT_DMIX])
+        reverse_slopes(node, cotangent, want, grad);
 }
+
+/* ---- products over the pairs of a list; each is the other's reverse ---- */
 
 static bool check_pairs(basin_expr z, const basin_pattern *p, int64_t queries, const char *what) {
     char text[BASIN_SHAPE_TEXT];

@@ -37,7 +37,7 @@ static basin_rule *const rules[BASIN_OP_COUNT] = {
 typedef struct sweep {
     basin_graph *graph;
     bool *depends;         /* [nodes] whether the node depends on some x */
-    bool *cut;             /* [nodes] partial derivatives: do not look below this node */
+    bool *cut;             /* [nodes] stand-ins: do not look below */
     basin_expr *cotangent; /* [values] */
 } sweep;
 
@@ -92,9 +92,10 @@ static bool check_cotangent(basin_expr y, basin_expr cotangent) {
     return false;
 }
 
-static bool check_variables(basin_graph *graph, const basin_expr *x, int count) {
+static bool check_variables(basin_graph *graph, const basin_expr *x, const bool *want, int count) {
     for (int i = 0; i < count; i++) {
-        if (!x[i] || (x[i]->graph == graph && x[i]->kind == BASIN_REAL)) continue;
+        if (!x[i] || (want && !want[i])) continue;
+        if (x[i]->graph == graph && x[i]->kind == BASIN_REAL) continue;
         basin_graph_fail(graph, BASIN_BAD_VALUE, "grad: variable %d %s", i,
                          x[i]->graph == graph ? "is an index tensor" : "is of another graph");
         return false;
@@ -116,7 +117,7 @@ static void run_sweep(basin_expr *gradient, sweep *s, int last, const basin_expr
     }
 }
 
-/* With `want`, partial derivatives; without, total ones of every x. */
+/* With `want`, the sweep ends at those x; without, it goes below them and wants all. */
 static void differentiate(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
                           int results, const basin_expr *x, const bool *want, int count) {
     basin_graph *graph = NULL;
@@ -127,7 +128,7 @@ static void differentiate(basin_expr *gradient, const basin_expr *y, const basin
         graph = y[i]->graph;
         if (last < y[i]->node->id) last = y[i]->node->id;
     }
-    if (!graph || !check_variables(graph, x, count)) return;
+    if (!graph || !check_variables(graph, x, want, count)) return;
     sweep s = {.graph = graph};
     s.depends = calloc(graph->nodes, sizeof *s.depends);
     s.cut = calloc(graph->nodes, sizeof *s.cut);
@@ -162,10 +163,20 @@ basin_expr basin_grad(basin_expr y, basin_expr x) {
     return gradient;
 }
 
+/* A reshape to the same shape, marked by its count; it becomes nothing in a plan. */
+void basin_stand_ins(basin_expr *stand_in, const basin_node *node) {
+    for (int i = 0; i < node->ins; i++) {
+        basin_expr a = node->in[i];
+        stand_in[i] = NULL;
+        if (!a) continue;
+        basin_attr attr = {.count = 1, .axis = i};
+        basin_result out = {.kind = a->kind, .shape = a->shape};
+        basin_node *made = basin_node_new(a->graph, BASIN_OP_RESHAPE, &attr, &a, 1, &out, 1);
+        if (made) stand_in[i] = made->out[0];
+    }
+}
+
 void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
                    int results, const basin_expr *x, const bool *want, int count) {
     differentiate(gradient, y, cotangent, results, x, want, count);
-    for (int i = 1; i < count; i++) /* an operand given twice has one gradient in all */
-        for (int k = 0; k < i; k++)
-            if (want[k] && x[k] == x[i]) gradient[i] = NULL;
 }

@@ -55,7 +55,7 @@ typedef struct lowering {
     bool *live; /* [nodes] */
     int *first; /* [values] as first computed */
     int *again; /* [values] as recomputed for uses outside their region */
-    int *dense; /* [values] of constants: as a tensor, for operations that take no immediates */
+    int *dense; /* [values] of constants: as tensors, for operations that take no immediates */
 } lowering;
 
 static void mark_live(lowering *l, basin_expr a) {
@@ -77,14 +77,17 @@ static bool is_leaf(basin_op op) {
     return op == BASIN_OP_INPUT || op == BASIN_OP_STATE || op == BASIN_OP_CONST;
 }
 
-/* A constant as a stored scalar: a copy step, made once. */
-static int dense_const(lowering *l, basin_expr a, int value) {
-    if (l->dense[a->id] >= 0) return l->dense[a->id];
-    int out = basin_ir_value_new(l->ir, a->shape, BASIN_REAL);
+/* A value as a stored tensor: of a constant, a copy, made once; all others are stored anyway. */
+static int stored(lowering *l, int value) {
+    const basin_node *leaf = value < 0 ? NULL : l->ir->value[value].leaf;
+    if (!leaf || leaf->op != BASIN_OP_CONST) return value;
+    int *dense = &l->dense[leaf->out[0]->id];
+    if (*dense >= 0) return *dense;
+    int out = basin_ir_value_new(l->ir, leaf->out[0]->shape, BASIN_REAL);
     if (out < 0) return -1;
     basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
     if (basin_ir_step_new(l->ir, &copy) < 0) return -1;
-    return l->dense[a->id] = out;
+    return *dense = out;
 }
 
 static int emit(lowering *l, const basin_node *node, int *map);
@@ -132,8 +135,7 @@ static int emit(lowering *l, const basin_node *node, int *map) {
         step.in[i] = -1;
         if (!node->in[i]) continue;
         int value = resolve_operand(l, node, node->in[i], map);
-        if (value >= 0 && basin_expr_is_const(node->in[i]) && !basin_op_is_pointwise(node->op))
-            value = dense_const(l, node->in[i], value);
+        if (!basin_op_is_pointwise(node->op)) value = stored(l, value);
         if (value < 0) return -1;
         step.in[i] = value;
     }
@@ -195,9 +197,7 @@ static basin_status lower_outputs(lowering *l, const basin_plan_spec *spec) {
     ir->output = basin_array_new((size_t)spec->outputs, sizeof *ir->output);
     if (!ir->output) return no_memory(ir);
     for (int i = 0; i < spec->outputs; i++) {
-        basin_expr a = spec->output[i];
-        int value = resolve_result(l, a);
-        if (value >= 0 && basin_expr_is_const(a)) value = dense_const(l, a, value);
+        int value = stored(l, resolve_result(l, spec->output[i]));
         if (value >= 0 && is_overwritten(l, value, spec)) value = copy_of(l, value);
         if (value < 0) return BASIN_NO_MEMORY;
         ir->output[i] = value;

@@ -42,7 +42,10 @@ static basin_expr row_mean(basin_expr a) {
  * dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c. */
 void basin_rule_layernorm_reverse(basin_node *node, const basin_expr *cotangent, const bool *want,
                                   basin_expr *grad) {
-    basin_expr x = node->in[0], gamma = node->in[1], c = node->in[2];
+    basin_expr in[3];
+    basin_stand_ins(in, node);
+    basin_expr x = in[0], gamma = in[1], c = in[2];
+    if (!x || !gamma || !c) return;
     basin_expr centred = basin_sub(x, row_mean(x));
     basin_expr s = basin_sqrt(basin_offset(row_mean(basin_square(centred)), node->attr.value));
     basin_expr n = basin_div(centred, s);
@@ -54,5 +57,5 @@ void basin_rule_layernorm_reverse(basin_node *node, const basin_expr *cotangent,
     }
     if (cotangent[1]) y[1] = basin_sum_all(basin_mul(c, n));
     if (cotangent[2]) y[2] = basin_sum(c, 0, c->shape.rank - 1);
-    basin_partial(grad, y, cotangent, 3, node->in, want, 3);
+    basin_partial(grad, y, cotangent, 3, in, want, 3);
 }

@@ -184,13 +184,31 @@ static void test_layernorm(void **state) {
  * twice or taken for a constant. */
 static void test_layernorm_of_itself(void **state) {
     (void)state;
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 7; kind++) {
         check c;
         check_init(&c);
         basin_expr g = make_norm(&c, BASIN_SHAPE(2, 3)), x = c.input[0];
-        basin_expr other[] = {x, g, basin_tanh(g), basin_layernorm(g, c.input[1], c.input[2], 0.1)};
+        basin_expr other[] = {x,
+                              g,
+                              basin_tanh(g),
+                              basin_layernorm(g, c.input[1], c.input[2], 0.1),
+                              basin_sum_all(x),
+                              basin_neg(x),
+                              basin_reshape(basin_sum(x, 1, 1), BASIN_SHAPE(2, 1))};
         finish(&c, basin_sum_all(basin_mul(g, other[kind])));
     }
+}
+
+/* Operands that are constants or broadcasts, which builders read through. */
+static void test_layernorm_operands(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr v = check_input(&c, "v", BASIN_SHAPE(2, 1, 3), -1, 1);
+    basin_expr x = basin_broadcast(v, BASIN_SHAPE(2, 2, 3));
+    basin_expr delta = basin_fill(c.graph, BASIN_SHAPE(3), 0.5);
+    basin_expr g = basin_layernorm(x, basin_const(c.graph, 0.7), delta, 0.1);
+    finish(&c, basin_mul(basin_broadcast(basin_sum_all(v), BASIN_SHAPE(2, 2, 3)), g));
 }
 
 /* A force of layer norm inside a loss that is not linear in it. */
@@ -207,13 +225,13 @@ static void test_layernorm_force(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reshape_permute),   cmocka_unit_test(test_slice_pad),
-        cmocka_unit_test(test_broadcast),         cmocka_unit_test(test_concat),
-        cmocka_unit_test(test_concat_many),       cmocka_unit_test(test_gather_scatter),
-        cmocka_unit_test(test_reductions),        cmocka_unit_test(test_reduce_all),
-        cmocka_unit_test(test_logsumexp_softmax), cmocka_unit_test(test_large_scores),
-        cmocka_unit_test(test_layernorm),         cmocka_unit_test(test_layernorm_of_itself),
-        cmocka_unit_test(test_layernorm_force),
+        cmocka_unit_test(test_reshape_permute),    cmocka_unit_test(test_slice_pad),
+        cmocka_unit_test(test_broadcast),          cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_concat_many),        cmocka_unit_test(test_gather_scatter),
+        cmocka_unit_test(test_reductions),         cmocka_unit_test(test_reduce_all),
+        cmocka_unit_test(test_logsumexp_softmax),  cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_layernorm),          cmocka_unit_test(test_layernorm_of_itself),
+        cmocka_unit_test(test_layernorm_operands), cmocka_unit_test(test_layernorm_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ typedef struct check {
     basin_graph *graph;
     basin_expr input[CHECK_INPUTS];
     basin_tensor tensor[CHECK_INPUTS];
+    bool first_only[CHECK_INPUTS]; /* the gradient with respect to it is not differentiated */
     int inputs;
 } check;
 

@@ -1,0 +1,259 @@
+/* Energy attention and products over pair lists: values against a formula made of other
+ * operations, gradients to second order against finite differences in double. Also draws. */
+#include <math.h>
+#include <string.h>
+
+#include "basin/pairs.h"
+#include "basin/random.h"
+#include "support/check.h"
+
+enum { H = 2, Y = 3 };
+
+typedef struct tokens {
+    basin_expr q, k, beta, scale, mix;
+} tokens;
+
+static tokens make_tokens(check *c, basin_shape q, basin_shape k, int64_t pairs, bool with_scale,
+                          bool with_mix) {
+    tokens t = {check_input(c, "q", q, -1, 1), check_input(c, "k", k, -1, 1), NULL, NULL, NULL};
+    t.beta = check_input(c, "beta", BASIN_SHAPE(H), 0.3, 1);
+    if (with_scale) t.scale = check_input(c, "scale", BASIN_SHAPE(pairs, H), 0.2, 1);
+    if (with_mix) t.mix = check_input(c, "mix", BASIN_SHAPE(H, H), -1, 1);
+    return t;
+}
+
+/* Scores of pairs [P, H] from products [P, H]. */
+static basin_expr scores(const tokens *t, basin_expr product) {
+    basin_expr z = basin_mul(product, t->beta);
+    if (t->mix) z = basin_matmul(z, t->mix);
+    return t->scale ? basin_mul(z, t->scale) : z;
+}
+
+/* The log-sum-exp of all pairs, through a tensor of all scores; -1e3 where query == key. */
+static basin_expr dense_formula(check *c, const tokens *t, bool others) {
+    basin_shape q = basin_expr_shape(t->q), k = basin_expr_shape(t->k);
+    int64_t B = q.dim[0], N = q.dim[1], M = k.dim[1];
+    basin_expr z = scores(
+        t, basin_reshape(basin_einsum("bnhy,bmhy->bnmh", t->q, t->k), BASIN_SHAPE(B * N * M, H)));
+    z = basin_reshape(z, BASIN_SHAPE(B, N, M, H));
+    if (others) {
+        int i = c->inputs;
+        basin_expr self = check_input(c, "self", BASIN_SHAPE(N, M, 1), 0, 0);
+        for (int64_t n = 0; n < N; n++) ((double *)c->tensor[i].data)[n * M + n] = -1e3;
+        z = basin_add(z, self);
+    }
+    return basin_logsumexp(basin_permute(z, (int[]){0, 1, 3, 2}));
+}
+
+static void agree(check *c, basin_expr a, basin_expr b) {
+    if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
+    basin_tensor x = check_value(c, a, "ref", true), y = check_value(c, b, "ref", true);
+    if (!(check_distance(&x, &y) < 1e-12)) fail_msg("off by %g", check_distance(&x, &y));
+    basin_tensor_free(&x);
+    basin_tensor_free(&y);
+}
+
+static void differentiate(check *c, basin_expr y) {
+    check_backends(c, y, 1e-5);
+    check_gradients(c, basin_sin(y), 1e-6);
+    check_free(c);
+}
+
+static void test_dense(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 8; kind++) {
+        bool others = kind & 1, with_scale = kind & 2, with_mix = kind & 4;
+        check c;
+        basin_shape s = BASIN_SHAPE(2, 3, H, Y);
+        check_init(&c);
+        tokens t = make_tokens(&c, s, s, 2 * 3 * 3, with_scale, with_mix);
+        basin_pattern pattern = others ? BASIN_OTHER_PAIRS : BASIN_ALL_PAIRS;
+        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &pattern);
+        int inputs = c.inputs;
+        agree(&c, lse, dense_formula(&c, &t, others));
+        while (c.inputs > inputs) basin_tensor_free(&c.tensor[--c.inputs]);
+        differentiate(&c, lse);
+    }
+}
+
+static void test_cross(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    tokens t = make_tokens(&c, BASIN_SHAPE(1, 2, H, Y), BASIN_SHAPE(1, 4, H, Y), 8, true, true);
+    basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &BASIN_ALL_PAIRS);
+    agree(&c, lse, dense_formula(&c, &t, false));
+    differentiate(&c, lse);
+}
+
+/* Keys that are the queries' own tokens, or computed from them: gradients of both kinds meet. */
+static void test_shared_tokens(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
+    basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
+    differentiate(&c, basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_OTHER_PAIRS));
+}
+
+/* A force inside a descent: the loss is not linear in it. */
+static void test_descent(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
+    basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
+    c.first_only[0] = c.first_only[1] = true; /* the third order of attention */
+    for (int step = 0; step < 2; step++) {
+        basin_expr lse = basin_attention_lse(x, basin_tanh(x), beta, NULL, NULL, &BASIN_ALL_PAIRS);
+        basin_expr energy = basin_neg(basin_sum_all(basin_div(lse, beta)));
+        x = basin_sub(x, basin_scale(basin_grad(energy, x), 0.5));
+    }
+    differentiate(&c, basin_square(x));
+}
+
+/* A list in which query 1 has no key and key 0 no query. */
+static basin_pattern make_list(check *c, int64_t *pairs) {
+    static const int32_t edge[] = {0, 1, 0, 2, 2, 1, 2, 2, 2, 3};
+    basin_pairs list;
+    assert_int_equal(basin_pairs_new(&list, 3, 4, edge, 5, 0, NULL), BASIN_OK);
+    *pairs = list.pairs;
+    basin_pattern p = {.row = check_index(c, "row", list.row, 4),
+                       .key = check_index(c, "key", list.key, list.pairs),
+                       .column = check_index(c, "column", list.column, 5),
+                       .query = check_index(c, "query", list.query, list.pairs),
+                       .pair = check_index(c, "pair", list.pair, list.pairs)};
+    basin_pairs_free(&list);
+    return p;
+}
+
+/* exp z summed with pair_sum over keys that hold ones; a query without keys gives log 1 = 0. */
+static basin_expr list_formula(check *c, const tokens *t, const basin_pattern *p) {
+    basin_expr z = scores(t, basin_pair_dot(t->q, t->k, p));
+    basin_expr ones = basin_fill(c->graph, BASIN_SHAPE(4, H, 1), 1);
+    basin_expr sum = basin_reshape(basin_pair_sum(basin_exp(z), ones, p), BASIN_SHAPE(3, H));
+    return basin_log(basin_add(sum, basin_equal(sum, basin_const(c->graph, 0))));
+}
+
+static void test_list(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        check c;
+        int64_t pairs;
+        check_init(&c);
+        basin_pattern p = make_list(&c, &pairs);
+        tokens t =
+            make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, kind & 1, kind & 2);
+        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &p);
+        agree(&c, lse, list_formula(&c, &t, &p));
+        basin_tensor value = check_value(&c, lse, "cpu", false);
+        for (int h = 0; h < H; h++) assert_float_equal(((double *)value.data)[H + h], 0, 0);
+        basin_tensor_free(&value);
+        differentiate(&c, lse);
+    }
+}
+
+static void test_pair_products(void **state) {
+    (void)state;
+    check c;
+    int64_t pairs;
+    check_init(&c);
+    basin_pattern p = make_list(&c, &pairs);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
+    basin_expr z = check_input(&c, "z", BASIN_SHAPE(4, H, Y), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(pairs, H), -1, 1);
+    basin_expr dot = basin_pair_dot(x, basin_square(z), &p);
+    basin_expr sum = basin_pair_sum(basin_mul(w, basin_tanh(dot)), z, &p);
+    basin_tensor d = check_value(&c, basin_pair_dot(x, z, &p), "ref", true);
+    const double *a = c.tensor[5].data, *b = c.tensor[6].data; /* pair 2 is query 2, key 1 */
+    for (int h = 0; h < H; h++) {
+        double wanted = 0;
+        for (int y = 0; y < Y; y++) wanted += a[(2 * H + h) * Y + y] * b[(1 * H + h) * Y + y];
+        assert_float_equal(((double *)d.data)[2 * H + h], wanted, 1e-14);
+    }
+    basin_tensor_free(&d);
+    differentiate(&c, basin_mul(sum, x));
+}
+
+/* Scores in the hundreds: no overflow, and the gradient is that of a maximum. */
+static void test_large_scores(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    tokens t = make_tokens(&c, BASIN_SHAPE(1, 3, H, Y), BASIN_SHAPE(1, 3, H, Y), 9, false, false);
+    double *q = c.tensor[0].data;
+    for (int i = 0; i < 3 * H * Y; i++) q[i] *= 1000;
+    basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    check_backends(&c, lse, 1e-5);
+    check_backends(&c, basin_grad(lse, t.k), 1e-3);
+    basin_tensor value = check_value(&c, lse, "cpu", false);
+    assert_int_equal(basin_tensor_first_bad(&value), -1);
+    basin_tensor_free(&value);
+    check_free(&c);
+}
+
+/* One token that sees no other. */
+static void test_no_key(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(1, H, Y), -1, 1);
+    basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
+    basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
+    const char *const backend[] = {"ref", "cpu"};
+    for (int i = 0; i < 2; i++) {
+        basin_expr all[] = {lse, basin_grad(lse, x), basin_grad(basin_grad(lse, x), beta)};
+        for (int k = 0; k < 3; k++) {
+            basin_tensor value = check_value(&c, all[k], backend[i], false);
+            for (int64_t n = 0; n < basin_shape_count(value.shape); n++)
+                assert_float_equal(((double *)value.data)[n], 0, 0);
+            basin_tensor_free(&value);
+        }
+    }
+    check_free(&c);
+}
+
+static void test_draws(void **state) {
+    (void)state;
+    enum { COUNT = 20000 };
+    const int32_t word[] = {5, -7};
+    uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
+    for (int kind = 0; kind < 2; kind++) {
+        check c;
+        check_init(&c);
+        basin_expr s = check_index(&c, "seed", word, 2);
+        basin_expr a = (kind ? basin_normal : basin_uniform)(s, BASIN_SHAPE(COUNT));
+        basin_expr b = (kind ? basin_normal : basin_uniform)(s, BASIN_SHAPE(COUNT));
+        assert_ptr_not_equal(a, b); /* a stream of its own */
+        basin_tensor x = check_value(&c, a, "ref", false), y = check_value(&c, b, "ref", false);
+        basin_tensor fast = check_value(&c, a, "cpu", false);
+        double mean = 0, square = 0, cross = 0;
+        for (int i = 0; i < COUNT; i++) {
+            double u = ((double *)x.data)[i], v = ((double *)y.data)[i];
+            double exact = kind ? basin_random_normal_at(seed, 1, (uint64_t)i)
+                                : basin_random_uniform_at(seed, 1, (uint64_t)i);
+            assert_float_equal(u, exact, 0);
+            assert_float_equal(((double *)fast.data)[i], (float)exact, 0);
+            mean += u / COUNT, square += u * u / COUNT, cross += u * v / COUNT;
+        }
+        double variance = square - mean * mean;
+        assert_float_equal(mean, kind ? 0 : 0.5, 0.02);
+        assert_float_equal(variance, kind ? 1 : 1.0 / 12, kind ? 0.03 : 0.003);
+        assert_float_equal(cross, kind ? 0 : 0.25, 0.02);
+        basin_tensor_free(&x);
+        basin_tensor_free(&y);
+        basin_tensor_free(&fast);
+        check_free(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense),         cmocka_unit_test(test_cross),
+        cmocka_unit_test(test_shared_tokens), cmocka_unit_test(test_descent),
+        cmocka_unit_test(test_list),          cmocka_unit_test(test_pair_products),
+        cmocka_unit_test(test_large_scores),  cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_draws),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
