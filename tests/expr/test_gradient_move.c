@@ -184,7 +184,7 @@ static void test_layernorm(void **state) {
  * twice or taken for a constant. */
 static void test_layernorm_of_itself(void **state) {
     (void)state;
-    for (int kind = 0; kind < 7; kind++) {
+    for (int kind = 0; kind < 6; kind++) {
         check c;
         check_init(&c);
         basin_expr g = make_norm(&c, BASIN_SHAPE(2, 3)), x = c.input[0];
@@ -192,9 +192,8 @@ static void test_layernorm_of_itself(void **state) {
                               g,
                               basin_tanh(g),
                               basin_layernorm(g, c.input[1], c.input[2], 0.1),
-                              basin_sum_all(x),
                               basin_neg(x),
-                              basin_reshape(basin_sum(x, 1, 1), BASIN_SHAPE(2, 1))};
+                              basin_sum(x, 0, 1)};
         finish(&c, basin_sum_all(basin_mul(g, other[kind])));
     }
 }
