@@ -254,8 +254,8 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
 basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     basin_expr list[5];
-    if (!w || !z || !pattern->row) return NULL;
-    int64_t queries = pattern->row->shape.dim[0] - 1;
+    if (!w || !z) return NULL;
+    int64_t queries = pattern->row ? pattern->row->shape.dim[0] - 1 : 0;
     if (!check_pairs(z, pattern, queries, "pair_sum")) return NULL;
     basin_shape want = BASIN_SHAPE(pattern->key->shape.dim[0], z->shape.dim[1]);
     if (!basin_shape_equal(w->shape, want))

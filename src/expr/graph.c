@@ -37,6 +37,8 @@ void basin_graph_free(basin_graph *graph) {
 }
 
 const basin_error *basin_graph_error(const basin_graph *graph) {
+    static const basin_error no_graph = {BASIN_NO_MEMORY, "no memory for a graph"};
+    if (!graph) return &no_graph;
     return graph->error.status == BASIN_OK ? NULL : &graph->error;
 }
 
@@ -168,9 +170,43 @@ static basin_node *node_make(basin_graph *graph, basin_op op, const basin_attr *
     return NULL;
 }
 
+static bool takes_index(basin_op op, int operand) {
+    switch (op) {
+    case BASIN_OP_GATHER:
+    case BASIN_OP_SCATTER: return operand == 1;
+    case BASIN_OP_PAIR_DOT:
+    case BASIN_OP_PAIR_SUM: return operand >= 2;
+    case BASIN_OP_ATTENTION:
+    case BASIN_OP_ATTENTION_FORCE:
+    case BASIN_OP_ATTENTION_REVERSE: return operand >= BASIN_ATT_ROW && operand <= BASIN_ATT_PAIR;
+    case BASIN_OP_NORMAL:
+    case BASIN_OP_UNIFORM: return true;
+    default: return false;
+    }
+}
+
+/* What holds for every operation: operands of this graph, indices only where they belong. */
+static bool check_operands(basin_graph *graph, basin_op op, const basin_expr *in, int ins) {
+    for (int i = 0; i < ins; i++) {
+        if (!in[i]) continue;
+        if (in[i]->graph != graph)
+            basin_graph_fail(graph, BASIN_BAD_VALUE, "operands of different graphs");
+        else if (op != BASIN_OP_RESHAPE && (in[i]->kind == BASIN_INDEX) != takes_index(op, i))
+            basin_graph_fail(graph, BASIN_BAD_VALUE,
+                             in[i]->kind == BASIN_INDEX ? "arithmetic on the index tensor '%s'"
+                                                        : "'%s' is not an index tensor",
+                             basin_expr_name(in[i]));
+        else
+            continue;
+        return false;
+    }
+    return true;
+}
+
 basin_node *basin_node_new(basin_graph *graph, basin_op op, const basin_attr *attr,
                            const basin_expr *in, int ins, const basin_result *out, int outs) {
     char text[BASIN_SHAPE_TEXT];
+    if (!check_operands(graph, op, in, ins)) return NULL;
     for (int i = 0; i < outs; i++)
         if (!out[i].absent && basin_shape_count(out[i].shape) < 0) {
             basin_graph_fail(graph, BASIN_BAD_SHAPE, "an expression of shape %s has no valid size",

@@ -101,8 +101,8 @@ basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count) {
     basin_shape shape = a->shape;
     if (start < 0 || count < 0 || start > shape.dim[axis] - count)
         return basin_graph_fail(
-            a->graph, BASIN_BAD_SHAPE, "slice: elements %lld to %lld of axis %d of shape %s",
-            (long long)start, (long long)(start + count), axis, basin_shape_print(text, shape));
+            a->graph, BASIN_BAD_SHAPE, "slice: %lld elements from %lld on of axis %d of shape %s",
+            (long long)count, (long long)start, axis, basin_shape_print(text, shape));
     if (count == shape.dim[axis]) return a;
     basin_attr attr = {.axis = axis, .start = start};
     shape.dim[axis] = count;
@@ -119,7 +119,8 @@ void basin_rule_slice(basin_node *node, const basin_expr *cotangent, const bool 
 
 basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after) {
     if (!a || (axis = basin_axis(a, axis, "pad")) < 0) return NULL;
-    if (before < 0 || after < 0)
+    if (before < 0 || after < 0 || before > INT64_MAX - after ||
+        before + after > INT64_MAX - a->shape.dim[axis])
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "pad: %lld before and %lld after",
                                 (long long)before, (long long)after);
     if (before == 0 && after == 0) return a;

@@ -235,19 +235,25 @@ static void find_bounds(basin_plan *plan) {
     }
 }
 
+/* Element i, exactly; what no int32_t holds comes out beyond every bound. */
+static int64_t index_at(const basin_tensor *tensor, int64_t i) {
+    if (tensor->dtype == BASIN_I64) return ((const int64_t *)tensor->data)[i];
+    double number = basin_tensor_at(tensor, i);
+    return fabs(number) < 1e18 ? (int64_t)number : INT64_MAX;
+}
+
 static basin_status check_index(const plan_input *input, const basin_tensor *tensor,
                                 basin_error *error) {
     int64_t count = basin_shape_count(tensor->shape), before = INT64_MIN;
     const bounds *b = &input->bounds;
     for (int64_t i = 0; i < count; i++) {
-        int64_t number = tensor->dtype == BASIN_I64   ? ((const int64_t *)tensor->data)[i]
-                         : tensor->dtype == BASIN_I32 ? ((const int32_t *)tensor->data)[i]
-                                                      : (int64_t)basin_tensor_at(tensor, i);
+        int64_t number =
+            tensor->dtype == BASIN_I32 ? ((const int32_t *)tensor->data)[i] : index_at(tensor, i);
         if (number < b->low || number > b->high)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "input '%s': element %lld is %lld, wanted %lld to %lld",
-                              basin_expr_name(input->expr), (long long)i, (long long)number,
-                              (long long)b->low, (long long)b->high);
+                              "input '%s': element %lld is %.17g, wanted %lld to %lld",
+                              basin_expr_name(input->expr), (long long)i,
+                              basin_tensor_at(tensor, i), (long long)b->low, (long long)b->high);
         if (b->ascending && number < before)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "input '%s': element %lld is %lld, less than the one before (%lld)",

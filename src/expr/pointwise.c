@@ -9,6 +9,7 @@
 bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b) {
     int rank = a.rank > b.rank ? a.rank : b.rank;
     *out = (basin_shape){.rank = rank};
+    if (rank > BASIN_MAX_RANK) return false;
     for (int i = 1; i <= rank; i++) {
         int64_t x = i <= a.rank ? a.dim[a.rank - i] : 1, y = i <= b.rank ? b.dim[b.rank - i] : 1;
         if (x != y && x != 1 && y != 1) return false;

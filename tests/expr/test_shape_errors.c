@@ -1,0 +1,592 @@
+/* Operands that do not fit: every builder gives NULL and leaves a message that names what it got;
+ * the first message stays. Plans refuse such graphs, and index inputs out of bounds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+
+/* Ready operands for the cases below. */
+typedef struct operands {
+    basin_graph *graph;
+    basin_expr a;     /* [2, 3] */
+    basin_expr b;     /* [4] */
+    basin_expr c;     /* [2, 3, 4] */
+    basin_expr s;     /* [] */
+    basin_expr x;     /* [1, 4, 4, 2] */
+    basin_expr index; /* index [5] */
+    basin_expr seed;  /* index [2] */
+    basin_expr q;     /* [4, 2, 3] */
+    basin_expr beta;  /* [2] */
+    basin_pattern list, bad_list;
+} operands;
+
+static operands make_operands(void) {
+    operands o = {.graph = basin_graph_new()};
+    assert_non_null(o.graph);
+    o.a = basin_input(o.graph, "a", BASIN_SHAPE(2, 3));
+    o.b = basin_input(o.graph, "b", BASIN_SHAPE(4));
+    o.c = basin_input(o.graph, "c", BASIN_SHAPE(2, 3, 4));
+    o.s = basin_input(o.graph, "s", BASIN_SCALAR);
+    o.x = basin_input(o.graph, "x", BASIN_SHAPE(1, 4, 4, 2));
+    o.index = basin_index(o.graph, "index", BASIN_SHAPE(5));
+    o.seed = basin_index(o.graph, "seed", BASIN_SHAPE(2));
+    o.q = basin_input(o.graph, "q", BASIN_SHAPE(4, 2, 3));
+    o.beta = basin_input(o.graph, "beta", BASIN_SHAPE(2));
+    basin_expr pairs = basin_index(o.graph, "pairs", BASIN_SHAPE(6));
+    o.list = (basin_pattern){
+        .row = o.index, .key = pairs, .column = o.index, .query = pairs, .pair = pairs};
+    o.bad_list = o.list;
+    o.bad_list.query = o.seed;
+    return o;
+}
+
+typedef basin_expr build(const operands *o);
+#define BUILD(name, expression)                                                                    \
+    static basin_expr name(const operands *o) { return expression; }
+
+BUILD(add, basin_add(o->a, o->b))
+BUILD(sub, basin_sub(o->c, o->a))
+BUILD(mul, basin_mul(o->b, o->a))
+BUILD(divide, basin_div(o->a, o->b))
+BUILD(maximum2, basin_max(o->a, o->b))
+BUILD(minimum2, basin_min(o->a, o->b))
+BUILD(greater, basin_greater(o->a, o->b))
+BUILD(equal, basin_equal(o->a, o->b))
+BUILD(select_inner, basin_select(o->a, o->a, o->b))
+BUILD(select_where, basin_select(o->b, o->a, o->a))
+BUILD(select_index, basin_select(o->index, o->s, o->s))
+BUILD(index_unary, basin_exp(o->index))
+BUILD(index_binary, basin_add(o->index, o->index))
+BUILD(index_copy, basin_stop_gradient(o->index))
+BUILD(index_broadcast, basin_broadcast(o->index, BASIN_SHAPE(2, 5)))
+BUILD(index_slice, basin_slice(o->index, 0, 1, 2))
+BUILD(index_pad, basin_pad(o->index, 0, 1, 2))
+BUILD(index_sum, basin_sum(o->index, 0, 1))
+BUILD(index_softmax, basin_softmax(o->index))
+BUILD(index_concat, basin_concat((basin_expr[]){o->index, o->index}, 2, 0))
+BUILD(index_table, basin_gather(o->index, o->index))
+BUILD(index_matmul, basin_matmul(o->seed, o->a))
+BUILD(index_variable, basin_grad(basin_sum_all(o->a), o->index))
+BUILD(broadcast, basin_broadcast(o->a, BASIN_SHAPE(3, 3)))
+BUILD(broadcast_down, basin_broadcast(o->a, BASIN_SHAPE(3)))
+BUILD(broadcast_rank, basin_broadcast(o->a, ((basin_shape){.rank = 9})))
+BUILD(fill_negative, basin_fill(o->graph, BASIN_SHAPE(-2), 0))
+BUILD(fill_huge, basin_fill(o->graph, BASIN_SHAPE(INT64_MAX, 2), 0))
+BUILD(reshape, basin_reshape(o->a, BASIN_SHAPE(7)))
+BUILD(reshape_negative, basin_reshape(o->a, BASIN_SHAPE(-2, -3)))
+BUILD(permute_twice, basin_permute(o->a, (int[]){0, 0}))
+BUILD(permute_far, basin_permute(o->a, (int[]){0, 2}))
+BUILD(transpose, basin_transpose(o->b))
+BUILD(slice_axis, basin_slice(o->a, 2, 0, 1))
+BUILD(slice_axis_below, basin_slice(o->a, -3, 0, 1))
+BUILD(slice_far, basin_slice(o->a, 1, 2, 2))
+BUILD(slice_negative, basin_slice(o->a, 1, -1, 2))
+BUILD(slice_huge, basin_slice(o->a, 1, INT64_MAX, 2))
+BUILD(pad_axis, basin_pad(o->a, 5, 1, 1))
+BUILD(pad_negative, basin_pad(o->a, 0, -1, 1))
+BUILD(pad_huge, basin_pad(o->a, 0, INT64_MAX, INT64_MAX))
+BUILD(concat, basin_concat((basin_expr[]){o->a, o->b}, 2, 0))
+BUILD(concat_axis, basin_concat((basin_expr[]){o->a, o->a}, 2, 2))
+BUILD(gather_real, basin_gather(o->a, o->b))
+BUILD(gather_scalar, basin_gather(o->s, o->index))
+BUILD(scatter_count, basin_scatter(o->a, o->index, 3))
+BUILD(scatter_rows, basin_scatter(o->a, o->seed, -1))
+BUILD(sum_axis, basin_sum(o->a, 2, 1))
+BUILD(sum_count, basin_sum(o->a, 1, 2))
+BUILD(mean_axis, basin_mean(o->a, -3, 1))
+BUILD(maximum, basin_maximum(o->a, 0, 3))
+BUILD(logsumexp, basin_logsumexp(o->s))
+BUILD(softmax, basin_softmax(o->s))
+BUILD(layernorm_delta, basin_layernorm(o->a, o->s, o->b, 1e-5))
+BUILD(layernorm_gamma, basin_layernorm(o->a, o->b, o->b, 1e-5))
+BUILD(matmul, basin_matmul(o->a, o->b))
+BUILD(matmul_inner, basin_matmul(o->a, o->a))
+BUILD(matmul_batch, basin_matmul(o->a, o->c))
+BUILD(matmul_turned, basin_matmul_t(o->c, true, o->a, false))
+BUILD(einsum_sizes, basin_einsum("ab,bc->ac", o->a, o->a))
+BUILD(einsum_rank, basin_einsum("abc,bc->a", o->a, o->a))
+BUILD(einsum_twice, basin_einsum("aa,ab->b", o->a, o->a))
+BUILD(einsum_unknown, basin_einsum("ab,ab->c", o->a, o->a))
+BUILD(einsum_syntax, basin_einsum("ab;ab->a", o->a, o->a))
+BUILD(einsum_open, basin_einsum("ab,ab", o->a, o->a))
+BUILD(conv_channels, basin_conv2d(o->x, basin_input(o->graph, "k", BASIN_SHAPE(2, 2, 3, 1)), 1, 1))
+BUILD(conv_rank, basin_conv2d(o->a, o->x, 1, true))
+BUILD(conv_stride, basin_conv2d(o->x, basin_input(o->graph, "k", BASIN_SHAPE(2, 2, 2, 1)), 0, 1))
+BUILD(conv_large, basin_conv2d(o->x, basin_input(o->graph, "k", BASIN_SHAPE(5, 2, 2, 1)), 1, 0))
+BUILD(avgpool, basin_avgpool2d(o->x, 5, 1))
+BUILD(maxpool, basin_maxpool2d(o->a, 2, 1))
+BUILD(maxpool_window, basin_maxpool2d(o->x, 0, 1))
+BUILD(normal, basin_normal(o->index, BASIN_SHAPE(3)))
+BUILD(uniform, basin_uniform(o->b, BASIN_SHAPE(3)))
+BUILD(attend_rank, basin_attention_lse(o->a, o->q, o->beta, NULL, NULL, &BASIN_ALL_PAIRS))
+BUILD(attend_heads,
+      basin_attention_lse(o->q, basin_transpose(o->q), o->beta, NULL, NULL, &BASIN_ALL_PAIRS))
+BUILD(attend_beta, basin_attention_lse(o->q, o->q, o->b, NULL, NULL, &BASIN_ALL_PAIRS))
+BUILD(attend_scale, basin_attention_lse(o->q, o->q, o->beta, o->a, NULL, &BASIN_ALL_PAIRS))
+BUILD(attend_mix, basin_attention_lse(o->q, o->q, o->beta, NULL, o->a, &BASIN_ALL_PAIRS))
+BUILD(attend_self, basin_attention_lse(basin_slice(o->q, 0, 0, 2), o->q, o->beta, NULL, NULL,
+                                       &BASIN_OTHER_PAIRS))
+BUILD(attend_list, basin_attention_lse(o->q, o->q, o->beta, NULL, NULL, &o->bad_list))
+BUILD(attend_tokens,
+      basin_attention_lse(basin_slice(o->q, 0, 0, 2), o->q, o->beta, NULL, NULL, &o->list))
+BUILD(pair_dot, basin_pair_dot(o->q, o->a, &o->list))
+BUILD(pair_dot_list, basin_pair_dot(o->q, o->q, &o->bad_list))
+BUILD(pair_dot_dense, basin_pair_dot(o->q, o->q, &BASIN_ALL_PAIRS))
+BUILD(pair_sum, basin_pair_sum(o->a, o->q, &o->list))
+BUILD(pair_sum_dense, basin_pair_sum(o->a, o->q, &BASIN_ALL_PAIRS))
+BUILD(declared_shape, basin_input(o->graph, "a", BASIN_SHAPE(3, 2)))
+BUILD(declared_kind, basin_index(o->graph, "b", BASIN_SHAPE(4)))
+BUILD(declared_role, basin_state(o->graph, "a", BASIN_SHAPE(2, 3)))
+BUILD(declared_size, basin_input(o->graph, "z", BASIN_SHAPE(4, -1)))
+
+static basin_expr cotangent(const operands *o) {
+    basin_expr gradient;
+    basin_vjp(&gradient, o->a, o->b, &o->a, 1);
+    return gradient;
+}
+
+#define CASE(name, ...)                                                                            \
+    {                                                                                              \
+#name, name, { __VA_ARGS__ }                                                               \
+    }
+
+static const struct {
+    const char *name;
+    build *build;
+    const char *says[3]; /* all of these are in the message */
+} cases[] = {
+    CASE(add, "add", "[2, 3]", "[4]"),
+    CASE(sub, "sub", "[2, 3]", "[2, 3, 4]"),
+    CASE(mul, "mul", "[2, 3]", "[4]"),
+    CASE(divide, "div", "[2, 3]", "[4]"),
+    CASE(maximum2, "max", "[2, 3]", "[4]"),
+    CASE(minimum2, "min", "[2, 3]", "[4]"),
+    CASE(greater, "greater", "[2, 3]", "[4]"),
+    CASE(equal, "equal", "[2, 3]", "[4]"),
+    CASE(select_inner, "select", "[2, 3]", "[4]"),
+    CASE(select_where, "select", "[2, 3]", "[4]"),
+    CASE(select_index, "index"),
+    CASE(index_unary, "'index'"),
+    CASE(index_binary, "add", "index"),
+    CASE(index_copy, "index"),
+    CASE(index_broadcast, "index"),
+    CASE(index_slice, "index"),
+    CASE(index_pad, "index"),
+    CASE(index_sum, "index"),
+    CASE(index_softmax, "index"),
+    CASE(index_concat, "index"),
+    CASE(index_table, "index"),
+    CASE(index_matmul, "index"),
+    CASE(index_variable, "index"),
+    CASE(broadcast, "broadcast", "[2, 3]", "[3, 3]"),
+    CASE(broadcast_down, "broadcast", "[2, 3]", "[3]"),
+    CASE(broadcast_rank, "broadcast", "[2, 3]"),
+    CASE(fill_negative, "[-2]"),
+    CASE(fill_huge, "[9223372036854775807, 2]"),
+    CASE(reshape, "reshape", "[2, 3]", "[7]"),
+    CASE(reshape_negative, "reshape", "[2, 3]", "[-2, -3]"),
+    CASE(permute_twice, "permute", "[2, 3]"),
+    CASE(permute_far, "permute", "[2, 3]"),
+    CASE(transpose, "transpose", "rank 1"),
+    CASE(slice_axis, "slice", "axis 2", "[2, 3]"),
+    CASE(slice_axis_below, "slice", "axis -3", "[2, 3]"),
+    CASE(slice_far, "slice", "[2, 3]"),
+    CASE(slice_negative, "slice", "-1", "[2, 3]"),
+    CASE(slice_huge, "slice", "[2, 3]"),
+    CASE(pad_axis, "pad", "axis 5", "[2, 3]"),
+    CASE(pad_negative, "pad", "-1"),
+    CASE(pad_huge, "pad", "9223372036854775807"),
+    CASE(concat, "concat", "[2, 3]", "[4]"),
+    CASE(concat_axis, "concat", "axis 2", "[2, 3]"),
+    CASE(gather_real, "gather", "[2, 3]", "[4]"),
+    CASE(gather_scalar, "gather", "[]", "[5]"),
+    CASE(scatter_count, "scatter", "[2, 3]", "[5]"),
+    CASE(scatter_rows, "scatter", "-1"),
+    CASE(sum_axis, "sum", "axis 2", "[2, 3]"),
+    CASE(sum_count, "sum", "2 axes from 1", "[2, 3]"),
+    CASE(mean_axis, "axis -3", "[2, 3]"),
+    CASE(maximum, "maximum", "3 axes", "[2, 3]"),
+    CASE(logsumexp, "logsumexp", "scalar"),
+    CASE(softmax, "softmax", "scalar"),
+    CASE(layernorm_delta, "layernorm", "[2, 3]", "[4]"),
+    CASE(layernorm_gamma, "layernorm", "[2, 3]", "[4]"),
+    CASE(matmul, "matmul", "[2, 3]", "[4]"),
+    CASE(matmul_inner, "matmul", "[2, 3] and [2, 3]"),
+    CASE(matmul_batch, "matmul", "[2, 3]", "[2, 3, 4]"),
+    CASE(matmul_turned, "matmul", "[2, 3, 4] (transposed)", "[2, 3]"),
+    CASE(einsum_sizes, "ab,bc->ac", "[2, 3] and [2, 3]"),
+    CASE(einsum_rank, "abc,bc->a", "[2, 3]"),
+    CASE(einsum_twice, "aa,ab->b"),
+    CASE(einsum_unknown, "ab,ab->c"),
+    CASE(einsum_syntax, "ab;ab->a"),
+    CASE(einsum_open, "'ab,ab'"),
+    CASE(conv_channels, "conv2d", "[1, 4, 4, 2]", "[2, 2, 3, 1]"),
+    CASE(conv_rank, "conv2d", "[2, 3]", "[1, 4, 4, 2]"),
+    CASE(conv_stride, "conv2d", "[1, 4, 4, 2]", "[2, 2, 2, 1]"),
+    CASE(conv_large, "conv2d", "[1, 4, 4, 2]", "[5, 2, 2, 1]"),
+    CASE(avgpool, "avgpool2d", "[1, 4, 4, 2]", "[5, 5]"),
+    CASE(maxpool, "maxpool2d", "[2, 3]", "[2, 2]"),
+    CASE(maxpool_window, "maxpool2d", "[0, 0]"),
+    CASE(normal, "seed", "[5]"),
+    CASE(uniform, "seed", "[4]"),
+    CASE(attend_rank, "attention", "[2, 3]"),
+    CASE(attend_heads, "attention", "[1, 4, 2, 3]", "[1, 4, 3, 2]"),
+    CASE(attend_beta, "attention", "beta", "[4]"),
+    CASE(attend_scale, "attention", "[2, 3]", "[16, 2]"),
+    CASE(attend_mix, "attention", "[2, 3]", "[2, 2]"),
+    CASE(attend_self, "attention", "2 queries", "4 keys"),
+    CASE(attend_list, "attention", "4 queries", "4 keys"),
+    CASE(attend_tokens, "attention", "2 queries", "4 keys"),
+    CASE(pair_dot, "pair_dot", "[4, 2, 3]", "[2, 3]"),
+    CASE(pair_dot_list, "4 queries", "4 keys"),
+    CASE(pair_dot_dense, "pair_dot", "list"),
+    CASE(pair_sum, "pair_sum", "[2, 3]", "[6, 2]"),
+    CASE(pair_sum_dense, "pair_sum", "list"),
+    CASE(declared_shape, "'a'", "[3, 2]", "[2, 3]"),
+    CASE(declared_kind, "'b'"),
+    CASE(declared_role, "'a'"),
+    CASE(declared_size, "'z'", "[4, -1]"),
+    CASE(cotangent, "vjp", "[2, 3]", "[4]"),
+};
+
+static void test_builders(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        operands o = make_operands();
+        assert_null(basin_graph_error(o.graph));
+        basin_expr made = cases[i].build(&o);
+        const basin_error *error = basin_graph_error(o.graph);
+        bool fine = !made && error && error->status != BASIN_OK && !strchr(error->text, '\n');
+        for (int k = 0; k < 3 && cases[i].says[k]; k++)
+            fine = fine && strstr(error->text, cases[i].says[k]);
+        if (!fine)
+            print_error("%s: %s, '%s'\n", cases[i].name, made ? "built" : "NULL",
+                        error ? error->text : "no error");
+        wrong += !fine;
+        basin_graph_free(o.graph);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void test_first_error_stays(void **state) {
+    (void)state;
+    operands o = make_operands();
+    assert_null(basin_add(o.a, o.b));
+    assert_null(basin_reshape(o.a, BASIN_SHAPE(7)));
+    assert_null(basin_graph_fail(o.graph, BASIN_IO, "another"));
+    const basin_error *error = basin_graph_error(o.graph);
+    assert_int_equal(error->status, BASIN_BAD_SHAPE);
+    assert_string_equal(error->text, "add: shapes [2, 3] and [4] do not broadcast");
+    basin_graph_free(o.graph);
+    basin_graph *graph = basin_graph_new();
+    assert_null(basin_graph_fail(graph, BASIN_UNSUPPORTED, "number %d", 7));
+    assert_string_equal(basin_graph_error(graph)->text, "number 7");
+    basin_graph_free(graph);
+}
+
+/* NULL in, NULL out, and no message of its own. */
+static void test_null_passes(void **state) {
+    (void)state;
+    operands o = make_operands();
+    basin_expr a = o.a, none = NULL, gradient[2] = {a, a};
+    const basin_pattern *all = &BASIN_ALL_PAIRS;
+    basin_expr made[] = {basin_neg(none),
+                         basin_abs(none),
+                         basin_sign(none),
+                         basin_sqrt(none),
+                         basin_exp(none),
+                         basin_log(none),
+                         basin_log1p(none),
+                         basin_expm1(none),
+                         basin_tanh(none),
+                         basin_sigmoid(none),
+                         basin_softplus(none),
+                         basin_lncosh(none),
+                         basin_relu(none),
+                         basin_heaviside(none),
+                         basin_sin(none),
+                         basin_cos(none),
+                         basin_erf(none),
+                         basin_pow(none, 0),
+                         basin_pow(none, 1),
+                         basin_pow(none, 2),
+                         basin_pow(none, 3),
+                         basin_square(none),
+                         basin_recip(none),
+                         basin_scale(none, 2),
+                         basin_offset(none, 2),
+                         basin_stop_gradient(none),
+                         basin_add(a, none),
+                         basin_sub(none, a),
+                         basin_mul(none, none),
+                         basin_div(none, a),
+                         basin_max(a, none),
+                         basin_min(none, a),
+                         basin_greater(a, none),
+                         basin_equal(none, a),
+                         basin_select(none, a, a),
+                         basin_select(a, none, a),
+                         basin_select(a, a, none),
+                         basin_reshape(none, BASIN_SHAPE(2)),
+                         basin_permute(none, (int[]){0}),
+                         basin_transpose(none),
+                         basin_broadcast(none, BASIN_SHAPE(2)),
+                         basin_slice(none, 0, 0, 1),
+                         basin_pad(none, 0, 1, 1),
+                         basin_concat((basin_expr[]){none, a}, 2, 0),
+                         basin_concat((basin_expr[]){a, none}, 2, 0),
+                         basin_gather(none, o.index),
+                         basin_gather(a, none),
+                         basin_scatter(none, o.index, 2),
+                         basin_scatter(a, none, 2),
+                         basin_sum(none, 0, 1),
+                         basin_mean(none, 0, 1),
+                         basin_maximum(none, 0, 1),
+                         basin_sum_all(none),
+                         basin_mean_all(none),
+                         basin_maximum_all(none),
+                         basin_logsumexp(none),
+                         basin_softmax(none),
+                         basin_layernorm(none, a, a, 1),
+                         basin_layernorm(a, none, a, 1),
+                         basin_layernorm(a, a, none, 1),
+                         basin_matmul(none, a),
+                         basin_matmul(a, none),
+                         basin_einsum("ab,ab->", none, a),
+                         basin_einsum("ab,ab->", a, none),
+                         basin_conv2d(none, a, 1, true),
+                         basin_conv2d(a, none, 1, true),
+                         basin_avgpool2d(none, 1, 1),
+                         basin_maxpool2d(none, 1, 1),
+                         basin_normal(none, BASIN_SHAPE(2)),
+                         basin_uniform(none, BASIN_SHAPE(2)),
+                         basin_attention_lse(none, a, a, NULL, NULL, all),
+                         basin_attention_lse(a, none, a, NULL, NULL, all),
+                         basin_attention_lse(a, a, none, NULL, NULL, all),
+                         basin_pair_dot(none, a, all),
+                         basin_pair_dot(a, none, all),
+                         basin_pair_sum(none, a, all),
+                         basin_pair_sum(a, none, all),
+                         basin_grad(none, a),
+                         basin_grad(a, none),
+                         basin_keep(none),
+                         basin_input(NULL, "x", BASIN_SCALAR),
+                         basin_const(NULL, 1),
+                         basin_fill(NULL, BASIN_SHAPE(2), 1)};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (made[i]) fail_msg("expression %zu is there", i);
+    basin_grad_many(gradient, none, &a, 1);
+    assert_null(gradient[0]);
+    assert_null(basin_expr_graph(none));
+    assert_int_equal(basin_expr_shape(none).rank, 0);
+    assert_string_equal(basin_expr_name(none), "");
+    assert_null(basin_graph_error(o.graph));
+    basin_graph_free(o.graph);
+    assert_int_equal(basin_graph_error(NULL)->status, BASIN_NO_MEMORY);
+    basin_graph_free(NULL);
+}
+
+static void test_two_graphs(void **state) {
+    (void)state;
+    operands o = make_operands(), p = make_operands();
+    basin_expr x = basin_fill(p.graph, BASIN_SHAPE(2, 3), 2);
+    for (int i = 0; i < 40; i++) x = basin_sin(x); /* numbers that the other graph does not have */
+    assert_null(basin_add(o.a, x));
+    assert_non_null(strstr(basin_graph_error(o.graph)->text, "graph"));
+    basin_graph_free(o.graph);
+    o = make_operands();
+    assert_null(basin_concat((basin_expr[]){o.a, x}, 2, 0));
+    assert_non_null(basin_graph_error(o.graph));
+    basin_graph_free(o.graph);
+    o = make_operands();
+    assert_null(basin_select(o.a, x, x));
+    basin_graph_free(o.graph);
+    o = make_operands();
+    assert_null(basin_matmul_t(o.a, false, x, true));
+    assert_non_null(basin_graph_error(o.graph));
+    basin_graph_free(o.graph);
+    o = make_operands();
+    assert_null(basin_grad(basin_sum_all(o.a), x));
+    assert_non_null(strstr(basin_graph_error(o.graph)->text, "graph"));
+    basin_graph_free(o.graph);
+    basin_graph_free(p.graph);
+}
+
+/* ---- plans ---- */
+
+typedef struct bench {
+    basin_backend *backend;
+    basin_store *store;
+    operands o;
+} bench;
+
+static void open_bench(bench *b) {
+    assert_int_equal(basin_backend_open(&b->backend, "ref", 1, NULL), BASIN_OK);
+    assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
+    b->o = make_operands();
+}
+
+static void close_bench(bench *b) {
+    basin_graph_free(b->o.graph);
+    basin_store_free(b->store);
+    basin_backend_close(b->backend);
+}
+
+static void refused(bench *b, const basin_plan_spec *spec, basin_status status, const char *says) {
+    basin_plan *plan = (basin_plan *)b;
+    basin_error error = {0};
+    assert_int_equal(basin_plan_new(&plan, b->store, spec, &error), status);
+    assert_int_equal(error.status, status);
+    assert_null(plan);
+    if (!strstr(error.text, says)) fail_msg("'%s' does not say '%s'", error.text, says);
+    assert_int_equal(basin_plan_new(&plan, b->store, spec, NULL), status);
+}
+
+static void test_plan_refuses(void **state) {
+    (void)state;
+    bench b;
+    open_bench(&b);
+    operands *o = &b.o;
+    basin_expr p = basin_state(o->graph, "p", BASIN_SHAPE(2, 3)), none = NULL;
+    basin_update update[2] = {{p, o->b}, {p, o->a}};
+    refused(&b, &(basin_plan_spec){.output = &none, .outputs = 1}, BASIN_BAD_VALUE, "output 0");
+    refused(&b, &(basin_plan_spec){0}, BASIN_BAD_VALUE, "without outputs");
+    refused(&b, &(basin_plan_spec){.update = update, .updates = 1}, BASIN_BAD_SHAPE, "[2, 3]");
+    update[0].value = NULL;
+    refused(&b, &(basin_plan_spec){.update = update, .updates = 2}, BASIN_BAD_VALUE, "NULL");
+    update[0].value = o->a;
+    refused(&b, &(basin_plan_spec){.update = update, .updates = 2}, BASIN_BAD_VALUE, "'p'");
+    update[0].state = o->a;
+    refused(&b, &(basin_plan_spec){.update = update, .updates = 1}, BASIN_BAD_VALUE, "state");
+    operands other = make_operands();
+    basin_expr two[] = {o->a, other.a};
+    refused(&b, &(basin_plan_spec){.output = two, .outputs = 2}, BASIN_BAD_VALUE, "two graphs");
+    basin_graph_free(other.graph);
+    basin_tensor t;
+    assert_int_equal(basin_tensor_new(&t, BASIN_F32, BASIN_SHAPE(5), NULL), BASIN_OK);
+    assert_int_equal(basin_store_write(b.store, "p", &t, NULL), BASIN_OK);
+    refused(&b, &(basin_plan_spec){.output = &p, .outputs = 1}, BASIN_BAD_SHAPE, "[5]");
+    basin_tensor_free(&t);
+    basin_add(o->a, o->b);
+    refused(&b, &(basin_plan_spec){.output = &o->a, .outputs = 1}, BASIN_BAD_SHAPE,
+            "add: shapes [2, 3] and [4] do not broadcast");
+    close_bench(&b);
+}
+
+static basin_status write_index(basin_plan *plan, basin_expr input, basin_dtype dtype,
+                                const double *number, int64_t count, basin_error *error) {
+    basin_tensor t,
+        from = basin_tensor_borrow((void *)(uintptr_t)number, BASIN_F64, BASIN_SHAPE(count));
+    assert_int_equal(basin_tensor_new(&t, dtype, BASIN_SHAPE(count), NULL), BASIN_OK);
+    assert_int_equal(basin_tensor_convert(&t, &from, NULL), BASIN_OK);
+    basin_status status = basin_plan_write(plan, input, &t, error);
+    basin_tensor_free(&t);
+    return status;
+}
+
+static void test_index_bounds(void **state) {
+    (void)state;
+    bench b;
+    open_bench(&b);
+    basin_error error;
+    basin_plan *plan;
+    basin_expr table = basin_input(b.o.graph, "table", BASIN_SHAPE(7, 2));
+    basin_expr out[2] = {basin_gather(table, b.o.index),
+                         basin_scatter(basin_gather(table, b.o.index), b.o.index, 4)};
+    assert_int_equal(
+        basin_plan_new(&plan, b.store, &(basin_plan_spec){.output = out, .outputs = 2}, &error),
+        BASIN_OK);
+    basin_expr i = b.o.index;
+    const basin_dtype dtypes[] = {BASIN_I32, BASIN_I64, BASIN_F64, BASIN_F32, BASIN_I8};
+    for (int k = 0; k < 5; k++) {
+        basin_dtype d = dtypes[k];
+        assert_int_equal(write_index(plan, i, d, (double[]){0, 3, -1, 1, 2}, 5, &error), BASIN_OK);
+        assert_int_equal(write_index(plan, i, d, (double[]){0, 3, -1, 4, 2}, 5, &error),
+                         BASIN_BAD_VALUE);
+        assert_string_equal(error.text, "input 'index': element 3 is 4, wanted -1 to 3");
+        assert_int_equal(write_index(plan, i, d, (double[]){0, 3, -2, 3, 2}, 5, NULL),
+                         BASIN_BAD_VALUE);
+    }
+    assert_int_equal(write_index(plan, i, BASIN_I64, (double[]){0, 1e10, 0, 0, 0}, 5, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "input 'index': element 1 is 10000000000, wanted -1 to 3");
+    assert_int_equal(write_index(plan, i, BASIN_F64, (double[]){0, 0.0 / 0.0, 0, 0, 0}, 5, &error),
+                     BASIN_BAD_VALUE);
+    assert_int_equal(write_index(plan, i, BASIN_F64, (double[]){0, 1e300, 0, 0, 0}, 5, &error),
+                     BASIN_BAD_VALUE);
+    assert_int_equal(write_index(plan, i, BASIN_I32, (double[]){0, 1}, 2, &error), BASIN_BAD_SHAPE);
+    assert_string_equal(error.text, "input 'index' has shape [5], the tensor has [2]");
+    assert_int_equal(write_index(plan, out[0], BASIN_I32, (double[]){0}, 1, &error),
+                     BASIN_BAD_VALUE);
+    basin_plan_free(plan);
+    close_bench(&b);
+}
+
+static void test_list_bounds(void **state) {
+    (void)state;
+    bench b;
+    open_bench(&b);
+    basin_error error;
+    basin_plan *plan;
+    basin_graph *g = b.o.graph;
+    basin_expr row = basin_index(g, "row", BASIN_SHAPE(5)),
+               key = basin_index(g, "key", BASIN_SHAPE(6));
+    basin_pattern list = {.row = row,
+                          .key = key,
+                          .column = basin_index(g, "column", BASIN_SHAPE(5)),
+                          .query = basin_index(g, "query", BASIN_SHAPE(6)),
+                          .pair = basin_index(g, "pair", BASIN_SHAPE(6))};
+    basin_expr lse = basin_attention_lse(b.o.q, b.o.q, b.o.beta, NULL, NULL, &list);
+    assert_int_equal(
+        basin_plan_new(&plan, b.store, &(basin_plan_spec){.output = &lse, .outputs = 1}, &error),
+        BASIN_OK);
+    assert_int_equal(write_index(plan, row, BASIN_I32, (double[]){0, 1, 3, 3, 6}, 5, &error), 0);
+    assert_int_equal(write_index(plan, row, BASIN_I32, (double[]){0, 3, 1, 3, 6}, 5, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "input 'row': element 2 is 1, less than the one before (3)");
+    assert_int_equal(write_index(plan, row, BASIN_I32, (double[]){0, 1, 3, 3, 7}, 5, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "input 'row': element 4 is 7, wanted 0 to 6");
+    assert_int_equal(write_index(plan, key, BASIN_I32, (double[]){0, 1, 2, 3, 2, 4}, 6, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "input 'key': element 5 is 4, wanted 0 to 3");
+    assert_int_equal(write_index(plan, key, BASIN_I32, (double[]){3, 1, 2, 3, 2, 0}, 6, &error), 0);
+    basin_plan_free(plan);
+    close_bench(&b);
+}
+
+static void test_reading(void **state) {
+    (void)state;
+    bench b;
+    open_bench(&b);
+    basin_error error;
+    basin_plan *plan;
+    basin_expr y = basin_sin(b.o.a), other = basin_cos(b.o.a);
+    double data[6] = {0};
+    basin_tensor t = basin_tensor_borrow(data, BASIN_F64, BASIN_SHAPE(3, 2));
+    assert_int_equal(
+        basin_plan_new(&plan, b.store, &(basin_plan_spec){.output = &y, .outputs = 1}, &error),
+        BASIN_OK);
+    assert_int_equal(basin_plan_read(plan, y, &t, &error), BASIN_BAD_SHAPE);
+    assert_non_null(strstr(error.text, "[3, 2]"));
+    t.shape = BASIN_SHAPE(2, 3);
+    assert_int_equal(basin_plan_read(plan, other, &t, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_plan_read(plan, NULL, &t, &error), BASIN_BAD_VALUE);
+    assert_true(basin_plan_scalar(plan, y) != basin_plan_scalar(plan, y)); /* NaN */
+    assert_int_equal(basin_plan_write(plan, y, &t, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_plan_write(plan, NULL, &t, &error), BASIN_BAD_VALUE);
+    basin_plan_free(plan);
+    basin_plan_free(NULL);
+    close_bench(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_builders),     cmocka_unit_test(test_first_error_stays),
+        cmocka_unit_test(test_null_passes),  cmocka_unit_test(test_two_graphs),
+        cmocka_unit_test(test_plan_refuses), cmocka_unit_test(test_index_bounds),
+        cmocka_unit_test(test_list_bounds),  cmocka_unit_test(test_reading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
