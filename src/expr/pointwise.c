@@ -243,7 +243,7 @@ static void order_operands(basin_op op, basin_expr *a, basin_expr *b) {
     bool commutes = op == BASIN_OP_ADD || op == BASIN_OP_MUL || op == BASIN_OP_MAX2 ||
                     op == BASIN_OP_MIN2 || op == BASIN_OP_EQUAL;
     bool constant = basin_expr_is_const(*a) || basin_expr_is_const(*b);
-    bool swap = constant ? op == BASIN_OP_MUL && basin_expr_is_const(*b) : (*a)->id > (*b)->id;
+    bool swap = constant ? !basin_expr_is_const(*a) : (*a)->id > (*b)->id;
     if (!commutes || !swap) return;
     basin_expr kept = *a;
     *a = *b;

@@ -1,0 +1,547 @@
+/* What a plan makes of expressions: dead nodes gone, equal ones shared, chains and epilogues in one
+ * call, memory by lifetimes, updates that read old values, recomputation, the same bits for any
+ * number of threads. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/check.h"
+
+typedef struct bench {
+    basin_backend *backend;
+    basin_store *store;
+    basin_plan *plan;
+} bench;
+
+static void open_bench(bench *b, const char *name, int threads) {
+    *b = (bench){0};
+    assert_int_equal(basin_backend_open(&b->backend, name, threads, NULL), BASIN_OK);
+    assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
+}
+
+static void close_bench(bench *b) {
+    basin_plan_free(b->plan);
+    basin_store_free(b->store);
+    basin_backend_close(b->backend);
+}
+
+static basin_plan_stats make_plan(bench *b, const basin_plan_spec *spec) {
+    basin_error error = {0};
+    basin_plan_free(b->plan);
+    if (basin_plan_new(&b->plan, b->store, spec, &error)) fail_msg("%s", error.text);
+    return basin_plan_get_stats(b->plan);
+}
+
+static basin_plan_stats stats_of(basin_expr a, basin_fusion fusion) {
+    bench b;
+    open_bench(&b, "cpu", 1);
+    basin_plan_stats stats =
+        make_plan(&b, &(basin_plan_spec){.output = &a, .outputs = 1, .fusion = fusion});
+    close_bench(&b);
+    return stats;
+}
+
+static int calls_of(basin_expr a) { return stats_of(a, BASIN_FUSE_ON).calls; }
+
+static void test_dead_and_equal(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(4, 4), -1, 1);
+    basin_matmul(basin_exp(x), x); /* nobody asks for it */
+    basin_expr y = basin_sum_all(basin_matmul(x, x));
+    assert_int_equal(stats_of(y, BASIN_FUSE_OFF).nodes, 2);
+    assert_ptr_equal(basin_matmul(x, x), basin_matmul(x, x));
+    assert_ptr_equal(basin_add(x, y), basin_add(y, x));
+    assert_ptr_equal(basin_offset(x, 2), basin_add(basin_const(c.graph, 2), x));
+    assert_ptr_equal(basin_input(c.graph, "x", BASIN_SHAPE(4, 4)), x);
+    basin_expr twice = basin_add(basin_sum_all(basin_matmul(x, x)), basin_exp(y));
+    assert_int_equal(stats_of(twice, BASIN_FUSE_OFF).nodes, 4);
+    check_free(&c);
+}
+
+static void test_chains(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(5, 7), -1, 1);
+    basin_expr row = check_input(&c, "row", BASIN_SHAPE(7), -1, 1);
+    basin_expr y = basin_tanh(basin_add(basin_mul(x, row), basin_exp(basin_neg(x))));
+    assert_int_equal(calls_of(y), 1);
+    assert_int_equal(stats_of(y, BASIN_FUSE_OFF).calls, 5);
+    assert_int_equal(stats_of(y, BASIN_FUSE_ON).nodes, 5);
+    check_backends(&c, y, 1e-6);
+    /* a chain longer than a program may be */
+    for (int i = 0; i < 200; i++) y = basin_sin(basin_add(y, i % 2 ? x : row));
+    assert_true(calls_of(y) <= 12);
+    check_backends(&c, y, 1e-4);
+    /* more operands than a call has */
+    basin_expr sum = NULL;
+    for (int i = 0; i < 40; i++) {
+        basin_expr part = basin_reshape(basin_slice(basin_sin(x), 0, i % 5, 1), BASIN_SHAPE(7));
+        part = basin_cos(basin_scale(basin_softmax(basin_scale(part, 1 + i)), 3));
+        sum = sum ? basin_add(sum, part) : part;
+    }
+    check_backends(&c, sum, 1e-5);
+    check_free(&c);
+}
+
+/* More values alive at once in one program than it has registers. */
+static void test_registers(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(6), -1, 1), part[40], y = NULL;
+    for (int i = 0; i < 40; i++) part[i] = basin_sin(basin_offset(x, 0.1 * i));
+    for (int i = 0; i < 40; i++) y = y ? basin_add(y, basin_mul(part[i], part[39 - i])) : part[0];
+    check_backends(&c, y, 1e-5);
+    check_free(&c);
+}
+
+static void test_epilogues(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5, 6), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(6, 6), -1, 1);
+    basin_expr bias = check_input(&c, "bias", BASIN_SHAPE(6), -1, 1);
+    basin_expr h = basin_matmul(x, w);
+    basin_expr y[] = {
+        basin_relu(h),
+        basin_relu(basin_add(h, bias)),
+        basin_add(x, basin_scale(basin_tanh(basin_add(h, bias)), 0.5)),
+        basin_mul(basin_reshape(h, BASIN_SHAPE(10, 6)), basin_sigmoid(bias)),
+        basin_square(basin_reshape(h, BASIN_SHAPE(60))),
+        basin_exp(basin_matmul_t(x, false, x, true)),
+        basin_add(basin_matmul_t(x, false, x, true),
+                  basin_reshape(basin_slice(bias, 0, 0, 5), BASIN_SHAPE(5, 1))),
+    };
+    const int calls[] = {1, 1, 1, 2, 2, 1, 2};
+    for (size_t i = 0; i < sizeof y / sizeof *y; i++) {
+        check_backends(&c, y[i], 1e-5);
+        if (calls_of(y[i]) > calls[i]) fail_msg("%zu takes %d calls", i, calls_of(y[i]));
+    }
+    /* read by someone else: no epilogue, but right */
+    basin_expr both = basin_concat((basin_expr[]){basin_relu(h), h}, 2, 0);
+    check_backends(&c, both, 1e-5);
+    check_free(&c);
+}
+
+/* Long inner sums: the residual must not be overwritten by partial products. */
+static void test_residual_in_place(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(9, 1500), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(1500, 40), -0.1, 0.1);
+    basin_expr r = check_input(&c, "r", BASIN_SHAPE(9, 40), -1, 1);
+    basin_expr residual = basin_softmax(r);
+    check_backends(&c, basin_add(residual, basin_matmul(x, w)), 1e-5);
+    check_free(&c);
+}
+
+/* Products that are added run as one call each, beside one that may pack what they share. */
+static void test_accumulation(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(6, 8), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(8, 8), -1, 1), y = basin_matmul(x, w);
+    for (int i = 0; i < 5; i++) y = basin_add(y, basin_matmul(y, w));
+    assert_in_range(calls_of(y), 6, 7);
+    check_backends(&c, y, 1e-5);
+    check_free(&c);
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(100, 100), -1, 1), y = x;
+    size_t matrix = 100 * 100 * sizeof(float);
+    for (int i = 0; i < 10; i++) y = basin_softmax(basin_exp(y));
+    basin_plan_stats fused = stats_of(y, BASIN_FUSE_ON);
+    assert_true(fused.arena_bytes < fused.unshared_bytes);
+    assert_true(fused.arena_bytes < 2 * matrix + matrix / 2);
+    assert_true(fused.unshared_bytes >= 10 * matrix);
+    assert_true(fused.input_bytes >= matrix && fused.input_bytes < matrix + 64);
+    assert_int_equal(fused.state_bytes, 0);
+    /* in place: a chain of pointwise calls needs one buffer */
+    basin_expr s = basin_softmax(x), z = s;
+    for (int i = 0; i < 500; i++) z = basin_sin(basin_offset(z, i));
+    assert_true(stats_of(z, BASIN_FUSE_ON).arena_bytes < matrix + matrix / 2);
+    basin_expr p = basin_state(c.graph, "p", BASIN_SHAPE(100, 10));
+    basin_plan_stats stated = stats_of(basin_matmul(x, p), BASIN_FUSE_ON);
+    assert_true(stated.state_bytes >= matrix / 10 && stated.state_bytes < matrix / 10 + 64);
+    check_free(&c);
+}
+
+/* ---- updates ---- */
+
+static void write_state(bench *b, const char *name, basin_shape shape, double base) {
+    basin_tensor t;
+    basin_error error = {0};
+    assert_int_equal(basin_tensor_new(&t, BASIN_F64, shape, NULL), BASIN_OK);
+    for (int64_t i = 0; i < basin_shape_count(shape); i++) ((double *)t.data)[i] = base + (double)i;
+    if (basin_store_write(b->store, name, &t, &error)) fail_msg("%s", error.text);
+    basin_tensor_free(&t);
+}
+
+static double state_at(bench *b, const char *name, int64_t i) {
+    basin_tensor t;
+    assert_int_equal(basin_store_read(b->store, name, &t, NULL), BASIN_OK);
+    double value = basin_tensor_at(&t, i);
+    basin_tensor_free(&t);
+    return value;
+}
+
+static void run(bench *b) { assert_int_equal(basin_plan_run(b->plan, NULL), BASIN_OK); }
+
+static void test_swap(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        bench b;
+        basin_graph *g = basin_graph_new();
+        basin_shape s = BASIN_SHAPE(3, 2);
+        basin_expr a = basin_state(g, "a", s), q = basin_state(g, "b", s);
+        basin_expr r = basin_state(g, "c", s);
+        basin_update update[] = {{a, q}, {q, r}, {r, a}};
+        basin_expr out[] = {a, basin_add(a, q), basin_reshape(q, BASIN_SHAPE(6))};
+        open_bench(&b, "cpu", 1);
+        write_state(&b, "a", s, 100);
+        write_state(&b, "b", s, 200);
+        write_state(&b, "c", s, 300);
+        make_plan(&b, &(basin_plan_spec){.output = out,
+                                         .outputs = 3,
+                                         .update = update,
+                                         .updates = 3,
+                                         .fusion = plain ? BASIN_FUSE_OFF : BASIN_FUSE_ON});
+        run(&b);
+        assert_float_equal(state_at(&b, "a", 1), 201, 0);
+        assert_float_equal(state_at(&b, "b", 5), 305, 0);
+        assert_float_equal(state_at(&b, "c", 0), 100, 0);
+        /* outputs are what the expressions were worth when the run began */
+        const double wanted[] = {100, 300, 200};
+        for (int i = 0; i < 3; i++) {
+            double data[6];
+            basin_tensor t = basin_tensor_borrow(data, BASIN_F64, basin_expr_shape(out[i]));
+            assert_int_equal(basin_plan_read(b.plan, out[i], &t, NULL), BASIN_OK);
+            assert_float_equal(data[0], wanted[i], 0);
+        }
+        run(&b);
+        run(&b);
+        assert_float_equal(state_at(&b, "a", 1), 101, 0);
+        close_bench(&b);
+        basin_graph_free(g);
+    }
+}
+
+/* Values that fan out: two states take one value, a state takes a broadcast and a transpose of
+ * itself, and others read it late. */
+static void test_update_shapes(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        bench b;
+        basin_graph *g = basin_graph_new();
+        basin_shape s = BASIN_SHAPE(3, 3);
+        basin_expr a = basin_state(g, "a", s), q = basin_state(g, "b", s);
+        basin_expr r = basin_state(g, "c", s), d = basin_state(g, "d", s);
+        basin_expr v = basin_scale(basin_add(a, basin_slice(a, 0, 0, 1)), 0.5);
+        basin_expr late = basin_matmul(basin_add(v, a), q);
+        basin_update update[] = {{a, v}, {q, v}, {r, basin_transpose(r)}, {d, late}};
+        open_bench(&b, "cpu", 1);
+        write_state(&b, "a", s, 1);
+        write_state(&b, "b", s, 10);
+        write_state(&b, "c", s, 100);
+        make_plan(&b, &(basin_plan_spec){.update = update,
+                                         .updates = 4,
+                                         .fusion = plain ? BASIN_FUSE_OFF : BASIN_FUSE_ON});
+        run(&b);
+        assert_float_equal(state_at(&b, "a", 5), (6 + 3) / 2.0, 1e-6);
+        assert_float_equal(state_at(&b, "b", 8), (9 + 3) / 2.0, 1e-6);
+        assert_float_equal(state_at(&b, "c", 1), 103, 0);
+        /* row 0 of v + a is 2, 4, 6; column 0 of b is 10, 13, 16 */
+        assert_float_equal(state_at(&b, "d", 0), 2 * 10 + 4 * 13 + 6 * 16, 1e-4);
+        close_bench(&b);
+        basin_graph_free(g);
+    }
+}
+
+/* AdamW: three states written by one call, with the bias corrections as inputs. */
+static void test_adamw(void **state) {
+    (void)state;
+    enum { N = 37 };
+    const double lr = 0.01, b1 = 0.9, b2 = 0.99, decay = 0.1, epsilon = 1e-8;
+    basin_graph *g = basin_graph_new();
+    basin_shape s = BASIN_SHAPE(N);
+    basin_expr p = basin_state(g, "p", s), m = basin_state(g, "m", s), v = basin_state(g, "v", s);
+    basin_expr grad = basin_input(g, "grad", s);
+    basin_expr m1 = basin_add(basin_scale(m, b1), basin_scale(grad, 1 - b1));
+    basin_expr v1 = basin_add(basin_scale(v, b2), basin_scale(basin_square(grad), 1 - b2));
+    basin_expr step = basin_div(m1, basin_offset(basin_sqrt(v1), epsilon));
+    basin_expr p1 = basin_sub(basin_scale(p, 1 - lr * decay), basin_scale(step, lr));
+    basin_update update[] = {{p, p1}, {m, m1}, {v, v1}};
+    bench b;
+    open_bench(&b, "cpu", 2);
+    write_state(&b, "p", s, 1);
+    basin_plan_stats stats = make_plan(&b, &(basin_plan_spec){.update = update, .updates = 3});
+    assert_int_equal(stats.calls, 1);
+    assert_int_equal(stats.arena_bytes, 0);
+    double gradient[N], pw[N], mw[N] = {0}, vw[N] = {0};
+    for (int i = 0; i < N; i++) pw[i] = 1 + i;
+    for (int t = 0; t < 3; t++) {
+        check_fill(gradient, N, (uint64_t)t);
+        basin_tensor tensor = basin_tensor_borrow(gradient, BASIN_F64, s);
+        assert_int_equal(basin_plan_write(b.plan, grad, &tensor, NULL), BASIN_OK);
+        run(&b);
+        for (int i = 0; i < N; i++) {
+            mw[i] = b1 * mw[i] + (1 - b1) * gradient[i];
+            vw[i] = b2 * vw[i] + (1 - b2) * gradient[i] * gradient[i];
+            pw[i] = pw[i] * (1 - lr * decay) - lr * mw[i] / (sqrt(vw[i]) + epsilon);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        assert_float_equal(state_at(&b, "p", i), pw[i], 1e-5);
+        assert_float_equal(state_at(&b, "m", i), mw[i], 1e-6);
+        assert_float_equal(state_at(&b, "v", i), vw[i], 1e-6);
+    }
+    close_bench(&b);
+    basin_graph_free(g);
+}
+
+/* Plans on one store share states by name. */
+static void test_shared_store(void **state) {
+    (void)state;
+    bench b;
+    basin_plan *reader;
+    basin_graph *g = basin_graph_new(), *h = basin_graph_new();
+    basin_expr a = basin_state(g, "a", BASIN_SHAPE(2)), same = basin_state(h, "a", BASIN_SHAPE(2));
+    basin_update update = {a, basin_offset(a, 1)};
+    basin_expr sum = basin_sum_all(same);
+    open_bench(&b, "cpu", 1);
+    make_plan(&b, &(basin_plan_spec){.update = &update, .updates = 1});
+    assert_int_equal(
+        basin_plan_new(&reader, b.store, &(basin_plan_spec){.output = &sum, .outputs = 1}, NULL),
+        BASIN_OK);
+    for (int i = 0; i < 5; i++) run(&b);
+    assert_int_equal(basin_plan_run(reader, NULL), BASIN_OK);
+    assert_float_equal(basin_plan_scalar(reader, sum), 10, 0);
+    assert_int_equal(basin_store_count(b.store), 1);
+    assert_string_equal(basin_store_name(b.store, 0), "a");
+    assert_int_equal(basin_store_shape(b.store, 0).dim[0], 2);
+    basin_plan_free(reader);
+    close_bench(&b);
+    basin_graph_free(g);
+    basin_graph_free(h);
+}
+
+/* ---- recomputation ---- */
+
+enum { TOKENS = 64, WIDTH = 32, HIDDEN = 256 };
+
+/* T steps of x <- x + f(x), their loss, and its gradients with respect to x and the weights. */
+typedef struct descent {
+    basin_graph *graph;
+    basin_expr x, w, out[3];
+} descent;
+
+static descent build_descent(int T, bool recompute, bool force) {
+    descent d = {.graph = basin_graph_new()};
+    d.x = basin_input(d.graph, "x", BASIN_SHAPE(TOKENS, WIDTH));
+    d.w = basin_state(d.graph, "w", BASIN_SHAPE(WIDTH, HIDDEN));
+    basin_expr x = d.x, at[] = {d.x, d.w};
+    for (int t = 0; t < T; t++) {
+        if (recompute) basin_recompute_begin(d.graph);
+        basin_expr h = basin_matmul(basin_tanh(x), d.w);
+        basin_expr f = basin_matmul_t(basin_softplus(h), false, d.w, true);
+        if (force) f = basin_grad(basin_sum_all(basin_lncosh(h)), x);
+        x = basin_add(x, basin_scale(f, -0.01));
+        if (recompute) basin_keep(x);
+        if (recompute) basin_recompute_end(d.graph);
+    }
+    d.out[0] = basin_mean_all(basin_square(x));
+    basin_grad_many(d.out + 1, d.out[0], at, 2);
+    assert_null(basin_graph_error(d.graph));
+    return d;
+}
+
+static basin_plan_stats run_descent(basin_tensor result[3], const descent *d, const char *backend,
+                                    int threads) {
+    bench b;
+    basin_tensor x;
+    open_bench(&b, backend, threads);
+    basin_plan_stats stats =
+        make_plan(&b, &(basin_plan_spec){.output = d->out, .outputs = 3, .fusion = BASIN_FUSE_ON});
+    assert_int_equal(basin_tensor_new(&x, BASIN_F64, BASIN_SHAPE(WIDTH, HIDDEN), NULL), BASIN_OK);
+    check_fill(x.data, WIDTH * HIDDEN, 3);
+    assert_int_equal(basin_store_write(b.store, "w", &x, NULL), BASIN_OK);
+    x.shape = BASIN_SHAPE(TOKENS, WIDTH);
+    check_fill(x.data, TOKENS * WIDTH, 4);
+    assert_int_equal(basin_plan_write(b.plan, d->x, &x, NULL), BASIN_OK);
+    run(&b);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(d->out[i]), NULL),
+                         BASIN_OK);
+        assert_int_equal(basin_plan_read(b.plan, d->out[i], &result[i], NULL), BASIN_OK);
+    }
+    basin_tensor_free(&x);
+    close_bench(&b);
+    return stats;
+}
+
+static void free_results(basin_tensor result[3]) {
+    for (int i = 0; i < 3; i++) basin_tensor_free(&result[i]);
+}
+
+static void test_recompute_values(void **state) {
+    (void)state;
+    for (int force = 0; force < 2; force++) {
+        descent kept = build_descent(4, false, force), again = build_descent(4, true, force);
+        basin_tensor a[3], b[3];
+        basin_plan_stats first = run_descent(a, &kept, "ref", 1);
+        basin_plan_stats second = run_descent(b, &again, "ref", 1);
+        assert_int_equal(first.recomputed, 0);
+        assert_true(second.recomputed > 4);
+        assert_true(second.arena_bytes < first.arena_bytes);
+        for (int i = 0; i < 3; i++) assert_true(check_distance(&b[i], &a[i]) < 1e-12);
+        free_results(a);
+        free_results(b);
+        basin_graph_free(kept.graph);
+        basin_graph_free(again.graph);
+    }
+}
+
+/* Memory beyond the first steps grows by one token tensor a step. */
+static void test_recompute_memory(void **state) {
+    (void)state;
+    for (int force = 0; force < 2; force++) {
+        size_t bytes[2], token = TOKENS * WIDTH * sizeof(float);
+        const int T[] = {4, 12};
+        for (int i = 0; i < 2; i++) {
+            descent d = build_descent(T[i], true, force);
+            bench b;
+            open_bench(&b, "cpu", 1);
+            bytes[i] = make_plan(&b, &(basin_plan_spec){.output = d.out, .outputs = 3}).arena_bytes;
+            close_bench(&b);
+            basin_graph_free(d.graph);
+        }
+        size_t grown = bytes[1] > bytes[0] ? bytes[1] - bytes[0] : 0;
+        if (grown > 9 * token) fail_msg("8 more steps take %zu token tensors more", grown / token);
+    }
+}
+
+/* Without recomputation the sums of gradients still do not keep every step's product. */
+static void test_accumulated_gradient_memory(void **state) {
+    (void)state;
+    size_t bytes[2], weight = WIDTH * HIDDEN * sizeof(float),
+                     hidden = TOKENS * HIDDEN * sizeof(float);
+    const int T[] = {4, 12};
+    for (int i = 0; i < 2; i++) {
+        descent d = build_descent(T[i], false, false);
+        bytes[i] = stats_of(d.out[2], BASIN_FUSE_ON).arena_bytes;
+        basin_graph_free(d.graph);
+    }
+    /* tanh x, h and softplus h of each step, but no weight gradients */
+    size_t step = 2 * hidden + 2 * TOKENS * WIDTH * sizeof(float);
+    if (bytes[1] > bytes[0] + 8 * step + weight)
+        fail_msg("8 more steps take %zu bytes, wanted at most %zu", bytes[1] - bytes[0],
+                 8 * step + weight);
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    descent d = build_descent(3, true, true);
+    basin_tensor one[3];
+    run_descent(one, &d, "cpu", 1);
+    for (int threads = 2; threads <= 4; threads++) {
+        basin_tensor many[3];
+        run_descent(many, &d, "cpu", threads);
+        for (int i = 0; i < 3; i++)
+            assert_memory_equal(many[i].data, one[i].data, basin_tensor_bytes(&one[i]));
+        free_results(many);
+    }
+    free_results(one);
+    basin_graph_free(d.graph);
+}
+
+/* A region whose result is not kept, read in the next region and by an update. */
+static void test_regions_without_keep(void **state) {
+    (void)state;
+    bench b;
+    basin_graph *g = basin_graph_new();
+    basin_expr a = basin_state(g, "a", BASIN_SHAPE(5)), x = a;
+    for (int t = 0; t < 3; t++) {
+        basin_recompute_begin(g);
+        x = basin_softmax(basin_exp(x));
+        basin_recompute_end(g);
+    }
+    basin_expr out = basin_grad(basin_sum_all(basin_square(x)), a),
+               plain = basin_state(g, "p", BASIN_SHAPE(5));
+    basin_update update = {plain, x};
+    open_bench(&b, "ref", 1);
+    write_state(&b, "a", BASIN_SHAPE(5), -2);
+    make_plan(&b,
+              &(basin_plan_spec){.output = &out, .outputs = 1, .update = &update, .updates = 1});
+    run(&b);
+    double v[5] = {-2, -1, 0, 1, 2};
+    for (int t = 0; t < 3; t++) {
+        double sum = 0;
+        for (int i = 0; i < 5; i++) sum += exp(exp(v[i]) - exp(2));
+        for (int i = 0; i < 5; i++) v[i] = exp(exp(v[i]) - exp(2)) / sum;
+    }
+    for (int i = 0; i < 5; i++) assert_float_equal(state_at(&b, "p", i), v[i], 1e-12);
+    close_bench(&b);
+    basin_graph_free(g);
+}
+
+/* Chains of thousands of operations must not exhaust the stack, nor take long. */
+static void test_long_chain(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2), -1, 1), y = x;
+    for (int i = 0; i < 4000; i++) y = i % 50 ? basin_sin(y) : basin_softmax(y);
+    check_backends(&c, basin_grad(y, x), 1e-3);
+    check_free(&c);
+}
+
+static void test_empty(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(0, 3), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 2), -1, 1);
+    basin_expr y[] = {basin_exp(x),
+                      basin_matmul(x, w),
+                      basin_sum(x, 0, 1),
+                      basin_sum_all(x),
+                      basin_grad(basin_sum_all(basin_matmul(x, w)), w),
+                      basin_softmax(x),
+                      basin_relu(basin_matmul(basin_transpose(x), x))};
+    for (size_t i = 0; i < sizeof y / sizeof *y; i++) check_backends(&c, y[i], 1e-6);
+    check_free(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dead_and_equal),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_registers),
+        cmocka_unit_test(test_epilogues),
+        cmocka_unit_test(test_residual_in_place),
+        cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_update_shapes),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_shared_store),
+        cmocka_unit_test(test_recompute_values),
+        cmocka_unit_test(test_recompute_memory),
+        cmocka_unit_test(test_accumulated_gradient_memory),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_regions_without_keep),
+        cmocka_unit_test(test_long_chain),
+        cmocka_unit_test(test_empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
