@@ -25,6 +25,10 @@ if(BASIN_VALGRIND)
     set(timeout 1800)
 endif()
 
+if(CMAKE_CROSSCOMPILING)
+    set(timeout 1800)
+endif()
+
 function(basin_add_test name label)
     add_test(NAME ${name} COMMAND ${ARGN})
     set_tests_properties(${name} PROPERTIES
