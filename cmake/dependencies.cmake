@@ -10,16 +10,19 @@ set(BASIN_IMPORTED_TARGETS OpenMP::OpenMP_C ZLIB::ZLIB PkgConfig::CJSON)
 set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m)
 set(BASIN_PC_REQUIRES "zlib libcjson")
 
-# basin_blas: the yardstick of the benchmarks and of `basin bench`; the library has its own matrix
-# product. pkg-config knows where each system keeps cblas.h (Debian: a directory per architecture
-# and threading model). Elsewhere any CBLAS will do that CMake finds together with its header.
-add_library(basin_blas INTERFACE)
-pkg_check_modules(OPENBLAS IMPORTED_TARGET openblas)
+# The yardstick of the benchmarks: bench/ links it, `basin bench` opens it at run time, the library
+# has its own matrix product. pkg-config knows where each system keeps cblas.h (Debian: a directory
+# per architecture and threading model). Elsewhere any CBLAS will do that comes with its header.
+pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
 if(OPENBLAS_FOUND)
-    target_link_libraries(basin_blas INTERFACE PkgConfig::OPENBLAS)
+    set(BASIN_BLAS PkgConfig::OPENBLAS)
 else()
-    find_package(BLAS REQUIRED)
-    find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas cblas REQUIRED)
-    target_link_libraries(basin_blas INTERFACE BLAS::BLAS)
-    target_include_directories(basin_blas SYSTEM INTERFACE ${CBLAS_INCLUDE_DIR})
+    find_package(BLAS QUIET)
+    find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas cblas)
+    if(BLAS_FOUND AND CBLAS_INCLUDE_DIR)
+        set(BASIN_BLAS BLAS::BLAS)
+        target_include_directories(BLAS::BLAS SYSTEM INTERFACE ${CBLAS_INCLUDE_DIR})
+    else()
+        message(STATUS "No CBLAS found: the programs of bench/ are left out")
+    endif()
 endif()
