@@ -1,5 +1,6 @@
 /* Matrix products, contractions, convolution and pooling: values against plain loops, gradients to
  * second order against finite differences in double. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,6 +156,24 @@ static void test_vector(void **state) {
     }
 }
 
+/* Numbers down to the smallest there are must not turn into others. */
+static void test_tiny(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr a = check_input(&c, "a", BASIN_SHAPE(4, 21), -1, 1);
+    basin_expr b = check_input(&c, "b", BASIN_SHAPE(21, 13), -1, 1);
+    double *number = c.tensor[0].data;
+    for (int i = 0; i < 4 * 21; i++) number[i] = ldexp(number[i], -15 - (i % 21) * 8);
+    basin_tensor x = check_value(&c, basin_matmul(a, b), "cpu", false);
+    basin_tensor y = check_value(&c, basin_matmul(a, b), "ref", false);
+    for (int i = 0; i < 4 * 13; i++) ((double *)x.data)[i] *= 1e5, ((double *)y.data)[i] *= 1e5;
+    assert_true(check_distance(&x, &y) < 1e-5);
+    basin_tensor_free(&x);
+    basin_tensor_free(&y);
+    check_free(&c);
+}
+
 /* Both factors the same, and epilogues of all kinds behind a product. */
 static void test_epilogues(void **state) {
     (void)state;
@@ -245,10 +264,10 @@ static void test_third_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_einsum),      cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_vector),      cmocka_unit_test(test_epilogues),
-        cmocka_unit_test(test_conv),        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_third_order),
+        cmocka_unit_test(test_einsum),    cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_vector),    cmocka_unit_test(test_tiny),
+        cmocka_unit_test(test_epilogues), cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_pools),     cmocka_unit_test(test_third_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,11 @@ INLINE __m512 head(__m512 x) {
     return _mm512_sub_ps(scaled, _mm512_sub_ps(scaled, x));
 }
 
+/* Subnormal parts have bits in their lower half, which must not become another number. */
 INLINE __m512i join(__m512 low, __m512 high) {
-    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low), 16),
-                           _mm512_castps_si512(high));
+    const __m512i upper = _mm512_set1_epi32((int)0xFFFF0000U);
+    return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(low), 16),
+                                     _mm512_castps_si512(high), upper, 0xF8); /* a | b & c */
 }
 
 /* Sixteen words of each part. */
