@@ -34,7 +34,6 @@ BASIN_API int basin_backend_threads(const basin_backend *backend);
  * that it pays to split each float into parts. Others compute in float whatever is asked, and so
  * does ref, in double. Numbers of 2^111 and more become NaN when they are split. */
 typedef enum basin_products {
-    BASIN_PRODUCTS_AUTO,   /* BF16X6 where the processor has it: nothing is lost against F32 */
     BASIN_PRODUCTS_F32,    /* float multiply-adds */
     BASIN_PRODUCTS_BF16X6, /* six bfloat16 products for one: as accurate as float */
     BASIN_PRODUCTS_BF16X3, /* three: a relative error of about 2^-16 in each product */

@@ -18,7 +18,7 @@ typedef struct options {
 } options;
 
 static const options defaults = {
-    .shape = "paper", .backend = "cpu", .products = "auto", .rounds = 5};
+    .shape = "paper", .backend = "cpu", .products = "f32", .rounds = 5};
 
 #define SIZE(field, name, value, help)                                                             \
     BASIN_INTEGER(options, field, name, value, 0, 100000000, help)

@@ -18,7 +18,7 @@ typedef struct options {
 static const options defaults = {.prefix = "",
                                  .hopfield = "relu",
                                  .backend = "cpu",
-                                 .products = "auto",
+                                 .products = "f32",
                                  .steps = 12,
                                  .alpha = 0.1};
 

@@ -15,7 +15,7 @@ typedef struct options {
     bool tensors, recompute, json;
 } options;
 
-static const options defaults = {.products = "auto", .tolerance = -1};
+static const options defaults = {.products = "f32", .tolerance = -1};
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, backend, "backend", "ref|cpu",

@@ -55,10 +55,10 @@ typedef struct basin_option {
     BASIN_CHOICE(type, backend, "backend", "ref|cpu",                                              \
                  "What computes: ref, plain loops in double; cpu, fast, in float.")
 #define BASIN_OPTION_PRODUCTS(type)                                                                \
-    BASIN_CHOICE(type, products, "products", "auto|f32|bf16x6|bf16x3",                             \
+    BASIN_CHOICE(type, products, "products", "f32|bf16x6|bf16x3",                                  \
                  "Matrix products on cpu: in float; or, where the processor has such "             \
                  "instructions, from six bfloat16 products (as accurate) or three (about "         \
-                 "2^-16). auto is bf16x6 where it can be.")
+                 "2^-16).")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0 means all cores.")
 #define BASIN_OPTION_SEED(type)                                                                    \

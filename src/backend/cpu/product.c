@@ -31,9 +31,9 @@ static bool epilogue_folds(const basin_program *program, int operands, int64_t m
 
 static basin_gemm_precision precision_of(unsigned products) {
     switch (products) {
-    case BASIN_PRODUCTS_F32: return BASIN_GEMM_F32;
+    case BASIN_PRODUCTS_BF16X6: return BASIN_GEMM_BF16X6;
     case BASIN_PRODUCTS_BF16X3: return BASIN_GEMM_BF16X3;
-    default: return BASIN_GEMM_BF16X6; /* float where there are no such instructions */
+    default: return BASIN_GEMM_F32;
     }
 }
 
