@@ -14,20 +14,56 @@ static int producer_of(const basin_ir *ir, int value) {
     return value < 0 ? -1 : ir->value[ir->value[value].root].producer;
 }
 
-/* Sorting visits depth first, keeping the old order where it can. */
-typedef struct sorting {
+/* A walk from steps to what they need, depth first, keeping the old order where it can. */
+typedef struct walk {
     basin_ir *ir;
-    int *order; /* [steps] old numbers in their new order */
+    int *order; /* [steps] old numbers, producers first */
     int count;
-    bool *seen;
-} sorting;
+    bool *seen; /* [steps] */
+    int *stack; /* [steps] begun steps */
+    int *next;  /* [steps] of each begun step: the operand to follow next */
+} walk;
 
-static void visit(sorting *s, int step) {
-    if (step < 0 || s->seen[step]) return;
-    s->seen[step] = true;
-    for (int i = 0; i < s->ir->step[step].ins; i++)
-        visit(s, producer_of(s->ir, s->ir->step[step].in[i]));
-    s->order[s->count++] = step;
+static bool walk_begin(walk *w, basin_ir *ir) {
+    *w = (walk){.ir = ir};
+    w->order = basin_array_new(ir->steps, sizeof *w->order);
+    w->seen = calloc(ir->steps + 1, sizeof *w->seen);
+    w->stack = basin_array_new(ir->steps, sizeof *w->stack);
+    w->next = basin_array_new(ir->steps, sizeof *w->next);
+    return w->order && w->seen && w->stack && w->next;
+}
+
+static void walk_restart(walk *w) {
+    w->count = 0;
+    memset(w->seen, 0, w->ir->steps * sizeof *w->seen);
+}
+
+static void walk_end(walk *w) {
+    free(w->order);
+    free(w->seen);
+    free(w->stack);
+    free(w->next);
+}
+
+static void visit(walk *w, int step) {
+    int depth = 0, found = step;
+    for (;;) {
+        if (found >= 0 && !w->seen[found]) {
+            w->seen[found] = true;
+            w->next[found] = 0;
+            w->stack[depth++] = found;
+        }
+        if (depth == 0) return;
+        int top = w->stack[depth - 1];
+        const basin_ir_step *s = &w->ir->step[top];
+        if (w->next[top] < s->ins)
+            found = producer_of(w->ir, s->in[w->next[top]++]);
+        else {
+            w->order[w->count++] = top;
+            depth--;
+            found = -1;
+        }
+    }
 }
 
 static bool writes_something_wanted(const basin_ir *ir, const basin_ir_step *step) {
@@ -39,19 +75,18 @@ static bool writes_something_wanted(const basin_ir *ir, const basin_ir_step *ste
     return false;
 }
 
-/* Steps reachable from what is wanted, found with the same traversal. */
-static void find_needed(sorting *s) {
-    for (size_t i = 0; i < s->ir->steps; i++)
-        if (!s->ir->step[i].dead && writes_something_wanted(s->ir, &s->ir->step[i]))
-            visit(s, (int)i);
-    for (size_t i = 0; i < s->ir->steps; i++) s->ir->step[i].dead = !s->seen[i];
+/* Steps reachable from what is wanted, found with the same walk. */
+static void find_needed(walk *w) {
+    for (size_t i = 0; i < w->ir->steps; i++)
+        if (!w->ir->step[i].dead && writes_something_wanted(w->ir, &w->ir->step[i]))
+            visit(w, (int)i);
+    for (size_t i = 0; i < w->ir->steps; i++) w->ir->step[i].dead = !w->seen[i];
 }
 
-static void sort_needed(sorting *s) {
-    s->count = 0;
-    memset(s->seen, 0, s->ir->steps * sizeof *s->seen);
-    for (size_t i = 0; i < s->ir->steps; i++)
-        if (!s->ir->step[i].dead) visit(s, (int)i);
+static void sort_needed(walk *w) {
+    walk_restart(w);
+    for (size_t i = 0; i < w->ir->steps; i++)
+        if (!w->ir->step[i].dead) visit(w, (int)i);
 }
 
 static void drop_program(basin_ir_step *step) {
@@ -61,29 +96,31 @@ static void drop_program(basin_ir_step *step) {
     step->program = NULL;
 }
 
+/* Takes over the walk's order; `sorted` has room for all steps. */
+static void reorder(basin_ir *ir, basin_ir_step *sorted, const walk *w) {
+    for (size_t i = 0; i < ir->steps; i++)
+        if (ir->step[i].dead) drop_program(&ir->step[i]);
+    for (int i = 0; i < w->count; i++) sorted[i] = ir->step[w->order[i]];
+    free(ir->step);
+    ir->step = sorted;
+    ir->step_capacity = ir->steps > 0 ? ir->steps : 1;
+    ir->steps = (size_t)w->count;
+    for (int i = 0; i < w->count; i++)
+        for (int k = 0; k < sorted[i].outs; k++)
+            if (sorted[i].out[k] >= 0) ir->value[sorted[i].out[k]].producer = i;
+}
+
 basin_status basin_ir_sort(basin_ir *ir) {
-    sorting s = {.ir = ir};
-    s.order = basin_array_new(ir->steps, sizeof *s.order);
-    s.seen = calloc(ir->steps + 1, sizeof *s.seen);
+    walk w;
     basin_ir_step *sorted = basin_array_new(ir->steps, sizeof *sorted);
-    bool ok = s.order && s.seen && sorted;
+    bool ok = walk_begin(&w, ir) && sorted;
     if (ok) {
-        find_needed(&s);
-        sort_needed(&s);
-        for (size_t i = 0; i < ir->steps; i++)
-            if (ir->step[i].dead) drop_program(&ir->step[i]);
-        for (int i = 0; i < s.count; i++) sorted[i] = ir->step[s.order[i]];
-        free(ir->step);
-        ir->step = sorted;
-        ir->step_capacity = ir->steps > 0 ? ir->steps : 1;
-        ir->steps = (size_t)s.count;
-        for (int i = 0; i < s.count; i++)
-            for (int k = 0; k < sorted[i].outs; k++)
-                if (sorted[i].out[k] >= 0) ir->value[sorted[i].out[k]].producer = i;
+        find_needed(&w);
+        sort_needed(&w);
+        reorder(ir, sorted, &w);
     } else
         free(sorted);
-    free(s.order);
-    free(s.seen);
+    walk_end(&w);
     return ok ? BASIN_OK : no_memory(ir);
 }
 
@@ -94,13 +131,11 @@ void basin_ir_count_uses(basin_ir *ir) {
             if (ir->step[i].in[k] >= 0) ir->value[ir->value[ir->step[i].in[k]].root].uses++;
 }
 
-/* Whether step `to` needs the results of step `from`; only steps after `from` can. */
-static bool depends(const basin_ir *ir, int to, int from) {
-    if (to == from) return true;
-    if (to < from) return false;
-    for (int i = 0; i < ir->step[to].ins; i++)
-        if (depends(ir, producer_of(ir, ir->step[to].in[i]), from)) return true;
-    return false;
+/* Whether step `to` needs the results of step `from`. */
+static bool depends(walk *w, int to, int from) {
+    walk_restart(w);
+    visit(w, to);
+    return w->seen[from];
 }
 
 static bool same_scores(const basin_ir *ir, const basin_ir_step *lse, const basin_ir_step *force) {
@@ -114,21 +149,28 @@ static bool same_scores(const basin_ir *ir, const basin_ir_step *lse, const basi
     return true;
 }
 
+/* Every reader of `lse` reads `instead`. */
+static void replace(basin_ir *ir, int lse, int instead) {
+    for (size_t v = 0; v < ir->values; v++)
+        if (ir->value[v].root == lse) ir->value[v].root = instead;
+    ir->value[instead].output = ir->value[instead].output || ir->value[lse].output;
+    ir->value[lse].output = false;
+}
+
+/* A force that waits for the log-sum-exp itself cannot give it. What was replaced before counts:
+ * then steps may wait for later ones. */
 basin_status basin_ir_share_forces(basin_ir *ir) {
-    for (size_t i = 0; i < ir->steps; i++) {
+    walk w;
+    bool ok = walk_begin(&w, ir);
+    for (size_t i = 0; ok && i < ir->steps; i++) {
         if (ir->step[i].op != BASIN_OP_ATTENTION) continue;
-        int lse = ir->step[i].out[0];
         for (size_t f = i + 1; f < ir->steps; f++) {
-            if (!same_scores(ir, &ir->step[i], &ir->step[f]) ||
-                depends(ir, producer_of(ir, ir->step[f].in[BASIN_ATT_W]), (int)i))
+            if (!same_scores(ir, &ir->step[i], &ir->step[f]) || depends(&w, (int)f, (int)i))
                 continue;
-            int instead = ir->step[f].out[BASIN_ATT_LSE];
-            for (size_t v = 0; v < ir->values; v++)
-                if (ir->value[v].root == lse) ir->value[v].root = instead;
-            ir->value[instead].output = ir->value[instead].output || ir->value[lse].output;
-            ir->value[lse].output = false;
+            replace(ir, ir->step[i].out[0], ir->step[f].out[BASIN_ATT_LSE]);
             break;
         }
     }
-    return basin_ir_sort(ir);
+    walk_end(&w);
+    return ok ? basin_ir_sort(ir) : no_memory(ir);
 }

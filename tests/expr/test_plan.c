@@ -505,6 +505,46 @@ static void test_long_chain(void **state) {
     check_free(&c);
 }
 
+/* A force computes the log-sum-exp of its scores as well, which then need not be computed alone;
+ * but of two forces that each wait for the other's, only one may give it. */
+static void test_shared_forces(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr p = check_input(&c, "p", BASIN_SHAPE(2, 2, 3), -1, 1);
+    basin_expr q = check_input(&c, "q", BASIN_SHAPE(2, 2, 3), -1, 1);
+    basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7);
+    basin_expr a = basin_attention_lse(p, p, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr turned = basin_transpose(a);
+    basin_expr b = basin_attention_lse(q, q, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr energy = basin_sum_all(a), y = basin_sum_all(basin_mul(turned, b));
+    basin_expr force = basin_grad(energy, p), both[] = {energy, force};
+    bench d;
+    open_bench(&d, "cpu", 1);
+    basin_plan_stats alone = make_plan(&d, &(basin_plan_spec){.output = both + 1, .outputs = 1});
+    basin_plan_stats with = make_plan(&d, &(basin_plan_spec){.output = both, .outputs = 2});
+    assert_int_equal(with.calls, alone.calls + 1); /* the sum */
+    close_bench(&d);
+    check_backends(&c, basin_add(basin_grad(y, p), basin_grad(y, q)), 1e-5);
+    check_free(&c);
+}
+
+/* Paths double at every step: what depends on what must not be asked path by path. */
+static void test_many_paths(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 2, 2), -1, 1);
+    basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7), y = NULL;
+    for (int i = 0; i < 40; i++) {
+        basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+        x = basin_add(basin_softmax(x), basin_softmax(basin_sin(x)));
+        y = y ? basin_add(basin_sum_all(lse), basin_sin(y)) : basin_sum_all(lse);
+    }
+    check_backends(&c, basin_grad(y, c.input[0]), 1e-4);
+    check_free(&c);
+}
+
 static void test_empty(void **state) {
     (void)state;
     check c;
@@ -541,6 +581,8 @@ int main(void) {
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_regions_without_keep),
         cmocka_unit_test(test_long_chain),
+        cmocka_unit_test(test_shared_forces),
+        cmocka_unit_test(test_many_paths),
         cmocka_unit_test(test_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
