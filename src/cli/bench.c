@@ -73,8 +73,13 @@ static void summarise(basin_bench_item *item, int rounds) {
         rounds % 2 ? sorted[rounds / 2] : (sorted[rounds / 2 - 1] + sorted[rounds / 2]) / 2;
 }
 
+bool basin_bench_alone(const basin_bench *bench) {
+    return basin_backend_threads(bench->backend) == 1;
+}
+
 basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_error *error) {
     basin_status status = BASIN_OK;
+    double (*clock)(void) = basin_bench_alone(bench) ? basin_cpu_clock : basin_clock;
     basin_progress progress =
         basin_progress_begin("bench", (int64_t)(rounds + 1) * bench->items, quiet);
     /* the first round warms up and does not count */
@@ -82,9 +87,9 @@ basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_e
         for (int i = 0; i < bench->items && !status; i++) {
             basin_bench_item *item = &bench->item[i];
             basin_progress_show(&progress, (int64_t)(r + 1) * bench->items + i, item->name);
-            double start = basin_clock();
+            double start = clock();
             status = item->run(item->context, error);
-            if (r >= 0) item->seconds[r] = basin_clock() - start;
+            if (r >= 0) item->seconds[r] = clock() - start;
         }
     basin_progress_end(&progress);
     for (int i = 0; i < bench->items && !status; i++) summarise(&bench->item[i], rounds);

@@ -166,6 +166,7 @@ static void print_json(const basin_bench *bench, const options *o) {
     basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
     basin_json_text(&json, "blas", basin_blas_name());
     basin_json_integer(&json, "threads", basin_backend_threads(bench->backend));
+    basin_json_text(&json, "clock", basin_bench_alone(bench) ? "cpu" : "wall");
     basin_json_integer(&json, "rounds", o->rounds);
     json_items(&json, bench, (int)o->rounds);
     if (s->nodes) {
@@ -195,10 +196,13 @@ static void print_heading(const basin_bench *bench) {
     else
         printf("%s: B %lld, N %lld, P %lld", s->name, (long long)s->batch, (long long)s->tokens,
                (long long)s->patch);
-    printf(", D %lld, H %lld, Y %lld, M %lld, T %lld; %s, %d thread%s\n", (long long)s->dim,
-           (long long)s->heads, (long long)s->head_dim, (long long)s->memories, (long long)s->steps,
-           basin_backend_name(bench->backend), basin_backend_threads(bench->backend),
-           basin_backend_threads(bench->backend) == 1 ? "" : "s");
+    printf(", D %lld, H %lld, Y %lld, M %lld, T %lld; %s, ", (long long)s->dim, (long long)s->heads,
+           (long long)s->head_dim, (long long)s->memories, (long long)s->steps,
+           basin_backend_name(bench->backend));
+    if (basin_bench_alone(bench))
+        puts("1 thread, CPU time");
+    else
+        printf("%d threads\n", basin_backend_threads(bench->backend));
 }
 
 static bool print_table(const basin_bench *bench) {
@@ -262,7 +266,8 @@ const basin_command basin_command_bench = {
         "image model, and the same matrix products alone, through the machine's BLAS and through "
         "Basin's own product. For graphs: energy attention along the edges of a random graph, its "
         "reverse, and a full-graph training step of the anomaly detector. All of them take turns, "
-        "and each time is a median over the rounds, so that ratios hold on a busy machine.",
+        "and each time is a median over the rounds, so that ratios hold on a busy machine; with "
+        "--threads 1 they are CPU times, which others on the machine hardly move.",
     .example = "  basin bench\n"
                "  basin bench --shape image-small --batch 8 --threads 1\n"
                "  basin bench --shape amazon --rounds 3 --json\n",
