@@ -10,6 +10,7 @@
 typedef struct fusion {
     basin_ir *ir;
     int *leader;    /* [steps] the last step of the group a step is in; itself if alone */
+    int *first;     /* [steps] of leaders: the first step of their group */
     bool *anchored; /* [steps] of leaders: whether a member reads a product that nobody else does */
     int *viewed;    /* [values] uses of the value through its own shape, by live steps */
 } fusion;
@@ -65,9 +66,10 @@ static void join(fusion *f, int i, int group) {
     if (group < 0 || (anchor && f->anchored[group])) return;
     f->leader[i] = group;
     basin_group_collect(&grown, f->ir, f->leader, i, group);
-    if (basin_group_fits(&grown, f->ir))
+    if (basin_group_fits(&grown, f->ir)) {
         f->anchored[group] = f->anchored[group] || anchor;
-    else
+        f->first[group] = i;
+    } else
         f->leader[i] = i;
 }
 
@@ -80,7 +82,7 @@ static bool find_groups(fusion *f, bool plain) {
     for (size_t i = 0; i < ir->values; i++) reader[i] = -1;
     for (int i = (int)ir->steps - 1; i >= 0; i--) {
         const basin_ir_step *step = &ir->step[i];
-        f->leader[i] = i;
+        f->leader[i] = f->first[i] = i;
         if (step->dead) continue;
         bool pointwise = basin_op_is_pointwise(step->op);
         if (pointwise && !plain) join(f, i, single_reader(f, i, reader));
@@ -115,7 +117,7 @@ static int find_product(const fusion *f, const basin_group *group) {
 static basin_status form_call(fusion *f, int leader, bool plain) {
     basin_ir *ir = f->ir;
     basin_group group;
-    basin_group_collect(&group, ir, f->leader, 0, leader);
+    basin_group_collect(&group, ir, f->leader, f->first[leader], leader);
     int product = plain ? -1 : find_product(f, &group);
     basin_ir_step call = {.op = BASIN_OP_POINTWISE, .workspace = -1};
     if (product >= 0) {
@@ -135,7 +137,7 @@ static basin_status form_call(fusion *f, int leader, bool plain) {
         ir->value[group.store[i]].producer = leader;
     }
     ir->step[leader] = call;
-    for (int i = 0; i < leader; i++)
+    for (int i = f->first[leader]; i < leader; i++)
         if (f->leader[i] == leader) ir->step[i].dead = true;
     return BASIN_OK;
 }
@@ -222,10 +224,13 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain) {
     if (status) return status;
     basin_ir_count_uses(ir);
     f.leader = basin_array_new(ir->steps, sizeof *f.leader);
+    f.first = basin_array_new(ir->steps, sizeof *f.first);
     f.anchored = calloc(ir->steps + 1, sizeof *f.anchored);
     f.viewed = calloc(ir->values + 1, sizeof *f.viewed);
-    status = f.leader && f.anchored && f.viewed ? form_groups(&f, plain) : no_memory(ir);
+    bool ok = f.leader && f.first && f.anchored && f.viewed;
+    status = ok ? form_groups(&f, plain) : no_memory(ir);
     free(f.leader);
+    free(f.first);
     free(f.anchored);
     free(f.viewed);
     if (!status) status = basin_ir_sort(ir);

@@ -118,8 +118,8 @@ static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin
                           "%s cannot give",
                           bytes, block == ARENA ? "its results" : "its inputs",
                           backend->table->name);
-    backend->table->fill_zero(backend, plan->block[block], bytes);
-    return BASIN_OK;
+    if (block == INPUTS) backend->table->fill_zero(backend, plan->block[block], bytes);
+    return BASIN_OK; /* results are written before they are read */
 }
 
 /* ---- calls ---- */
