@@ -30,7 +30,7 @@ typedef struct basin_yardstick basin_yardstick;
 
 typedef struct basin_bench {
     basin_bench_shape shape;
-    bool recompute;
+    bool recompute, whole; /* whole: the forward pass and the training step alone */
     uint64_t seed;
     basin_backend *backend;
     basin_store *store;

@@ -92,6 +92,6 @@ basin_status basin_bench_graph(basin_bench *bench, basin_error *error) {
         return error->status;
     }
     status = basin_params_init(&bench->params, bench->store, bench->seed, error);
-    if (!status) status = add_attention(bench, &model.block, &pattern, error);
+    if (!status && !bench->whole) status = add_attention(bench, &model.block, &pattern, error);
     return status ? status : add_training(bench, &model, &pattern, error);
 }

@@ -121,8 +121,8 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
             basin_yardstick_new(&bench->products, s, basin_backend_threads(bench->backend), error);
     if (status) return status;
     t.products = basin_yardstick_flops(bench->products);
-    status = add_parts(&t, error);
+    if (!bench->whole) status = add_parts(&t, error);
     if (!status) status = add_whole(&t, error);
-    if (!status) add_products(bench, t.products);
+    if (!status && !bench->whole) add_products(bench, t.products);
     return status;
 }

@@ -14,7 +14,7 @@ typedef struct options {
     const char *shape, *backend, *products;
     int64_t batch, tokens, patch, nodes, edges, features;
     int64_t dim, heads, head_dim, memories, steps, threads, rounds, seed;
-    bool recompute, quiet, json;
+    bool recompute, whole, quiet, json;
 } options;
 
 static const options defaults = {
@@ -39,6 +39,9 @@ static const basin_option table[] = {
     SIZE(steps, "steps", "T", "Steps of the descent."),
     BASIN_FLAG(options, recompute, 0, "recompute",
                "Train with activations computed again instead of kept."),
+    BASIN_FLAG(
+        options, whole, 0, "whole",
+        "Only the forward pass and the training step, so that the process's memory is theirs."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
                   "Times each item is run; the median is printed."),
     BASIN_OPTION_BACKEND(options),
@@ -244,8 +247,10 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands, (void)operand;
     basin_error error;
-    basin_bench bench = {
-        .shape = read_shape(o), .recompute = o->recompute, .seed = (uint64_t)o->seed};
+    basin_bench bench = {.shape = read_shape(o),
+                         .recompute = o->recompute,
+                         .whole = o->whole,
+                         .seed = (uint64_t)o->seed};
     int code = BASIN_EXIT_OK;
     if (measure(&bench, o, &error))
         code = basin_report(&error);

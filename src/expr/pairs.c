@@ -56,6 +56,11 @@ static void counting_sort(int32_t *order, int32_t *start, const int32_t *bucket,
     start[0] = 0;
 }
 
+static size_t most_pairs(int64_t queries, int64_t count, int flags) {
+    int64_t most = (flags & BASIN_PAIRS_BOTH_WAYS ? 2 : 1) * count;
+    return (size_t)(flags & BASIN_PAIRS_ADD_SELF ? most + queries : most);
+}
+
 typedef struct scratch {
     int32_t *from, *to, *by_key, *start;
 } scratch;
@@ -87,7 +92,7 @@ basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, 
     *pairs = (basin_pairs){.queries = queries, .keys = keys};
     basin_status status = check_edges(queries, keys, edge, count, flags, error);
     if (status) return status;
-    size_t most = (size_t)(2 * count + queries), word = sizeof(int32_t);
+    size_t most = most_pairs(queries, count, flags), word = sizeof(int32_t);
     scratch s = {basin_array_new(most, word), basin_array_new(most, word),
                  basin_array_new(most, word), basin_array_new((size_t)queries + 1, word)};
     pairs->row = basin_array_new((size_t)queries + 1, word);
