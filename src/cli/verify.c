@@ -258,9 +258,32 @@ static basin_status build(basin_case *c, const char *name, basin_error *error) {
     return found->status;
 }
 
+static basin_status fail_shape(const basin_case *c, const char *name, basin_shape found,
+                               basin_shape wanted, basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' is %s; wanted %s",
+                      basin_bundle_path(c->bundle), name, basin_shape_print(a, found),
+                      basin_shape_print(b, wanted));
+}
+
+/* Where there is a parameter of that name, the tensor must have its shape. */
+static basin_status check_parameter(const basin_case *c, const basin_tensor *tensor,
+                                    const char *name, basin_error *error) {
+    char full[96];
+    for (size_t i = 0; i < c->params.count; i++) {
+        basin_expr state = c->params.param[i].state;
+        if (strcmp(basin_expr_name(state), name) != 0) continue;
+        snprintf(full, sizeof full, "in.%s", name);
+        if (!basin_shape_equal(basin_expr_shape(state), tensor->shape))
+            return fail_shape(c, full, tensor->shape, basin_expr_shape(state), error);
+    }
+    return BASIN_OK;
+}
+
 static basin_status write_state(basin_case *c, basin_store *store, const char *name,
                                 const char *from, basin_error *error) {
     const basin_tensor *tensor = basin_case_tensor(c, from, -1);
+    if (tensor && check_parameter(c, tensor, name, error)) return BASIN_BAD_SHAPE;
     if (tensor) return basin_store_write(store, name, tensor, error);
     return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor 'in.%s'", basin_bundle_path(c->bundle),
                       from);
@@ -305,6 +328,8 @@ static basin_status read_result(basin_tensor *result, basin_case *c, basin_plan 
                                 const char *name, basin_shape shape, basin_error *error) {
     basin_status status = basin_tensor_new(result, BASIN_F64, shape, error);
     const basin_case_output *output = find_output(c, name);
+    if (!status && output && !basin_shape_equal(basin_expr_shape(output->value), shape))
+        return fail_shape(c, name, shape, basin_expr_shape(output->value), error);
     if (!status && output) return basin_plan_read(plan, output->value, result, error);
     if (!status && strncmp(name, "grad.", 5) != 0)
         status = basin_fail(error, BASIN_UNSUPPORTED, "%s: tensor '%s' is not one that is computed",
@@ -372,6 +397,13 @@ static void case_free(basin_case *c) {
     basin_graph_free(c->graph);
 }
 
+/* Puts the path before a message of the library, which knows no files. */
+static void name_file(basin_error *error, const char *path) {
+    if (!error || !strncmp(error->text, path, strlen(path))) return;
+    basin_error inner = *error;
+    basin_fail(error, inner.status, "%s: %.*s", path, BASIN_ERROR_TEXT / 2, inner.text);
+}
+
 basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
                           bool recompute,
                           void (*report)(void *context, const char *tensor, double error),
@@ -386,6 +418,7 @@ basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backen
         basin_case_word(&c, "case", verdict->name);
         status = build(&c, verdict->name, error);
         if (!status) status = run_case(verdict, &c, backend, &(listener){report, context}, error);
+        if (status) name_file(error, path);
     } else {
         status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
     }
