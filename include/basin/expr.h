@@ -9,8 +9,9 @@
  *     basin_graph *graph = basin_graph_new();
  *     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(N, D));
  *     basin_expr w = basin_state(graph, "w", BASIN_SHAPE(D, M));
- *     basin_expr energy = basin_scale(basin_sum_all(basin_square(basin_relu(basin_matmul(x, w)))),
- * -0.5); basin_expr force = basin_neg(basin_grad(energy, x));
+ *     basin_expr h = basin_relu(basin_matmul(x, w));
+ *     basin_expr energy = basin_scale(basin_sum_all(basin_square(h)), -0.5);
+ *     basin_expr force = basin_neg(basin_grad(energy, x));
  *
  * Errors stick: a function whose operands do not fit returns NULL and leaves its message in the
  * graph; every function accepts NULL operands and passes them on. So a formula is written without

@@ -26,8 +26,10 @@ typedef struct basin_image_config {
 typedef struct basin_image {
     basin_image_config config;
     basin_block block;
-    basin_expr enc_w, enc_b, dec_w, dec_b, mask, pos,
-        cls; /* [P, D] [D] [D, P] [P] [D] [N, D] [D] */
+    basin_expr enc_w, enc_b; /* [P, D] [D] */
+    basin_expr dec_w, dec_b; /* [D, P] [P] */
+    basin_expr mask, cls;    /* [D] [D] */
+    basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
 } basin_image;
 
 BASIN_API basin_status basin_image_declare(basin_image *model, basin_params *params,

@@ -51,6 +51,7 @@ static void print_json(void) {
     basin_json_array(&json, "instruction_sets");
     for (basin_isa isa = 0; isa < BASIN_ISA_COUNT; isa++)
         if (basin_isa_available(isa)) basin_json_text(&json, NULL, basin_isa_name(isa));
+    if (basin_cpu_amx()) basin_json_text(&json, NULL, "amx");
     basin_json_end(&json);
     basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
     basin_json_integer(&json, "threads", omp_get_max_threads());
@@ -74,6 +75,7 @@ static void print_text(void) {
             printf("%s%s", first ? "" : ", ", basin_isa_name(isa));
             first = 0;
         }
+    if (basin_cpu_amx()) printf(", amx");
     printf("; %s in use\n", basin_isa_name(basin_cpu_isa()));
     printf("BLAS to compare   %s\n", basin_blas_name());
     printf("compiler          %s\n", COMPILER);

@@ -1,6 +1,8 @@
 /* A plan in the making: steps over values, between the graph and the kernel calls.
  *
- *     lower:  graph -> steps in an order that can run; dead nodes gone, recomputed ones repeated
+ *     lower:  simplified graph -> steps that can run in order; recomputed ones repeated
+ *     order:  dead steps gone; log-sum-exps taken from the forces that compute them anyway
+ *     pack:   factors that several products share, packed once
  *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
  *     layout: values -> buffers -> offsets in one arena
  */
