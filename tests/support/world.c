@@ -21,18 +21,21 @@ static basin_expr leaf(world *w, basin_expr a, double low, double high) {
     return a;
 }
 
+static int64_t most(const world *w) { return w->large ? 20000 : 400; }
+
 static void make_leaves(world *w) {
     basin_graph *g = w->graph;
-    const basin_shape shape[] = {BASIN_SHAPE(3, 4),    BASIN_SHAPE(4),    BASIN_SHAPE(2, 3, 4),
-                                 BASIN_SHAPE(4, 4),    BASIN_SCALAR,      BASIN_SHAPE(3, 1),
-                                 BASIN_SHAPE(2, 1, 4), BASIN_SHAPE(5, 4), BASIN_SHAPE(2, 4, 5, 3),
-                                 BASIN_SHAPE(4, 2, 3), BASIN_SHAPE(1, 3)};
+    int64_t n = w->large ? 19 : 3, d = w->large ? 70 : 4;
+    const basin_shape shape[] = {BASIN_SHAPE(n, d),    BASIN_SHAPE(d),    BASIN_SHAPE(2, n, d),
+                                 BASIN_SHAPE(d, d),    BASIN_SCALAR,      BASIN_SHAPE(n, 1),
+                                 BASIN_SHAPE(2, 1, d), BASIN_SHAPE(5, d), BASIN_SHAPE(2, 4, 5, 3),
+                                 BASIN_SHAPE(d, 2, n), BASIN_SHAPE(1, n)};
     static const char *const name[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"};
     for (int i = 0; i < 11; i++)
         w->pool[w->pools++] = leaf(w, basin_input(g, name[i], shape[i]), -1, 1);
-    w->pool[w->pools++] = leaf(w, basin_state(g, "state p", BASIN_SHAPE(3, 4)), -1, 1);
-    w->pool[w->pools++] = leaf(w, basin_state(g, "state q", BASIN_SHAPE(3, 4)), -1, 1);
-    w->pool[w->pools++] = leaf(w, basin_state(g, "state r", BASIN_SHAPE(4, 4)), -1, 1);
+    w->pool[w->pools++] = leaf(w, basin_state(g, "state p", BASIN_SHAPE(n, d)), -1, 1);
+    w->pool[w->pools++] = leaf(w, basin_state(g, "state q", BASIN_SHAPE(n, d)), -1, 1);
+    w->pool[w->pools++] = leaf(w, basin_state(g, "state r", BASIN_SHAPE(d, d)), -1, 1);
     w->beta = leaf(w, basin_input(g, "beta", BASIN_SHAPE(2)), 0.2, 1);
     w->gamma = leaf(w, basin_input(g, "gamma", BASIN_SCALAR), 0.5, 1);
     w->kernel = leaf(w, basin_input(g, "kernel", BASIN_SHAPE(2, 3, 3, 2)), -1, 1);
@@ -75,7 +78,7 @@ static basin_expr rough_unary(world *w, basin_expr a) {
     }
 }
 
-static bool broadcasts(basin_expr a, basin_expr b) {
+static bool broadcasts(const world *w, basin_expr a, basin_expr b) {
     basin_shape x = basin_expr_shape(a), y = basin_expr_shape(b);
     int64_t size = 1;
     for (int i = 1; i <= x.rank || i <= y.rank; i++) {
@@ -83,14 +86,14 @@ static bool broadcasts(basin_expr a, basin_expr b) {
         if (m != n && m != 1 && n != 1) return false;
         size *= m == 1 ? n : m;
     }
-    return size <= 400;
+    return size <= most(w);
 }
 
 static basin_expr binary(world *w, basin_expr a) {
     basin_expr b = pick(w), c = pick(w);
-    for (int i = 0; i < 10 && !broadcasts(a, b); i++) b = pick(w);
+    for (int i = 0; i < 10 && !broadcasts(w, a, b); i++) b = pick(w);
     int which = below(w, w->rough ? 10 : 5);
-    if (!broadcasts(a, b)) b = a;
+    if (!broadcasts(w, a, b)) b = a;
     switch (which) {
     case 0:
     case 1: return basin_add(a, b);
@@ -103,8 +106,8 @@ static basin_expr binary(world *w, basin_expr a) {
     case 8: return basin_equal(a, basin_max(a, b));
     default: {
         basin_expr where = basin_heaviside(b);
-        return broadcasts(c, a) && broadcasts(c, where) ? basin_select(where, a, c)
-                                                        : basin_select(where, a, b);
+        return broadcasts(w, c, a) && broadcasts(w, c, where) ? basin_select(where, a, c)
+                                                              : basin_select(where, a, b);
     }
     }
 }
@@ -127,7 +130,7 @@ static basin_expr move(world *w, basin_expr a) {
     case 6: return s.dim[0] >= 3 ? basin_gather(a, w->index) : a;
     case 7: return s.dim[0] == 5 ? basin_scatter(a, w->index, 3 + more) : a;
     default:
-        return s.rank < 4 && basin_shape_count(s) <= 40
+        return s.rank < 4 && basin_shape_count(s) <= most(w) / 10
                    ? basin_broadcast(a, s.rank == 3   ? BASIN_SHAPE(2, s.dim[0], s.dim[1], s.dim[2])
                                         : s.rank == 2 ? BASIN_SHAPE(3, s.dim[0], s.dim[1])
                                                       : BASIN_SHAPE(3, s.dim[0]))
@@ -175,7 +178,7 @@ static basin_expr attention(world *w, basin_expr a) {
     basin_shape s = basin_expr_shape(a);
     int64_t size = basin_shape_count(s);
     bool others = below(w, 2);
-    if (size == 0 || size > 100 || size % 4) return basin_tanh(a);
+    if (size == 0 || size > most(w) / 4 || size % 4) return basin_tanh(a);
     basin_expr q = basin_reshape(a, BASIN_SHAPE(2, 1, 2, size / 4));
     if (size % 8 == 0) q = basin_reshape(a, BASIN_SHAPE(2, 2, 2, size / 8));
     basin_expr k = basin_sin(q);
@@ -245,6 +248,7 @@ void world_build(world *w, uint64_t seed, bool rough, bool regions) {
     *w = (world){.random = basin_random_start(seed, 5, 0), .graph = basin_graph_new()};
     w->rough = rough;
     w->regions = regions;
+    w->large = seed % 8 == 6 || seed % 8 == 1;
     make_leaves(w);
     int operations = 5 + below(w, 40);
     bool open = false;
@@ -259,7 +263,7 @@ void world_build(world *w, uint64_t seed, bool rough, bool regions) {
         }
         basin_expr a = grow(w);
         if (kept == 0 && regions) basin_keep(a);
-        if (basin_shape_count(basin_expr_shape(a)) <= 400) w->pool[w->pools++] = a;
+        if (basin_shape_count(basin_expr_shape(a)) <= most(w)) w->pool[w->pools++] = a;
     }
     if (regions) basin_recompute_end(w->graph);
     differentiate(w);

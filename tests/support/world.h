@@ -14,6 +14,7 @@ typedef struct world {
     basin_graph *graph;
     bool rough;   /* may hold kinks and jumps, whose place float and double see differently */
     bool regions; /* recompute */
+    bool large;   /* sizes that fill vectors, blocks and threads */
     basin_expr pool[WORLD_POOL];
     int pools;
     basin_expr leaf[WORLD_LEAVES]; /* inputs and states, then index inputs */
