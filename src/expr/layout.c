@@ -1,5 +1,6 @@
 /* Storage: every result gets a buffer for as long as it is needed, a pointwise result takes over
  * the buffer of an operand that ends there, and buffers that never meet share one arena. */
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -11,14 +12,17 @@ static basin_status no_memory(basin_ir *ir) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/* -1 when out of memory; also where all buffers together would be more than a size can say. */
 static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
-    if (!basin_array_reserve((void **)&ir->buffer, &ir->buffer_capacity, ir->buffers + 1,
+    if (bytes > SIZE_MAX / 2 - ir->unshared_bytes ||
+        !basin_array_reserve((void **)&ir->buffer, &ir->buffer_capacity, ir->buffers + 1,
                              sizeof *ir->buffer)) {
         no_memory(ir);
         return -1;
     }
     ir->buffer[ir->buffers] =
         (basin_ir_buffer){.bytes = aligned(bytes), .first = first, .last = last};
+    ir->unshared_bytes += aligned(bytes);
     return (int)ir->buffers++;
 }
 
@@ -125,7 +129,6 @@ static basin_status place_buffers(basin_ir *ir) {
         basin_ir_buffer *b = &ir->buffer[which];
         b->offset = find_place(ir, placed, (int)i, which);
         if (b->offset + b->bytes > ir->arena_bytes) ir->arena_bytes = b->offset + b->bytes;
-        ir->unshared_bytes += b->bytes;
         size_t k = i;
         for (; k > 0 && ir->buffer[placed[k - 1]].offset > b->offset; k--)
             placed[k] = placed[k - 1];

@@ -52,10 +52,13 @@ static basin_status no_memory(basin_error *error) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/* SIZE_MAX where that is no size. */
 static size_t value_bytes(const basin_plan *plan, const struct basin_value *value) {
     size_t size =
         value->kind == BASIN_REAL ? plan->store->backend->table->real_size : sizeof(int32_t);
-    return aligned((size_t)basin_shape_count(value->shape) * size);
+    size_t bytes;
+    bool fits = basin_size_multiply(&bytes, (size_t)basin_shape_count(value->shape), size);
+    return fits && bytes < SIZE_MAX / 2 ? aligned(bytes) : SIZE_MAX;
 }
 
 static plan_input *find_input(basin_plan *plan, basin_expr expr) {
@@ -64,13 +67,18 @@ static plan_input *find_input(basin_plan *plan, basin_expr expr) {
     return NULL;
 }
 
-static void place_input(basin_plan *plan, basin_ir_value *value) {
+static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_error *error) {
     basin_expr leaf = value->leaf->out[0];
+    size_t bytes = value_bytes(plan, leaf);
+    if (bytes > SIZE_MAX - plan->stats.input_bytes)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the input '%s'",
+                          value->leaf->name);
     value->block = INPUTS;
     value->offset = plan->stats.input_bytes;
     plan->input[plan->inputs++] =
         (plan_input){value->leaf->origin->out[0], value->offset, {INT32_MIN, INT32_MAX, false}};
-    plan->stats.input_bytes += value_bytes(plan, leaf);
+    plan->stats.input_bytes += bytes;
+    return BASIN_OK;
 }
 
 static basin_status place_state(basin_plan *plan, basin_ir_value *value, basin_error *error) {
@@ -97,7 +105,7 @@ static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *er
     for (size_t i = 0; i < ir->values && !status; i++) {
         const basin_node *leaf = ir->value[i].leaf;
         if (!leaf) continue;
-        if (leaf->op == BASIN_OP_INPUT) place_input(plan, &ir->value[i]);
+        if (leaf->op == BASIN_OP_INPUT) status = place_input(plan, &ir->value[i], error);
         if (leaf->op == BASIN_OP_STATE) {
             status = place_state(plan, &ir->value[i], error);
             block[leaf->id] = ir->value[i].block;

@@ -9,7 +9,7 @@
 #include "support/check.h"
 #include "support/world.h"
 
-static uint64_t first = 0, count = 300;
+static uint64_t first = 0, count = 160;
 
 /* One way to run a graph, and all numbers that came out of two runs. */
 typedef struct variant {

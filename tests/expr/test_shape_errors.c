@@ -474,6 +474,24 @@ static void test_plan_refuses(void **state) {
     close_bench(&b);
 }
 
+/* Sizes that fit an int64_t but no memory. */
+static void test_huge(void **state) {
+    (void)state;
+    bench b;
+    open_bench(&b);
+    basin_graph *g = b.o.graph;
+    for (int bits = 50; bits < 63; bits++) {
+        char name[20];
+        snprintf(name, sizeof name, "huge %d", bits);
+        basin_expr x = basin_input(g, name, BASIN_SHAPE((int64_t)1 << bits));
+        basin_expr wide = basin_fill(g, BASIN_SHAPE((int64_t)1 << bits), bits), y[4];
+        for (int i = 0; i < 4; i++) y[i] = basin_softmax(basin_offset(wide, i));
+        refused(&b, &(basin_plan_spec){.output = &x, .outputs = 1}, BASIN_NO_MEMORY, "memory");
+        refused(&b, &(basin_plan_spec){.output = y, .outputs = 4}, BASIN_NO_MEMORY, "memory");
+    }
+    close_bench(&b);
+}
+
 static basin_status write_index(basin_plan *plan, basin_expr input, basin_dtype dtype,
                                 const double *number, int64_t count, basin_error *error) {
     basin_tensor t,
@@ -585,8 +603,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_builders),     cmocka_unit_test(test_first_error_stays),
         cmocka_unit_test(test_null_passes),  cmocka_unit_test(test_two_graphs),
-        cmocka_unit_test(test_plan_refuses), cmocka_unit_test(test_index_bounds),
-        cmocka_unit_test(test_list_bounds),  cmocka_unit_test(test_reading),
+        cmocka_unit_test(test_plan_refuses), cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_index_bounds), cmocka_unit_test(test_list_bounds),
+        cmocka_unit_test(test_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
