@@ -74,9 +74,9 @@ static void visit(sweep *s, basin_node *node) {
     }
     if (!reached || !any) return;
     basin_rule *rule = basin_op_is_pointwise(node->op) ? basin_rule_pointwise : rules[node->op];
-    if (!rule) {
+    if (!rule) { /* only the reverse of attention's force has none */
         basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
-                         "no derivative of this order for a fused operation (number %d)", node->op);
+                         "attention: third derivatives are not available");
         return;
     }
     rule(node, cotangent, want, grad);

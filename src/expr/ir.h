@@ -33,6 +33,7 @@ typedef struct basin_ir_step {
     int ins, outs;
     int in[BASIN_MAX_IN], out[BASIN_MAX_OUT]; /* values; -1 where absent */
     basin_program *program;
+    bool again; /* recomputes what an earlier step computed */
     bool dead;
     size_t workspace_bytes;
     int workspace; /* buffer */
@@ -53,7 +54,6 @@ typedef struct basin_ir {
     size_t buffers, buffer_capacity;
     int *output; /* [outputs] values */
     int outputs;
-    int nodes, recomputed;
     size_t arena_bytes, unshared_bytes;
 } basin_ir;
 

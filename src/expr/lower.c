@@ -131,6 +131,7 @@ static int emit(lowering *l, const basin_node *node, int *map) {
     if (is_leaf(node->op)) return emit_leaf(l, node);
     if (node->op == BASIN_OP_RESHAPE) return emit_reshape(l, node, map);
     basin_ir_step step = {.op = node->op, .attr = node->attr, .ins = node->ins, .outs = node->outs};
+    step.again = map == l->again;
     for (int i = 0; i < node->ins; i++) {
         step.in[i] = -1;
         if (!node->in[i]) continue;
@@ -146,8 +147,6 @@ static int emit(lowering *l, const basin_node *node, int *map) {
         if (step.out[i] < 0) return -1;
         map[node->out[i]->id] = step.out[i];
     }
-    l->ir->nodes++;
-    if (map == l->again) l->ir->recomputed++;
     return basin_ir_step_new(l->ir, &step);
 }
 

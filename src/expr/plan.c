@@ -329,7 +329,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status) status = basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec);
     if (!status) status = basin_ir_sort(ir);
     plan->stats.nodes = (int)ir->steps;
-    plan->stats.recomputed = ir->recomputed;
+    for (size_t i = 0; i < ir->steps; i++) plan->stats.recomputed += ir->step[i].again;
     if (!status && !plain) status = basin_ir_share_forces(ir);
     if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
     if (!status) status = basin_ir_fuse(ir, plain);

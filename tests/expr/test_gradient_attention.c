@@ -213,6 +213,21 @@ static void test_no_key(void **state) {
     check_free(&c);
 }
 
+static void test_third_order(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, H, Y), -1, 1);
+    basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(H), 1);
+    basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr second = basin_grad(basin_sum_all(basin_sin(basin_grad(lse, x))), x);
+    assert_non_null(second);
+    assert_null(basin_grad(basin_sum_all(basin_sin(second)), x));
+    assert_int_equal(basin_graph_error(c.graph)->status, BASIN_UNSUPPORTED);
+    assert_non_null(strstr(basin_graph_error(c.graph)->text, "third derivatives"));
+    check_free(&c);
+}
+
 static void test_draws(void **state) {
     (void)state;
     enum { COUNT = 20000 };
@@ -253,7 +268,7 @@ int main(void) {
         cmocka_unit_test(test_shared_tokens), cmocka_unit_test(test_descent),
         cmocka_unit_test(test_list),          cmocka_unit_test(test_pair_products),
         cmocka_unit_test(test_large_scores),  cmocka_unit_test(test_no_key),
-        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_third_order),   cmocka_unit_test(test_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
