@@ -328,10 +328,10 @@ static void same_bits(void **state) {
                  large_list = {4, 200, 64, true};
     check_bits("ref", 1, small, 20);
     for (int threads = 1; threads <= 3; threads++) {
-        check_bits("cpu", threads, small, 50);
-        check_bits("cpu", threads, list, 50);
-        check_bits("cpu", threads, large, 4);
-        check_bits("cpu", threads, large_list, 4);
+        check_bits("cpu", threads, small, 10);
+        check_bits("cpu", threads, list, 10);
+        check_bits("cpu", threads, large, 2);
+        check_bits("cpu", threads, large_list, 2);
     }
 }
 
