@@ -10,6 +10,20 @@ set(BASIN_IMPORTED_TARGETS OpenMP::OpenMP_C ZLIB::ZLIB PkgConfig::CJSON)
 set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m)
 set(BASIN_PC_REQUIRES "zlib libcjson")
 
+# libbasin_tasks: pictures, archives, the .mat files of the fraud sets, downloads, eigenvectors.
+find_package(Threads REQUIRED)
+pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
+pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(ARPACK REQUIRED IMPORTED_TARGET arpack)
+find_package(LAPACK REQUIRED)
+
+set(BASIN_TASK_IMPORTED_TARGETS Threads::Threads PkgConfig::JPEG PkgConfig::PNG PkgConfig::ARCHIVE
+    PkgConfig::MATIO PkgConfig::CURL PkgConfig::ARPACK LAPACK::LAPACK)
+set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
+
 # The yardstick of the benchmarks: bench/ links it, `basin bench` opens it at run time, the library
 # has its own matrix product. pkg-config knows where each system keeps cblas.h (Debian: a directory
 # per architecture and threading model). Elsewhere any CBLAS will do that comes with its header.
