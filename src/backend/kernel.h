@@ -14,8 +14,9 @@
 #include "basin/plan.h"
 
 typedef enum basin_kind {
-    BASIN_REAL,  /* the backend's floating type */
-    BASIN_INDEX, /* int32_t */
+    BASIN_REAL,   /* the backend's floating type */
+    BASIN_INDEX,  /* int32_t */
+    BASIN_NARROW, /* bfloat16: intermediate results of plans that store them so */
 } basin_kind;
 
 typedef struct basin_operand {

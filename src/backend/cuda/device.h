@@ -1,0 +1,200 @@
+/* The CUDA backend inside. Each operation is a function of a frame: the call with its operands
+ * resolved to device addresses. It queues kernels on the one stream and returns; it never waits,
+ * allocates nothing and copies nothing to the host, so that a list of calls can be captured as a
+ * CUDA graph. Work is cut by shapes alone and partial results meet in a fixed order, without atomic
+ * additions of floats: the same call gives the same bits again.
+ *
+ * For .cu files only. The C side of the backend is basin_backend_open_cuda (module.h). */
+#ifndef BASIN_BACKEND_CUDA_DEVICE_H
+#define BASIN_BACKEND_CUDA_DEVICE_H
+
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+extern "C" {
+#include "backend/kernel.h"
+#include "backend/shape.h"
+}
+
+/* ---- the backend ---- */
+
+/* What a kernel found wrong; in mapped host memory, so that wait() sees it without a copy. */
+struct basin_cuda_fault {
+    int32_t op; /* a basin_op; 0: nothing */
+    int64_t at, found, least, limit;
+};
+
+struct basin_cuda_graphs;  /* captured call lists; run.cu */
+struct basin_cuda_codes;   /* compiled pointwise programs; code.cu */
+struct basin_cuda_factors; /* chosen cuBLASLt algorithms; product.cu */
+struct basin_cuda_staging; /* pinned memory on the way in and out; memory.cu */
+
+typedef struct basin_cuda {
+    basin_backend base; /* first: a basin_backend * is a basin_cuda * */
+    cudaStream_t stream;
+    cublasLtHandle_t lt;
+    void *lt_workspace; /* device memory, lt_bytes of it */
+    size_t lt_bytes;
+    int device, multiprocessors;
+    size_t shared_limit;                  /* bytes of shared memory a block may ask for */
+    basin_error error;                    /* the first fault of the stream; wait() reports it */
+    int *fault_taken;                     /* device memory: 1 once a kernel has written a fault */
+    basin_cuda_fault *fault_host, *fault; /* one mapped record, as the host and the device see it */
+    basin_cuda_graphs *graphs;
+    basin_cuda_codes *codes;
+    basin_cuda_factors *factors;
+    basin_cuda_staging *staging;
+    bool careful; /* BASIN_CUDA_SYNC=1: wait after every call and name the one that failed */
+} basin_cuda;
+
+/* Keeps the first fault of the stream, for wait(). */
+void basin_cuda_fail(basin_cuda *cuda, cudaError_t code, const char *what, const char *file,
+                     int line);
+void basin_cuda_fail_lt(basin_cuda *cuda, cublasStatus_t code, const char *what, const char *file,
+                        int line);
+
+/* BASIN_CUDA_TRY(cuda, cudaMemsetAsync(..)): true where the call succeeded; notes the fault. */
+#define BASIN_CUDA_TRY(cuda, expression)                                                           \
+    basin_cuda_try((cuda), (expression), #expression, __FILE__, __LINE__)
+static inline bool basin_cuda_try(basin_cuda *cuda, cudaError_t code, const char *what,
+                                  const char *file, int line) {
+    if (code != cudaSuccess) basin_cuda_fail(cuda, code, what, file, line);
+    return code == cudaSuccess;
+}
+/* After each <<<>>>: BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm"). */
+#define BASIN_CUDA_LAUNCHED(cuda, what)                                                            \
+    ((void)basin_cuda_try((cuda), cudaGetLastError(), "launch of " what, __FILE__, __LINE__))
+
+/* ---- operations ---- */
+
+typedef struct basin_cuda_frame {
+    basin_cuda *cuda;
+    cudaStream_t stream; /* cuda->stream: <<<grid, block, shared, frame->stream>>> */
+    const basin_call *call;
+    const void *in[BASIN_MAX_IN]; /* device addresses; NULL where the operand is absent */
+    void *out[BASIN_MAX_OUT];     /* NULL where nobody asks for the result */
+    void *workspace;              /* 64-byte aligned, call->workspace_bytes of it; not cleared */
+} basin_cuda_frame;
+
+/* A row of the table of operations (operations.cu). `workspace` may be NULL: none. It is asked when
+ * a plan is made, before operands have places: it may look at op, attr, shapes, kinds and at which
+ * operands are absent (block < 0), at nothing else. */
+typedef struct basin_cuda_operation {
+    void (*run)(const basin_cuda_frame *frame);
+    size_t (*workspace)(const basin_cuda *cuda, const basin_call *call);
+} basin_cuda_operation;
+
+/* ---- element types ----
+ * An operand's kind says what its elements are: BASIN_REAL float, BASIN_NARROW bfloat16,
+ * BASIN_INDEX int32_t. Arithmetic is always in float. Which operands may be narrow: the large ones,
+ * activations and their cotangents. In the attention family q, k, a, b, dq, dk, gq, gk are all of
+ * one kind, that of in[BASIN_ATT_Q]; beta, scale, mix, w, lse and their cotangents are always
+ * float. Likewise x, z and the result of PAIR_SUM (w is float), x and z of PAIR_DOT (its result is
+ * float). */
+typedef __nv_bfloat16 basin_bf16;
+
+/* Calls f(T()) with the element type T of a REAL or NARROW operand:
+ *     basin_cuda_typed(call->in[0].kind, [&](auto zero) { using T = decltype(zero); ... }); */
+template <typename F> static inline void basin_cuda_typed(basin_kind kind, F f) {
+    if (kind == BASIN_NARROW)
+        f(basin_bf16());
+    else
+        f(float());
+}
+
+static __device__ __forceinline__ float basin_to_float(float x) { return x; }
+static __device__ __forceinline__ float basin_to_float(basin_bf16 x) { return __bfloat162float(x); }
+template <typename T> static __device__ __forceinline__ T basin_from_float(float x);
+template <> __device__ __forceinline__ float basin_from_float<float>(float x) { return x; }
+template <> __device__ __forceinline__ basin_bf16 basin_from_float<basin_bf16>(float x) {
+    return __float2bfloat16_rn(x);
+}
+
+/* N neighbouring elements, read or written at once; the address must be a multiple of its size. */
+template <typename T, int N> struct alignas(sizeof(T) * N) basin_pack { T v[N]; };
+
+static inline int64_t basin_cuda_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* ---- faults found by kernels ----
+ * Notes that `found`, element `at` of an index operand, is outside [least, limit). */
+struct basin_cuda_reporter {
+    basin_cuda_fault *fault;
+    int *taken;
+    int32_t op;
+};
+static inline basin_cuda_reporter basin_cuda_reporter_of(const basin_cuda_frame *frame) {
+    return {frame->cuda->fault, frame->cuda->fault_taken, (int32_t)frame->call->op};
+}
+static __device__ inline void basin_cuda_report(basin_cuda_reporter r, int64_t at, int64_t found,
+                                                int64_t least, int64_t limit) {
+    if (atomicExch(r.taken, 1) != 0) return;
+    r.fault->at = at, r.fault->found = found, r.fault->least = least, r.fault->limit = limit;
+    __threadfence_system();
+    *(volatile int32_t *)&r.fault->op = r.op;
+}
+
+/* ---- sums within a warp and a block, always in the same order; every thread gets the result ----
+ */
+
+static __device__ __forceinline__ float basin_warp_sum(float x) {
+    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+static __device__ __forceinline__ float basin_warp_max(float x) { /* no NaN comes out for one */
+    for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
+/* ---- the operations, by file ---- */
+
+/* attention_call.cu: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
+void basin_cuda_attention(const basin_cuda_frame *frame);
+size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call);
+/* attention_pairs.cu */
+void basin_cuda_pair_dot(const basin_cuda_frame *frame);
+void basin_cuda_pair_sum(const basin_cuda_frame *frame);
+size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call);
+
+/* pointwise.cu */
+void basin_cuda_pointwise(const basin_cuda_frame *frame);
+/* move.cu */
+void basin_cuda_permute(const basin_cuda_frame *frame);
+void basin_cuda_slice(const basin_cuda_frame *frame);
+void basin_cuda_pad(const basin_cuda_frame *frame);
+void basin_cuda_concat(const basin_cuda_frame *frame);
+/* rows.cu */
+void basin_cuda_gather(const basin_cuda_frame *frame);
+void basin_cuda_scatter(const basin_cuda_frame *frame);
+size_t basin_cuda_scatter_workspace(const basin_cuda *cuda, const basin_call *call);
+/* reduce.cu */
+void basin_cuda_reduce(const basin_cuda_frame *frame); /* SUM, MAX */
+size_t basin_cuda_reduce_workspace(const basin_cuda *cuda, const basin_call *call);
+/* out [outer, inner] = sums over the middle of x [outer, middle, inner], for other operations;
+ * workspace of basin_cuda_sum_bytes. */
+size_t basin_cuda_sum_bytes(int64_t outer, int64_t middle, int64_t inner);
+void basin_cuda_sum(const basin_cuda_frame *frame, void *out, basin_kind out_kind, const void *x,
+                    basin_kind x_kind, int64_t outer, int64_t middle, int64_t inner,
+                    void *workspace);
+/* softmax.cu: LOGSUMEXP, SOFTMAX */
+void basin_cuda_softmax(const basin_cuda_frame *frame);
+/* norm.cu */
+void basin_cuda_layernorm(const basin_cuda_frame *frame);
+void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame);
+size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *cuda, const basin_call *call);
+/* product.cu */
+void basin_cuda_matmul(const basin_cuda_frame *frame);
+size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call);
+/* conv.cu */
+void basin_cuda_conv(const basin_cuda_frame *frame);
+size_t basin_cuda_conv_workspace(const basin_cuda *cuda, const basin_call *call);
+/* pool.cu */
+void basin_cuda_avgpool(const basin_cuda_frame *frame);
+void basin_cuda_avgpool_reverse(const basin_cuda_frame *frame);
+void basin_cuda_maxpool(const basin_cuda_frame *frame); /* MAXPOOL, MAXPOOL_GATHER */
+void basin_cuda_maxpool_scatter(const basin_cuda_frame *frame);
+/* random.cu: NORMAL, UNIFORM */
+void basin_cuda_random(const basin_cuda_frame *frame);
+
+#endif
