@@ -1,8 +1,10 @@
 /* Training as expressions: AdamW with gradient clipping, as updates of a plan, so that a step
- * (forward, reverse, optimiser) is one run. */
+ * (forward, reverse, optimiser) is one run; a trainer, which keeps plan, optimiser and schedule
+ * together; and checkpoints, from which a run goes on to the same bits. */
 #ifndef BASIN_TRAIN_H
 #define BASIN_TRAIN_H
 
+#include "basin/io.h"
 #include "basin/params.h"
 #include "basin/plan.h"
 
@@ -40,6 +42,59 @@ BASIN_API basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *p
  * `total`, where it stays. */
 BASIN_API double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first,
                                    double peak, double last);
+
+typedef struct basin_schedule {
+    int64_t warmup, total; /* steps, as in basin_rate_cosine */
+    double first, peak, last;
+} basin_schedule;
+
+typedef struct basin_trainer_spec {
+    basin_adamw_config adamw;
+    basin_schedule schedule;
+    const basin_expr *output; /* [outputs], readable from the plan besides the loss */
+    int outputs;
+} basin_trainer_spec;
+
+typedef struct basin_trainer {
+    basin_store *store;
+    basin_expr loss;
+    basin_adamw adamw;
+    basin_schedule schedule;
+    basin_plan *plan; /* write a batch to it, then step */
+    int64_t step;     /* steps taken so far, over all runs */
+} basin_trainer;
+
+BASIN_API basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
+                                         const basin_params *params, basin_expr loss,
+                                         const basin_trainer_spec *spec, basin_error *error);
+BASIN_API void basin_trainer_free(basin_trainer *trainer);
+/* One step on what was written to the plan, at the schedule's rate. The loss is that before the
+ * update; a loss that is not a finite number is an error. Without `loss` nothing is waited for. */
+BASIN_API basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error);
+
+/* ---- files ---- */
+
+typedef struct basin_meta {
+    const char *key, *value;
+} basin_meta;
+
+/* Everything a run needs to go on: all states of the store, moments included, and the metadata
+ * with "step" among them. Written aside and renamed, so that a kill at any moment leaves the old
+ * checkpoint or the new one, whole. */
+BASIN_API basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_t step,
+                                              const basin_meta *meta, int metas,
+                                              basin_error *error);
+/* Fills every state of the store (the trainer's plans have been made) from the file, and finds the
+ * step. A state that the file lacks or has in another shape is an error. */
+BASIN_API basin_status basin_checkpoint_read(int64_t *step, basin_store *store,
+                                             const basin_bundle *bundle, basin_error *error);
+
+/* The parameters alone: a model to use. */
+BASIN_API basin_status basin_params_write(const char *path, const basin_params *params,
+                                          basin_store *store, const basin_meta *meta, int metas,
+                                          basin_error *error);
+BASIN_API basin_status basin_params_read(const basin_params *params, basin_store *store,
+                                         const basin_bundle *bundle, basin_error *error);
 
 #ifdef __cplusplus
 }
