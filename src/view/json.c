@@ -43,10 +43,10 @@ static void start(basin_json *json, const char *key) {
     int depth = json->depth;
     if (json->begun[depth]) fputc(',', json->file);
     json->begun[depth] = true;
-    fprintf(json->file, "\n%*s", 2 * (depth + 1), "");
+    if (!json->line) fprintf(json->file, "\n%*s", 2 * (depth + 1), "");
     if (json->array[depth]) return;
     quote(json->file, key);
-    fputs(": ", json->file);
+    fputs(json->line ? ":" : ": ", json->file);
 }
 
 static void enter(basin_json *json, bool array) {
@@ -56,11 +56,14 @@ static void enter(basin_json *json, bool array) {
     json->array[json->depth] = array;
 }
 
-basin_json basin_json_begin(FILE *file) {
-    basin_json json = {.file = file, .depth = -1};
+static basin_json begin(FILE *file, bool line) {
+    basin_json json = {.file = file, .line = line, .depth = -1};
     enter(&json, false);
     return json;
 }
+
+basin_json basin_json_begin(FILE *file) { return begin(file, false); }
+basin_json basin_json_begin_line(FILE *file) { return begin(file, true); }
 
 void basin_json_object(basin_json *json, const char *key) {
     start(json, key);
@@ -73,7 +76,7 @@ void basin_json_array(basin_json *json, const char *key) {
 }
 
 void basin_json_end(basin_json *json) {
-    if (json->begun[json->depth]) fprintf(json->file, "\n%*s", 2 * json->depth, "");
+    if (json->begun[json->depth] && !json->line) fprintf(json->file, "\n%*s", 2 * json->depth, "");
     fputc(json->array[json->depth] ? ']' : '}', json->file);
     if (json->depth-- == 0) fputc('\n', json->file);
 }

@@ -14,6 +14,7 @@ enum { BASIN_JSON_DEPTH = 16 };
 
 typedef struct basin_json {
     FILE *file;
+    bool line; /* all on one line */
     int depth;
     bool begun[BASIN_JSON_DEPTH]; /* whether something stands in the object or array already */
     bool array[BASIN_JSON_DEPTH];
@@ -21,6 +22,8 @@ typedef struct basin_json {
 
 /* Opens the outermost object; the last basin_json_end closes it and ends the line. */
 basin_json basin_json_begin(FILE *file);
+/* The same without line breaks and blanks: a record of a log. */
+basin_json basin_json_begin_line(FILE *file);
 /* `key` is NULL inside an array. */
 void basin_json_object(basin_json *json, const char *key);
 void basin_json_array(basin_json *json, const char *key);

@@ -1,0 +1,22 @@
+/* The program as a watcher of tasks (task/task.h): progress and notes on standard error, and
+ * stopping: the first interrupt asks the task to save and end, a second one ends the program. */
+#ifndef BASIN_CLI_WATCH_H
+#define BASIN_CLI_WATCH_H
+
+#include "cli/progress.h"
+#include "task/task.h"
+
+typedef struct basin_cli_watch {
+    basin_watch watch; /* hand &watch to a task */
+    basin_progress progress;
+    const char *what;
+    bool quiet;
+} basin_cli_watch;
+
+/* Points into itself, so it must stay where it is. */
+void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
+void basin_cli_watch_end(basin_cli_watch *watch);
+/* Whether an interrupt came. */
+bool basin_cli_interrupted(void);
+
+#endif
