@@ -19,6 +19,9 @@ typedef struct basin_command {
     const basin_option *option;
     const void *defaults; /* [size] bytes, what `options` of run starts as */
     size_t size;
+    /* Where options have presets: replaces `options`, as parsed, by what the preset names; the
+     * arguments are then parsed again on top of it. NULL where there are none. */
+    basin_status (*preset)(void *options, basin_error *error);
     int (*run)(const void *options, int operands, char **operand);
 } basin_command;
 

@@ -53,6 +53,24 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
     return NULL;
 }
 
+/* Parses twice where there are presets: the first time only to learn which one is asked for. */
+static basin_status parse(void *options, int *operands, bool *help, const basin_command *command,
+                          int count, char **argument, basin_error *error) {
+    if (command->size) memcpy(options, command->defaults, command->size);
+    if (command->preset) {
+        size_t bytes = (size_t)count * sizeof *argument;
+        char **copy = malloc(bytes ? bytes : 1);
+        if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
+        if (bytes) memcpy(copy, argument, bytes);
+        basin_status status =
+            basin_options_parse(options, operands, help, command->option, count, copy, error);
+        if (!status && !*help) status = command->preset(options, error);
+        free(copy);
+        if (status || *help) return status;
+    }
+    return basin_options_parse(options, operands, help, command->option, count, argument, error);
+}
+
 int basin_command_run(const basin_command *command, int count, char **argument) {
     int operands;
     bool help;
@@ -62,9 +80,8 @@ int basin_command_run(const basin_command *command, int count, char **argument) 
         basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", command->name);
         return basin_report(&error);
     }
-    if (command->size) memcpy(options, command->defaults, command->size);
     int code = BASIN_EXIT_OK;
-    if (basin_options_parse(options, &operands, &help, command->option, count, argument, &error))
+    if (parse(options, &operands, &help, command, count, argument, &error))
         code = basin_report_usage(command, "%s", error.text);
     else if (help)
         basin_command_help_print(stdout, command);
