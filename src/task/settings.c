@@ -5,19 +5,38 @@
 #include <string.h>
 
 #include "io/json.h"
+#include "view/json.h"
 
 static const void *field(const void *settings, const basin_setting *s) {
     return (const char *)settings + s->offset;
+}
+
+/* cJSON prints fifteen digits where they nearly suffice; a configuration must read back exactly. */
+static cJSON *exact_number(double value) {
+    char text[BASIN_NUMBER_TEXT];
+    return cJSON_CreateRaw(basin_number_print(text, value));
+}
+
+static cJSON *exact_numbers(const double *value, int count) {
+    cJSON *array = cJSON_CreateArray();
+    for (int i = 0; i < count && array; i++) {
+        cJSON *item = exact_number(value[i]);
+        if (item && cJSON_AddItemToArray(array, item)) continue;
+        cJSON_Delete(item);
+        cJSON_Delete(array);
+        return NULL;
+    }
+    return array;
 }
 
 static cJSON *to_json(const void *settings, const basin_setting *s) {
     const void *at = field(settings, s);
     switch (s->kind) {
     case BASIN_SETTING_INTEGER: return cJSON_CreateNumber((double)*(const int64_t *)at);
-    case BASIN_SETTING_REAL: return cJSON_CreateNumber(*(const double *)at);
+    case BASIN_SETTING_REAL: return exact_number(*(const double *)at);
     case BASIN_SETTING_SWITCH: return cJSON_CreateBool(*(const bool *)at);
     case BASIN_SETTING_CHOICE: return cJSON_CreateString(*(const char *const *)at);
-    case BASIN_SETTING_REALS: return cJSON_CreateDoubleArray(at, s->count);
+    case BASIN_SETTING_REALS: return exact_numbers(at, s->count);
     }
     return NULL;
 }
