@@ -45,6 +45,82 @@ BASIN_API basin_expr basin_image_forward(const basin_image *model, basin_expr pa
 /* Mean squared error over the pixels of occluded [B, N] patches. */
 BASIN_API basin_expr basin_image_loss(basin_expr output, basin_expr patches, basin_expr occluded);
 
+/* ---- what the paper compares it with: ViT, and ViT with one block used many times ---- */
+
+/* Pre-norm transformer blocks, the same patches, MASK, positions and decoder around them:
+ *     x <- x + Wo attention(LN x) + bo,   x <- x + W2 gelu(W1 LN x + b1) + b2
+ * with softmax(Q K' / sqrt(Y)) V in each head and the exact gelu z (1 + erf(z / sqrt 2)) / 2; then
+ * a last layer norm and the affine decoder. */
+typedef struct basin_vit_config {
+    int64_t tokens, patch;                /* N patches of P numbers */
+    int64_t dim, heads, head_dim, hidden; /* D, H, Y, units of the perceptron */
+    int depth;
+    bool shared;    /* one block's weights in every layer, as in ALBERT */
+    bool cls;       /* a CLS token before the patches */
+    bool no_bias;   /* no biases anywhere, layer norms included: the paper's counting */
+    bool recompute; /* keep one token tensor a layer, compute the rest again in reverse */
+    double epsilon; /* of the layer norms; 0 means 1e-5 */
+} basin_vit_config;
+
+typedef struct basin_vit_norm {
+    basin_expr gain, bias; /* [D] [D] */
+} basin_vit_norm;
+
+/* One layer's weights; biases are NULL where the configuration leaves them out. */
+typedef struct basin_vit_layer {
+    basin_vit_norm norm1, norm2;
+    basin_expr wq, wk, wv, wo;                 /* [D, HY] three times, [HY, D] */
+    basin_expr bq, bk, bv, bo;                 /* [HY] three times, [D] */
+    basin_expr mlp_w1, mlp_b1, mlp_w2, mlp_b2; /* [D, U] [U] [U, D] [D] */
+} basin_vit_layer;
+
+enum { BASIN_MAX_LAYERS = 64 };
+typedef struct basin_vit {
+    basin_vit_config config;
+    basin_vit_layer layer[BASIN_MAX_LAYERS]; /* [1] where shared, else [depth] */
+    basin_vit_norm norm;
+    basin_expr enc_w, enc_b; /* [P, D] [D] */
+    basin_expr dec_w, dec_b; /* [D, P] [P] */
+    basin_expr mask, cls;    /* [D] [D] */
+    basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
+} basin_vit;
+
+BASIN_API basin_status basin_vit_declare(basin_vit *model, basin_params *params,
+                                         const basin_vit_config *config);
+/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. */
+BASIN_API basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches,
+                                      basin_expr replaced);
+BASIN_API basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
+/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
+BASIN_API basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches,
+                                       basin_expr replaced);
+
+/* One face for all models of images, so that training and scoring treat them alike. */
+typedef enum basin_image_arch {
+    BASIN_IMAGE_ET,
+    BASIN_IMAGE_VIT,
+    BASIN_IMAGE_ALBERT, /* the ViT with `shared` set */
+} basin_image_arch;
+
+typedef struct basin_image_net_config {
+    basin_image_arch arch;
+    basin_image_config et; /* of ET */
+    basin_vit_config vit;  /* of the others */
+} basin_image_net_config;
+
+typedef struct basin_image_net {
+    basin_image_arch arch;
+    basin_image et;
+    basin_vit vit;
+} basin_image_net;
+
+BASIN_API basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
+                                               const basin_image_net_config *config);
+/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_loss judges them.
+ */
+BASIN_API basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
+                                             basin_expr replaced);
+
 /* ---- node anomaly detection (section 4) ---- */
 
 typedef enum basin_position {

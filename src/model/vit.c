@@ -1,0 +1,164 @@
+/* The vision transformer that the paper compares with, and its weight-shared form (appendix H):
+ * pre-norm blocks of softmax attention and a perceptron between the encoder and decoder of
+ * model/patches.h. */
+#include <math.h>
+#include <stdio.h>
+
+#include "basin/model.h"
+#include "model/patches.h"
+
+/* ---- parameters ---- */
+
+static basin_expr weight_add(basin_params *params, const char *prefix, const char *name,
+                             int64_t rows, int64_t columns) {
+    return basin_param_add(params, prefix, name, BASIN_SHAPE(rows, columns),
+                           (basin_init){BASIN_INIT_LECUN, (double)rows});
+}
+
+static basin_expr bias_add(const basin_vit_config *c, basin_params *params, const char *prefix,
+                           const char *name, int64_t count) {
+    if (c->no_bias) return NULL;
+    return basin_param_add(params, prefix, name, BASIN_SHAPE(count),
+                           (basin_init){BASIN_INIT_CONSTANT, 0});
+}
+
+static basin_vit_norm norm_add(const basin_vit_config *c, basin_params *params, const char *prefix,
+                               const char *gain, const char *bias) {
+    basin_vit_norm norm;
+    norm.gain = basin_param_add(params, prefix, gain, BASIN_SHAPE(c->dim),
+                                (basin_init){BASIN_INIT_CONSTANT, 1});
+    norm.bias = bias_add(c, params, prefix, bias, c->dim);
+    return norm;
+}
+
+static void layer_declare(basin_vit_layer *l, basin_params *params, const basin_vit_config *c,
+                          int number) {
+    char prefix[32];
+    int64_t D = c->dim, W = c->heads * c->head_dim;
+    snprintf(prefix, sizeof prefix, "layer%d.", number);
+    l->norm1 = norm_add(c, params, prefix, "norm1_g", "norm1_b");
+    l->wq = weight_add(params, prefix, "wq", D, W);
+    l->bq = bias_add(c, params, prefix, "bq", W);
+    l->wk = weight_add(params, prefix, "wk", D, W);
+    l->bk = bias_add(c, params, prefix, "bk", W);
+    l->wv = weight_add(params, prefix, "wv", D, W);
+    l->bv = bias_add(c, params, prefix, "bv", W);
+    l->wo = weight_add(params, prefix, "wo", W, D);
+    l->bo = bias_add(c, params, prefix, "bo", D);
+    l->norm2 = norm_add(c, params, prefix, "norm2_g", "norm2_b");
+    l->mlp_w1 = weight_add(params, prefix, "mlp_w1", D, c->hidden);
+    l->mlp_b1 = bias_add(c, params, prefix, "mlp_b1", c->hidden);
+    l->mlp_w2 = weight_add(params, prefix, "mlp_w2", c->hidden, D);
+    l->mlp_b2 = bias_add(c, params, prefix, "mlp_b2", D);
+}
+
+static basin_status check_config(const basin_vit_config *c, basin_graph *graph) {
+    if (c->depth < 1 || c->depth > BASIN_MAX_LAYERS)
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "a ViT of %d layers; wanted 1 to %d", c->depth,
+                         BASIN_MAX_LAYERS);
+    else if (c->dim < 1 || c->heads < 1 || c->head_dim < 1 || c->hidden < 1)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "a ViT with D %lld, H %lld, Y %lld, %lld hidden units; wanted 1 or more "
+                         "of each",
+                         (long long)c->dim, (long long)c->heads, (long long)c->head_dim,
+                         (long long)c->hidden);
+    const basin_error *error = basin_graph_error(graph);
+    return error ? error->status : BASIN_OK;
+}
+
+static basin_patches patches_of(const basin_vit *m) {
+    return (basin_patches){.tokens = m->config.tokens,
+                           .patch = m->config.patch,
+                           .dim = m->config.dim,
+                           .enc_w = m->enc_w,
+                           .enc_b = m->enc_b,
+                           .mask = m->mask,
+                           .cls = m->cls,
+                           .pos = m->pos};
+}
+
+basin_status basin_vit_declare(basin_vit *model, basin_params *params,
+                               const basin_vit_config *config) {
+    *model = (basin_vit){.config = *config};
+    basin_vit_config *c = &model->config;
+    if (c->epsilon == 0) c->epsilon = 1e-5;
+    basin_status status = check_config(c, params->graph);
+    if (status) return status;
+    basin_patches p = patches_of(model);
+    basin_patches_declare(&p, params, !c->no_bias, c->cls);
+    model->enc_w = p.enc_w, model->enc_b = p.enc_b;
+    model->mask = p.mask, model->cls = p.cls, model->pos = p.pos;
+    int layers = c->shared ? 1 : c->depth;
+    for (int i = 0; i < layers; i++) layer_declare(&model->layer[i], params, c, i);
+    model->norm = norm_add(c, params, "", "norm_g", "norm_b");
+    basin_patches_declare_decoder(&model->dec_w, &model->dec_b, &p, params, !c->no_bias);
+    const basin_error *error = basin_graph_error(params->graph);
+    return error ? error->status : BASIN_OK;
+}
+
+/* ---- the forward expression ---- */
+
+static basin_expr affine(basin_expr x, basin_expr weight, basin_expr bias) {
+    basin_expr y = basin_matmul(x, weight);
+    return bias ? basin_add(y, bias) : y;
+}
+
+static basin_expr norm(const basin_vit *m, const basin_vit_norm *n, basin_expr x) {
+    basin_graph *graph = basin_expr_graph(n->gain);
+    basin_expr none = basin_fill(graph, BASIN_SHAPE(m->config.dim), 0);
+    basin_expr y = basin_layernorm(x, basin_const(graph, 1), none, m->config.epsilon);
+    y = basin_mul(y, n->gain);
+    return n->bias ? basin_add(y, n->bias) : y;
+}
+
+/* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
+static basin_expr split(const basin_vit *m, basin_expr x) {
+    basin_shape s = basin_expr_shape(x);
+    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], m->config.heads, m->config.head_dim));
+}
+
+static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_expr g) {
+    const basin_vit_config *c = &m->config;
+    basin_shape s = basin_expr_shape(g);
+    basin_expr q = split(m, affine(g, l->wq, l->bq));
+    basin_expr k = split(m, affine(g, l->wk, l->bk));
+    basin_expr v = split(m, affine(g, l->wv, l->bv));
+    basin_expr score =
+        basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
+    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", basin_softmax(score), v);
+    basin_shape flat = BASIN_SHAPE(s.dim[0], s.dim[1], c->heads * c->head_dim);
+    return affine(basin_reshape(mixed, flat), l->wo, l->bo);
+}
+
+static basin_expr gelu(basin_expr z) {
+    basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
+    return basin_scale(basin_mul(z, gate), 0.5);
+}
+
+static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr x) {
+    x = basin_add(x, attention(m, l, norm(m, &l->norm1, x)));
+    basin_expr h = gelu(affine(norm(m, &l->norm2, x), l->mlp_w1, l->mlp_b1));
+    return basin_add(x, affine(h, l->mlp_w2, l->mlp_b2));
+}
+
+basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced) {
+    const basin_vit_config *c = &model->config;
+    basin_patches p = patches_of(model);
+    basin_expr x = basin_patches_encode(&p, patches, replaced);
+    basin_graph *graph = basin_expr_graph(model->enc_w);
+    for (int i = 0; x && i < c->depth; i++) {
+        if (c->recompute) basin_recompute_begin(graph);
+        x = basin_keep(layer(model, &model->layer[c->shared ? 0 : i], x));
+        if (c->recompute) basin_recompute_end(graph);
+    }
+    return x;
+}
+
+basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens) {
+    if (model->cls) tokens = basin_slice(tokens, 1, 1, model->config.tokens);
+    return affine(norm(model, &model->norm, tokens), model->dec_w, model->dec_b);
+}
+
+basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced) {
+    return basin_vit_decode(model, basin_vit_tokens(model, patches, replaced));
+}
