@@ -68,6 +68,7 @@
  *     ham.h         hierarchical associative memories: layers, synapses, networks
  *     model.h       the paper's three models
  *     train.h       AdamW as updates of a plan, learning rates
+ *     network.h     graphs of many nodes in files: features, labels, edges (libbasin_tasks)
  *     version.h     which Basin this is
  *
  * The examples are numbered in teaching order; docs/energies.md has the equations. */
@@ -80,6 +81,7 @@
 #include "basin/io.h"
 #include "basin/lagrangian.h"
 #include "basin/model.h"
+#include "basin/network.h"
 #include "basin/pairs.h"
 #include "basin/params.h"
 #include "basin/plan.h"
