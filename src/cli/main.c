@@ -8,6 +8,8 @@
 #include "cli/command.h"
 
 const basin_command *const basin_commands[] = {
+    &basin_command_image_export,
+    &basin_command_image_import,
     &basin_command_descend,
     &basin_command_info,
     &basin_command_verify,

@@ -77,7 +77,7 @@ basin_status basin_image_settings_read(basin_image_settings *settings, const bas
 typedef struct basin_image_graph {
     basin_graph *graph;
     basin_params params;
-    basin_image model;
+    basin_image_net net;
     int64_t batch;
     basin_expr patches, replaced, occluded; /* inputs [B, N, P] [B, N] [B, N] */
     basin_expr output;                      /* patches [B, N, P] */

@@ -5,10 +5,11 @@
 #include <cjson/cJSON.h>
 
 #include "task/image.h"
+#include "task/image_interchange.h"
 
 /* ---- a model on a graph ---- */
 
-static basin_image_config model_config(const basin_image_settings *s) {
+static basin_image_config et_config(const basin_image_settings *s) {
     return (basin_image_config){
         .tokens = basin_image_tokens(s),
         .patch = basin_image_patch_values(s),
@@ -24,14 +25,39 @@ static basin_image_config model_config(const basin_image_settings *s) {
     };
 }
 
+static basin_vit_config vit_config(const basin_image_settings *s) {
+    return (basin_vit_config){
+        .tokens = basin_image_tokens(s),
+        .patch = basin_image_patch_values(s),
+        .dim = s->dim,
+        .heads = s->heads,
+        .head_dim = s->head_dim,
+        .hidden = s->memories,
+        .depth = (int)s->steps,
+        .cls = s->cls,
+        .recompute = s->recompute,
+    };
+}
+
+static basin_image_net_config net_config(const basin_image_settings *s) {
+    basin_image_net_config config = {.arch = BASIN_IMAGE_ET};
+    if (!strcmp(s->arch, "vit")) config.arch = BASIN_IMAGE_VIT;
+    if (!strcmp(s->arch, "albert")) config.arch = BASIN_IMAGE_ALBERT;
+    if (config.arch == BASIN_IMAGE_ET)
+        config.et = et_config(s);
+    else
+        config.vit = vit_config(s);
+    return config;
+}
+
 static void build(basin_image_graph *g, const basin_image_settings *s) {
     int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s);
-    basin_image_config config = model_config(s);
+    basin_image_net_config config = net_config(s);
     g->patches = basin_input(g->graph, "patches", BASIN_SHAPE(g->batch, N, P));
     g->replaced = basin_input(g->graph, "replaced", BASIN_SHAPE(g->batch, N));
     g->occluded = basin_input(g->graph, "occluded", BASIN_SHAPE(g->batch, N));
-    if (basin_image_declare(&g->model, &g->params, &config) == BASIN_OK)
-        g->output = basin_image_forward(&g->model, g->patches, g->replaced, NULL);
+    if (basin_image_net_declare(&g->net, &g->params, &config) == BASIN_OK)
+        g->output = basin_image_net_forward(&g->net, g->patches, g->replaced);
 }
 
 basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
@@ -91,13 +117,17 @@ basin_status basin_image_settings_read(basin_image_settings *settings, const bas
 
 basin_status basin_image_session_open(basin_image_session *session, const char *path,
                                       basin_backend *backend, basin_error *error) {
-    basin_bundle *bundle;
+    basin_bundle *bundle, *renamed = NULL;
     basin_image_settings settings;
     *session = (basin_image_session){.backend = backend};
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
-    status = basin_image_settings_read(&settings, bundle, error);
-    if (!status) status = start(session, &settings, bundle, error);
+    if (basin_image_is_published(bundle))
+        status = basin_image_published_read(&settings, &renamed, bundle, error);
+    else
+        status = basin_image_settings_read(&settings, bundle, error);
+    if (!status) status = start(session, &settings, renamed ? renamed : bundle, error);
+    basin_bundle_free(renamed);
     basin_bundle_free(bundle);
     return status;
 }
