@@ -1,0 +1,44 @@
+/* Bilinear resizing with antialiasing, of the outputs that are wanted alone.
+ *
+ * Output i of n over a stretch [b, b + l) of the source has its centre at c = b + (i + 1/2) l / n.
+ * The filter is a triangle of half width s = max(1, l / n): pixel j, centre j + 1/2, weighs
+ * max(0, 1 - |j + 1/2 - c| / s), and the weights of an output are divided by their sum. Pixels
+ * outside of the stretch do not count. */
+#ifndef BASIN_DATA_RESIZE_H
+#define BASIN_DATA_RESIZE_H
+
+#include "basin/augment.h"
+#include "data/decoder.h"
+
+/* The box of the source becomes height x width; of that, the rows from y and the columns from x are
+ * computed, out_height x out_width of them. */
+typedef struct basin_resize {
+    basin_box box;
+    int64_t height, width;
+    int64_t y, x, out_height, out_width;
+    bool flip; /* columns come out in the other order */
+} basin_resize;
+
+/* The part of the source that the outputs depend on, for a source reduced at most 8 times, or not
+ * at all. */
+basin_box basin_resize_needs(const basin_resize *resize, int reduction);
+
+/* Values 0 .. 255, a plane a channel. `picture` holds at least what basin_resize_needs asked
+ * for. */
+basin_status basin_resize_run(float *plane /* [channels, out_height, out_width] */,
+                              const basin_resize *resize, const basin_picture *picture,
+                              basin_scratch *scratch, basin_error *error);
+
+/* Makes room for `count` floats, which are the scratch's until the next call. */
+float *basin_scratch_take(basin_scratch *scratch, size_t count);
+
+/* Loops marked so are compiled for wider vectors, too. Without fused multiply-adds: every form
+ * gives the same bits. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                 \
+    defined(__GNUC__) && !defined(__clang__)
+#define BASIN_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define BASIN_WIDE
+#endif
+
+#endif
