@@ -38,8 +38,9 @@ static basin_status keep_lines(const char *path, int64_t step, basin_error *erro
     return status;
 }
 
-basin_status basin_log_open(basin_log *log, const char *path, int64_t step, basin_error *error) {
-    *log = (basin_log){.path = path};
+basin_status basin_log_open(basin_run_log *log, const char *path, int64_t step,
+                            basin_error *error) {
+    *log = (basin_run_log){.path = path};
     if (!path) return BASIN_OK;
     basin_status status = step > 0 ? keep_lines(path, step, error) : BASIN_OK;
     if (status) return status;
@@ -48,15 +49,15 @@ basin_status basin_log_open(basin_log *log, const char *path, int64_t step, basi
     return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
 }
 
-basin_json basin_log_line(basin_log *log) { return basin_json_begin_line(log->file); }
+basin_json basin_log_line(basin_run_log *log) { return basin_json_begin_line(log->file); }
 
-basin_status basin_log_end(basin_log *log, basin_json *line, basin_error *error) {
+basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *error) {
     basin_json_end(line);
     if (fflush(log->file) == 0) return BASIN_OK;
     return basin_fail(error, BASIN_IO, "%s: %s", log->path, strerror(errno));
 }
 
-void basin_log_close(basin_log *log) {
+void basin_log_close(basin_run_log *log) {
     if (log->file) fclose(log->file);
     log->file = NULL;
 }

@@ -6,18 +6,18 @@
 #include "basin/status.h"
 #include "view/json.h"
 
-typedef struct basin_log {
+typedef struct basin_run_log {
     FILE *file; /* NULL: no log is kept */
     const char *path;
-} basin_log;
+} basin_run_log;
 
 /* `path` NULL: no log. A new log replaces an old one when step is 0; else lines whose "step" is
  * beyond `step` are dropped. */
-basin_status basin_log_open(basin_log *log, const char *path, int64_t step, basin_error *error);
+basin_status basin_log_open(basin_run_log *log, const char *path, int64_t step, basin_error *error);
 /* Begins a line, where log->file is not NULL; fill it with basin_json_number and its kin, then end
  * it. */
-basin_json basin_log_line(basin_log *log);
-basin_status basin_log_end(basin_log *log, basin_json *line, basin_error *error);
-void basin_log_close(basin_log *log);
+basin_json basin_log_line(basin_run_log *log);
+basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *error);
+void basin_log_close(basin_run_log *log);
 
 #endif
