@@ -62,7 +62,7 @@ static void wrong_settings_are_named(void **state) {
 }
 
 static void add_line(const char *path, int64_t step, int64_t resumed) {
-    basin_log log;
+    basin_run_log log;
     basin_error error = {0};
     assert_int_equal(basin_log_open(&log, path, resumed, &error), BASIN_OK);
     basin_json line = basin_log_line(&log);
