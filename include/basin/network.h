@@ -111,7 +111,7 @@ BASIN_API basin_status basin_network_set_features(basin_network *network, const 
 BASIN_API basin_status basin_network_set_labels(basin_network *network, const basin_tensor *y,
                                                 const basin_network_options *options,
                                                 basin_error *error);
-/* Copies masks [N] or [splits, N]; `part` is "train", "val" or "test". */
+/* Copies masks [N], [splits, N] or [N, splits]; `part` is "train", "val" or "test". */
 BASIN_API basin_status basin_network_set_masks(basin_network *network, const char *part,
                                                const basin_tensor *mask, basin_error *error);
 

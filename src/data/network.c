@@ -250,9 +250,11 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
                                      const basin_tensor *mask, basin_error *error) {
     char text[BASIN_SHAPE_TEXT];
     basin_shape shape = mask->shape;
-    int64_t splits = shape.rank == 1 ? 1 : shape.dim[0];
+    /* a row a node, as DGL must have it, or a row a split */
+    bool across = shape.rank == 2 && shape.dim[1] != network->nodes;
+    int64_t splits = shape.rank == 1 ? 1 : shape.dim[across ? 1 : 0];
     bool right = (shape.rank == 1 && shape.dim[0] == network->nodes) ||
-                 (shape.rank == 2 && shape.dim[1] == network->nodes && splits > 0);
+                 (shape.rank == 2 && shape.dim[across ? 0 : 1] == network->nodes && splits > 0);
     if (!right || (network->splits && splits != network->splits))
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: the %s mask is %s, wanted [%" PRId64 "] or [splits, %" PRId64
@@ -266,7 +268,10 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
     free(*slot);
     *slot = basin_array_new((size_t)count, 1);
     if (!*slot) return no_memory(network, "the masks", error);
-    for (int64_t i = 0; i < count; i++) (*slot)[i] = basin_tensor_at(mask, i) != 0;
+    for (int64_t s = 0; s < splits; s++)
+        for (int64_t i = 0; i < network->nodes; i++)
+            (*slot)[s * network->nodes + i] =
+                basin_tensor_at(mask, across ? i * splits + s : s * network->nodes + i) != 0;
     network->splits = splits;
     return BASIN_OK;
 }

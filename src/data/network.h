@@ -11,6 +11,10 @@ enum { BASIN_NETWORK_NODES = INT32_MAX - 1 };
 /* Readers. Parsers read from memory and copy what they need; `path` is what errors call it. */
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
                                     const basin_network_options *options, basin_error *error);
+bool basin_network_dgl_is(const void *data, size_t size);
+basin_status basin_network_dgl_parse(basin_network **network, const void *data, size_t size,
+                                     const char *path, const basin_network_options *options,
+                                     basin_error *error);
 /* Takes the bundle over where it succeeds. */
 basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
                                      basin_error *error);

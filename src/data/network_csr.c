@@ -10,14 +10,24 @@
 #include "base/memory.h"
 #include "data/network.h"
 
+/* Edges may lie in a file, at any byte. */
+static int64_t number_at(const void *data, basin_dtype dtype, int64_t i) {
+    int64_t wide;
+    int32_t narrow;
+    if (dtype == BASIN_I64) {
+        memcpy(&wide, (const char *)data + i * 8, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *)data + i * 4, sizeof narrow);
+    return narrow;
+}
+
 static int64_t from_at(const basin_edges *e, int64_t i) {
-    return e->dtype == BASIN_I64 ? ((const int64_t *)e->from)[i * e->stride]
-                                 : ((const int32_t *)e->from)[i * e->stride];
+    return number_at(e->from, e->dtype, i * e->stride);
 }
 
 static int64_t to_at(const basin_edges *e, int64_t i) {
-    return e->dtype == BASIN_I64 ? ((const int64_t *)e->to)[i * e->stride]
-                                 : ((const int32_t *)e->to)[i * e->stride];
+    return number_at(e->to, e->dtype, i * e->stride);
 }
 
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,

@@ -176,11 +176,38 @@ static void reads_real_npz(void **state) {
     }
 }
 
+/* The same set from its DGL file and from npz; the latter has no self loops. */
+static void reads_real_dgl(void **state) {
+    (void)state;
+    basin_network *a, *b;
+    const char *dgl = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.dgl";
+    const char *npz = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.npz";
+    FILE *file = fopen(dgl, "rb");
+    if (!file) {
+        print_message("%s is not there\n", dgl);
+        skip();
+    }
+    fclose(file);
+    basin_network_options o = {.self = BASIN_SELF_DROP};
+    assert_int_equal(open_one(&a, dgl, &o, NULL), BASIN_OK);
+    assert_int_equal(open_one(&b, npz, &o, NULL), BASIN_OK);
+    static const char *const name[][2] = {
+        {"invest_bc2bc", "invest"}, {"provide_bc2bc", "provide"}, {"sale_bc2bc", "sale"}};
+    for (int i = 0; i < 3; i++) { /* so that they can be compared by name */
+        int r = basin_network_relation(a, name[i][0]);
+        assert_true(r >= 0);
+        strcpy(a->relation[r].name, name[i][1]);
+    }
+    assert_networks_equal(a, b);
+    basin_network_free(a);
+    basin_network_free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_npz),       cmocka_unit_test(goes_through_files),
         cmocka_unit_test(refuses_bad_npz), cmocka_unit_test(refuses_bad_mapped_files),
-        cmocka_unit_test(reads_real_npz),
+        cmocka_unit_test(reads_real_npz),  cmocka_unit_test(reads_real_dgl),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }
