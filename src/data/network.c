@@ -73,14 +73,19 @@ void basin_network_free(basin_network *network) {
     free(network);
 }
 
-void basin_network_set_note(basin_network *network, const char *format, ...) {
+void basin_network_add_note(basin_network *network, const char *format, ...) {
     char text[BASIN_ERROR_TEXT];
-    if (network->note) return;
+    int had = network->note ? snprintf(text, sizeof text, "%s; ", network->note) : 0;
+    if (had >= (int)sizeof text) return;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text + had, sizeof text - (size_t)had, format, args);
     va_end(args);
-    network->note = basin_string_copy(text);
+    if (network->note && strstr(network->note, text + had)) return;
+    char *copy = basin_string_copy(text);
+    if (!copy) return;
+    free(network->note);
+    network->note = copy;
 }
 
 /* ---- features ---- */
@@ -208,9 +213,9 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
         if (y >= 0) seen = y;
     }
     if (seen < 0)
-        basin_network_set_note(network, "no node has a label");
+        basin_network_add_note(network, "no node has a label");
     else
-        basin_network_set_note(
+        basin_network_add_note(
             network, "all labels are %d: nothing can be learned from one class alone", seen);
 }
 

@@ -15,6 +15,19 @@ bool basin_network_dgl_is(const void *data, size_t size);
 basin_status basin_network_dgl_parse(basin_network **network, const void *data, size_t size,
                                      const char *path, const basin_network_options *options,
                                      basin_error *error);
+bool basin_network_mat_is(const void *data, size_t size);
+basin_status basin_network_mat_read(basin_network **network, const char *path,
+                                    const basin_network_options *options, basin_error *error);
+/* A CSV file: by its path, or in memory where `data` is not NULL. */
+typedef struct basin_csv_source {
+    const char *path;
+    const void *data;
+    size_t size;
+} basin_csv_source;
+
+basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
+                                    int sources, const basin_network_options *options,
+                                    basin_error *error);
 /* Takes the bundle over where it succeeds. */
 basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
                                      basin_error *error);
@@ -39,8 +52,8 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);
 
-/* Sets the note, where none was set before. */
-void basin_network_set_note(basin_network *network, const char *format, ...)
+/* Adds to the note; what does not fit or cannot be kept is lost. */
+void basin_network_add_note(basin_network *network, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Names collected one by one. */

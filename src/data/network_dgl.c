@@ -472,7 +472,7 @@ static void add_relations(cursor *c, basin_network *n, const graph *g,
         c->status = basin_fail(c->error, BASIN_BAD_FILE,
                                "%s: no edges among the nodes of type '%s'", c->path, g->chosen);
     if (left_out)
-        basin_network_set_note(n, "nodes of type '%s' alone; %zu relations to others left out",
+        basin_network_add_note(n, "nodes of type '%s' alone; %zu relations to others left out",
                                g->chosen, left_out);
 }
 
@@ -492,7 +492,7 @@ basin_status basin_network_dgl_parse(basin_network **network, const void *data, 
     if (!c.status) c.status = set_tensors(*network, g, o, error);
     if (!c.status) add_relations(&c, *network, g, o);
     if (!c.status && graphs > 1)
-        basin_network_set_note(*network, "the first of %" PRIu64 " graphs in the file", graphs);
+        basin_network_add_note(*network, "the first of %" PRIu64 " graphs in the file", graphs);
     free(g);
     if (c.status) {
         basin_network_free(*network);

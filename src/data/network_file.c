@@ -145,7 +145,7 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
     if (status) return status;
     (*network)->file = bundle; /* from here on nothing of the arrays is to be freed */
     (*network)->directed = directed && !strcmp(directed, "true");
-    if (note) basin_network_set_note(*network, "%s", note);
+    if (note) basin_network_add_note(*network, "%s", note);
     status = map_arrays(*network, bundle, error);
     if (!status && !(*network)->relations)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: no relation is in it",
