@@ -1,4 +1,5 @@
 /* basin help: the overview, the page of a command, and the manual from the same tables. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -19,13 +20,24 @@ static void print_usage(FILE *file, const basin_command *command) {
             command->option->name ? " [options]" : "");
 }
 
+/* What a command's options start as: its defaults, with the preset that they name. Free it. */
+static void *starting_values(const basin_command *command) {
+    basin_error error;
+    void *values = malloc(command->size ? command->size : 1);
+    if (values && command->size) memcpy(values, command->defaults, command->size);
+    if (values && command->preset) command->preset(values, &error);
+    return values;
+}
+
 void basin_command_help_print(FILE *file, const basin_command *command) {
     fprintf(file, "basin %s: %s\n\nUsage: ", command->name, command->summary);
     print_usage(file, command);
     fputs("\n\n", file);
     basin_text_wrap(file, command->text, 0, 0, BASIN_PAGE_WIDTH);
     fputs("\nOptions:\n", file);
-    basin_options_print(file, command->option, command->defaults);
+    void *values = starting_values(command);
+    basin_options_print(file, command->option, values ? values : command->defaults);
+    free(values);
     if (command->example) fprintf(file, "\nExamples:\n%s", command->example);
 }
 
@@ -56,9 +68,13 @@ static void print_manual(FILE *file) {
         fprintf(file, "\n## basin %s\n\n%s: `", command->name, command->summary);
         print_usage(file, command);
         fprintf(file, "`\n\n%s\n", command->text);
-        if (command->option->name) fputc('\n', file);
-        if (command->option->name)
-            basin_options_print_markdown(file, command->option, command->defaults);
+        if (command->option->name) {
+            void *values = starting_values(command);
+            fputc('\n', file);
+            basin_options_print_markdown(file, command->option,
+                                         values ? values : command->defaults);
+            free(values);
+        }
         if (command->example) fprintf(file, "\n```\n%s```\n", command->example);
     }
 }

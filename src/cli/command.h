@@ -32,6 +32,7 @@ extern const basin_command basin_command_descend;
 extern const basin_command basin_command_help;
 extern const basin_command basin_command_image_export;
 extern const basin_command basin_command_image_import;
+extern const basin_command basin_command_image_train;
 extern const basin_command basin_command_info;
 extern const basin_command basin_command_version;
 extern const basin_command basin_command_verify;

@@ -8,7 +8,7 @@
 /* For a struct with members `settings` (basin_image_settings) and `preset`. */
 #define BASIN_IMAGE_MODEL_OPTIONS(type)                                                            \
     BASIN_CHOICE(type, preset, "preset", BASIN_IMAGE_PRESETS,                                      \
-                 "Settings to start from; other options override them. imagenet is the paper's "  \
+                 "Settings to start from; other options override them. imagenet is the paper's "   \
                  "table, fashion a small model for 28 x 28 grey pictures."),                       \
         BASIN_CHOICE(type, settings.arch, "arch", "et|vit|albert",                                 \
                      "The model: Energy Transformer, or a Vision Transformer of the same sizes, "  \
@@ -20,8 +20,7 @@
                       "Height and width of a patch."),                                             \
         BASIN_INTEGER(type, settings.dim, "dim", "D", 1, 65536, "Token dimension."),               \
         BASIN_INTEGER(type, settings.heads, "heads", "H", 1, 4096, "Attention heads."),            \
-        BASIN_INTEGER(type, settings.head_dim, "head-dim", "Y", 1, 65536,                          \
-                      "Dimension of a head."),                                                     \
+        BASIN_INTEGER(type, settings.head_dim, "head-dim", "Y", 1, 65536, "Dimension of a head."), \
         BASIN_INTEGER(type, settings.memories, "memories", "M", 1, 1 << 24,                        \
                       "Hopfield memories; of a ViT the hidden units."),                            \
         BASIN_INTEGER(type, settings.steps, "steps", "T", 1, 10000,                                \
