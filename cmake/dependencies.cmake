@@ -7,7 +7,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 
 set(BASIN_IMPORTED_TARGETS OpenMP::OpenMP_C ZLIB::ZLIB PkgConfig::CJSON)
-set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m)
+set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
 set(BASIN_PC_REQUIRES "zlib libcjson")
 
 # libbasin_tasks: pictures, archives, the .mat files of the fraud sets, downloads, eigenvectors.

@@ -20,8 +20,9 @@
 extern "C" {
 #endif
 
-/* What plans run on: "ref" (double, plain loops, the judge) or "cpu" (float, fast). `threads` 0
- * means all cores. A backend and all that is made on it belong to one thread at a time. */
+/* What plans run on: "ref" (double, plain loops, the judge), "cpu" (float, fast) or "cuda" (float,
+ * on an NVIDIA GPU). `threads` 0 means all cores. A backend and all that is made on it belong to
+ * one thread at a time. */
 typedef struct basin_backend basin_backend;
 BASIN_API basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
                                           basin_error *error);
@@ -29,6 +30,9 @@ BASIN_API void basin_backend_close(basin_backend *backend);
 BASIN_API const char *basin_backend_name(const basin_backend *backend);
 BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
 BASIN_API int basin_backend_threads(const basin_backend *backend);
+/* Returns when all that plans were told to run is done, and reports what failed. Reading a result
+ * waits by itself; only a clock needs this. */
+BASIN_API basin_status basin_backend_wait(basin_backend *backend, basin_error *error);
 
 /* How matrix products are computed. Some processors (AMX) multiply bfloat16 numbers so much faster
  * that it pays to split each float into parts. Others compute in float whatever is asked, and so
@@ -37,6 +41,7 @@ typedef enum basin_products {
     BASIN_PRODUCTS_F32,    /* float multiply-adds */
     BASIN_PRODUCTS_BF16X6, /* six bfloat16 products for one: as accurate as float */
     BASIN_PRODUCTS_BF16X3, /* three: a relative error of about 2^-16 in each product */
+    BASIN_PRODUCTS_TF32,   /* on cuda: factors rounded to 10 bits, about 2^-11; else float */
 } basin_products;
 /* For plans made from now on. */
 BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products products);
@@ -95,6 +100,8 @@ BASIN_API basin_plan_stats basin_plan_get_stats(const basin_plan *plan);
  * the sizes of what they index. An input that no output needs may be written, too. */
 BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
                                         const basin_tensor *tensor, basin_error *error);
+/* On cuda it returns before all is done; what fails then is reported by the next call that waits.
+ */
 BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
 /* Copies an output into a tensor of equal shape, of any type. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

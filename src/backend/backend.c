@@ -12,7 +12,8 @@ basin_status basin_backend_open(basin_backend **backend, const char *name, int t
                           threads);
     if (strcmp(name, "ref") == 0) return basin_backend_open_ref(backend, error);
     if (strcmp(name, "cpu") == 0) return basin_backend_open_cpu(backend, threads, error);
-    return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; wanted ref or cpu",
+    if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda(backend, error);
+    return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; wanted ref, cpu or cuda",
                       name);
 }
 
@@ -24,5 +25,8 @@ const char *basin_backend_name(const basin_backend *backend) { return backend->t
 basin_dtype basin_backend_dtype(const basin_backend *backend) { return backend->table->real; }
 void basin_backend_set_products(basin_backend *backend, basin_products products) {
     backend->products = products;
+}
+basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
+    return backend->table->wait(backend, error);
 }
 int basin_backend_threads(const basin_backend *backend) { return backend->threads; }

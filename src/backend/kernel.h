@@ -73,9 +73,12 @@ typedef struct basin_backend_table {
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
     void *(*alloc)(basin_backend *backend, size_t bytes);
     void (*free)(basin_backend *backend, void *memory);
+    /* The host's memory may change as soon as it returns. */
     void (*copy_in)(basin_backend *backend, void *device, const void *host, size_t bytes);
     void (*copy_out)(basin_backend *backend, void *host, const void *device, size_t bytes);
     void (*fill_zero)(basin_backend *backend, void *device, size_t bytes);
+    /* Bytes that alloc could still give; NULL where that is not known. */
+    size_t (*free_bytes)(basin_backend *backend);
     /* Bytes of a packed factor B [k, n]; NULL where packing does not pay. */
     size_t (*packed_bytes)(const basin_backend *backend, int64_t k, int64_t n);
     /* Scratch bytes the call wants; asked once, when the plan is made. */
@@ -83,6 +86,9 @@ typedef struct basin_backend_table {
     /* Queues the calls in order; block[i] is the address of block i. Allocates nothing. */
     void (*run)(basin_backend *backend, const basin_call *call, size_t calls, void *const *block);
     basin_status (*wait)(basin_backend *backend, basin_error *error);
+    /* Reports what failed so far, without waiting; NULL where `run` has finished when it returns,
+     * and `wait` costs nothing. */
+    basin_status (*check)(basin_backend *backend, basin_error *error);
     void (*close)(basin_backend *backend);
 } basin_backend_table;
 
@@ -94,5 +100,6 @@ struct basin_backend {
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);
+basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error);
 
 #endif

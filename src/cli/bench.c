@@ -74,21 +74,24 @@ static void summarise(basin_bench_item *item, int rounds) {
 }
 
 bool basin_bench_alone(const basin_bench *bench) {
-    return basin_backend_threads(bench->backend) == 1;
+    return basin_backend_threads(bench->backend) == 1 &&
+           strcmp(basin_backend_name(bench->backend), "cuda") != 0;
 }
 
 basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_error *error) {
     basin_status status = BASIN_OK;
     double (*clock)(void) = basin_bench_alone(bench) ? basin_cpu_clock : basin_clock;
+    int warm = strcmp(basin_backend_name(bench->backend), "cuda") == 0 ? 3 : 1;
     basin_progress progress =
-        basin_progress_begin("bench", (int64_t)(rounds + 1) * bench->items, quiet);
-    /* the first round warms up and does not count */
-    for (int r = -1; r < rounds && !status; r++)
+        basin_progress_begin("bench", (int64_t)(rounds + warm) * bench->items, quiet);
+    /* the first round warms up (on cuda three: compiled, captured, replayed) and does not count */
+    for (int r = -warm; r < rounds && !status; r++)
         for (int i = 0; i < bench->items && !status; i++) {
             basin_bench_item *item = &bench->item[i];
-            basin_progress_show(&progress, (int64_t)(r + 1) * bench->items + i, item->name);
+            basin_progress_show(&progress, (int64_t)(r + warm) * bench->items + i, item->name);
             double start = clock();
             status = item->run(item->context, error);
+            if (!status) status = basin_backend_wait(bench->backend, error);
             if (r >= 0) item->seconds[r] = clock() - start;
         }
     basin_progress_end(&progress);

@@ -18,10 +18,10 @@ typedef struct options {
 static const options defaults = {.products = "f32", .tolerance = -1};
 
 static const basin_option table[] = {
-    BASIN_CHOICE(options, backend, "backend", "ref|cpu",
+    BASIN_CHOICE(options, backend, "backend", "ref|cpu|cuda",
                  "What computes; without it, the one whose type --dtype names, else cpu."),
     BASIN_CHOICE(options, dtype, "dtype", "f64|f32",
-                 "The type of the numbers: f64 is computed by ref, f32 by cpu."),
+                 "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda."),
     BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
                "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32."),
     BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
@@ -143,7 +143,8 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     const char *fitting = o->dtype && !strcmp(o->dtype, "f64") ? "ref" : "cpu";
     const char *name = o->backend ? o->backend : fitting;
-    if (o->dtype && strcmp(name, fitting) != 0)
+    bool wide = !strcmp(name, "ref");
+    if (o->dtype && wide != !strcmp(o->dtype, "f64"))
         return basin_report_usage(&basin_command_verify, "backend %s does not compute in %s", name,
                                   o->dtype);
     basin_backend *backend;

@@ -38,14 +38,23 @@ static const basin_option table[] = {
 #define PROCESSOR "unknown"
 #endif
 
-static const char *const backends[] = {"ref", "cpu"};
+static const char *const backends[] = {"ref", "cpu", "cuda"};
 enum { BACKENDS = sizeof backends / sizeof *backends };
+
+/* Whether plans can run on it here. */
+static bool works(const char *name) {
+    basin_backend *backend;
+    bool opens = basin_backend_open(&backend, name, 0, NULL) == BASIN_OK;
+    basin_backend_close(backend);
+    return opens;
+}
 
 static void print_json(void) {
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "version", basin_version());
     basin_json_array(&json, "backends");
-    for (int i = 0; i < BACKENDS; i++) basin_json_text(&json, NULL, backends[i]);
+    for (int i = 0; i < BACKENDS; i++)
+        if (works(backends[i])) basin_json_text(&json, NULL, backends[i]);
     basin_json_end(&json);
     basin_json_text(&json, "processor", PROCESSOR);
     basin_json_array(&json, "instruction_sets");
@@ -67,7 +76,8 @@ static void print_json(void) {
 static void print_text(void) {
     printf("basin %s\n", basin_version());
     printf("backends          ");
-    for (int i = 0; i < BACKENDS; i++) printf("%s%s", i ? ", " : "", backends[i]);
+    for (int i = 0; i < BACKENDS; i++)
+        if (works(backends[i])) printf("%s%s", i ? ", " : "", backends[i]);
     printf("\nprocessor         %s, %d thread%s\ninstruction sets  ", PROCESSOR,
            omp_get_max_threads(), omp_get_max_threads() == 1 ? "" : "s");
     for (basin_isa isa = 0, first = 1; isa < BASIN_ISA_COUNT; isa++)

@@ -167,6 +167,7 @@ basin_status basin_options_parse(void *values, int *operands, bool *help,
 }
 
 basin_products basin_option_products(const char *name) {
+    if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
     if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;
     return !strcmp(name, "bf16x3") ? BASIN_PRODUCTS_BF16X3 : BASIN_PRODUCTS_F32;
 }

@@ -52,13 +52,14 @@ typedef struct basin_option {
 #define BASIN_OPTION_QUIET(type)                                                                   \
     BASIN_FLAG(type, quiet, 'q', "quiet", "No progress on standard error.")
 #define BASIN_OPTION_BACKEND(type)                                                                 \
-    BASIN_CHOICE(type, backend, "backend", "ref|cpu",                                              \
-                 "What computes: ref, plain loops in double; cpu, fast, in float.")
+    BASIN_CHOICE(type, backend, "backend", "ref|cpu|cuda",                                         \
+                 "What computes: ref, plain loops in double; cpu, fast, in float; cuda, in float " \
+                 "on an NVIDIA GPU.")
 #define BASIN_OPTION_PRODUCTS(type)                                                                \
-    BASIN_CHOICE(type, products, "products", "f32|bf16x6|bf16x3",                                  \
-                 "Matrix products on cpu: in float; or, where the processor has such "             \
-                 "instructions, from six bfloat16 products (as accurate) or three (about "         \
-                 "2^-16).")
+    BASIN_CHOICE(type, products, "products", "f32|tf32|bf16x6|bf16x3",                             \
+                 "Matrix products: in float; tf32, on cuda, of factors rounded to 10 bits; on "    \
+                 "cpu, where the processor has such instructions, from six bfloat16 products (as " \
+                 "accurate) or three (about 2^-16).")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0 means all cores.")
 #define BASIN_OPTION_SEED(type)                                                                    \

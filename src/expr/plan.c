@@ -117,6 +117,20 @@ static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *er
     return status;
 }
 
+/* Whether the device has room for the plan; says what would help where it has not. */
+static basin_status check_room(const basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    size_t needed = plan->ir.arena_bytes + plan->stats.input_bytes;
+    size_t room = backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
+    if (needed <= room) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY,
+                      "a plan needs %.2f GiB (results %.2f, inputs %.2f) and %s has %.2f GiB free; "
+                      "a smaller batch or recomputation of activations needs less",
+                      (double)needed / 0x1p30, (double)plan->ir.arena_bytes / 0x1p30,
+                      (double)plan->stats.input_bytes / 0x1p30, backend->table->name,
+                      (double)room / 0x1p30);
+}
+
 static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     plan->block[block] = backend->table->alloc(backend, bytes);
@@ -338,6 +352,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     ask_workspaces(plan);
     status = basin_ir_layout(ir, table->real_size, plain);
     if (!status) status = make_calls(plan, spec, error);
+    if (!status) status = check_room(plan, error);
     if (!status) status = alloc_block(plan, ARENA, ir->arena_bytes, error);
     if (!status) status = alloc_block(plan, INPUTS, plan->stats.input_bytes, error);
     if (!status) find_bounds(plan);
@@ -410,8 +425,9 @@ basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_te
 
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
-    backend->table->run(backend, plan->call, plan->calls, plan->block);
-    return backend->table->wait(backend, error);
+    const basin_backend_table *table = backend->table;
+    table->run(backend, plan->call, plan->calls, plan->block);
+    return table->check ? table->check(backend, error) : table->wait(backend, error);
 }
 
 basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

@@ -85,7 +85,6 @@ basin_status basin_device_write(basin_backend *backend, void *device, basin_kind
     basin_status status = basin_tensor_new(&converted, dtype, from->shape, error);
     if (!status) status = basin_tensor_convert(&converted, from, error);
     if (!status) table->copy_in(backend, device, converted.data, bytes);
-    if (!status) status = table->wait(backend, error);
     basin_tensor_free(&converted);
     return status;
 }

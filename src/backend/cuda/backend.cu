@@ -1,0 +1,197 @@
+/* The CUDA backend's table and the life of its state: one device, one stream, in order. What goes
+ * wrong in a run is kept until wait() asks. */
+#include <new>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/inside.h"
+#include "basin/version.h"
+
+extern "C" {
+#include "backend/cuda/module.h"
+}
+
+void basin_cuda_fail(basin_cuda *cuda, cudaError_t code, const char *what, const char *file,
+                     int line) {
+    const char *name = strrchr(file, '/');
+    if (cuda->error.status != BASIN_OK) return;
+    basin_fail(&cuda->error, code == cudaErrorMemoryAllocation ? BASIN_NO_MEMORY : BASIN_IO,
+               "backend cuda: %s: %s (%s, %s:%d)", what, cudaGetErrorString(code),
+               cudaGetErrorName(code), name ? name + 1 : file, line);
+}
+
+void basin_cuda_fail_lt(basin_cuda *cuda, cublasStatus_t code, const char *what, const char *file,
+                        int line) {
+    const char *name = strrchr(file, '/');
+    if (cuda->error.status != BASIN_OK) return;
+    basin_fail(&cuda->error, BASIN_IO, "backend cuda: %s: cuBLASLt says %s (%s:%d)", what,
+               cublasLtGetStatusName(code), name ? name + 1 : file, line);
+}
+
+/* ---- faults ---- */
+
+static const char *fault_name(int32_t op) {
+    switch (op) {
+    case BASIN_OP_GATHER: return "gather";
+    case BASIN_OP_SCATTER: return "scatter";
+    case BASIN_OP_ATTENTION: return "attention";
+    case BASIN_OP_ATTENTION_FORCE: return "attention force";
+    case BASIN_OP_ATTENTION_REVERSE: return "attention reverse";
+    case BASIN_OP_PAIR_DOT: return "pair dot";
+    case BASIN_OP_PAIR_SUM: return "pair sum";
+    default: return "operation";
+    }
+}
+
+/* What a kernel found wrong becomes the stream's error, unless there is one. */
+static void take_fault(basin_cuda *cuda) {
+    basin_cuda_fault *fault = cuda->fault_host;
+    if (fault->op == 0) return;
+    if (cuda->error.status == BASIN_OK)
+        basin_fail(&cuda->error, BASIN_BAD_VALUE,
+                   "%s: index %lld at element %lld is not in [%lld, %lld)", fault_name(fault->op),
+                   (long long)fault->found, (long long)fault->at, (long long)fault->least,
+                   (long long)fault->limit);
+    memset(fault, 0, sizeof *fault);
+    BASIN_CUDA_TRY(cuda, cudaMemsetAsync(cuda->fault_taken, 0, sizeof(int), cuda->stream));
+}
+
+static basin_status report(basin_cuda *cuda, basin_error *error) {
+    basin_status status = cuda->error.status;
+    if (status != BASIN_OK) basin_fail(error, status, "%s", cuda->error.text);
+    cuda->error.status = BASIN_OK;
+    return status;
+}
+
+static basin_status stream_wait(basin_backend *backend, basin_error *error) {
+    basin_cuda *cuda = (basin_cuda *)backend;
+    if (BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream))) take_fault(cuda);
+    return report(cuda, error);
+}
+
+static basin_status stream_check(basin_backend *backend, basin_error *error) {
+    return report((basin_cuda *)backend, error);
+}
+
+/* ---- the life of a backend ---- */
+
+static void close_backend(basin_backend *backend) {
+    basin_cuda *cuda = (basin_cuda *)backend;
+    if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    basin_cuda_graphs_free(cuda);
+    basin_cuda_codes_free(cuda);
+    basin_cuda_factors_free(cuda);
+    basin_cuda_staging_free(cuda);
+    if (cuda->lt) cublasLtDestroy(cuda->lt);
+    if (cuda->lt_workspace) cudaFree(cuda->lt_workspace);
+    if (cuda->fault_taken) cudaFree(cuda->fault_taken);
+    if (cuda->fault_host) cudaFreeHost(cuda->fault_host);
+    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    delete cuda;
+}
+
+static size_t workspace(basin_backend *backend, const basin_call *call) {
+    basin_cuda_operation op = basin_cuda_operation_of(call->op);
+    try {
+        return op.workspace ? op.workspace((const basin_cuda *)backend, call) : 0;
+    } catch (const std::bad_alloc &) {
+        return SIZE_MAX / 4; /* more than there is: the plan fails for lack of memory */
+    }
+}
+
+static const basin_backend_table make_table(void) {
+    basin_backend_table t = {};
+    t.name = "cuda";
+    t.real_size = sizeof(float);
+    t.real = BASIN_F32;
+    t.fuse = true;
+    t.alloc = basin_cuda_alloc;
+    t.free = basin_cuda_free;
+    t.copy_in = basin_cuda_copy_in;
+    t.copy_out = basin_cuda_copy_out;
+    t.fill_zero = basin_cuda_fill_zero;
+    t.free_bytes = basin_cuda_free_bytes;
+    t.workspace = workspace;
+    t.run = basin_cuda_run;
+    t.check = stream_check;
+    t.wait = stream_wait;
+    t.close = close_backend;
+    return t;
+}
+
+static const basin_backend_table table = make_table();
+
+/* The first device that can run the kernels this module holds. */
+static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
+    int devices = 0, major = 0, minor = 0, shared = 0;
+    cudaError_t code = cudaGetDeviceCount(&devices);
+    if (code != cudaSuccess || devices == 0)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend cuda: there is no CUDA device here (%s)",
+                          code != cudaSuccess ? cudaGetErrorString(code) : "the driver counts 0");
+    BASIN_CUDA_TRY(cuda, cudaGetDevice(&cuda->device));
+    BASIN_CUDA_TRY(cuda, cudaSetDevice(cuda->device));
+    BASIN_CUDA_TRY(cuda,
+                   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->device));
+    BASIN_CUDA_TRY(cuda,
+                   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, cuda->device));
+    BASIN_CUDA_TRY(cuda, cudaDeviceGetAttribute(&cuda->multiprocessors,
+                                                cudaDevAttrMultiProcessorCount, cuda->device));
+    BASIN_CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                                cuda->device));
+    cuda->shared_limit = (size_t)shared;
+    if (cuda->error.status == BASIN_OK && major < 9)
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "backend cuda: device %d has compute capability %d.%d; wanted 9.0 or more",
+            cuda->device, major, minor);
+    return report(cuda, error);
+}
+
+static void make_resources(basin_cuda *cuda) {
+    const char *careful = getenv("BASIN_CUDA_SYNC");
+    cuda->careful = careful && strcmp(careful, "0") != 0;
+    BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
+    cuda->lt_bytes = (size_t)32 << 20; /* what NVIDIA recommends for Hopper */
+    BASIN_CUDA_TRY(cuda, cudaMalloc(&cuda->lt_workspace, cuda->lt_bytes));
+    BASIN_CUDA_TRY(cuda, cudaMalloc((void **)&cuda->fault_taken, sizeof(int)));
+    if (cuda->fault_taken)
+        BASIN_CUDA_TRY(cuda, cudaMemsetAsync(cuda->fault_taken, 0, sizeof(int), cuda->stream));
+    BASIN_CUDA_TRY(cuda, cudaHostAlloc((void **)&cuda->fault_host, sizeof(basin_cuda_fault),
+                                       cudaHostAllocMapped));
+    if (cuda->fault_host) {
+        memset(cuda->fault_host, 0, sizeof(basin_cuda_fault));
+        BASIN_CUDA_TRY(cuda, cudaHostGetDevicePointer((void **)&cuda->fault, cuda->fault_host, 0));
+    }
+    cublasStatus_t status = cublasLtCreate(&cuda->lt);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        basin_cuda_fail_lt(cuda, status, "cublasLtCreate", __FILE__, __LINE__);
+    basin_cuda_graphs_new(cuda);
+    basin_cuda_codes_new(cuda);
+    basin_cuda_factors_new(cuda);
+    basin_cuda_staging_new(cuda);
+}
+
+extern "C" __attribute__((visibility("default"))) basin_status
+basin_cuda_module_open(basin_backend **backend, const char *version, basin_error *error) {
+    *backend = NULL;
+    if (strcmp(version, BASIN_VERSION_STRING) != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; wanted %s",
+                          BASIN_VERSION_STRING, version);
+    basin_cuda *cuda = new (std::nothrow) basin_cuda();
+    if (!cuda) return basin_fail(error, BASIN_NO_MEMORY, "backend cuda: no memory for its state");
+    cuda->base.table = &table;
+    cuda->base.threads = 1;
+    basin_status status = choose_device(cuda, error);
+    if (!status) {
+        make_resources(cuda);
+        status = stream_wait(&cuda->base, error);
+    }
+    if (status)
+        close_backend(&cuda->base);
+    else
+        *backend = &cuda->base;
+    return status;
+}

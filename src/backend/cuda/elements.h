@@ -1,0 +1,93 @@
+/* Elements in memory, float or bfloat16, read and written as floats. Which of the two is known when
+ * a kernel is launched and the same for all threads, so the branch costs nothing beside the memory
+ * access. And division by numbers that are known at launch, by multiplication. */
+#ifndef BASIN_BACKEND_CUDA_ELEMENTS_H
+#define BASIN_BACKEND_CUDA_ELEMENTS_H
+
+#include "backend/cuda/device.h"
+
+struct basin_source {
+    const void *data;
+    bool narrow;
+};
+struct basin_sink {
+    void *data;
+    bool narrow;
+};
+
+static inline basin_source basin_cuda_source(const basin_cuda_frame *frame, int i) {
+    return {frame->in[i], frame->call->in[i].kind == BASIN_NARROW};
+}
+static inline basin_sink basin_cuda_sink(const basin_cuda_frame *frame, int i) {
+    return {frame->out[i], frame->call->out[i].kind == BASIN_NARROW};
+}
+
+/* V elements from element i on; i must be a multiple of V. */
+template <int V>
+static __device__ __forceinline__ void basin_read(float (&x)[V], basin_source from, int64_t i) {
+    if (from.narrow) {
+        const basin_pack<basin_bf16, V> pack =
+            *(const basin_pack<basin_bf16, V> *)((const basin_bf16 *)from.data + i);
+#pragma unroll
+        for (int j = 0; j < V; j++) x[j] = __bfloat162float(pack.v[j]);
+    } else {
+        const basin_pack<float, V> pack =
+            *(const basin_pack<float, V> *)((const float *)from.data + i);
+#pragma unroll
+        for (int j = 0; j < V; j++) x[j] = pack.v[j];
+    }
+}
+
+template <int V>
+static __device__ __forceinline__ void basin_write(basin_sink to, int64_t i, const float (&x)[V]) {
+    if (to.narrow) {
+        basin_pack<basin_bf16, V> pack;
+#pragma unroll
+        for (int j = 0; j < V; j++) pack.v[j] = __float2bfloat16_rn(x[j]);
+        *(basin_pack<basin_bf16, V> *)((basin_bf16 *)to.data + i) = pack;
+    } else {
+        basin_pack<float, V> pack;
+#pragma unroll
+        for (int j = 0; j < V; j++) pack.v[j] = x[j];
+        *(basin_pack<float, V> *)((float *)to.data + i) = pack;
+    }
+}
+
+static __device__ __forceinline__ float basin_read_one(basin_source from, int64_t i) {
+    return from.narrow ? __bfloat162float(((const basin_bf16 *)from.data)[i])
+                       : ((const float *)from.data)[i];
+}
+static __device__ __forceinline__ void basin_write_one(basin_sink to, int64_t i, float x) {
+    if (to.narrow)
+        ((basin_bf16 *)to.data)[i] = __float2bfloat16_rn(x);
+    else
+        ((float *)to.data)[i] = x;
+}
+
+/* n / d for n < 2^31 is umulhi(n, multiplier) >> shift: with s = ceil(log2 d) the multiplier is
+ * ceil(2^(31 + s) / d), so its error times n stays below 2^(31 + s). d = 1 is left alone. */
+struct basin_divisor {
+    uint32_t d, multiplier, shift;
+};
+
+static inline basin_divisor basin_divisor_of(int64_t d) {
+    basin_divisor out = {(uint32_t)d, 0, 0};
+    if (d <= 1 || d >= (int64_t)1 << 31) return out;
+    uint32_t s = 0;
+    while (((int64_t)1 << s) < d) s++;
+    out.multiplier = (uint32_t)((((uint64_t)1 << (31 + s)) + (uint64_t)d - 1) / (uint64_t)d);
+    out.shift = s - 1;
+    return out;
+}
+
+static __device__ __forceinline__ uint32_t basin_divide(uint32_t n, const basin_divisor &by) {
+    return by.d == 1 ? n : __umulhi(n, by.multiplier) >> by.shift;
+}
+
+/* A grid of blocks of `threads` that walks `items` with strides of the whole grid. */
+static inline unsigned basin_cuda_grid(const basin_cuda *cuda, int64_t items, int threads) {
+    int64_t blocks = basin_cuda_ceil(items, threads), most = (int64_t)cuda->multiprocessors * 16;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+#endif

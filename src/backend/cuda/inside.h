@@ -1,0 +1,83 @@
+/* What the files of the CUDA backend share beside the kernels: running lists of calls, memory,
+ * compiled programs, products. */
+#ifndef BASIN_BACKEND_CUDA_INSIDE_H
+#define BASIN_BACKEND_CUDA_INSIDE_H
+
+#include "backend/cuda/device.h"
+
+/* operations.cu; .run NULL where an operation has no kernel. */
+basin_cuda_operation basin_cuda_operation_of(basin_op op);
+
+/* run.cu: a list of calls runs call by call the first time, is captured as a graph the second and
+ * replayed from then on. Memory that is freed takes the graphs that use it along. */
+void basin_cuda_graphs_new(basin_cuda *cuda);
+void basin_cuda_graphs_free(basin_cuda *cuda);
+void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory);
+void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls,
+                    void *const *block);
+
+/* memory.cu */
+void basin_cuda_staging_new(basin_cuda *cuda);
+void basin_cuda_staging_free(basin_cuda *cuda);
+void *basin_cuda_alloc(basin_backend *backend, size_t bytes);
+void basin_cuda_free(basin_backend *backend, void *memory);
+void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
+void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes);
+void basin_cuda_fill_zero(basin_backend *backend, void *device, size_t bytes);
+size_t basin_cuda_free_bytes(basin_backend *backend);
+
+/* A pointwise program as the device runs it: over [dim...], axes merged. Operand a is at in[a], of
+ * stride[a] elements along each axis. pointwise.cu */
+struct basin_cuda_program {
+    const basin_program *program; /* steps and stores; LOAD a reads in[a], TILE reads in[tile] */
+    basin_step own[4];            /* the steps of an operation that came without a program */
+    basin_program alone;
+    int operands, tile; /* tile: -1 where there is none */
+    const void *in[BASIN_MAX_IN];
+    bool narrow_in[BASIN_MAX_IN];
+    void *out[BASIN_MAX_OUT];
+    bool narrow_out[BASIN_MAX_OUT];
+    int rank;
+    int64_t dim[BASIN_MAX_RANK], stride[BASIN_MAX_IN][BASIN_MAX_RANK];
+};
+
+/* The program of a call: of a pointwise one, or the epilogue of a product whose raw result lies at
+ * `tile` (of the given kind). False where there is nothing to compute. */
+bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame, const void *tile,
+                           basin_kind tile_kind);
+void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
+
+/* code.cu: kernels compiled at run time, kept by their text. */
+struct CUfunc_st;
+void basin_cuda_codes_new(basin_cuda *cuda);
+void basin_cuda_codes_free(basin_cuda *cuda);
+/* While collecting, unknown texts are noted and nothing is launched; then all are compiled at
+ * once. */
+void basin_cuda_codes_collect(basin_cuda *cuda);
+void basin_cuda_codes_compile(basin_cuda *cuda);
+bool basin_cuda_codes_collecting(const basin_cuda *cuda);
+/* The kernel of the text, a function body over `const basin_args p`; NULL while collecting, and
+ * where it does not compile (the stream knows why). */
+CUfunc_st *basin_cuda_code_find(basin_cuda *cuda, const char *text);
+void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned blocks,
+                            unsigned threads, void *arguments);
+
+/* product.cu: D [batch, m, n] = relu?(alpha A B + beta C + bias [n]), row-major, each factor plain
+ * or transposed. */
+struct basin_cuda_product {
+    int64_t batch, m, n, k;
+    bool transpose_a, transpose_b, relu, bias;
+    int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
+    bool narrow_factors, narrow_result;
+    bool add; /* there is a C */
+    uint8_t products;
+    uint32_t alignment; /* bytes, of all pointers */
+    double alpha, beta;
+};
+void basin_cuda_factors_new(basin_cuda *cuda);
+void basin_cuda_factors_free(basin_cuda *cuda);
+bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
+void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
+                            const void *a, const void *b, const void *c, const void *bias);
+
+#endif

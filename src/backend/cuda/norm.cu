@@ -1,0 +1,258 @@
+/* Layer norm with a scalar gain: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps).
+ * Its reverse for a cotangent c of g:
+ *   dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c.
+ * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read again from
+ * cache by a block. dgamma and ddelta are sums over rows (reduce.cu), the first of a number a row
+ * that waits in the workspace. */
+#include "backend/cuda/elements.h"
+#include "backend/cuda/inside.h"
+
+enum { THREADS = 256, ROWS = THREADS / 32 };
+
+/* A warp's row in registers: vector i of lane l holds elements (l + 32 i) V ... */
+template <int V, int ITEMS> struct row_of { float v[ITEMS][V]; };
+
+template <int V, int ITEMS>
+static __device__ __forceinline__ void load_row(row_of<V, ITEMS> *row, basin_source x, int64_t at,
+                                                int width) {
+    int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        int j = (lane + 32 * i) * V;
+        if (j < width)
+            basin_read<V>(row->v[i], x, at + j);
+        else
+            for (int k = 0; k < V; k++) row->v[i][k] = 0;
+    }
+}
+
+/* Centres the row (what is beyond its width stays 0) and returns 1 / s. */
+template <int V, int ITEMS>
+static __device__ __forceinline__ float centre_row(row_of<V, ITEMS> *row, int width,
+                                                   float epsilon) {
+    int lane = (int)threadIdx.x % 32;
+    float sum = 0, square = 0;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++)
+#pragma unroll
+        for (int k = 0; k < V; k++) sum += row->v[i][k];
+    float mean = basin_warp_sum(sum) / (float)width;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++)
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            row->v[i][k] = (lane + 32 * i) * V < width ? row->v[i][k] - mean : 0;
+            square += row->v[i][k] * row->v[i][k];
+        }
+    return 1.0f / sqrtf(basin_warp_sum(square) / (float)width + epsilon);
+}
+
+template <int V, int ITEMS>
+static __global__ void __launch_bounds__(THREADS)
+    norm_rows(basin_sink g, basin_source x, const float *gamma, const float *delta, int64_t rows,
+              int width, float epsilon) {
+    int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32, at = i * width;
+    int lane = (int)threadIdx.x % 32;
+    row_of<V, ITEMS> row;
+    if (i >= rows) return;
+    load_row(&row, x, at, width);
+    float gain = *gamma * centre_row(&row, width, epsilon);
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        int j = (lane + 32 * k) * V;
+        if (j >= width) continue;
+        float offset[V];
+        basin_read<V>(offset, basin_source{delta, false}, j);
+#pragma unroll
+        for (int l = 0; l < V; l++) row.v[k][l] = gain * row.v[k][l] + offset[l];
+        basin_write<V>(g, at + j, row.v[k]);
+    }
+}
+
+template <int V, int ITEMS>
+static __global__ void __launch_bounds__(THREADS)
+    reverse_rows(basin_sink dx, float *row_gamma, basin_source x, const float *gamma,
+                 basin_source c, int64_t rows, int width, float epsilon) {
+    int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32, at = i * width;
+    int lane = (int)threadIdx.x % 32;
+    row_of<V, ITEMS> n, cotangent;
+    if (i >= rows) return;
+    load_row(&n, x, at, width);
+    load_row(&cotangent, c, at, width);
+    float inverse = centre_row(&n, width, epsilon), sum = 0, dot = 0;
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++)
+#pragma unroll
+        for (int l = 0; l < V; l++) {
+            n.v[k][l] *= inverse;
+            sum += cotangent.v[k][l];
+            dot += cotangent.v[k][l] * n.v[k][l];
+        }
+    sum = basin_warp_sum(sum), dot = basin_warp_sum(dot);
+    if (row_gamma && lane == 0) row_gamma[i] = dot;
+    if (!dx.data) return;
+    float gain = *gamma * inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        int j = (lane + 32 * k) * V;
+        if (j >= width) continue;
+        float out[V];
+#pragma unroll
+        for (int l = 0; l < V; l++)
+            out[l] = gain * (cotangent.v[k][l] - mean - n.v[k][l] * mean_dot);
+        basin_write<V>(dx, at + j, out);
+    }
+}
+
+/* ---- long rows: a block each ---- */
+
+static __device__ float block_sum(float x, float *shared) {
+    x = basin_warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < ROWS; i++) x += shared[i];
+    return x;
+}
+
+struct moments {
+    float mean, inverse;
+};
+
+static __device__ moments long_moments(basin_source x, int64_t at, int width, float epsilon,
+                                       float *shared) {
+    float sum = 0, square = 0;
+    for (int j = (int)threadIdx.x; j < width; j += THREADS) sum += basin_read_one(x, at + j);
+    float mean = block_sum(sum, shared) / (float)width;
+    for (int j = (int)threadIdx.x; j < width; j += THREADS) {
+        float d = basin_read_one(x, at + j) - mean;
+        square += d * d;
+    }
+    return {mean, 1.0f / sqrtf(block_sum(square, shared) / (float)width + epsilon)};
+}
+
+static __global__ void norm_long(basin_sink g, basin_source x, const float *gamma,
+                                 const float *delta, int width, float epsilon) {
+    __shared__ float shared[ROWS];
+    int64_t at = (int64_t)blockIdx.x * width;
+    moments m = long_moments(x, at, width, epsilon, shared);
+    float gain = *gamma * m.inverse;
+    for (int j = (int)threadIdx.x; j < width; j += THREADS)
+        basin_write_one(g, at + j, gain * (basin_read_one(x, at + j) - m.mean) + delta[j]);
+}
+
+static __global__ void reverse_long(basin_sink dx, float *row_gamma, basin_source x,
+                                    const float *gamma, basin_source c, int width, float epsilon) {
+    __shared__ float shared[ROWS];
+    int64_t at = (int64_t)blockIdx.x * width;
+    moments m = long_moments(x, at, width, epsilon, shared);
+    float sum = 0, dot = 0;
+    for (int j = (int)threadIdx.x; j < width; j += THREADS) {
+        float cotangent = basin_read_one(c, at + j);
+        sum += cotangent;
+        dot += cotangent * (basin_read_one(x, at + j) - m.mean) * m.inverse;
+    }
+    sum = block_sum(sum, shared), dot = block_sum(dot, shared);
+    if (row_gamma && threadIdx.x == 0) row_gamma[blockIdx.x] = dot;
+    if (!dx.data) return;
+    float gain = *gamma * m.inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
+    for (int j = (int)threadIdx.x; j < width; j += THREADS) {
+        float n = (basin_read_one(x, at + j) - m.mean) * m.inverse;
+        basin_write_one(dx, at + j, gain * (basin_read_one(c, at + j) - mean - n * mean_dot));
+    }
+}
+
+/* ---- the operations ---- */
+
+typedef struct table {
+    int64_t rows;
+    int width;
+} table;
+
+static table table_of(const basin_call *call) {
+    const basin_shape *shape = &call->in[0].shape;
+    return {basin_shape_product(shape, 0, shape->rank - 1), (int)shape->dim[shape->rank - 1]};
+}
+
+/* Calls f with the numbers V and ITEMS for the width as types; false where the row is too long. */
+template <int N> struct constant { static const int value = N; };
+template <typename F> static bool with_row(int width, F f) {
+    if (width % 4 == 0 && width <= 128)
+        f(constant<4>(), constant<1>());
+    else if (width % 4 == 0 && width <= 256)
+        f(constant<4>(), constant<2>());
+    else if (width % 4 == 0 && width <= 512)
+        f(constant<4>(), constant<4>());
+    else if (width % 4 == 0 && width <= 768)
+        f(constant<4>(), constant<6>());
+    else if (width % 4 == 0 && width <= 1024)
+        f(constant<4>(), constant<8>());
+    else if (width <= 128)
+        f(constant<1>(), constant<4>());
+    else if (width <= 512)
+        f(constant<1>(), constant<16>());
+    else
+        return false;
+    return true;
+}
+
+void basin_cuda_layernorm(const basin_cuda_frame *frame) {
+    table t = table_of(frame->call);
+    basin_sink g = basin_cuda_sink(frame, 0);
+    basin_source x = basin_cuda_source(frame, 0);
+    const float *gamma = (const float *)frame->in[1], *delta = (const float *)frame->in[2];
+    float epsilon = (float)frame->call->attr.value;
+    if (t.rows == 0 || t.width == 0) return;
+    bool done = with_row(t.width, [&](auto v, auto items) {
+        norm_rows<decltype(v)::value, decltype(items)::value>
+            <<<(unsigned)basin_cuda_ceil(t.rows, ROWS), THREADS, 0, frame->stream>>>(
+                g, x, gamma, delta, t.rows, t.width, epsilon);
+    });
+    if (!done)
+        norm_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(g, x, gamma, delta, t.width,
+                                                                   epsilon);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm");
+}
+
+/* The workspace: c n summed a row [rows], then what the sum over rows wants. */
+static size_t gamma_bytes(const table *t) {
+    return ((size_t)t->rows * sizeof(float) + 63) / 64 * 64;
+}
+
+size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *cuda, const basin_call *call) {
+    table t = table_of(call);
+    size_t first = call->out[1].block < 0 ? 0 : gamma_bytes(&t), second = 0;
+    (void)cuda;
+    if (call->out[1].block >= 0) second = basin_cuda_sum_bytes(1, t.rows, 1);
+    if (call->out[2].block >= 0 && basin_cuda_sum_bytes(1, t.rows, t.width) > second)
+        second = basin_cuda_sum_bytes(1, t.rows, t.width);
+    return first + second;
+}
+
+void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame) {
+    table t = table_of(frame->call);
+    basin_sink dx = basin_cuda_sink(frame, 0);
+    basin_source x = basin_cuda_source(frame, 0), c = basin_cuda_source(frame, 2);
+    const float *gamma = (const float *)frame->in[1];
+    float *row_gamma = frame->out[1] ? (float *)frame->workspace : NULL;
+    void *scratch = (char *)frame->workspace + (row_gamma ? gamma_bytes(&t) : 0);
+    float epsilon = (float)frame->call->attr.value;
+    if (t.rows > 0 && t.width > 0 && (dx.data || row_gamma)) {
+        bool done = with_row(t.width, [&](auto v, auto items) {
+            reverse_rows<decltype(v)::value, decltype(items)::value>
+                <<<(unsigned)basin_cuda_ceil(t.rows, ROWS), THREADS, 0, frame->stream>>>(
+                    dx, row_gamma, x, gamma, c, t.rows, t.width, epsilon);
+        });
+        if (!done)
+            reverse_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(dx, row_gamma, x, gamma,
+                                                                          c, t.width, epsilon);
+        BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm reverse");
+    }
+    if (frame->out[1])
+        basin_cuda_sum(frame, frame->out[1], BASIN_REAL, row_gamma, BASIN_REAL, 1,
+                       t.width > 0 ? t.rows : 0, 1, scratch);
+    if (frame->out[2])
+        basin_cuda_sum(frame, frame->out[2], frame->call->out[2].kind, frame->in[2],
+                       frame->call->in[2].kind, 1, t.rows, t.width, scratch);
+}

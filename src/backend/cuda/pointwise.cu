@@ -1,0 +1,324 @@
+/* Pointwise operations, fused into a program or alone: each program becomes a kernel of its own,
+ * written out here as text and compiled once. Sizes and strides are its arguments, so programs that
+ * differ in shape alone share one kernel. A thread takes V neighbours at a time, all loads before
+ * the first store, so an output may lie on an operand of the same size. */
+#include <stdio.h>
+#include <string.h>
+
+#include <string>
+
+#include "backend/cuda/elements.h"
+#include "backend/cuda/inside.h"
+#include "backend/cuda/prelude.h"
+
+static_assert(BASIN_MAX_IN == 16 && BASIN_MAX_OUT == 6 && BASIN_MAX_RANK <= 8,
+              "the sizes of basin_args in prelude.h");
+
+/* ---- the program of a call ---- */
+
+/* Drops axes of one element and joins axes that every operand walks as one. */
+static void merge_axes(basin_cuda_program *p) {
+    int rank = 0;
+    for (int i = 0; i < p->rank; i++) {
+        if (p->dim[i] == 1) continue;
+        bool joins = rank > 0;
+        for (int a = 0; a < p->operands && joins; a++)
+            joins = p->stride[a][rank - 1] == p->stride[a][i] * p->dim[i];
+        rank += !joins;
+        p->dim[rank - 1] = joins ? p->dim[rank - 1] * p->dim[i] : p->dim[i];
+        for (int a = 0; a < p->operands; a++) p->stride[a][rank - 1] = p->stride[a][i];
+    }
+    if (rank == 0) {
+        p->dim[0] = 1;
+        for (int a = 0; a < p->operands; a++) p->stride[a][0] = 0;
+        rank = 1;
+    }
+    p->rank = rank;
+}
+
+static int64_t count_of(const basin_cuda_program *p) {
+    int64_t count = 1;
+    for (int i = 0; i < p->rank; i++) count *= p->dim[i];
+    return count;
+}
+
+/* The one step of an operation that came without a program, with its operands loaded. */
+static void write_alone(basin_cuda_program *p, const basin_call *call) {
+    p->alone.steps = call->ins + 1;
+    p->alone.registers = 4;
+    p->alone.stores = 1;
+    p->alone.store[0] = 3;
+    p->alone.domain = call->out[0].shape;
+    for (int a = 0; a < call->ins; a++) {
+        p->own[a].op = BASIN_STEP_LOAD;
+        p->own[a].to = p->own[a].a = (uint16_t)a;
+        basin_shape_broadcast(p->alone.stride[a], &call->in[a].shape, &call->out[0].shape);
+    }
+    basin_step *last = &p->own[call->ins];
+    last->op = (uint16_t)call->op;
+    last->to = 3, last->a = 0, last->b = 1, last->c = 2;
+    last->value = call->attr.value;
+    p->alone.step = p->own;
+    p->program = &p->alone;
+}
+
+bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame, const void *tile,
+                           basin_kind tile_kind) {
+    const basin_call *call = frame->call;
+    int first = tile ? 2 : 0;
+    memset(p, 0, sizeof *p);
+    p->program = call->program;
+    if (!p->program) write_alone(p, call);
+    p->operands = call->ins - first;
+    p->tile = -1;
+    p->rank = p->program->domain.rank;
+    for (int i = 0; i < p->rank; i++) p->dim[i] = p->program->domain.dim[i];
+    for (int a = 0; a < p->operands; a++) {
+        p->in[a] = frame->in[first + a];
+        p->narrow_in[a] = call->in[first + a].kind == BASIN_NARROW;
+        for (int i = 0; i < p->rank; i++) p->stride[a][i] = p->program->stride[a][i];
+    }
+    if (tile) {
+        p->tile = p->operands++;
+        p->in[p->tile] = tile;
+        p->narrow_in[p->tile] = tile_kind == BASIN_NARROW;
+        basin_shape_strides(p->stride[p->tile], &p->program->domain);
+    }
+    for (int o = 0; o < p->program->stores; o++) {
+        p->out[o] = frame->out[o];
+        p->narrow_out[o] = call->out[o].kind == BASIN_NARROW;
+    }
+    merge_axes(p);
+    return count_of(p) > 0;
+}
+
+/* ---- its text ---- */
+
+typedef enum walk {
+    UNUSED,
+    DENSE,   /* like the domain itself */
+    SCALAR,  /* one number for all */
+    STRIDED, /* its own strides; neighbours along the last axis */
+    REPEATED /* its own strides; one number along the last axis */
+} walk;
+
+typedef struct layout {
+    walk walk[BASIN_MAX_IN];
+    int width; /* V */
+    bool wide; /* more elements than 31 bits count */
+    bool strided;
+} layout;
+
+static walk walk_of(const basin_cuda_program *p, int a) {
+    bool used = a == p->tile, dense = true, scalar = true;
+    int64_t step = 1;
+    for (int i = 0; i < p->program->steps; i++)
+        used = used || (p->program->step[i].op == BASIN_STEP_LOAD && p->program->step[i].a == a);
+    for (int i = p->rank - 1; i >= 0; i--) {
+        scalar = scalar && p->stride[a][i] == 0;
+        dense = dense && p->stride[a][i] == step;
+        step *= p->dim[i];
+    }
+    if (!used) return UNUSED;
+    if (scalar || step == 1) return SCALAR;
+    return dense ? DENSE : p->stride[a][p->rank - 1] == 0 ? REPEATED : STRIDED;
+}
+
+/* Whether V elements at a time never straddle a row of an operand, nor a multiple of V in it. */
+static bool width_fits(const basin_cuda_program *p, const layout *l, int width) {
+    if (p->dim[p->rank - 1] % width != 0) return false;
+    for (int a = 0; a < p->operands; a++) {
+        if (l->walk[a] != STRIDED) continue;
+        if (p->stride[a][p->rank - 1] != 1) return false;
+        for (int i = 0; i < p->rank - 1; i++)
+            if (p->stride[a][i] % width != 0) return false;
+    }
+    return true;
+}
+
+static layout layout_of(const basin_cuda_program *p) {
+    layout l = {};
+    bool narrow = false;
+    for (int a = 0; a < p->operands; a++) {
+        l.walk[a] = walk_of(p, a);
+        l.strided = l.strided || l.walk[a] == STRIDED || l.walk[a] == REPEATED;
+        narrow = narrow || (p->narrow_in[a] && l.walk[a] == DENSE);
+    }
+    for (int o = 0; o < p->program->stores; o++) narrow = narrow || p->narrow_out[o];
+    l.width = narrow && width_fits(p, &l, 8) ? 8 : width_fits(p, &l, 4) ? 4 : 1;
+    l.wide = count_of(p) >= (int64_t)1 << 31;
+    return l;
+}
+
+static std::string number(int64_t n) { return std::to_string(n); }
+
+static std::string float_literal(double value) {
+    char text[40];
+    float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    snprintf(text, sizeof text, "__int_as_float(0x%08x)", bits);
+    return text;
+}
+
+static std::string power_text(const std::string &a, double to) {
+    char text[60];
+    uint64_t bits;
+    bool whole = to == (double)(int)to && to >= -64 && to <= 64;
+    if (to == 0) return "1.0f";
+    if (to == 1) return a;
+    if (to == 2) return a + " * " + a;
+    if (to == -1) return "1.0f / " + a;
+    if (to == 0.5) return "root(" + a + ")";
+    if (to == -0.5) return "1.0f / root(" + a + ")";
+    if (whole && to > 0) return "(float)whole_power<" + number((int64_t)to) + ">(" + a + ")";
+    if (whole) return "(float)(1.0 / whole_power<" + number((int64_t)-to) + ">(" + a + "))";
+    memcpy(&bits, &to, sizeof bits);
+    snprintf(text, sizeof text, ", __longlong_as_double(0x%016llxLL))", (unsigned long long)bits);
+    return "power(" + a + text;
+}
+
+static std::string unary_text(int op, const std::string &a, double value) {
+    switch (op) {
+    case BASIN_OP_NEG: return "-" + a;
+    case BASIN_OP_ABS: return "fabsf(" + a + ")";
+    case BASIN_OP_SIGN: return "(float)((" + a + " > 0) - (" + a + " < 0))";
+    case BASIN_OP_SQRT: return "sqrtf(" + a + ")";
+    case BASIN_OP_EXP: return "expf(" + a + ")";
+    case BASIN_OP_LOG: return "logf(" + a + ")";
+    case BASIN_OP_LOG1P: return "log1pf(" + a + ")";
+    case BASIN_OP_EXPM1: return "expm1f(" + a + ")";
+    case BASIN_OP_TANH: return "tanhf(" + a + ")";
+    case BASIN_OP_SIGMOID: return "sigmoid(" + a + ")";
+    case BASIN_OP_SOFTPLUS: return "softplus(" + a + ")";
+    case BASIN_OP_LNCOSH: return "lncosh(" + a + ")";
+    case BASIN_OP_RELU: return a + " <= 0 ? 0.0f : " + a;
+    case BASIN_OP_STEP: return a + " > 0 ? 1.0f : 0.0f";
+    case BASIN_OP_SIN: return "sinf(" + a + ")";
+    case BASIN_OP_COS: return "cosf(" + a + ")";
+    case BASIN_OP_ERF: return "erff(" + a + ")";
+    case BASIN_OP_POW: return power_text(a, value);
+    default: return a; /* COPY */
+    }
+}
+
+static std::string binary_text(int op, const std::string &a, const std::string &b) {
+    switch (op) {
+    case BASIN_OP_ADD: return a + " + " + b;
+    case BASIN_OP_SUB: return a + " - " + b;
+    case BASIN_OP_MUL: return a + " * " + b;
+    case BASIN_OP_DIV: return a + " / " + b;
+    case BASIN_OP_MAX2: return "larger(" + a + ", " + b + ")";
+    case BASIN_OP_MIN2: return "smaller(" + a + ", " + b + ")";
+    case BASIN_OP_GREATER: return a + " > " + b + " ? 1.0f : 0.0f";
+    default: return a + " == " + b + " ? 1.0f : 0.0f"; /* EQUAL */
+    }
+}
+
+/* What operand a is called inside the loop over the V elements. */
+static std::string operand_text(const layout *l, int a) {
+    bool single = l->walk[a] == SCALAR || l->walk[a] == REPEATED;
+    return "x" + number(a) + (single ? ".v[0]" : ".v[j]");
+}
+
+static std::string step_text(const basin_cuda_program *p, const layout *l, const basin_step *s) {
+    std::string a = "r" + number(s->a), b = "r" + number(s->b), c = "r" + number(s->c);
+    std::string value;
+    if (s->op == BASIN_STEP_LOAD)
+        value = operand_text(l, s->a);
+    else if (s->op == BASIN_STEP_TILE)
+        value = operand_text(l, p->tile);
+    else if (s->op == BASIN_STEP_IMMEDIATE)
+        value = float_literal(s->value);
+    else if (s->op < BASIN_OP_ADD)
+        value = unary_text(s->op, a, s->value);
+    else if (s->op < BASIN_OP_SELECT)
+        value = binary_text(s->op, a, b);
+    else
+        value = a + " != 0 ? " + b + " : " + c;
+    return "r" + number(s->to) + " = " + value + ";\n";
+}
+
+static std::string load_text(const basin_cuda_program *p, int a, int width, const std::string &at) {
+    return "const pack<float, " + number(width) + "> x" + number(a) + " = load_" +
+           (p->narrow_in[a] ? "narrow<" : "float<") + number(width) + ">(p.in[" + number(a) +
+           "], " + at + ");\n";
+}
+
+/* Where each operand with strides of its own is: o0, o1, ... from the number e of the element. */
+static std::string offsets_text(const basin_cuda_program *p, const layout *l) {
+    const std::string type = l->wide ? "unsigned long long" : "unsigned";
+    std::string text = type + " e = (" + type + ")(i * " + number(l->width) + "), q, r;\n";
+    for (int a = 0; a < p->operands; a++)
+        if (l->walk[a] == STRIDED || l->walk[a] == REPEATED)
+            text += "long long o" + number(a) + " = 0;\n";
+    for (int axis = p->rank - 1; axis >= 0; axis--) {
+        const std::string n = number(axis), dim = "p.dim[" + n + "]";
+        if (axis == 0)
+            text += "r = e;\n";
+        else if (l->wide)
+            text += "q = e / " + dim + "; r = e - q * " + dim + "; e = q;\n";
+        else
+            text += "q = divide(e, " + dim + ", p.multiplier[" + n + "], p.shift[" + n +
+                    "]); r = e - q * " + dim + "; e = q;\n";
+        for (int a = 0; a < p->operands; a++)
+            if (l->walk[a] == STRIDED || l->walk[a] == REPEATED)
+                text += "o" + number(a) + " += (long long)r * p.stride[" + number(a) + "][" + n +
+                        "];\n";
+    }
+    return text;
+}
+
+static std::string text_of(const basin_cuda_program *p, const layout *l) {
+    const std::string width = number(l->width), at = "i * " + width;
+    std::string text = "{\n";
+    for (int a = 0; a < p->operands; a++)
+        if (l->walk[a] == SCALAR) text += load_text(p, a, 1, "0");
+    text += "for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < p.vectors; "
+            "i += (long long)gridDim.x * blockDim.x) {\n";
+    if (l->strided) text += offsets_text(p, l);
+    for (int a = 0; a < p->operands; a++) {
+        if (l->walk[a] == DENSE) text += load_text(p, a, l->width, at);
+        if (l->walk[a] == STRIDED) text += load_text(p, a, l->width, "o" + number(a));
+        if (l->walk[a] == REPEATED) text += load_text(p, a, 1, "o" + number(a));
+    }
+    for (int o = 0; o < p->program->stores; o++)
+        if (p->out[o]) text += "pack<float, " + width + "> y" + number(o) + ";\n";
+    text += "#pragma unroll\nfor (int j = 0; j < " + width + "; j++) {\nfloat r0";
+    for (int i = 1; i < p->program->registers; i++) text += ", r" + number(i);
+    text += ";\n";
+    for (int i = 0; i < p->program->steps; i++) text += step_text(p, l, &p->program->step[i]);
+    for (int o = 0; o < p->program->stores; o++)
+        if (p->out[o]) text += "y" + number(o) + ".v[j] = r" + number(p->program->store[o]) + ";\n";
+    text += "}\n";
+    for (int o = 0; o < p->program->stores; o++)
+        if (p->out[o])
+            text += std::string(p->narrow_out[o] ? "store_narrow<" : "store_float<") + width +
+                    ">(p.out[" + number(o) + "], " + at + ", y" + number(o) + ");\n";
+    return text + "}\n}\n";
+}
+
+/* ---- running it ---- */
+
+void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p) {
+    layout l = layout_of(p);
+    CUfunc_st *function = basin_cuda_code_find(cuda, text_of(p, &l).c_str());
+    if (!function) return;
+    basin_cuda_arguments args = {};
+    args.vectors = count_of(p) / l.width;
+    for (int a = 0; a < p->operands; a++) {
+        args.in[a] = p->in[a];
+        for (int i = 0; i < p->rank; i++) args.stride[a][i] = p->stride[a][i];
+    }
+    for (int o = 0; o < p->program->stores; o++) args.out[o] = p->out[o];
+    for (int i = 0; i < p->rank; i++) {
+        basin_divisor by = basin_divisor_of(p->dim[i]);
+        args.dim[i] = by.d, args.multiplier[i] = by.multiplier, args.shift[i] = by.shift;
+    }
+    basin_cuda_code_launch(cuda, function, basin_cuda_grid(cuda, args.vectors, 256), 256, &args);
+}
+
+void basin_cuda_pointwise(const basin_cuda_frame *frame) {
+    basin_cuda_program p;
+    if (basin_cuda_program_of(&p, frame, NULL, BASIN_REAL)) basin_cuda_program_run(frame->cuda, &p);
+}

@@ -1,0 +1,344 @@
+/* Matrix products through cuBLASLt, which counts columns first: a row-major D = A B is its
+ * D' = B' A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the
+ * product; another one runs as a program over the raw product, which waits in the workspace (the
+ * result itself may lie on an operand of the program). Algorithms come from cuBLASLt's heuristic,
+ * once for each kind of product, never from timing: a run repeats bit for bit. */
+#include <new>
+#include <string.h>
+
+#include <string>
+#include <unordered_map>
+
+#include "backend/cuda/inside.h"
+
+#define TRY_LT(cuda, expression) try_lt((cuda), (expression), #expression, __LINE__)
+static bool try_lt(basin_cuda *cuda, cublasStatus_t code, const char *what, int line) {
+    if (code != CUBLAS_STATUS_SUCCESS) basin_cuda_fail_lt(cuda, code, what, __FILE__, line);
+    return code == CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- kinds of products ---- */
+
+/* What cuBLASLt wants to know of a kind of product. */
+typedef struct kind {
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t b, a, d; /* in cuBLASLt's order: first factor, second, result */
+    cublasLtMatmulAlgo_t algo;
+    bool exists;
+} kind;
+
+struct basin_cuda_factors {
+    std::unordered_map<std::string, kind> known;
+};
+
+void basin_cuda_factors_new(basin_cuda *cuda) {
+    cuda->factors = new (std::nothrow) basin_cuda_factors();
+    if (!cuda->factors)
+        basin_cuda_fail(cuda, cudaErrorMemoryAllocation, "products", __FILE__, __LINE__);
+}
+
+static void kind_free(kind *k) {
+    if (k->desc) cublasLtMatmulDescDestroy(k->desc);
+    if (k->a) cublasLtMatrixLayoutDestroy(k->a);
+    if (k->b) cublasLtMatrixLayoutDestroy(k->b);
+    if (k->d) cublasLtMatrixLayoutDestroy(k->d);
+}
+
+void basin_cuda_factors_free(basin_cuda *cuda) {
+    if (!cuda->factors) return;
+    for (auto &entry : cuda->factors->known) kind_free(&entry.second);
+    delete cuda->factors;
+    cuda->factors = NULL;
+}
+
+/* All of the product that its algorithm depends on. */
+static std::string key_of(const basin_cuda_product *p) {
+    const int64_t field[] = {
+        p->batch, p->m,        p->n,        p->k,      p->transpose_a,    p->transpose_b,
+        p->relu,  p->bias,     p->step_a,   p->step_b, p->narrow_factors, p->narrow_result,
+        p->add,   p->products, p->alignment};
+    return std::string((const char *)field, sizeof field);
+}
+
+/* `rows` and `columns` as cuBLASLt counts them; memory holds columns one after the other. */
+static void make_layout(basin_cuda *cuda, cublasLtMatrixLayout_t *layout, bool narrow, int64_t rows,
+                        int64_t columns, int64_t batch, int64_t step) {
+    int32_t entries = (int32_t)batch;
+    if (!TRY_LT(cuda, cublasLtMatrixLayoutCreate(layout, narrow ? CUDA_R_16BF : CUDA_R_32F,
+                                                 (uint64_t)rows, (uint64_t)columns, rows)))
+        return;
+    if (batch == 1) return;
+    TRY_LT(cuda, cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                  &entries, sizeof entries));
+    TRY_LT(cuda, cublasLtMatrixLayoutSetAttribute(
+                     *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step));
+}
+
+static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p) {
+    bool tf32 = !p->narrow_factors && p->products == BASIN_PRODUCTS_TF32;
+    cublasOperation_t first = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t second = p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = p->relu && p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                  : p->relu          ? CUBLASLT_EPILOGUE_RELU
+                                  : p->bias          ? CUBLASLT_EPILOGUE_BIAS
+                                                     : CUBLASLT_EPILOGUE_DEFAULT;
+    cudaDataType_t bias = CUDA_R_32F;
+    if (!TRY_LT(cuda, cublasLtMatmulDescCreate(
+                          &k->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                          CUDA_R_32F)))
+        return;
+    TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first,
+                                                sizeof first));
+    TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+                                                sizeof second));
+    TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                                sizeof epilogue));
+    if (p->bias)
+        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                                                    &bias, sizeof bias));
+}
+
+static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product *p) {
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t found;
+    int count = 0;
+    if (!TRY_LT(cuda, cublasLtMatmulPreferenceCreate(&preference))) return;
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                         &cuda->lt_bytes, sizeof cuda->lt_bytes);
+    const cublasLtMatmulPreferenceAttributes_t sides[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    for (int i = 0; i < 4; i++)
+        cublasLtMatmulPreferenceSetAttribute(preference, sides[i], &p->alignment,
+                                             sizeof p->alignment);
+    const void *somewhere =
+        (const char *)cuda->lt_workspace + p->alignment; /* as aligned as it is */
+    if (p->bias)
+        cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
+                                       sizeof somewhere);
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(cuda->lt, k->desc, k->b, k->a, k->d,
+                                                           k->d, preference, 1, &found, &count);
+    k->exists =
+        status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+    if (k->exists) k->algo = found.algo;
+    cublasLtMatmulPreferenceDestroy(preference);
+}
+
+static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
+    std::string key = key_of(p);
+    auto found = cuda->factors->known.find(key);
+    if (found != cuda->factors->known.end()) return &found->second;
+    kind k = {};
+    bool ta = p->transpose_a, tb = p->transpose_b;
+    set_operation(cuda, &k, p);
+    make_layout(cuda, &k.b, p->narrow_factors, tb ? p->k : p->n, tb ? p->n : p->k, p->batch,
+                p->step_b);
+    make_layout(cuda, &k.a, p->narrow_factors, ta ? p->m : p->k, ta ? p->k : p->m, p->batch,
+                p->step_a);
+    make_layout(cuda, &k.d, p->narrow_result, p->n, p->m, p->batch, p->m * p->n);
+    if (k.desc && k.a && k.b && k.d) choose_algorithm(cuda, &k, p);
+    return &(cuda->factors->known[key] = k);
+}
+
+bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product) {
+    return find(cuda, product)->exists;
+}
+
+void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
+                            const void *b, const void *c, const void *bias) {
+    kind *k = find(cuda, p);
+    float alpha = (float)p->alpha, beta = p->add ? (float)p->beta : 0;
+    if (!k->exists) {
+        if (cuda->error.status == BASIN_OK)
+            basin_fail(&cuda->error, BASIN_UNSUPPORTED,
+                       "backend cuda: cuBLASLt has no algorithm for a product [%lld, %lld] by "
+                       "[%lld, %lld], batch %lld",
+                       (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n,
+                       (long long)p->batch);
+        return;
+    }
+    if (p->bias)
+        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                    &bias, sizeof bias));
+    TRY_LT(cuda,
+           cublasLtMatmul(cuda->lt, k->desc, &alpha, b, k->b, a, k->a, &beta, c ? c : d, k->d, d,
+                          k->d, &k->algo, cuda->lt_workspace, cuda->lt_bytes, cuda->stream));
+}
+
+/* ---- epilogues that cuBLASLt computes ---- */
+
+/* A register as a formula: alpha tile + beta c + row + constant, perhaps under a relu. c and row
+ * are operands of the program (-1: none). */
+typedef struct form {
+    bool known, relu;
+    double alpha, beta, constant, of_row;
+    int c, row;
+} form;
+
+static bool is_constant(const form *f) {
+    return f->known && !f->relu && f->alpha == 0 && f->c < 0 && f->row < 0;
+}
+
+static form scaled(form f, double by) {
+    f.known = f.known && !f.relu && by != 0;
+    f.alpha *= by, f.beta *= by, f.constant *= by, f.of_row *= by;
+    return f;
+}
+
+static form sum_of(form f, form g) {
+    form out = {f.known && g.known && !f.relu && !g.relu,
+                false,
+                f.alpha + g.alpha,
+                f.beta + g.beta,
+                f.constant + g.constant,
+                f.of_row + g.of_row,
+                f.c >= 0 ? f.c : g.c,
+                f.row >= 0 ? f.row : g.row};
+    if (f.c >= 0 && g.c >= 0 && f.c != g.c) out.known = false;
+    if (f.row >= 0 && g.row >= 0 && f.row != g.row) out.known = false;
+    return out;
+}
+
+/* An operand counts as c where it lies like the result, as row where it repeats a row [n]. */
+static form operand_form(const basin_call *call, const basin_program *program, int a) {
+    const int64_t *stride = program->stride[a], *dim = program->domain.dim;
+    form f = {};
+    bool dense = (dim[2] == 1 || stride[2] == 1) && (dim[1] == 1 || stride[1] == dim[2]) &&
+                 (dim[0] == 1 || stride[0] == dim[1] * dim[2]);
+    bool row = (dim[2] == 1 || stride[2] == 1) && (dim[1] == 1 || stride[1] == 0) &&
+               (dim[0] == 1 || stride[0] == 0);
+    f.c = f.row = -1;
+    if (dense && call->in[2 + a].kind == call->out[0].kind)
+        f.known = true, f.c = a, f.beta = 1;
+    else if (row && call->in[2 + a].kind == BASIN_REAL)
+        f.known = true, f.row = a, f.of_row = 1;
+    return f;
+}
+
+static form step_form(const basin_call *call, const basin_program *program, const basin_step *s,
+                      const form *r) {
+    form constant = {true, false, 0, 0, s->value, 0, -1, -1};
+    form tile = {true, false, 1, 0, 0, 0, -1, -1}, unknown = {};
+    switch (s->op) {
+    case BASIN_STEP_TILE: return tile;
+    case BASIN_STEP_IMMEDIATE: return constant;
+    case BASIN_STEP_LOAD: return operand_form(call, program, s->a);
+    case BASIN_OP_COPY: return r[s->a];
+    case BASIN_OP_NEG: return scaled(r[s->a], -1);
+    case BASIN_OP_ADD: return sum_of(r[s->a], r[s->b]);
+    case BASIN_OP_SUB: return sum_of(r[s->a], scaled(r[s->b], -1));
+    case BASIN_OP_MUL:
+        if (is_constant(&r[s->a])) return scaled(r[s->b], r[s->a].constant);
+        return is_constant(&r[s->b]) ? scaled(r[s->a], r[s->b].constant) : unknown;
+    case BASIN_OP_DIV:
+        return is_constant(&r[s->b]) && r[s->b].constant != 0
+                   ? scaled(r[s->a], 1 / r[s->b].constant)
+                   : unknown;
+    case BASIN_OP_RELU: {
+        form f = r[s->a];
+        f.known = f.known && !f.relu && f.alpha != 0;
+        f.relu = true;
+        return f;
+    }
+    default: return unknown;
+    }
+}
+
+/* The epilogue as a formula that cuBLASLt has; .known is false where it is none. */
+static form epilogue_form(const basin_call *call) {
+    const basin_program *program = call->program;
+    form r[BASIN_MAX_REGISTERS] = {}, unknown = {};
+    if (program->stores != 1 || call->out[0].block < 0) return unknown;
+    for (int i = 0; i < program->steps; i++) {
+        const basin_step *s = &program->step[i];
+        r[s->to] = step_form(call, program, s, r);
+    }
+    form f = r[program->store[0]];
+    bool bias = f.row < 0 || f.of_row == 1;
+    return f.known && f.alpha != 0 && f.constant == 0 && bias ? f : unknown;
+}
+
+/* ---- MATMUL ---- */
+
+static int64_t batch_of(const basin_shape *shape) {
+    return basin_shape_product(shape, 0, shape->rank - 2);
+}
+
+static basin_cuda_product product_of(const basin_call *call) {
+    const basin_shape *a = &call->in[0].shape, *b = &call->in[1].shape;
+    basin_cuda_product p = {};
+    int64_t batch_a = batch_of(a), batch_b = batch_of(b);
+    p.transpose_a = call->attr.transpose_a, p.transpose_b = call->attr.transpose_b;
+    p.batch = batch_a == 1 ? batch_b : batch_a;
+    p.m = a->dim[a->rank - (p.transpose_a ? 1 : 2)];
+    p.k = a->dim[a->rank - (p.transpose_a ? 2 : 1)];
+    p.n = b->dim[b->rank - (p.transpose_b ? 2 : 1)];
+    p.step_a = batch_a == 1 ? 0 : p.m * p.k;
+    p.step_b = batch_b == 1 ? 0 : p.n * p.k;
+    p.narrow_factors = call->in[0].kind == BASIN_NARROW;
+    p.narrow_result = call->out[0].kind == BASIN_NARROW;
+    p.products = call->attr.products == BASIN_PRODUCTS_TF32 ? BASIN_PRODUCTS_TF32 : 0;
+    p.alignment = 64; /* buffers begin at multiples of 64 bytes */
+    p.alpha = 1;
+    return p;
+}
+
+/* The product with as much of its epilogue as cuBLASLt takes: all of it, and true, or none. */
+static bool fuse(basin_cuda *cuda, basin_cuda_product *p, form *f, const basin_call *call) {
+    *f = form{};
+    f->c = f->row = -1;
+    if (!call->program) return true;
+    if (p->k == 0) return false;
+    form found = epilogue_form(call);
+    if (!found.known) return false;
+    basin_cuda_product fused = *p;
+    fused.relu = found.relu;
+    fused.bias = found.row >= 0;
+    fused.add = found.c >= 0;
+    fused.alpha = found.alpha, fused.beta = found.beta;
+    if (!basin_cuda_product_exists(cuda, &fused)) return false;
+    *p = fused;
+    *f = found;
+    return true;
+}
+
+static bool is_empty(const basin_cuda_product *p) {
+    return p->batch == 0 || p->m == 0 || p->n == 0;
+}
+
+size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call) {
+    basin_cuda_product p = product_of(call);
+    form f;
+    if (is_empty(&p) || fuse((basin_cuda *)cuda, &p, &f, call)) return 0;
+    return (size_t)(p.batch * p.m * p.n) * sizeof(float);
+}
+
+/* A sum over nothing is zero. */
+static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
+                     const void *b, const void *c, const void *bias) {
+    size_t size = p->narrow_result ? sizeof(basin_bf16) : sizeof(float);
+    if (p->k > 0)
+        basin_cuda_product_run(cuda, p, d, a, b, c, bias);
+    else
+        BASIN_CUDA_TRY(
+            cuda, cudaMemsetAsync(d, 0, (size_t)(p->batch * p->m * p->n) * size, cuda->stream));
+}
+
+void basin_cuda_matmul(const basin_cuda_frame *frame) {
+    basin_cuda *cuda = frame->cuda;
+    basin_cuda_product p = product_of(frame->call);
+    basin_cuda_program program;
+    bool collecting = basin_cuda_codes_collecting(cuda);
+    form f;
+    if (is_empty(&p)) return;
+    if (fuse(cuda, &p, &f, frame->call)) {
+        const void *c = f.c < 0 ? NULL : frame->in[2 + f.c];
+        const void *bias = f.row < 0 ? NULL : frame->in[2 + f.row];
+        if (!collecting) multiply(cuda, &p, frame->out[0], frame->in[0], frame->in[1], c, bias);
+        return;
+    }
+    p.narrow_result = false; /* the raw product is float, whatever the result is */
+    if (!collecting) multiply(cuda, &p, frame->workspace, frame->in[0], frame->in[1], NULL, NULL);
+    if (basin_cuda_program_of(&program, frame, frame->workspace, BASIN_REAL))
+        basin_cuda_program_run(cuda, &program);
+}

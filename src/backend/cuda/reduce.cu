@@ -1,0 +1,189 @@
+/* Sums and maxima over neighbouring axes. A tensor is seen as [outer, middle, inner] and the middle
+ * vanishes. Short rows (inner 1) take a warp each. Otherwise the middle is cut into chunks of a
+ * size that the shapes decide, a block each; chunk results wait in the workspace and are combined
+ * in their order by a second launch. Nothing depends on when a block runs. */
+#include "backend/cuda/elements.h"
+#include "backend/cuda/inside.h"
+
+enum { THREADS = 256, COLUMNS = 32, LANES = THREADS / COLUMNS, NARROW = 32, SHORT = 1024 };
+
+struct add {
+    static __device__ __forceinline__ float start() { return 0.0f; }
+    static __device__ __forceinline__ float of(float a, float b) { return a + b; }
+};
+struct most { /* a NaN stays one */
+    static __device__ __forceinline__ float start() { return -INFINITY; }
+    static __device__ __forceinline__ float of(float a, float b) {
+        return a != a ? a : b > a || b != b ? b : a;
+    }
+};
+
+struct extent {
+    int64_t outer, middle, inner;
+    int64_t chunks, length; /* pieces of the middle, and how long each but the last is */
+};
+
+/* How a reduction is cut. */
+static extent cut(int64_t outer, int64_t middle, int64_t inner) {
+    extent e = {outer, middle, inner, 1, middle};
+    if (inner == 1 && middle <= SHORT) return e;
+    int64_t blocks = inner <= NARROW ? outer : outer * basin_cuda_ceil(inner, COLUMNS);
+    int64_t least = inner <= NARROW ? basin_cuda_ceil(4096, inner) : 128; /* a chunk's rows */
+    int64_t wanted = basin_cuda_ceil(1024, blocks > 0 ? blocks : 1);
+    int64_t possible = basin_cuda_ceil(middle, least);
+    e.chunks = wanted < possible ? wanted : possible;
+    if (e.chunks < 1) e.chunks = 1;
+    e.length = basin_cuda_ceil(middle, e.chunks);
+    if (e.length > 0) e.chunks = basin_cuda_ceil(middle, e.length);
+    if (e.chunks < 1) e.chunks = 1;
+    return e;
+}
+
+/* out [rows] <- x [rows, middle]: a warp a row. */
+template <typename Op>
+static __global__ void reduce_short(basin_sink out, basin_source x, int64_t rows, int64_t middle) {
+    int64_t row = (int64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    if (row >= rows) return;
+    float value = Op::start();
+    for (int64_t i = threadIdx.x % 32; i < middle; i += 32)
+        value = Op::of(value, basin_read_one(x, row * middle + i));
+    for (int step = 16; step > 0; step /= 2)
+        value = Op::of(value, __shfl_down_sync(0xffffffffu, value, step));
+    if (threadIdx.x % 32 == 0) basin_write_one(out, row, value);
+}
+
+/* out [outer, chunks, inner], inner at most 32: block (chunk, outer). Threads stand side by side
+ * over rows of `inner`; those of one column meet at the end, in order. */
+template <typename Op>
+static __global__ void reduce_narrow(basin_sink out, basin_source x, extent e) {
+    __shared__ float partial[THREADS];
+    int inner = (int)e.inner, rows = THREADS / inner, active = rows * inner;
+    int64_t chunk = blockIdx.x % e.chunks, outer = blockIdx.x / e.chunks;
+    int64_t first = chunk * e.length,
+            last = first + e.length < e.middle ? first + e.length : e.middle;
+    int64_t base = outer * e.middle * inner, end = last * inner;
+    float value[4] = {Op::start(), Op::start(), Op::start(), Op::start()};
+    if ((int)threadIdx.x < active) {
+        int64_t i = first * inner + threadIdx.x;
+        for (; i + 3 * (int64_t)active < end; i += 4 * (int64_t)active)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                value[j] = Op::of(value[j], basin_read_one(x, base + i + j * (int64_t)active));
+        for (; i < end; i += active) value[0] = Op::of(value[0], basin_read_one(x, base + i));
+    }
+    partial[threadIdx.x] = Op::of(Op::of(value[0], value[1]), Op::of(value[2], value[3]));
+    __syncthreads();
+    /* Halve the rows until one is left. */
+    for (int left = rows; left > 1;) {
+        int half = (left + 1) / 2;
+        int row = (int)threadIdx.x / inner;
+        if (row + half < left)
+            partial[threadIdx.x] =
+                Op::of(partial[threadIdx.x], partial[threadIdx.x + half * inner]);
+        __syncthreads();
+        left = half;
+    }
+    if ((int)threadIdx.x < inner)
+        basin_write_one(out, (outer * e.chunks + chunk) * inner + threadIdx.x,
+                        partial[threadIdx.x]);
+}
+
+/* out [outer, chunks, inner]: a block takes 32 columns of a chunk, 8 rows at a time. */
+template <typename Op>
+static __global__ void reduce_wide(basin_sink out, basin_source x, extent e) {
+    __shared__ float partial[LANES][COLUMNS];
+    int64_t tiles = (e.inner + COLUMNS - 1) / COLUMNS;
+    int64_t tile = blockIdx.x % tiles, rest = blockIdx.x / tiles;
+    int64_t chunk = rest % e.chunks, outer = rest / e.chunks;
+    int64_t first = chunk * e.length,
+            last = first + e.length < e.middle ? first + e.length : e.middle;
+    int lane = (int)threadIdx.x / COLUMNS;
+    int64_t column = tile * COLUMNS + threadIdx.x % COLUMNS;
+    float value[4] = {Op::start(), Op::start(), Op::start(), Op::start()};
+    if (column < e.inner) {
+        int64_t base = outer * e.middle * e.inner + column, i = first + lane;
+        for (; i + 3 * LANES < last; i += 4 * LANES)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                value[j] = Op::of(value[j], basin_read_one(x, base + (i + j * LANES) * e.inner));
+        for (; i < last; i += LANES)
+            value[0] = Op::of(value[0], basin_read_one(x, base + i * e.inner));
+    }
+    partial[lane][threadIdx.x % COLUMNS] =
+        Op::of(Op::of(value[0], value[1]), Op::of(value[2], value[3]));
+    __syncthreads();
+    if (lane == 0 && column < e.inner) {
+        float sum = partial[0][threadIdx.x];
+        for (int i = 1; i < LANES; i++) sum = Op::of(sum, partial[i][threadIdx.x]);
+        basin_write_one(out, (outer * e.chunks + chunk) * e.inner + column, sum);
+    }
+}
+
+template <typename Op>
+static void launch(basin_cuda *cuda, basin_sink out, basin_source x, const extent *e) {
+    int64_t blocks = e->outer * e->chunks;
+    if (e->outer == 0 || e->inner == 0) return;
+    if (e->inner == 1 && e->middle <= SHORT)
+        reduce_short<Op>
+            <<<(unsigned)basin_cuda_ceil(e->outer, THREADS / 32), THREADS, 0, cuda->stream>>>(
+                out, x, e->outer, e->middle);
+    else if (e->inner <= NARROW)
+        reduce_narrow<Op><<<(unsigned)blocks, THREADS, 0, cuda->stream>>>(out, x, *e);
+    else
+        reduce_wide<Op>
+            <<<(unsigned)(blocks * basin_cuda_ceil(e->inner, COLUMNS)), THREADS, 0, cuda->stream>>>(
+                out, x, *e);
+    BASIN_CUDA_LAUNCHED(cuda, "a reduction");
+}
+
+template <typename Op>
+static void reduce(basin_cuda *cuda, basin_sink out, basin_source x, const extent *e,
+                   void *workspace) {
+    if (e->chunks == 1) {
+        launch<Op>(cuda, out, x, e);
+        return;
+    }
+    extent second = {e->outer, e->chunks, e->inner, 1, e->chunks};
+    launch<Op>(cuda, basin_sink{workspace, false}, x, e);
+    launch<Op>(cuda, out, basin_source{workspace, false}, &second);
+}
+
+static size_t bytes_of(const extent *e) {
+    return e->chunks == 1 ? 0 : (size_t)(e->outer * e->chunks * e->inner) * sizeof(float);
+}
+
+size_t basin_cuda_sum_bytes(int64_t outer, int64_t middle, int64_t inner) {
+    extent e = cut(outer, middle, inner);
+    return bytes_of(&e);
+}
+
+void basin_cuda_sum(const basin_cuda_frame *frame, void *out, basin_kind out_kind, const void *x,
+                    basin_kind x_kind, int64_t outer, int64_t middle, int64_t inner,
+                    void *workspace) {
+    extent e = cut(outer, middle, inner);
+    reduce<add>(frame->cuda, basin_sink{out, out_kind == BASIN_NARROW},
+                basin_source{x, x_kind == BASIN_NARROW}, &e, workspace);
+}
+
+static extent extent_of(const basin_call *call) {
+    const basin_shape *shape = &call->in[0].shape;
+    int first = call->attr.axis, last = call->attr.axis + call->attr.count;
+    return cut(basin_shape_product(shape, 0, first), basin_shape_product(shape, first, last),
+               basin_shape_product(shape, last, shape->rank));
+}
+
+size_t basin_cuda_reduce_workspace(const basin_cuda *cuda, const basin_call *call) {
+    extent e = extent_of(call);
+    (void)cuda;
+    return bytes_of(&e);
+}
+
+void basin_cuda_reduce(const basin_cuda_frame *frame) {
+    extent e = extent_of(frame->call);
+    basin_sink out = basin_cuda_sink(frame, 0);
+    basin_source x = basin_cuda_source(frame, 0);
+    if (frame->call->op == BASIN_OP_SUM)
+        reduce<add>(frame->cuda, out, x, &e, frame->workspace);
+    else
+        reduce<most>(frame->cuda, out, x, &e, frame->workspace);
+}

@@ -1,0 +1,152 @@
+/* Running a list of calls: call by call the first time (programs are compiled, algorithms chosen),
+ * captured as a CUDA graph the second, replayed from then on. A list is known by its address, its
+ * length and its blocks; memory that is freed takes along the graphs that use it. */
+#include <new>
+#include <vector>
+
+#include "backend/cuda/inside.h"
+
+struct recorded {
+    const basin_call *call;
+    size_t calls;
+    std::vector<void *> block;
+    int runs;
+    cudaGraphExec_t graph; /* NULL before the second run */
+};
+
+struct basin_cuda_graphs {
+    std::vector<recorded> list;
+};
+
+void basin_cuda_graphs_new(basin_cuda *cuda) {
+    cuda->graphs = new (std::nothrow) basin_cuda_graphs();
+    if (!cuda->graphs)
+        basin_cuda_fail(cuda, cudaErrorMemoryAllocation, "graphs", __FILE__, __LINE__);
+}
+
+void basin_cuda_graphs_free(basin_cuda *cuda) {
+    if (!cuda->graphs) return;
+    for (recorded &r : cuda->graphs->list)
+        if (r.graph) cudaGraphExecDestroy(r.graph);
+    delete cuda->graphs;
+    cuda->graphs = NULL;
+}
+
+void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory) {
+    std::vector<recorded> &list = cuda->graphs->list;
+    for (size_t i = list.size(); i-- > 0;) {
+        bool uses = false;
+        for (void *block : list[i].block) uses = uses || block == memory;
+        if (!uses) continue;
+        if (list[i].graph) BASIN_CUDA_TRY(cuda, cudaGraphExecDestroy(list[i].graph));
+        list.erase(list.begin() + (ptrdiff_t)i);
+    }
+}
+
+static size_t blocks_of(const basin_call *call, size_t calls) {
+    int32_t most = 0;
+    for (size_t i = 0; i < calls; i++) {
+        for (int k = 0; k < call[i].ins; k++)
+            if (call[i].in[k].block > most) most = call[i].in[k].block;
+        for (int k = 0; k < call[i].outs; k++)
+            if (call[i].out[k].block > most) most = call[i].out[k].block;
+    }
+    return (size_t)most + 1;
+}
+
+static recorded *find(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
+    for (recorded &r : cuda->graphs->list) {
+        bool same = r.call == call && r.calls == calls;
+        for (size_t i = 0; i < r.block.size() && same; i++) same = r.block[i] == block[i];
+        if (same) return &r;
+    }
+    recorded fresh = {call, calls, {}, 0, NULL};
+    fresh.block.assign(block, block + blocks_of(call, calls));
+    cuda->graphs->list.push_back(fresh);
+    return &cuda->graphs->list.back();
+}
+
+static void *resolve(const basin_operand *operand, void *const *block) {
+    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
+}
+
+static basin_cuda_frame frame_of(basin_cuda *cuda, const basin_call *call, void *const *block) {
+    basin_cuda_frame frame = {};
+    frame.cuda = cuda;
+    frame.stream = cuda->stream;
+    frame.call = call;
+    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
+    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
+    if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
+    return frame;
+}
+
+/* Leaves have storage but no kernel; a reshape is its operand's storage. */
+static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
+
+static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block) {
+    basin_cuda_operation op = basin_cuda_operation_of(call->op);
+    if (!op.run) {
+        if (!has_no_kernel(call->op) && cuda->error.status == BASIN_OK)
+            basin_fail(&cuda->error, BASIN_UNSUPPORTED, "backend cuda: no operation %d, of 0 to %d",
+                       (int)call->op, BASIN_OP_COUNT - 1);
+        return;
+    }
+    basin_cuda_frame frame = frame_of(cuda, call, block);
+    op.run(&frame);
+}
+
+static void run_eagerly(basin_cuda *cuda, const basin_call *call, size_t calls,
+                        void *const *block) {
+    for (size_t i = 0; i < calls && cuda->error.status == BASIN_OK; i++) {
+        run_one(cuda, &call[i], block);
+        if (!cuda->careful) continue;
+        cudaError_t code = cudaStreamSynchronize(cuda->stream);
+        if (code == cudaSuccess) continue;
+        basin_fail(&cuda->error, BASIN_IO,
+                   "backend cuda: call %zu of %zu, operation %d: %s (BASIN_CUDA_SYNC)", i, calls,
+                   (int)call[i].op, cudaGetErrorString(code));
+    }
+}
+
+/* Compiles all programs of the list at once. */
+static void prepare(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
+    basin_cuda_codes_collect(cuda);
+    for (size_t i = 0; i < calls; i++)
+        if (call[i].program || basin_op_is_pointwise(call[i].op)) run_one(cuda, &call[i], block);
+    basin_cuda_codes_compile(cuda);
+}
+
+static void capture(basin_cuda *cuda, recorded *r, void *const *block) {
+    cudaGraph_t graph = NULL;
+    if (!BASIN_CUDA_TRY(cuda,
+                        cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal)))
+        return;
+    for (size_t i = 0; i < r->calls; i++) run_one(cuda, &r->call[i], block);
+    if (!BASIN_CUDA_TRY(cuda, cudaStreamEndCapture(cuda->stream, &graph))) return;
+    BASIN_CUDA_TRY(cuda, cudaGraphInstantiate(&r->graph, graph, 0));
+    BASIN_CUDA_TRY(cuda, cudaGraphDestroy(graph));
+}
+
+static void run_list(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
+    recorded *r = find(cuda, call, calls, block);
+    if (r->runs == 0) prepare(cuda, call, calls, block);
+    if (r->runs == 1 && !cuda->careful) capture(cuda, r, block);
+    r->runs += r->runs < 2;
+    if (cuda->error.status != BASIN_OK) return;
+    if (r->graph)
+        BASIN_CUDA_TRY(cuda, cudaGraphLaunch(r->graph, cuda->stream));
+    else
+        run_eagerly(cuda, call, calls, block);
+}
+
+void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls,
+                    void *const *block) {
+    basin_cuda *cuda = (basin_cuda *)backend;
+    if (calls == 0) return;
+    try {
+        run_list(cuda, call, calls, block);
+    } catch (const std::bad_alloc &) {
+        basin_cuda_fail(cuda, cudaErrorMemoryAllocation, "a list of calls", __FILE__, __LINE__);
+    }
+}
