@@ -1,5 +1,6 @@
-/* One kernel call run on the reference backend and on the fast one, from the same numbers. The
- * fast result must be near the reference's, and the same bits for every number of threads. */
+/* One kernel call run on the reference backend and on its rival, from the same numbers. The rival's
+ * result must be near the reference's, and the same bits in every round (another number of threads,
+ * or simply again). */
 #ifndef BASIN_TESTS_BACKEND_DUEL_H
 #define BASIN_TESTS_BACKEND_DUEL_H
 
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,15 @@
 #include "basin/random.h"
 
 enum { DUEL_BLOCKS = 1 + BASIN_MAX_IN + BASIN_MAX_OUT };
+
+/* Who is compared with the reference; a test sets it before its duels. */
+static struct {
+    basin_backend *(*open)(int round);
+    void (*close)(basin_backend *backend);
+    int rounds;
+    bool gather; /* print what fails and go on; duel_verdict fails the test */
+    int failures;
+} duel_rival;
 
 typedef struct duel {
     basin_call call;
@@ -71,20 +82,56 @@ static inline void duel_out_absent(duel *d) {
     d->call.out[d->call.outs++] = (basin_operand){.block = -1};
 }
 
+/* Device memory of `count` elements behind 64 bytes of padding; all bits set where no number is. */
 static inline void *duel_block(basin_backend *backend, const double *real, const int32_t *index,
                                int64_t count) {
-    size_t size = index ? 4 : backend->table->real_size;
-    char *memory = backend->table->alloc(backend, (size_t)count * size + 64);
+    size_t size = index ? 4 : backend->table->real_size, bytes = (size_t)count * size + 64;
+    char *memory = backend->table->alloc(backend, bytes), *host = malloc(bytes);
     assert_non_null(memory);
-    memset(memory, 0xff, (size_t)count * size + 64);
+    assert_non_null(host);
+    memset(host, 0xff, bytes);
     for (int64_t i = 0; real && i < count; i++) {
         if (size == sizeof(double))
-            ((double *)(void *)(memory + 64))[i] = real[i];
+            ((double *)(void *)(host + 64))[i] = real[i];
         else
-            ((float *)(void *)(memory + 64))[i] = (float)real[i];
+            ((float *)(void *)(host + 64))[i] = (float)real[i];
     }
-    if (index) memcpy(memory + 64, index, (size_t)count * 4);
+    if (index) memcpy(host + 64, index, (size_t)count * 4);
+    backend->table->copy_in(backend, memory, host, bytes);
+    free(host);
     return memory;
+}
+
+/* The call in words: its number and all shapes. */
+static inline const char *duel_text(const duel *d, char text[1000]) {
+    char shape[BASIN_SHAPE_TEXT];
+    int at = snprintf(text, 1000, "operation %d (", (int)d->call.op);
+    for (int i = 0; i < d->call.ins && at < 900; i++)
+        at +=
+            snprintf(text + at, 1000 - (size_t)at, "%s%s", i ? " " : "",
+                     d->call.in[i].block < 0 ? "-" : basin_shape_print(shape, d->call.in[i].shape));
+    for (int i = 0; i < d->call.outs && at < 900; i++)
+        at += snprintf(text + at, 1000 - (size_t)at, "%s%s", i ? " " : ") -> ",
+                       d->call.out[i].block < 0 ? "-"
+                                                : basin_shape_print(shape, d->call.out[i].shape));
+    snprintf(text + at, 1000 - (size_t)at, ", axis %d, transposed %d%d, value %g",
+             d->call.attr.axis, d->call.attr.transpose_a, d->call.attr.transpose_b,
+             d->call.attr.value);
+    return text;
+}
+
+static inline void duel_failed(const char *text) {
+    if (!duel_rival.gather) fail_msg("%s", text);
+    duel_rival.failures++;
+    if (duel_rival.failures <= 40) fprintf(stderr, "  FAILED %s\n", text);
+}
+
+/* For the end of a test that gathers failures. */
+static inline int duel_verdict(void **state) {
+    int failures = duel_rival.failures;
+    (void)state;
+    duel_rival.failures = 0;
+    return failures ? -1 : 0;
 }
 
 /* Runs the call; result[i] holds a copy of output i, to be freed. */
@@ -106,68 +153,91 @@ static inline void duel_run(duel *d, basin_backend *backend, void *result[BASIN_
             block[blocks++] = duel_block(backend, NULL, NULL, duel_count(&call->out[i]));
     }
     call->workspace_bytes = backend->table->workspace(backend, call);
-    block[0] = backend->table->alloc(backend, call->workspace_bytes + 64);
-    assert_non_null(block[0]);
-    memset(block[0], 0xff, call->workspace_bytes + 64);
+    size_t reals = call->workspace_bytes / backend->table->real_size + 1;
+    block[0] = duel_block(backend, NULL, NULL, (int64_t)reals);
     backend->table->run(backend, call, 1, block);
     basin_status status = backend->table->wait(backend, &error);
-    if (status != BASIN_OK) fail_msg("%s: %s", backend->table->name, error.text);
+    if (status != BASIN_OK) {
+        char text[1000], line[1600];
+        snprintf(line, sizeof line, "%s: %s: %s", backend->table->name, duel_text(d, text),
+                 error.text);
+        duel_failed(line);
+        if (strstr(error.text, "cudaError")) exit(3); /* the device is lost to this process */
+    }
     for (int i = 0; i < call->outs; i++) {
         size_t bytes = call->out[i].block < 0
                            ? 0
                            : (size_t)duel_count(&call->out[i]) * backend->table->real_size;
         result[i] = malloc(bytes + 1);
         assert_non_null(result[i]);
-        if (bytes) memcpy(result[i], (char *)block[call->out[i].block] + 64, bytes);
+        if (bytes)
+            backend->table->copy_out(backend, result[i], (char *)block[call->out[i].block] + 64,
+                                     bytes);
     }
     for (int i = 0; i < blocks; i++) backend->table->free(backend, block[i]);
 }
 
+/* How far a is beyond what is allowed for b; 0 where it is not. */
+static inline double duel_excess(double a, double b, double tolerance, double scale) {
+    if (isnan(a) && isnan(b)) return 0;
+    if (tolerance == 0) return (float)a == (float)b ? 0 : INFINITY;
+    if (isinf(a) && (a == b || fabs(b) > 3.4028235e38) && (a > 0) == (b > 0)) return 0;
+    double allowed =
+        tolerance < 0 ? -tolerance * fabs(b) + scale : tolerance * (fabs(b) + scale) + 1e-37;
+    double off = fabs(a - b);
+    return off <= allowed ? 0 : isnan(off) ? INFINITY : off / allowed;
+}
+
 /* |found - wanted| <= tolerance (|wanted| + scale), scale being the root mean square of what is
- * wanted; with tolerance < 0 relative to each element alone, within -tolerance. */
+ * wanted; with tolerance < 0 relative to each element alone, within -tolerance; with 0 the float
+ * next to what is wanted. */
 static inline void duel_compare(const duel *d, int out, const float *found, const double *wanted,
                                 double tolerance) {
-    int64_t count = duel_count(&d->call.out[out]);
-    double square = 0;
+    int64_t count = duel_count(&d->call.out[out]), worst = -1, wrong = 0;
+    double square = 0, most = 0;
     for (int64_t i = 0; i < count; i++)
         if (isfinite(wanted[i])) square += wanted[i] * wanted[i];
     double scale = tolerance < 0 ? 2e-38 : sqrt(square / (double)(count ? count : 1));
     for (int64_t i = 0; i < count; i++) {
-        double a = found[i], b = wanted[i];
-        if (isnan(a) && isnan(b)) continue;
-        if (isinf(a) && (a == b || fabs(b) > 3.4028235e38) && (a > 0) == (b > 0)) continue;
-        double allowed =
-            tolerance < 0 ? -tolerance * fabs(b) + scale : tolerance * (fabs(b) + scale) + 1e-37;
-        if (fabs(a - b) <= allowed) continue;
-        char text[BASIN_SHAPE_TEXT];
-        fail_msg("operation %d, output %d %s, element %lld: found %.9g, wanted %.9g",
-                 (int)d->call.op, out, basin_shape_print(text, d->call.out[out].shape),
-                 (long long)i, a, b);
+        double excess = duel_excess(found[i], wanted[i], tolerance, scale);
+        wrong += excess > 0;
+        if (excess > most) most = excess, worst = i;
     }
+    if (worst < 0) return;
+    char text[1000], line[1600];
+    snprintf(line, sizeof line,
+             "%s: output %d: %lld of %lld wrong; worst element %lld: found %.9g, wanted %.9g (%.3g "
+             "times what is allowed)",
+             duel_text(d, text), out, (long long)wrong, (long long)count, (long long)worst,
+             (double)found[worst], wanted[worst], most);
+    duel_failed(line);
 }
 
 /* Runs on both, compares and releases. */
 static inline void duel_fight(duel *d, double tolerance) {
-    static const int threads[] = {1, 2, 5};
     void *wanted[BASIN_MAX_OUT], *first[BASIN_MAX_OUT], *found[BASIN_MAX_OUT];
     basin_backend *backend;
     assert_int_equal(basin_backend_open_ref(&backend, NULL), BASIN_OK);
     duel_run(d, backend, wanted);
     backend->table->close(backend);
-    for (int t = 0; t < 3; t++) {
-        assert_int_equal(basin_backend_open_cpu(&backend, threads[t], NULL), BASIN_OK);
-        duel_run(d, backend, t == 0 ? first : found);
-        backend->table->close(backend);
+    for (int round = 0; round < duel_rival.rounds; round++) {
+        backend = duel_rival.open(round);
+        duel_run(d, backend, round == 0 ? first : found);
+        duel_rival.close(backend);
         for (int i = 0; i < d->call.outs; i++) {
             if (d->call.out[i].block < 0) continue;
             size_t bytes = (size_t)duel_count(&d->call.out[i]) * sizeof(float);
-            if (t == 0)
+            if (round == 0)
                 duel_compare(d, i, first[i], wanted[i], tolerance);
-            else if (bytes && memcmp(first[i], found[i], bytes) != 0)
-                fail_msg("operation %d, output %d: %d threads give other bits than one",
-                         (int)d->call.op, i, threads[t]);
+            else if (bytes && memcmp(first[i], found[i], bytes) != 0) {
+                char text[1000], line[1600];
+                snprintf(line, sizeof line,
+                         "%s: output %d: round %d gives other bits than the first",
+                         duel_text(d, text), i, round);
+                duel_failed(line);
+            }
         }
-        for (int i = 0; t > 0 && i < d->call.outs; i++) free(found[i]);
+        for (int i = 0; round > 0 && i < d->call.outs; i++) free(found[i]);
     }
     for (int i = 0; i < d->call.outs; i++) free(wanted[i]), free(first[i]);
     duel_free(d);

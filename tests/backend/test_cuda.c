@@ -1,0 +1,270 @@
+/* The CUDA backend against the reference, operation by operation, and what is its own: products
+ * with fused epilogues, long rows, copies under way, replayed graphs. All failures are printed
+ * before the test fails. Skipped, visibly, where there is no device. */
+#include <stdio.h>
+
+#include "backend/operations.h"
+#include "basin/expr.h"
+#include "basin/plan.h"
+
+static basin_backend *cuda; /* one for all tests: it keeps what it compiled */
+
+static basin_backend *open_cuda(int round) {
+    (void)round;
+    return cuda;
+}
+static void keep_open(basin_backend *backend) { (void)backend; }
+
+/* ---- epilogues that the product computes itself ---- */
+
+typedef struct epilogue {
+    const char *name;
+    basin_step step[8];
+    int steps, out; /* the register stored */
+    int operands;   /* 0: none; 1: dense; 2: a row */
+    bool in_place;
+} epilogue;
+
+static const epilogue epilogue_cases[] = {
+    {"relu", {{BASIN_STEP_TILE, 0, 0, 0, 0, 0}, {BASIN_OP_RELU, 1, 0, 0, 0, 0}}, 2, 1, 0, false},
+    {"scaled",
+     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
+      {BASIN_STEP_IMMEDIATE, 1, 0, 0, 0, -0.25},
+      {BASIN_OP_MUL, 2, 0, 1, 0, 0}},
+     3,
+     2,
+     0,
+     false},
+    {"tile - c, in place",
+     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
+      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+      {BASIN_OP_SUB, 2, 0, 1, 0, 0}},
+     3,
+     2,
+     1,
+     true},
+    {"c - 0.1 tile",
+     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
+      {BASIN_STEP_IMMEDIATE, 1, 0, 0, 0, 0.1},
+      {BASIN_OP_MUL, 2, 0, 1, 0, 0},
+      {BASIN_STEP_LOAD, 3, 0, 0, 0, 0},
+      {BASIN_OP_SUB, 4, 3, 2, 0, 0}},
+     5,
+     4,
+     1,
+     false},
+    {"relu(tile + row)",
+     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
+      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+      {BASIN_OP_ADD, 2, 1, 0, 0, 0},
+      {BASIN_OP_RELU, 2, 2, 0, 0, 0}},
+     4,
+     2,
+     2,
+     false},
+    {"tile * c, in place (a program of its own)",
+     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
+      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+      {BASIN_OP_MUL, 2, 0, 1, 0, 0}},
+     3,
+     2,
+     1,
+     true},
+};
+
+static const struct {
+    int64_t batch, m, n, k;
+} sizes[] = {{1, 392, 768, 256}, {1, 64, 64, 64}, {3, 49, 36, 20}, {1, 7, 5, 3}, {2, 1, 33, 17}};
+
+static void fused_product(const epilogue *e, int size, bool transpose_a, bool transpose_b) {
+    int64_t batch = sizes[size].batch, m = sizes[size].m, n = sizes[size].n, k = sizes[size].k;
+    duel d = duel_new(BASIN_OP_MATMUL);
+    basin_shape domain = BASIN_SHAPE(batch, m, n), row = BASIN_SHAPE(n);
+    basin_step step[8];
+    basin_program program = {.steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
+    memcpy(step, e->step, sizeof step);
+    program.step = step;
+    program.store[0] = (uint16_t)e->out;
+    d.call.attr.transpose_a = transpose_a, d.call.attr.transpose_b = transpose_b;
+    duel_in(&d, transpose_a ? BASIN_SHAPE(batch, k, m) : BASIN_SHAPE(batch, m, k), -1, 1);
+    duel_in(&d, transpose_b ? BASIN_SHAPE(batch, n, k) : BASIN_SHAPE(batch, k, n), -1, 1);
+    if (e->operands) {
+        basin_shape shape = e->operands == 1 ? domain : row;
+        duel_in(&d, shape, -1, 1);
+        basin_shape_broadcast(program.stride[0], &shape, &domain);
+    }
+    duel_out(&d, domain);
+    if (e->in_place) d.in_place[0] = 2;
+    d.call.program = &program;
+    int before = duel_rival.failures;
+    duel_fight(&d, 3e-6);
+    if (duel_rival.failures > before) fprintf(stderr, "  (epilogue %s)\n", e->name);
+}
+
+static void fused_products(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof epilogue_cases / sizeof *epilogue_cases; i++)
+        for (int size = 0; size < (int)(sizeof sizes / sizeof *sizes); size++)
+            for (int t = 0; t < 4; t++) fused_product(&epilogue_cases[i], size, t & 1, t >> 1);
+}
+
+/* Products with nothing to sum, and with no elements. */
+static void empty_products(void **state) {
+    (void)state;
+    const int64_t cases[][3] = {{5, 7, 0}, {0, 7, 3}, {5, 0, 3}};
+    for (int i = 0; i < 3; i++) {
+        duel d = duel_new(BASIN_OP_MATMUL);
+        duel_in(&d, BASIN_SHAPE(cases[i][0], cases[i][2]), -1, 1);
+        duel_in(&d, BASIN_SHAPE(cases[i][2], cases[i][1]), -1, 1);
+        duel_out(&d, BASIN_SHAPE(cases[i][0], cases[i][1]));
+        duel_fight(&d, 3e-6);
+    }
+}
+
+/* Layer norm at every way a row is held, with its reverse. */
+static void norm_widths(void **state) {
+    (void)state;
+    const int64_t widths[] = {1,   4,   100, 128,  132,  256,  511, 512,
+                              513, 600, 768, 1000, 1024, 1028, 3000};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        basin_shape shape = BASIN_SHAPE(37, widths[i]), row = BASIN_SHAPE(widths[i]);
+        duel d = duel_new(BASIN_OP_LAYERNORM);
+        d.call.attr.value = 1e-5;
+        duel_in(&d, shape, -3, 5);
+        duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
+        duel_in(&d, row, -1, 1);
+        duel_out(&d, shape);
+        duel_fight(&d, 2e-6);
+        d = duel_new(BASIN_OP_LAYERNORM_REVERSE);
+        d.call.attr.value = 1e-5;
+        duel_in(&d, shape, -3, 5);
+        duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
+        duel_in(&d, shape, -1, 1);
+        duel_out(&d, shape);
+        duel_out(&d, BASIN_SCALAR);
+        duel_out(&d, row);
+        duel_fight(&d, 1e-5);
+    }
+}
+
+/* Sums cut into chunks, and rows summed by an index that names few rows often. */
+static void long_sums(void **state) {
+    (void)state;
+    const basin_shape shapes[] = {BASIN_SHAPE(3000000), BASIN_SHAPE(50432, 40),
+                                  BASIN_SHAPE(700, 33), BASIN_SHAPE(2500, 768)};
+    for (int i = 0; i < 4; i++) {
+        duel d = duel_new(BASIN_OP_SUM);
+        d.call.attr.axis = 0, d.call.attr.count = 1;
+        duel_in(&d, shapes[i], -1, 2);
+        basin_shape out = {.rank = shapes[i].rank - 1, .dim = {shapes[i].dim[1]}};
+        duel_out(&d, out);
+        duel_fight(&d, 5e-7);
+    }
+    static int32_t index[20000];
+    for (int i = 0; i < 20000; i++) index[i] = i % 7 == 0 ? -1 : i % 3;
+    duel d = duel_new(BASIN_OP_SCATTER);
+    duel_in(&d, BASIN_SHAPE(20000, 50), -1, 2);
+    duel_index(&d, BASIN_SHAPE(20000), index);
+    duel_out(&d, BASIN_SHAPE(5, 50));
+    duel_fight(&d, 2e-6);
+}
+
+/* ---- memory and plans ---- */
+
+/* Large copies travel in pieces through a waiting room; they must arrive in order. */
+static void copies(void **state) {
+    (void)state;
+    const size_t counts[] = {1, 1000, 300000, 20000003};
+    for (int i = 0; i < 4; i++) {
+        size_t bytes = counts[i] * sizeof(int32_t);
+        int32_t *host = malloc(bytes), *back = malloc(bytes);
+        char *device = cuda->table->alloc(cuda, bytes);
+        assert_true(host && back && device);
+        for (int round = 0; round < 3; round++) {
+            for (size_t j = 0; j < counts[i]; j++) host[j] = (int32_t)(j * 2654435761u) + round;
+            cuda->table->copy_in(cuda, device, host, bytes);
+            memset(host, 0, bytes); /* the caller's memory is free again */
+        }
+        cuda->table->copy_out(cuda, back, device, bytes);
+        assert_int_equal(cuda->table->wait(cuda, NULL), BASIN_OK);
+        for (size_t j = 0; j < counts[i]; j++)
+            if (back[j] != (int32_t)(j * 2654435761u) + 2)
+                fail_msg("copy of %zu: element %zu is %d, wanted %d", counts[i], j, back[j],
+                         (int32_t)(j * 2654435761u) + 2);
+        cuda->table->free(cuda, device);
+        free(host), free(back);
+    }
+}
+
+/* x <- x + in, many times without reading in between: each run must see its own input. */
+static void queued_runs(void **state) {
+    (void)state;
+    basin_error error = {0};
+    basin_graph *graph = basin_graph_new();
+    basin_store *store;
+    basin_plan *plan;
+    basin_shape shape = BASIN_SHAPE(1000, 700); /* more than a small copy */
+    basin_expr in = basin_input(graph, "in", shape), x = basin_state(graph, "x", shape);
+    basin_update update = {x, basin_add(basin_mul(x, basin_const(graph, 0.5)), in)};
+    assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
+    basin_plan_spec spec = {.update = &update, .updates = 1, .output = &in, .outputs = 1};
+    if (basin_plan_new(&plan, store, &spec, &error)) fail_msg("%s", error.text);
+    basin_tensor tensor, result;
+    assert_int_equal(basin_tensor_new(&tensor, BASIN_F32, shape, &error), BASIN_OK);
+    float *number = tensor.data, wanted[3] = {0};
+    for (int run = 0; run < 9; run++) {
+        for (int64_t i = 0; i < 700000; i++) number[i] = (float)(i % 3 + run);
+        assert_int_equal(basin_plan_write(plan, in, &tensor, &error), BASIN_OK);
+        if (basin_plan_run(plan, &error)) fail_msg("%s", error.text);
+        for (int i = 0; i < 3; i++) wanted[i] = wanted[i] * 0.5f + (float)(i + run);
+    }
+    if (basin_store_read(store, "x", &result, &error)) fail_msg("%s", error.text);
+    for (int64_t i = 0; i < 700000; i++)
+        if (((float *)result.data)[i] != wanted[i % 3])
+            fail_msg("element %lld is %g, wanted %g", (long long)i, ((float *)result.data)[i],
+                     wanted[i % 3]);
+    basin_tensor_free(&tensor), basin_tensor_free(&result);
+    basin_plan_free(plan);
+    basin_store_free(store);
+    basin_graph_free(graph);
+}
+
+static void too_large_plan_says_so(void **state) {
+    (void)state;
+    basin_error error = {0};
+    basin_graph *graph = basin_graph_new();
+    basin_store *store;
+    basin_plan *plan;
+    basin_expr in = basin_input(graph, "in", BASIN_SHAPE(1 << 20, 1));
+    basin_expr out = basin_softmax(basin_add(in, basin_input(graph, "row", BASIN_SHAPE(1 << 19))));
+    basin_plan_spec spec = {.output = &out, .outputs = 1};
+    assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
+    assert_int_equal(basin_plan_new(&plan, store, &spec, &error), BASIN_NO_MEMORY);
+    assert_non_null(strstr(error.text, "smaller batch"));
+    basin_store_free(store);
+    basin_graph_free(graph);
+}
+
+int main(void) {
+    basin_error error;
+    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+        printf("no CUDA device: skipped (%s)\n", error.text);
+        return 77;
+    }
+    duel_rival.open = open_cuda;
+    duel_rival.close = keep_open;
+    duel_rival.rounds = 2;
+    duel_rival.gather = true;
+    const struct CMUnitTest tests[] = {
+        BASIN_OPERATION_TESTS cmocka_unit_test_teardown(fused_products, duel_verdict),
+        cmocka_unit_test_teardown(empty_products, duel_verdict),
+        cmocka_unit_test_teardown(norm_widths, duel_verdict),
+        cmocka_unit_test_teardown(long_sums, duel_verdict),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(queued_runs),
+        cmocka_unit_test(too_large_plan_says_so),
+    };
+    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    basin_backend_close(cuda);
+    return failures;
+}
