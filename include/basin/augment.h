@@ -4,7 +4,8 @@
  * `scale` of its area and a log-uniform aspect `ratio`, ten tries, then the largest central part
  * within the ratios; resized bilinearly with antialiasing; flipped; brightness, contrast and
  * saturation each by a factor of 1 - jitter .. 1 + jitter, in random order.
- * Evaluation: the short side resized to `size * enlarge`, the centre cut out; or the whole resized.
+ * Evaluation: the short side resized to `size * enlarge` (one of `size` stays as it is), the centre
+ * cut out; or the whole resized.
  *
  * What is drawn depends on (seed, epoch, index of the picture) alone. */
 #ifndef BASIN_AUGMENT_H

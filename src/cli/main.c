@@ -8,11 +8,17 @@
 #include "cli/command.h"
 
 const basin_command *const basin_commands[] = {
-    &basin_command_image_train,  &basin_command_image_export,
-    &basin_command_image_import, &basin_command_descend,
-    &basin_command_info,         &basin_command_verify,
-    &basin_command_bench,        &basin_command_version,
-    &basin_command_help,         NULL,
+    &basin_command_image_train,
+    &basin_command_image_export,
+    &basin_command_image_import,
+    &basin_command_descend,
+    &basin_command_info,
+    &basin_command_verify,
+    &basin_command_bench_pictures,
+    &basin_command_bench,
+    &basin_command_version,
+    &basin_command_help,
+    NULL,
 };
 
 int basin_report(const basin_error *error) {

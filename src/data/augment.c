@@ -67,9 +67,11 @@ static basin_box random_part(const basin_augment *a, int64_t height, int64_t wid
     return (basin_box){(double)((height - h) / 2), (double)((width - w) / 2), (double)h, (double)w};
 }
 
-/* The short side becomes size * enlarge, the long one in proportion, and the middle is wanted. */
+/* The short side becomes size * enlarge, or stays where it is `size` already; the long one follows
+ * in proportion, and the middle is wanted. */
 static void central(basin_resize *r, const basin_augment *a, int64_t height, int64_t width) {
-    int64_t side = llrint((double)a->size * a->enlarge);
+    bool fits = (height < width ? height : width) == a->size;
+    int64_t side = fits ? a->size : llrint((double)a->size * a->enlarge);
     r->box = (basin_box){0, 0, (double)height, (double)width};
     r->height = height <= width ? side : side * height / width;
     r->width = height <= width ? side * width / height : side;
@@ -114,6 +116,19 @@ int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
 }
 
 /* ---- doing ---- */
+
+basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
+                                  const basin_augment *a, basin_decoder *decoder, bool all,
+                                  basin_error *error) {
+    basin_box *box = &drawn->resize.box, inside;
+    int by = decoder->png ? 1 : basin_augment_reduction(a, &drawn->resize);
+    basin_box needs = basin_resize_needs(&drawn->resize, by);
+    if (all) needs = (basin_box){0, 0, (double)decoder->height, (double)decoder->width};
+    basin_status status = basin_decoder_read(picture, &inside, decoder, &needs, by, error);
+    *box = (basin_box){inside.y + (box->y - needs.y) / by, inside.x + (box->x - needs.x) / by,
+                       box->height / by, box->width / by};
+    return status;
+}
 
 /* The planes as the model's channels; in place, grey first or last. */
 static void convert(float *plane, int to, int from, size_t area) {

@@ -20,6 +20,11 @@ basin_status basin_augment_run(float *values, const basin_augment *augment,
  * kept decoded gives the same values. */
 int basin_augment_reduction(const basin_augment *augment, const basin_resize *resize);
 
+/* Decodes what was drawn, or all of the picture, and turns the box into pixels of `picture`. */
+basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
+                                  const basin_augment *augment, basin_decoder *decoder, bool all,
+                                  basin_error *error);
+
 /* Colour jitter in place, on values 0 .. 255. */
 void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area,
                   const basin_drawn *drawn);

@@ -93,23 +93,16 @@ static basin_status fill_encoded(float *values, basin_feed *feed, int64_t k, int
     char name[BASIN_PICTURE_NAME];
     basin_decoder decoder;
     basin_drawn drawn;
-    basin_box inside;
     int64_t index = feed->item[k];
     basin_pictures_name(name, c->pictures, index);
     basin_status status = basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error);
     if (status) return status;
     basin_augment_draw(&drawn, &c->augment, decoder.height, decoder.width, c->seed, epoch, index);
-    basin_resize *r = &drawn.resize;
-    int by = decoder.png ? 1 : basin_augment_reduction(&c->augment, r);
-    basin_box needs = basin_resize_needs(r, by);
     all = all && !may_reduce(&c->augment, decoder.height, decoder.width);
-    if (all) needs = (basin_box){0, 0, (double)decoder.height, (double)decoder.width};
-    status = basin_decoder_read(&scratch->picture, &inside, &decoder, &needs, by, error);
+    status = basin_augment_decode(&scratch->picture, &drawn, &c->augment, &decoder, all, error);
     basin_decoder_close(&decoder);
     if (status) return status;
     if (all) keep(feed, k, &scratch->picture);
-    r->box = (basin_box){inside.y + (r->box.y - needs.y) / by, inside.x + (r->box.x - needs.x) / by,
-                         r->box.height / by, r->box.width / by};
     return basin_augment_run(values, &c->augment, &drawn, &scratch->picture, scratch, error);
 }
 

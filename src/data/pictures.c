@@ -410,6 +410,7 @@ basin_status basin_pictures_statistics(float mean[3], float deviation[3],
     basin_picture_free(&picture);
     if (status == BASIN_NO_MEMORY || seen == 0)
         return status ? status : basin_fail(error, BASIN_BAD_VALUE, "no pictures to measure");
+    for (int c = 0; c < 3; c++) mean[c] = 0, deviation[c] = 1;
     for (int c = 0; c < channels; c++) {
         double m = sum[c] / (double)seen, v = square[c] / (double)seen - m * m;
         mean[c] = (float)m;

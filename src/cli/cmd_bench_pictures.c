@@ -1,0 +1,220 @@
+/* basin bench pictures: how many pictures a second the input pipeline delivers, and where one
+ * thread's time goes. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "basin/feed.h"
+#include "cli/command.h"
+#include "cli/table.h"
+#include "data/augment.h"
+#include "data/pictures.h"
+#include "view/json.h"
+
+enum { ROUNDS = 101, SAMPLE = 256 };
+
+typedef struct options {
+    int64_t size, patch, batch, threads, rounds, seed;
+    bool json;
+} options;
+
+static const options defaults = {.size = 224, .patch = 16, .batch = 64, .rounds = 3};
+
+static const basin_option table[] = {
+    BASIN_INTEGER(options, size, "size", "S", 1, 4096, "Side of what comes out, in pixels."),
+    BASIN_INTEGER(options, patch, "patch", "P", 1, 4096, "Side of a patch."),
+    BASIN_INTEGER(options, batch, "batch", "B", 1, 65536, "Pictures of a batch."),
+    BASIN_INTEGER(options, rounds, "rounds", "R", 1, ROUNDS,
+                  "Times all pictures are run through; the median is printed."),
+    BASIN_INTEGER(options, threads, "threads", "N", 0, 16, "Worker threads; 0 is one a processor."),
+    BASIN_OPTION_SEED(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct result {
+    int64_t pictures, unreadable;
+    double rate;                       /* images/s of the feed */
+    double read, crop, augment, whole; /* seconds a picture, one thread */
+} result;
+
+static double now(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ImageNet's figures; which ones they are does not matter to the time. */
+static basin_augment transforms(const options *o) {
+    basin_augment a = BASIN_AUGMENT_TRAIN(o->size, 3, o->patch);
+    const float mean[3] = {0.485F, 0.456F, 0.406F}, deviation[3] = {0.229F, 0.224F, 0.225F};
+    memcpy(a.mean, mean, sizeof mean);
+    memcpy(a.deviation, deviation, sizeof deviation);
+    return a;
+}
+
+/* Images a second over whole epochs, from the second batch on. */
+static basin_status time_feed(result *r, const options *o, const basin_pictures *pictures,
+                              basin_error *error) {
+    double rate[ROUNDS];
+    basin_feed *feed;
+    basin_batch batch;
+    basin_feed_config config = {.pictures = pictures,
+                                .augment = transforms(o),
+                                .batch = o->batch,
+                                .training = true,
+                                .seed = (uint64_t)o->seed,
+                                .threads = (int)o->threads};
+    if (config.batch > r->pictures) config.batch = r->pictures;
+    basin_status status = basin_feed_new(&feed, &config, error);
+    if (status) return status;
+    status = basin_feed_next(&batch, feed, error);
+    for (int64_t i = 0; i < o->rounds && !status; i++) {
+        double start = now(CLOCK_MONOTONIC);
+        int64_t seen = 0;
+        for (int64_t s = 0; s < basin_feed_steps(feed) && !status; s++) {
+            status = basin_feed_next(&batch, feed, error);
+            seen += batch.count;
+        }
+        rate[i] = (double)seen / (now(CLOCK_MONOTONIC) - start);
+    }
+    if (!status) {
+        qsort(rate, (size_t)o->rounds, sizeof *rate, compare);
+        r->rate = rate[o->rounds / 2];
+    }
+    r->unreadable = basin_feed_unreadable(feed);
+    basin_feed_free(feed);
+    return status;
+}
+
+/* One picture, stage by stage, in CPU time. */
+static basin_status time_one(result *r, const basin_augment *a, const basin_pictures *pictures,
+                             int64_t i, float *values, basin_scratch *scratch, basin_error *error) {
+    const clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
+    basin_picture *picture = &scratch->picture;
+    basin_fetched fetched;
+    basin_decoder decoder;
+    basin_drawn drawn;
+    double start = now(clock);
+    basin_status status = basin_pictures_fetch(&fetched, picture, pictures, i, error);
+    r->read = now(clock) - start;
+    if (!status && fetched.bytes) {
+        start = now(clock);
+        status = basin_picture_decode(picture, fetched.bytes, fetched.size, "", error);
+        r->whole = now(clock) - start;
+        start = now(clock);
+        if (!status) status = basin_decoder_open(&decoder, fetched.bytes, fetched.size, "", error);
+        if (!status) {
+            basin_augment_draw(&drawn, a, decoder.height, decoder.width, 1, 0, i);
+            status = basin_augment_decode(picture, &drawn, a, &decoder, false, error);
+            basin_decoder_close(&decoder);
+        }
+        r->crop = now(clock) - start;
+    } else if (!status) {
+        basin_augment_draw(&drawn, a, picture->height, picture->width, 1, 0, i);
+    }
+    basin_map_close(&fetched.map);
+    start = now(clock);
+    if (!status) status = basin_augment_run(values, a, &drawn, picture, scratch, error);
+    r->augment = now(clock) - start;
+    return status;
+}
+
+static basin_status time_stages(result *r, const options *o, const basin_pictures *pictures,
+                                basin_error *error) {
+    basin_scratch scratch = {0};
+    basin_augment a = transforms(o);
+    int64_t seen = 0, most = r->pictures < SAMPLE ? r->pictures : SAMPLE;
+    float *values = malloc((size_t)basin_augment_values(&a) * sizeof *values);
+    if (!values) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture");
+    for (int64_t i = 0; i < most; i++) {
+        result one = {0};
+        if (time_one(&one, &a, pictures, i * r->pictures / most, values, &scratch, error)) continue;
+        r->read += one.read;
+        r->crop += one.crop;
+        r->augment += one.augment;
+        r->whole += one.whole;
+        seen++;
+    }
+    double by = seen > 0 ? 1 / (double)seen : 0;
+    r->read *= by, r->crop *= by, r->augment *= by, r->whole *= by;
+    free(values);
+    basin_scratch_free(&scratch);
+    return BASIN_OK;
+}
+
+static void print_json(const result *r, const options *o) {
+    basin_json json = basin_json_begin(stdout);
+    basin_json_integer(&json, "pictures", r->pictures);
+    basin_json_integer(&json, "unreadable", r->unreadable);
+    basin_json_integer(&json, "size", o->size);
+    basin_json_number(&json, "images_per_second", r->rate);
+    basin_json_number(&json, "read_seconds", r->read);
+    basin_json_number(&json, "decode_part_seconds", r->crop);
+    basin_json_number(&json, "decode_whole_seconds", r->whole);
+    basin_json_number(&json, "augment_seconds", r->augment);
+    basin_json_end(&json);
+}
+
+static bool print_table(const result *r) {
+    const struct {
+        const char *name;
+        double seconds;
+    } row[] = {{"open and map", r->read},
+               {"decode what the crop needs", r->crop},
+               {"(decode the whole instead)", r->whole},
+               {"resize, flip, jitter, normalise", r->augment}};
+    basin_table rows = {.layout = "lr"};
+    basin_table_add(&rows, "%s", "one thread, a picture");
+    basin_table_add(&rows, "%s", "CPU ms");
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        basin_table_add(&rows, "%s", row[i].name);
+        basin_table_add(&rows, "%.3f", 1e3 * row[i].seconds);
+    }
+    printf("%lld pictures, %lld unreadable\n", (long long)r->pictures, (long long)r->unreadable);
+    if (!basin_table_print(&rows, stdout, 2)) return false;
+    printf("feed: %.1f images/s\n", r->rate);
+    return true;
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    basin_error error;
+    basin_pictures *pictures;
+    result r = {0};
+    int code = BASIN_EXIT_OK;
+    if (basin_pictures_open(&pictures, (const char *const *)operand, operands, NULL, &error))
+        return basin_report(&error);
+    r.pictures = basin_pictures_count(pictures);
+    if (time_feed(&r, o, pictures, &error) || time_stages(&r, o, pictures, &error))
+        code = basin_report(&error);
+    else if (o->json)
+        print_json(&r, o);
+    else if (!print_table(&r))
+        code = BASIN_EXIT_FAILURE;
+    basin_pictures_free(pictures);
+    return code;
+}
+
+const basin_command basin_command_bench_pictures = {
+    .name = "bench pictures",
+    .summary = "Time reading, decoding and augmenting pictures",
+    .operands = "PATH...",
+    .operands_least = 1,
+    .operands_most = 1000,
+    .text =
+        "The pictures at PATH (folders, archives, idx, CIFAR, shapes:COUNT) go through the "
+        "training transforms of the paper's table: a random resized crop, a flip, colour jitter, "
+        "normalisation. Prints images/s with all worker threads, and one thread's time by stage.",
+    .example = "  basin bench pictures photos/\n"
+               "  basin bench pictures --size 112 --threads 1 train.tar\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};
