@@ -87,9 +87,11 @@ typedef struct basin_vit {
 
 BASIN_API basin_status basin_vit_declare(basin_vit *model, basin_params *params,
                                          const basin_vit_config *config);
-/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. */
+/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. Where `trace` is
+ * not NULL, trace[i] becomes the tokens before layer i, for i = 0 .. depth (the last: at the end).
+ */
 BASIN_API basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches,
-                                      basin_expr replaced);
+                                      basin_expr replaced, basin_expr *trace);
 BASIN_API basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
 /* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
 BASIN_API basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches,

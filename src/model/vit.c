@@ -141,15 +141,18 @@ static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr
     return basin_add(x, affine(h, l->mlp_w2, l->mlp_b2));
 }
 
-basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced) {
+basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
+                            basin_expr *trace) {
     const basin_vit_config *c = &model->config;
     basin_patches p = patches_of(model);
     basin_expr x = basin_patches_encode(&p, patches, replaced);
     basin_graph *graph = basin_expr_graph(model->enc_w);
-    for (int i = 0; x && i < c->depth; i++) {
+    if (trace) trace[0] = x;
+    for (int i = 0; i < c->depth; i++) {
         if (c->recompute) basin_recompute_begin(graph);
         x = basin_keep(layer(model, &model->layer[c->shared ? 0 : i], x));
         if (c->recompute) basin_recompute_end(graph);
+        if (trace) trace[i + 1] = x;
     }
     return x;
 }
@@ -160,5 +163,5 @@ basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens) {
 }
 
 basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced) {
-    return basin_vit_decode(model, basin_vit_tokens(model, patches, replaced));
+    return basin_vit_decode(model, basin_vit_tokens(model, patches, replaced, NULL));
 }

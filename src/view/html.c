@@ -1,0 +1,144 @@
+/* Pages; see html.h. The style and the script are in html_assets.c. */
+#include "view/html.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "view/jpeg.h"
+
+static void put_lines(basin_html *page, const char *const *line) {
+    for (; *line; line++) fputs(*line, page->file);
+}
+
+basin_html basin_html_begin(FILE *file, const char *title) {
+    basin_html page = {.file = file, .status = BASIN_OK};
+    basin_html_put(&page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                          "<meta name=\"viewport\" content=\"width=device-width, "
+                          "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">"
+                          "\n<title>");
+    basin_html_text(&page, title);
+    basin_html_put(&page, "</title>\n<style>\n");
+    put_lines(&page, basin_html_style);
+    basin_html_put(&page, "</style>\n<script>document.documentElement.className = 'js'</script>\n"
+                          "</head>\n<body>\n");
+    return page;
+}
+
+basin_status basin_html_end(basin_html *page, basin_error *error) {
+    basin_html_put(page, "<script>\n");
+    put_lines(page, basin_html_script);
+    basin_html_put(page, "</script>\n</body>\n</html>\n");
+    if (page->status) basin_fail(error, page->status, "%s", page->error.text);
+    return page->status;
+}
+
+void basin_html_put(basin_html *page, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vfprintf(page->file, format, args);
+    va_end(args);
+}
+
+/* How many bytes the UTF-8 sequence at `s` has; 0 where it is none. */
+static int sequence(const unsigned char *s) {
+    if (s[0] < 0x80) return 1;
+    int count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+    for (int i = 1; i < count; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return count;
+}
+
+void basin_html_text(basin_html *page, const char *text) {
+    FILE *file = page->file;
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        int count = sequence(s);
+        if (*s == '&')
+            fputs("&amp;", file);
+        else if (*s == '<')
+            fputs("&lt;", file);
+        else if (*s == '>')
+            fputs("&gt;", file);
+        else if (*s == '"')
+            fputs("&quot;", file);
+        else if (*s == '\'')
+            fputs("&#39;", file);
+        else if (count == 0 || (*s < ' ' && *s != '\n' && *s != '\t'))
+            fputs("\xef\xbf\xbd", file);
+        else
+            fwrite(s, 1, (size_t)count, file);
+        s += count ? count : 1;
+    }
+}
+
+void basin_html_section(basin_html *page, const char *id, const char *heading) {
+    basin_html_put(page,
+                   "<section id=\"%s\" aria-labelledby=\"%s-heading\">\n<h2 "
+                   "id=\"%s-heading\">",
+                   id, id, id);
+    basin_html_text(page, heading);
+    basin_html_put(page, "</h2>\n");
+}
+
+void basin_html_section_end(basin_html *page) { basin_html_put(page, "</section>\n"); }
+
+/* ---- pictures ---- */
+
+static void put_base64(FILE *file, const uint8_t *bytes, size_t size) {
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        size_t left = size - i;
+        uint32_t group = (uint32_t)bytes[i] << 16;
+        if (left > 1) group |= (uint32_t)bytes[i + 1] << 8;
+        if (left > 2) group |= bytes[i + 2];
+        fputc(digit[group >> 18], file);
+        fputc(digit[group >> 12 & 63], file);
+        fputc(left > 1 ? digit[group >> 6 & 63] : '=', file);
+        fputc(left > 2 ? digit[group & 63] : '=', file);
+    }
+}
+
+/* Beyond this many bytes of pixels, even a crisp picture becomes a (good) JPEG. */
+enum { HUGE_PICTURE = 1 << 20, QUALITY = 88, QUALITY_CRISP = 94 };
+
+static void put_uri(basin_html *page, const basin_picture *picture, bool crisp) {
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    if (page->status) return;
+    bool png = crisp && picture->height * picture->width * picture->channels <= HUGE_PICTURE;
+    page->status = png ? basin_png_encode(&bytes, &size, picture, &page->error)
+                       : basin_jpeg_encode(&bytes, &size, picture, crisp ? QUALITY_CRISP : QUALITY,
+                                           &page->error);
+    if (page->status) return;
+    basin_html_put(page, "data:image/%s;base64,", png ? "png" : "jpeg");
+    put_base64(page->file, bytes, size);
+    free(bytes);
+}
+
+void basin_html_picture(basin_html *page, const basin_picture *picture, bool crisp, int width,
+                        const char *alt, const char *attributes) {
+    basin_html_put(page, "<img src=\"");
+    put_uri(page, picture, crisp);
+    basin_html_put(page, "\" width=\"%lld\" height=\"%lld\" alt=\"", (long long)picture->width,
+                   (long long)picture->height);
+    basin_html_text(page, alt);
+    basin_html_put(page, "\"");
+    if (crisp) basin_html_put(page, " class=\"pixels\"");
+    if (width > 0) basin_html_put(page, " style=\"width:%dpx\"", width);
+    basin_html_put(page, "%s%s>", attributes ? " " : "", attributes ? attributes : "");
+}
+
+void basin_html_plot(basin_html *page, const basin_plot *plot) {
+    basin_plot form = *plot;
+    basin_html_put(page, "<div class=\"plot plot-wide\">\n");
+    form.width = plot->width > 0 ? plot->width : 520;
+    form.height = plot->height > 0 ? plot->height : 340;
+    basin_plot_write(page->file, &form);
+    basin_html_put(page, "</div>\n<div class=\"plot plot-narrow\" aria-hidden=\"true\">\n");
+    form.width = 370;
+    form.height = 300;
+    basin_plot_write(page->file, &form);
+    basin_html_put(page, "</div>\n");
+}

@@ -1,0 +1,11 @@
+/* Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph. */
+#ifndef BASIN_VIEW_JPEG_H
+#define BASIN_VIEW_JPEG_H
+
+#include "basin/picture.h"
+
+/* The caller frees the bytes. `quality` is libjpeg's, 1 to 100; colours are not subsampled. */
+basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
+                               int quality, basin_error *error);
+
+#endif
