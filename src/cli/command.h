@@ -33,6 +33,8 @@ extern const basin_command basin_command_descend;
 extern const basin_command basin_command_help;
 extern const basin_command basin_command_image_export;
 extern const basin_command basin_command_image_import;
+extern const basin_command basin_command_image_complete;
+extern const basin_command basin_command_image_eval;
 extern const basin_command basin_command_image_train;
 extern const basin_command basin_command_info;
 extern const basin_command basin_command_version;

@@ -7,8 +7,11 @@
 
 #include "cli/command.h"
 
+/* clang-format off */
 const basin_command *const basin_commands[] = {
     &basin_command_image_train,
+    &basin_command_image_complete,
+    &basin_command_image_eval,
     &basin_command_image_export,
     &basin_command_image_import,
     &basin_command_descend,
@@ -20,6 +23,7 @@ const basin_command *const basin_commands[] = {
     &basin_command_help,
     NULL,
 };
+/* clang-format on */
 
 int basin_report(const basin_error *error) {
     fprintf(stderr, "basin: %s\n", error->text);

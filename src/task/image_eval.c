@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "basin/metrics_picture.h"
 
 typedef struct state {
     basin_image_session *session;
@@ -16,8 +17,12 @@ typedef struct state {
     int64_t batch, tokens, values; /* B, N, P */
     float *output;                 /* [B, N, P] */
     uint8_t *mask;                 /* [B, N] */
-    double *sum;                   /* [masks] of errors */
+    double *sum;                   /* [masks, MEASURES] over pictures */
+    float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
+    bool structure;                /* whether a picture is large enough for SSIM's window */
 } state;
+
+enum { MSE, PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
 
 /* The mean squared error over the replaced patches of one picture. */
 static double masked_error(const float *output, const float *truth, const uint8_t *mask,
@@ -31,6 +36,39 @@ static double masked_error(const float *output, const float *truth, const uint8_
         count += values;
     }
     return sum / (double)count;
+}
+
+/* Patches as planes of values 0 .. 1; where `mask` shows a patch, that of `truth`. */
+static void to_plane(float *plane, const basin_image_settings *c, const float *output,
+                     const float *truth, const uint8_t *mask) {
+    int64_t across = c->size / c->patch, area = c->patch * c->patch;
+    int64_t tokens = basin_image_tokens(c), values = basin_image_patch_values(c);
+    for (int64_t n = 0; n < tokens; n++) {
+        const float *from = mask[n] == BASIN_PATCH_SHOWN ? truth : output;
+        for (int64_t v = 0; v < values; v++) {
+            int64_t channel = v / area, row = n / across * c->patch + v % area / c->patch;
+            int64_t column = n % across * c->patch + v % c->patch;
+            double value = from[n * values + v] * c->deviation[channel] + c->mean[channel];
+            plane[(channel * c->size + row) * c->size + column] = (float)fmin(fmax(value, 0), 1);
+        }
+    }
+}
+
+/* PSNR and SSIM of picture i of the batch, added to the sums of mask m. */
+static basin_status score_picture(state *s, int64_t i, const float *truth, int m,
+                                  basin_error *error) {
+    const basin_image_settings *c = &s->session->settings;
+    int64_t size = s->tokens * s->values;
+    const float *output = s->output + i * size;
+    double *sum = s->sum + m * MEASURES, ssim = 0;
+    to_plane(s->plane[0], c, output, truth, s->mask + i * s->tokens);
+    to_plane(s->plane[1], c, truth, truth, s->mask + i * s->tokens);
+    sum[PSNR] += basin_psnr(s->plane[0], s->plane[1], size, 1);
+    if (!s->structure) return BASIN_OK;
+    basin_status status =
+        basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1, false, error);
+    sum[SSIM] += ssim;
+    return status;
 }
 
 /* Mask number m of picture i: a stream of its own, the same whatever the batch. */
@@ -54,8 +92,11 @@ static basin_status score_batch(state *s, const basin_batch *batch, basin_error 
             double mse = masked_error(s->output + i * size, batch->values + i * size,
                                       s->mask + i * s->tokens, s->tokens, s->values);
             r->picture_mse[r->pictures + i] += mse / r->masks;
-            s->sum[m] += mse;
+            s->sum[m * MEASURES + MSE] += mse;
+            if (s->scoring->pictures && !status)
+                status = score_picture(s, i, batch->values + i * size, m, error);
         }
+        if (status) return status;
     }
     r->pictures += batch->count;
     return BASIN_OK;
@@ -82,19 +123,41 @@ static basin_status score_all(state *s, basin_error *error) {
     }
 }
 
-/* Mean and sample deviation. */
-static void spread(double *mean, double *deviation, const double *value, int count) {
-    double sum = 0, squares = 0;
-    for (int i = 0; i < count; i++) sum += value[i];
-    *mean = sum / count;
-    for (int i = 0; i < count; i++) squares += (value[i] - *mean) * (value[i] - *mean);
-    *deviation = count > 1 ? sqrt(squares / (count - 1)) : 0;
+/* Mean and sample deviation over masks of a mean over pictures. */
+static void spread(double *mean, double *deviation, const state *s, int measure) {
+    int masks = s->scores->masks;
+    double sum = 0, squares = 0, count = (double)s->scores->pictures;
+    for (int m = 0; m < masks; m++) sum += s->sum[m * MEASURES + measure] / count;
+    *mean = sum / masks;
+    for (int m = 0; m < masks; m++) {
+        double apart = s->sum[m * MEASURES + measure] / count - *mean;
+        squares += apart * apart;
+    }
+    *deviation = masks > 1 ? sqrt(squares / (masks - 1)) : 0;
 }
 
 static void summarise(state *s) {
     basin_image_scores *r = s->scores;
-    for (int m = 0; m < r->masks; m++) s->sum[m] /= (double)r->pictures;
-    spread(&r->mse, &r->mse_deviation, s->sum, r->masks);
+    r->psnr = r->ssim = NAN;
+    spread(&r->mse, &r->mse_deviation, s, MSE);
+    if (s->scoring->pictures) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
+    if (s->scoring->pictures && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
+}
+
+static basin_status make_buffers(state *s, basin_error *error) {
+    const basin_image_settings *c = &s->session->settings;
+    size_t patches = (size_t)(s->batch * s->tokens), items = (size_t)s->scoring->data->items;
+    size_t pixels = (size_t)(c->channels * c->size * c->size);
+    s->output = basin_array_new(patches * (size_t)s->values, sizeof *s->output);
+    s->mask = basin_array_new(patches, sizeof *s->mask);
+    s->sum = calloc((size_t)s->scores->masks * MEASURES, sizeof *s->sum);
+    for (int i = 0; i < 2; i++) s->plane[i] = basin_array_new(pixels, sizeof *s->plane[i]);
+    s->scores->index = basin_array_new(items, sizeof *s->scores->index);
+    s->scores->picture_mse = calloc(items, sizeof *s->scores->picture_mse);
+    if (s->output && s->mask && s->sum && s->plane[0] && s->plane[1] && s->scores->index &&
+        s->scores->picture_mse)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory to score pictures");
 }
 
 static basin_status begin(state *s, basin_error *error) {
@@ -102,18 +165,12 @@ static basin_status begin(state *s, basin_error *error) {
     const basin_image_data *data = s->scoring->data;
     s->tokens = basin_image_tokens(c);
     s->values = basin_image_patch_values(c);
+    s->structure = c->size >= SSIM_WINDOW;
     s->batch = s->scoring->batch > 0 ? s->scoring->batch : c->batch;
     if (s->batch > data->items) s->batch = data->items;
-    size_t patches = (size_t)(s->batch * s->tokens);
-    s->output = basin_array_new(patches * (size_t)s->values, sizeof *s->output);
-    s->mask = basin_array_new(patches, sizeof *s->mask);
-    s->sum = calloc((size_t)s->scores->masks, sizeof *s->sum);
-    s->scores->index = basin_array_new((size_t)data->items, sizeof *s->scores->index);
-    s->scores->picture_mse = calloc((size_t)data->items, sizeof *s->scores->picture_mse);
-    if (!s->output || !s->mask || !s->sum || !s->scores->index || !s->scores->picture_mse)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to score pictures");
-    basin_status status =
-        basin_image_feed(&s->feed, data, c, s->batch, false, 0, s->scoring->watch, error);
+    basin_status status = make_buffers(s, error);
+    if (!status)
+        status = basin_image_feed(&s->feed, data, c, s->batch, false, 0, s->scoring->watch, error);
     if (!status) status = basin_image_runner_new(&s->runner, s->session, s->batch, error);
     return status;
 }
@@ -135,6 +192,8 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_session *
     free(s.output);
     free(s.mask);
     free(s.sum);
+    free(s.plane[0]);
+    free(s.plane[1]);
     if (status) basin_image_scores_free(scores);
     return status;
 }
@@ -143,4 +202,28 @@ void basin_image_scores_free(basin_image_scores *scores) {
     free(scores->index);
     free(scores->picture_mse);
     *scores = (basin_image_scores){0};
+}
+
+typedef struct ranked {
+    double error;
+    int64_t at;
+} ranked;
+
+/* Equal errors in the order of the pictures. */
+static int compare(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->error != y->error) return x->error < y->error ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+basin_status basin_image_scores_rank(int64_t *order, const basin_image_scores *scores,
+                                     int64_t count, bool worst, basin_error *error) {
+    ranked *all = basin_array_new((size_t)scores->pictures, sizeof *all);
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a ranking");
+    for (int64_t i = 0; i < scores->pictures; i++)
+        all[i] = (ranked){worst ? -scores->picture_mse[i] : scores->picture_mse[i], i};
+    qsort(all, (size_t)scores->pictures, sizeof *all, compare);
+    for (int64_t i = 0; i < count; i++) order[i] = all[i].at;
+    free(all);
+    return BASIN_OK;
 }
