@@ -29,6 +29,9 @@ extern const basin_command *const basin_commands[]; /* ends with NULL */
 
 extern const basin_command basin_command_bench;
 extern const basin_command basin_command_bench_pictures;
+extern const basin_command basin_command_data_convert;
+extern const basin_command basin_command_data_info;
+extern const basin_command basin_command_data_make;
 extern const basin_command basin_command_descend;
 extern const basin_command basin_command_help;
 extern const basin_command basin_command_image_export;

@@ -6,15 +6,30 @@
  *     labelled [N]           0 where the label does not count
  *     train_mask(s), val_mask(s), test_mask(s) [N] or [splits, N]
  *
- * All are optional but one of x and y, which says how many nodes there are, and edges. */
+ * node_features and node_labels, as the heterophilous sets have them, stand for x and y. All are
+ * optional but one of x and y, which says how many nodes there are, and edges. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/network.h"
 
+static const basin_tensor *find_either(const basin_bundle *bundle, const char *name,
+                                       const char *other) {
+    const basin_tensor *t = basin_bundle_find(bundle, name);
+    return t ? t : basin_bundle_find(bundle, other);
+}
+
+static const basin_tensor *find_x(const basin_bundle *bundle) {
+    return find_either(bundle, "x", "node_features");
+}
+
+static const basin_tensor *find_y(const basin_bundle *bundle) {
+    return find_either(bundle, "y", "node_labels");
+}
+
 static basin_status count_nodes(int64_t *nodes, const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *x = basin_bundle_find(bundle, "x"), *y = basin_bundle_find(bundle, "y");
+    const basin_tensor *x = find_x(bundle), *y = find_y(bundle);
     const basin_tensor *one = x ? x : y;
     if (!one || one->shape.rank < 1)
         return basin_fail(error, BASIN_BAD_FILE,
@@ -71,7 +86,7 @@ static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
 
 static basin_status add_labels(basin_network *n, const basin_bundle *bundle,
                                const basin_network_options *o, basin_error *error) {
-    const basin_tensor *y = basin_bundle_find(bundle, "y");
+    const basin_tensor *y = find_y(bundle);
     const basin_tensor *labelled = basin_bundle_find(bundle, "labelled");
     if (!y) return BASIN_OK;
     basin_status status = basin_network_set_labels(n, y, o, error);
@@ -91,8 +106,7 @@ static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basi
                                          {"val_masks", "val_mask", "val"},
                                          {"test_masks", "test_mask", "test"}};
     for (int i = 0; i < 3; i++) {
-        const basin_tensor *mask = basin_bundle_find(bundle, key[i][0]);
-        if (!mask) mask = basin_bundle_find(bundle, key[i][1]);
+        const basin_tensor *mask = find_either(bundle, key[i][0], key[i][1]);
         basin_status status = mask ? basin_network_set_masks(n, key[i][2], mask, error) : BASIN_OK;
         if (status) return status;
     }
@@ -102,7 +116,7 @@ static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basi
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
                                     const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
-    const basin_tensor *x = basin_bundle_find(bundle, "x");
+    const basin_tensor *x = find_x(bundle);
     int64_t nodes;
     *network = NULL;
     basin_status status = count_nodes(&nodes, bundle, error);
