@@ -85,7 +85,7 @@ static basin_status list(basin_shelf *shelf, struct archive *archive, basin_erro
     archive_read_support_format_zip(archive);
     if (archive_read_open_memory(archive, shelf->map.data, shelf->map.size) != ARCHIVE_OK)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: is no picture, idx file, CIFAR batch, or archive: %s", shelf->name,
+                          "%s: is no picture, idx file, CIFAR batch or archive: %s", shelf->name,
                           why(archive));
     while (!status && (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
         if (code < ARCHIVE_WARN)

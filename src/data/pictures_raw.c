@@ -89,6 +89,7 @@ static basin_status unpack(uint8_t **out, size_t *out_size, const char *path, ba
         memory = basin_array_reserve((void **)&bytes, &capacity, size + CHUNK, 1);
     } while (memory && (got = gzread(file, bytes + size, CHUNK)) > 0);
     const char *why = gzerror(file, &code);
+    if (!strncmp(why, path, strlen(path))) why += strlen(path) + strlen(": ");
     basin_status status = BASIN_OK;
     if (!memory)
         status =
