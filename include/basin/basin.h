@@ -66,6 +66,7 @@
  *     energy.h      energies, the paper's block, descent
  *     lagrangian.h  the eleven Lagrangians: activations and the neurons' own energy
  *     ham.h         hierarchical associative memories: layers, synapses, networks
+ *     metrics.h     how good predictions are: AUROC, macro-F1, ...
  *     model.h       the paper's three models
  *     train.h       AdamW as updates of a plan, learning rates
  *     network.h     graphs of many nodes in files: features, labels, edges (libbasin_tasks)
@@ -80,6 +81,7 @@
 #include "basin/ham.h"
 #include "basin/io.h"
 #include "basin/lagrangian.h"
+#include "basin/metrics.h"
 #include "basin/model.h"
 #include "basin/network.h"
 #include "basin/pairs.h"

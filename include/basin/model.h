@@ -125,31 +125,91 @@ BASIN_API basin_expr basin_image_net_forward(const basin_image_net *net, basin_e
 
 /* ---- node anomaly detection (section 4) ---- */
 
+enum { BASIN_ANOMALY_BLOCKS = 8, BASIN_ANOMALY_RELATIONS = 8 };
+
 typedef enum basin_position {
     BASIN_POSITION_NONE,
-    BASIN_POSITION_LEARNED, /* a vector a node: only nodes seen in training can be scored */
+    BASIN_POSITION_LEARNED,   /* a vector a node: only nodes seen in training can be scored */
+    BASIN_POSITION_LAPLACIAN, /* eigenvectors of the graph's Laplacian, projected */
 } basin_position;
 
+/* How the results of several relations become one (appendix on heterogeneous graphs). */
+typedef enum basin_merge { BASIN_MERGE_MAX, BASIN_MERGE_CONCAT } basin_merge;
+
+/* All zero beyond `hidden` is the paper's model. */
 typedef struct basin_anomaly_config {
-    int64_t nodes, features;
+    int64_t nodes, features; /* nodes: with learned positions only */
     basin_block_config block;
     basin_descent_spec descent;
     basin_position position;
-    int64_t hidden; /* units of the head's hidden layer; 0: a linear head */
+    int64_t hidden;       /* units of the head's hidden layer; 0: a linear head */
+    int64_t embedding;    /* units of a hidden layer before the embedding; 0: a linear one */
+    int64_t eigenvectors; /* with Laplacian positions */
+    int blocks;           /* one after the other, each with weights of its own; 0 means 1 */
+    int relations;        /* 0 means 1; the block runs on each with the same weights */
+    basin_merge merge;    /* of the relations' results */
+    bool no_concat;       /* ablation: g(T) alone, without g(1) */
+    double dropout;       /* of the embedding, between blocks and in the head, in training */
+    const char *prefix;   /* of the parameters' names; NULL: none */
 } basin_anomaly_config;
 
 typedef struct basin_anomaly {
     basin_anomaly_config config;
-    basin_block block;
-    basin_expr emb_w, emb_b, pos;                  /* [F, D] [D] [N, D] */
-    basin_expr hidden_w, hidden_b, head_w, head_b; /* [2D, U] [U] [2D or U] [] */
+    basin_block block;                             /* the first */
+    basin_block later[BASIN_ANOMALY_BLOCKS - 1];   /* [blocks - 1] */
+    basin_expr emb_w, emb_b, pos;                  /* [F or U, D] [D] [N or k, D] */
+    basin_expr input_w, input_b;                   /* [F, U] [U] of a hidden layer before */
+    basin_expr hidden_w, hidden_b, head_w, head_b; /* [W, U] [U] [W or U] []; W = 2D mostly */
 } basin_anomaly;
+
+/* What the logits are computed from. `weight` scales each node's attention energy (per relation,
+ * [N]): its degree to some power makes sums or means of what softmax averages; NULL: 1. */
+typedef struct basin_anomaly_inputs {
+    basin_expr features;             /* [N, F] */
+    const basin_pattern *neighbours; /* [relations] */
+    const basin_expr *weight;        /* [relations] of [N], or NULL */
+    basin_expr eigenvectors;         /* [N, k] for Laplacian positions */
+    basin_expr seed;                 /* index [2]: dropout takes place; NULL: none */
+} basin_anomaly_inputs;
 
 BASIN_API basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
                                              const basin_anomaly_config *config);
 /* Features [N, F] and neighbours -> logits [N]. */
 BASIN_API basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
                                            const basin_pattern *neighbours);
+/* The same from all there may be. */
+BASIN_API basin_expr basin_anomaly_logits(const basin_anomaly *model,
+                                          const basin_anomaly_inputs *inputs);
+/* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F]; logits of the
+ * first tokens and each relation's last ones. */
+BASIN_API basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
+                                         basin_expr eigenvectors);
+BASIN_API basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first,
+                                        const basin_expr *last /* [relations] */, basin_expr seed);
+BASIN_API const basin_block *basin_anomaly_block(const basin_anomaly *model, int number);
+/* The energy of the model's block `number` over one relation. */
+typedef struct basin_anomaly_bound {
+    const basin_block *block;
+    const basin_pattern *pattern;
+    basin_expr weight; /* [N] or NULL */
+} basin_anomaly_bound;
+BASIN_API basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound);
+
+/* The published code's form, which differs from the paper: see src/model/anomaly_published.c for
+ * what it takes over. Parameters besides `config`'s sizes: steps T, heads, memories, dropout. */
+typedef struct basin_published {
+    basin_anomaly_config config;
+    struct {
+        basin_expr wk, wq, xi, temperature; /* [H, Y, D] twice, [D, M], [] */
+    } block[2];                             /* all steps but the last; the last */
+    basin_expr emb_w, emb_b, gain, bias;    /* [F, D] [D] [D] [D] */
+    basin_expr head_w, head_b;              /* [2D] [] */
+} basin_published;
+BASIN_API basin_status basin_published_declare(basin_published *model, basin_params *params,
+                                               const basin_anomaly_config *config);
+BASIN_API basin_expr basin_published_logits(const basin_published *model,
+                                            const basin_anomaly_inputs *inputs);
+
 /* Cross entropy of logits against labels 0 and 1, weighted: sum(weight * ce) / sum(weight). */
 BASIN_API basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label,
                                                   basin_expr weight);

@@ -1,57 +1,202 @@
-/* Node anomaly detection: linear embedding, T steps over one-hop neighbourhoods, the first and the
- * last activations side by side, a head with one logit a node (section 4 of the paper). */
+/* Node anomaly detection: an embedding, T steps over one-hop neighbourhoods, the first and the last
+ * activations side by side, a head with one logit a node (section 4 of the paper). Beyond it:
+ * several blocks, several relations, nodes whose energy weighs more, dropout. */
+#include <stdio.h>
+
 #include "basin/model.h"
 #include "model/shapes.h"
 
+static int blocks_of(const basin_anomaly_config *c) { return c->blocks > 0 ? c->blocks : 1; }
+static int relations_of(const basin_anomaly_config *c) {
+    return c->relations > 0 ? c->relations : 1;
+}
+
+/* The width of what the head reads. */
+static int64_t head_width(const basin_anomaly_config *c) {
+    int last = c->merge == BASIN_MERGE_CONCAT ? relations_of(c) : 1;
+    return (last + !c->no_concat) * c->block.dim;
+}
+
+static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
+    if (blocks_of(c) <= BASIN_ANOMALY_BLOCKS && relations_of(c) <= BASIN_ANOMALY_RELATIONS &&
+        c->dropout >= 0 && c->dropout < 1)
+        return true;
+    basin_graph_fail(graph, BASIN_BAD_VALUE,
+                     "anomaly: %d blocks, %d relations, dropout %g; wanted at most %d, at most %d, "
+                     "0 to less than 1",
+                     blocks_of(c), relations_of(c), c->dropout, BASIN_ANOMALY_BLOCKS,
+                     BASIN_ANOMALY_RELATIONS);
+    return false;
+}
+
+static void declare_embedding(basin_anomaly *m, basin_params *params, const char *prefix) {
+    const basin_anomaly_config *c = &m->config;
+    int64_t F = c->features, D = c->block.dim, U = c->embedding;
+    basin_init zero = {BASIN_INIT_CONSTANT, 0};
+    if (U > 0) {
+        m->input_w = basin_param_add(params, prefix, "input_w", BASIN_SHAPE(F, U),
+                                     (basin_init){BASIN_INIT_LECUN, 0.5 * (double)F});
+        m->input_b = basin_param_add(params, prefix, "input_b", BASIN_SHAPE(U), zero);
+    }
+    int64_t in = U > 0 ? U : F;
+    m->emb_w = basin_param_add(params, prefix, "emb_w", BASIN_SHAPE(in, D),
+                               (basin_init){BASIN_INIT_LECUN, (double)in});
+    m->emb_b = basin_param_add(params, prefix, "emb_b", BASIN_SHAPE(D), zero);
+    if (c->position == BASIN_POSITION_LEARNED)
+        m->pos = basin_param_add(params, prefix, "pos", BASIN_SHAPE(c->nodes, D),
+                                 (basin_init){BASIN_INIT_NORMAL, 0.02});
+    if (c->position == BASIN_POSITION_LAPLACIAN)
+        m->pos = basin_param_add(params, prefix, "pos", BASIN_SHAPE(c->eigenvectors, D),
+                                 (basin_init){BASIN_INIT_LECUN, (double)c->eigenvectors});
+}
+
+static void declare_head(basin_anomaly *m, basin_params *params, const char *prefix) {
+    int64_t W = head_width(&m->config), U = m->config.hidden;
+    basin_init zero = {BASIN_INIT_CONSTANT, 0};
+    if (U > 0) {
+        m->hidden_w = basin_param_add(params, prefix, "hidden_w", BASIN_SHAPE(W, U),
+                                      (basin_init){BASIN_INIT_LECUN, (double)W});
+        m->hidden_b = basin_param_add(params, prefix, "hidden_b", BASIN_SHAPE(U), zero);
+    }
+    int64_t width = U > 0 ? U : W;
+    m->head_w = basin_param_add(params, prefix, "head_w", BASIN_SHAPE(width),
+                                (basin_init){BASIN_INIT_LECUN, (double)width});
+    m->head_b = basin_param_add(params, prefix, "head_b", BASIN_SCALAR, zero);
+}
+
 basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
                                    const basin_anomaly_config *config) {
+    const char *prefix = config->prefix ? config->prefix : "";
+    char name[64];
     *model = (basin_anomaly){.config = *config};
-    int64_t F = config->features, D = config->block.dim, U = config->hidden;
-    basin_init zero = {BASIN_INIT_CONSTANT, 0};
-    model->emb_w = basin_param_add(params, "", "emb_w", BASIN_SHAPE(F, D),
-                                   (basin_init){BASIN_INIT_LECUN, (double)F});
-    model->emb_b = basin_param_add(params, "", "emb_b", BASIN_SHAPE(D), zero);
-    if (config->position == BASIN_POSITION_LEARNED)
-        model->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(config->nodes, D),
-                                     (basin_init){BASIN_INIT_NORMAL, 0.02});
-    basin_status status = basin_block_declare(&model->block, params, "", &config->block);
-    if (U > 0) {
-        model->hidden_w = basin_param_add(params, "", "hidden_w", BASIN_SHAPE(2 * D, U),
-                                          (basin_init){BASIN_INIT_LECUN, 2.0 * (double)D});
-        model->hidden_b = basin_param_add(params, "", "hidden_b", BASIN_SHAPE(U), zero);
+    if (!check_config(config, params->graph)) return BASIN_BAD_VALUE;
+    declare_embedding(model, params, prefix);
+    basin_status status = basin_block_declare(&model->block, params, prefix, &config->block);
+    for (int b = 1; b < blocks_of(config) && !status; b++) {
+        snprintf(name, sizeof name, "%sblock%d.", prefix, b + 1);
+        status = basin_block_declare(&model->later[b - 1], params, name, &config->block);
     }
-    int64_t width = U > 0 ? U : 2 * D;
-    model->head_w = basin_param_add(params, "", "head_w", BASIN_SHAPE(width),
-                                    (basin_init){BASIN_INIT_LECUN, (double)width});
-    model->head_b = basin_param_add(params, "", "head_b", BASIN_SCALAR, zero);
+    declare_head(model, params, prefix);
     const basin_error *error = basin_graph_error(params->graph);
     return status ? status : error ? error->status : BASIN_OK;
 }
 
-static basin_expr head(const basin_anomaly *model, basin_expr h) {
-    if (model->hidden_w)
+const basin_block *basin_anomaly_block(const basin_anomaly *model, int number) {
+    return number ? &model->later[number - 1] : &model->block;
+}
+
+/* ---- the energy, with weights of the nodes ---- */
+
+static basin_expr activation(const void *context, basin_expr x) {
+    return basin_block_norm(((const basin_anomaly_bound *)context)->block, x);
+}
+
+/* -sum over heads and queries C of weight[C] / beta log sum over keys of exp(beta K . Q) */
+static basin_expr weighed_attention(const basin_anomaly_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    basin_expr q = basin_einsum("nd,hyd->nhy", g, b->wq), k = basin_einsum("nd,hyd->nhy", g, b->wk);
+    basin_expr lse = basin_attention_lse(q, k, b->beta, NULL, b->mix, bound->pattern);
+    if (!lse) return NULL;
+    basin_expr weight = basin_reshape(bound->weight, BASIN_SHAPE(basin_expr_shape(g).dim[0], 1));
+    return basin_neg(basin_sum_all(basin_mul(weight, basin_div(lse, b->beta))));
+}
+
+static basin_expr part(const void *context, basin_expr g, int number) {
+    const basin_anomaly_bound *bound = context;
+    const basin_block *b = bound->block;
+    if (number > 0 || b->config.no_attention)
+        return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
+    if (bound->weight) return weighed_attention(bound, g);
+    return basin_energy_attention(g, b->wk, b->wq, b->beta, NULL, b->mix, bound->pattern);
+}
+
+basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound) {
+    const basin_block_config *c = &bound->block->config;
+    basin_energy energy = {.part = part, .activation = activation, .context = bound};
+    if (!c->no_attention) energy.name[energy.parts++] = "attention";
+    if (!c->no_hopfield) energy.name[energy.parts++] = "hopfield";
+    return energy;
+}
+
+/* ---- forward ---- */
+
+/* Some elements 0, the others larger, so that the mean stays; only where there is a seed. */
+static basin_expr drop(basin_expr x, double rate, basin_expr seed) {
+    if (!x || !seed || rate <= 0) return x;
+    basin_expr keep = basin_greater(basin_uniform(seed, basin_expr_shape(x)),
+                                    basin_const(basin_expr_graph(x), rate));
+    return basin_mul(x, basin_scale(keep, 1 / (1 - rate)));
+}
+
+basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
+                               basin_expr eigenvectors) {
+    const basin_anomaly_config *c = &model->config;
+    bool learned = c->position == BASIN_POSITION_LEARNED;
+    if (!basin_model_shape_is(features, BASIN_SHAPE(learned ? c->nodes : -1, c->features),
+                              "anomaly: features"))
+        return NULL;
+    if (model->input_w)
+        features = basin_relu(basin_add(basin_matmul(features, model->input_w), model->input_b));
+    basin_expr x = basin_add(basin_matmul(features, model->emb_w), model->emb_b);
+    if (learned) x = basin_add(x, model->pos);
+    if (c->position == BASIN_POSITION_LAPLACIAN)
+        x = basin_add(x, basin_matmul(eigenvectors, model->pos));
+    return x;
+}
+
+basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, const basin_expr *last,
+                              basin_expr seed) {
+    const basin_anomaly_config *c = &model->config;
+    basin_expr piece[BASIN_ANOMALY_RELATIONS + 1];
+    int pieces = 0, relations = relations_of(c);
+    if (!c->no_concat) piece[pieces++] = first;
+    piece[pieces++] = last[0];
+    for (int r = 1; r < relations; r++) {
+        if (c->merge == BASIN_MERGE_CONCAT)
+            piece[pieces++] = last[r];
+        else
+            piece[pieces - 1] = basin_max(piece[pieces - 1], last[r]);
+    }
+    basin_expr h = drop(basin_concat(piece, pieces, 1), c->dropout, seed);
+    if (model->hidden_w) {
         h = basin_relu(basin_add(basin_matmul(h, model->hidden_w), model->hidden_b));
+        h = drop(h, c->dropout, seed);
+    }
+    if (!h) return NULL;
     basin_shape shape = basin_expr_shape(h);
     basin_expr column = basin_reshape(model->head_w, BASIN_SHAPE(shape.dim[1], 1));
     basin_expr logits = basin_reshape(basin_matmul(h, column), BASIN_SHAPE(shape.dim[0]));
     return basin_add(logits, model->head_b);
 }
 
+/* All blocks over one relation; the last activations. */
+static basin_expr descend(const basin_anomaly *model, basin_expr x,
+                          const basin_anomaly_inputs *inputs, int relation) {
+    int blocks = blocks_of(&model->config);
+    basin_anomaly_bound bound = {.pattern = &inputs->neighbours[relation],
+                                 .weight = inputs->weight ? inputs->weight[relation] : NULL};
+    for (int b = 0; b < blocks; b++) {
+        bound.block = basin_anomaly_block(model, b);
+        basin_energy energy = basin_anomaly_energy(&bound);
+        x = basin_descend(&energy, x, &model->config.descent, NULL);
+        if (b + 1 < blocks) x = drop(x, model->config.dropout, inputs->seed);
+    }
+    return basin_block_norm(bound.block, x);
+}
+
+basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_inputs *inputs) {
+    basin_expr x = basin_anomaly_embed(model, inputs->features, inputs->eigenvectors);
+    x = drop(x, model->config.dropout, inputs->seed);
+    if (!x) return NULL;
+    basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];
+    for (int r = 0; r < relations_of(&model->config); r++) last[r] = descend(model, x, inputs, r);
+    return basin_anomaly_head(model, first, last, inputs->seed);
+}
+
 basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
                                  const basin_pattern *neighbours) {
-    const basin_anomaly_config *c = &model->config;
-    if (!basin_model_shape_is(features, BASIN_SHAPE(model->pos ? c->nodes : -1, c->features),
-                              "anomaly: features"))
-        return NULL;
-    basin_block_bound bound = {&model->block, neighbours, NULL};
-    basin_energy energy = basin_block_energy(&bound);
-    basin_expr x = basin_add(basin_matmul(features, model->emb_w), model->emb_b);
-    if (model->pos) x = basin_add(x, model->pos);
-    basin_expr first = basin_block_norm(&model->block, x);
-    basin_expr end = basin_descend(&energy, x, &c->descent, NULL);
-    basin_expr last = basin_block_norm(&model->block, end);
-    basin_expr both = basin_concat((basin_expr[]){first, last}, 2, 1);
-    return both ? head(model, both) : NULL;
+    basin_anomaly_inputs inputs = {.features = features, .neighbours = neighbours};
+    return basin_anomaly_logits(model, &inputs);
 }
 
 basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, basin_expr weight) {

@@ -1,0 +1,75 @@
+/* How good predictions are: ranking, decisions at a threshold, and plain errors.
+ *
+ * Binary tasks have a score a sample, larger meaning more likely positive, and labels 0 and 1.
+ * Samples of equal score are never ordered by chance or by place: every measure here gives a tie
+ * the value it has on average over all orders of the tied samples (average precision: over the
+ * thresholds between distinct scores, as is usual). */
+#ifndef BASIN_METRICS_H
+#define BASIN_METRICS_H
+
+#include "basin/status.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_ranking {
+    int64_t positives, negatives;
+    double auroc;    /* a positive's chance to stand above a negative, ties half */
+    double auprc;    /* average precision: sum over thresholds of (recall gained) x precision */
+    int64_t k;       /* how many of the highest scores recall_k looks at */
+    double recall_k; /* positives among them over all positives */
+} basin_ranking;
+
+/* `k` 0 means the number of positives. An error where a class is missing or a score is NaN. */
+BASIN_API basin_status basin_ranking_measure(basin_ranking *ranking, const double *score /* [n] */,
+                                             const uint8_t *label /* [n] */, int64_t n, int64_t k,
+                                             basin_error *error);
+
+typedef struct basin_confusion {
+    int64_t true_positive, false_positive, true_negative, false_negative;
+} basin_confusion;
+
+/* A sample counts as positive where its score is above the threshold. */
+BASIN_API basin_confusion basin_confusion_count(const double *score /* [n] */,
+                                                const uint8_t *label /* [n] */, int64_t n,
+                                                double threshold);
+/* The mean of both classes' F1; 0 for a class that is neither there nor predicted. */
+BASIN_API double basin_confusion_macro_f1(const basin_confusion *confusion);
+BASIN_API double basin_confusion_accuracy(const basin_confusion *confusion);
+BASIN_API double basin_confusion_precision(const basin_confusion *confusion); /* 0 for 0 of 0 */
+BASIN_API double basin_confusion_recall(const basin_confusion *confusion);    /* 0 for 0 of 0 */
+
+typedef enum basin_threshold_scan {
+    BASIN_THRESHOLD_ALL,  /* half way between any two neighbouring scores */
+    BASIN_THRESHOLD_GRID, /* 0.05, 0.10, .. 0.95, as published comparisons do */
+} basin_threshold_scan;
+
+/* The threshold of the highest macro-F1 on these samples (validation, never test); of several
+ * equally high ones the middle of the first run of them. `macro_f1` may be NULL. */
+BASIN_API basin_status basin_threshold_best(double *threshold, double *macro_f1,
+                                            const double *score /* [n] */,
+                                            const uint8_t *label /* [n] */, int64_t n,
+                                            basin_threshold_scan scan, basin_error *error);
+
+/* Of several classes: matrix[truth * classes + prediction], counts. */
+BASIN_API basin_status basin_confusion_matrix(int64_t *matrix /* [classes, classes] */,
+                                              const int32_t *prediction /* [n] */,
+                                              const int32_t *truth /* [n] */, int64_t n,
+                                              int classes, basin_error *error);
+BASIN_API double basin_accuracy(const int32_t *prediction /* [n] */, const int32_t *truth /* [n] */,
+                                int64_t n);
+BASIN_API double basin_mean_absolute_error(const double *prediction /* [n] */,
+                                           const double *truth /* [n] */, int64_t n);
+
+/* The mean, and the deviation of the given numbers from it: sqrt(mean of squares), as numpy's std.
+ */
+BASIN_API void basin_mean_deviation(double *mean, double *deviation, const double *value /* [n] */,
+                                    int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

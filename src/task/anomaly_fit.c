@@ -1,0 +1,452 @@
+/* Training a detector: members one after the other, epochs over the whole graph or over samples of
+ * it, validation after each, the best weights kept. A checkpoint is the store (weights, moments,
+ * averages, the best so far, finished members) and a few numbers, so that a run that goes on ends
+ * with the same bits. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly_batch.h"
+#include "task/anomaly_file.h"
+#include "task/log.h"
+
+typedef struct fit {
+    const basin_network *network;
+    const uint8_t *part;
+    basin_anomaly_recipe recipe; /* sampling decided */
+    const basin_anomaly_work *work;
+    basin_anomaly_detector *detector;
+    basin_view view;
+    basin_store *store;
+    basin_net net;
+    basin_trainer trainer;
+    basin_net_shape planned; /* what the trainer's plan is made for */
+    basin_scorer *scorer;
+    int64_t *train, *val; /* nodes */
+    int64_t train_count, val_count;
+    float *label, *weight; /* [N] */
+    double *probability;   /* [N] */
+    double *val_score;
+    uint8_t *val_label;
+    basin_fit_state at;
+    basin_run_log log;
+    double began;
+} fit;
+
+static uint64_t member_seed(const fit *f) {
+    return (uint64_t)f->recipe.seed + 1000003u * (uint64_t)f->at.member;
+}
+
+/* ---- preparing ---- */
+
+static basin_status list_nodes(int64_t **node, int64_t *count, const fit *f, int which,
+                               basin_error *error) {
+    *count = basin_split_nodes(NULL, f->part, f->network->nodes, which);
+    *node = basin_array_new((size_t)*count, sizeof **node);
+    if (!*node) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of nodes");
+    basin_split_nodes(*node, f->part, f->network->nodes, which);
+    return BASIN_OK;
+}
+
+static basin_status count_classes(int64_t count[2], const fit *f, const int64_t *node, int64_t n,
+                                  const char *which, basin_error *error) {
+    count[0] = count[1] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t label = f->network->label[node[i]];
+        if (label < 0 || label > 1)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: node %lld has class %d; wanted 0 (normal) or 1 (anomalous)",
+                              f->network->path, (long long)node[i], label);
+        count[label]++;
+    }
+    if (count[0] && count[1]) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both",
+                      f->network->path, (long long)count[0], (long long)count[1], which);
+}
+
+/* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */
+static basin_status weigh(fit *f, basin_error *error) {
+    int64_t N = f->network->nodes, count[2];
+    f->label = calloc((size_t)N + 1, sizeof *f->label);
+    f->weight = calloc((size_t)N + 1, sizeof *f->weight);
+    f->probability = basin_array_new((size_t)N, sizeof *f->probability);
+    f->val_score = basin_array_new((size_t)f->val_count, sizeof *f->val_score);
+    f->val_label = basin_array_new((size_t)f->val_count, sizeof *f->val_label);
+    if (!f->label || !f->weight || !f->probability || !f->val_score || !f->val_label)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+    basin_status status = count_classes(count, f, f->train, f->train_count, "training", error);
+    if (status) return status;
+    double omega = (double)count[0] / (double)count[1];
+    if (basin_recipe_has(f->recipe.balance, "root")) omega = sqrt(omega);
+    if (basin_recipe_has(f->recipe.balance, "none")) omega = 1;
+    for (int64_t i = 0; i < f->train_count; i++) {
+        int64_t node = f->train[i];
+        f->label[node] = (float)f->network->label[node];
+        f->weight[node] = f->network->label[node] ? (float)omega : 1;
+    }
+    if (!f->val_count) return BASIN_OK;
+    status = count_classes(count, f, f->val, f->val_count, "validation", error);
+    for (int64_t i = 0; i < f->val_count && !status; i++)
+        f->val_label[i] = (uint8_t)f->network->label[f->val[i]];
+    return status;
+}
+
+static basin_status prepare_data(fit *f, basin_error *error) {
+    if (!f->network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
+    basin_status status = list_nodes(&f->train, &f->train_count, f, BASIN_PART_TRAIN, error);
+    if (!status) status = list_nodes(&f->val, &f->val_count, f, BASIN_PART_VAL, error);
+    if (!status && !f->train_count)
+        status = basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
+    if (!status) status = weigh(f, error);
+    if (!status) status = basin_view_open(&f->view, f->network, &f->recipe, error);
+    if (!status)
+        status = basin_view_fit(&f->detector->scale, &f->view, f->train, f->train_count, error);
+    return status ? status : basin_view_scale(&f->view, &f->detector->scale, error);
+}
+
+/* Full where it fits, neighbours where it does not. */
+static basin_status choose_sampling(fit *f, basin_error *error) {
+    char *how = f->detector->how;
+    size_t size = sizeof f->detector->how, bytes = 0, limit = basin_memory_limit(f->work);
+    basin_status status =
+        basin_net_memory(&bytes, &f->recipe, &f->view.shape, true, f->work->backend, error);
+    if (status) return status;
+    const char *asked = f->recipe.sampling;
+    if (basin_recipe_has(asked, "auto"))
+        f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
+    double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
+    if (basin_recipe_has(f->recipe.sampling, "full"))
+        snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
+    else
+        snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
+                 f->recipe.sampling, f->recipe.fraction, gib, most);
+    if (basin_recipe_has(f->recipe.position, "learned") &&
+        !basin_recipe_has(f->recipe.sampling, "full"))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "learned positions want the full graph, which takes %.1f GiB of %.1f "
+                          "allowed; wanted position none",
+                          gib, most);
+    return BASIN_OK;
+}
+
+static basin_schedule schedule_of(const basin_anomaly_recipe *r, int64_t batches) {
+    basin_schedule s = {.warmup = r->warmup * batches, .total = r->epochs * batches};
+    s.peak = r->rate;
+    s.first = r->warmup ? 0 : r->rate;
+    s.last = r->warmup ? 0.05 * r->rate : r->rate; /* without warm-up the rate is constant */
+    return s;
+}
+
+/* A trainer for this shape; steps go on counting. */
+static basin_status make_trainer(fit *f, const basin_net_shape *shape, basin_error *error) {
+    int64_t step = f->trainer.step;
+    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
+    basin_trainer_free(&f->trainer);
+    basin_net_free(&f->net);
+    basin_status status = basin_net_new(&f->net, &f->recipe, shape, true, error);
+    basin_trainer_spec spec = {.adamw = basin_net_adamw(&f->recipe),
+                               .schedule = schedule_of(&f->recipe, basin_batch_count(&source))};
+    if (!status)
+        status =
+            basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
+    f->trainer.step = step;
+    f->planned = *shape;
+    return status;
+}
+
+static basin_status write_whole(fit *f, basin_error *error) {
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    bool graph = basin_recipe_on_graph(&f->recipe);
+    basin_status status = graph ? basin_view_pairs(pairs, &f->view, f->network, error) : BASIN_OK;
+    if (status) return status;
+    basin_net_data data = {.table = f->view.table,
+                           .eigenvectors = f->view.eigenvectors,
+                           .pairs = pairs,
+                           .label = f->label,
+                           .weight = f->weight,
+                           .nodes = f->network->nodes};
+    for (int r = 0; r < f->view.shape.relations; r++) data.node_weight[r] = f->view.node_weight[r];
+    status = basin_net_write(&f->net, f->trainer.plan, &data, error);
+    for (int r = 0; r < f->view.shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
+    return status;
+}
+
+/* ---- an epoch ---- */
+
+static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
+    bool same = a->nodes == b->nodes;
+    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
+    return same;
+}
+
+static basin_status step(fit *f, double *loss, basin_error *error) {
+    uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)f->trainer.step;
+    basin_status status = basin_net_write_seed(&f->net, f->trainer.plan, seed, error);
+    if (!status) status = basin_trainer_step(&f->trainer, loss, error);
+    if (!status && f->recipe.average > 0)
+        status = basin_states_average(f->store, &f->net.params, "average.", f->recipe.average,
+                                      f->trainer.step, error);
+    return status;
+}
+
+static basin_status epoch_sampled(fit *f, double *loss, basin_error *error) {
+    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
+    int64_t batches = basin_batch_count(&source);
+    double sum = 0;
+    basin_status status = BASIN_OK;
+    for (int64_t b = 0; b < batches && !status; b++) {
+        basin_batch batch;
+        status = basin_batch_draw(&batch, &source, member_seed(f), f->at.epoch, b, error);
+        if (status) break;
+        if (!same_shape(&batch.shape, &f->planned)) status = make_trainer(f, &batch.shape, error);
+        basin_net_data data = basin_batch_data(&batch);
+        if (!status) status = basin_net_write(&f->net, f->trainer.plan, &data, error);
+        if (!status) status = step(f, loss, error);
+        sum += *loss;
+        basin_batch_free(&batch);
+    }
+    *loss = sum / (double)batches;
+    return status;
+}
+
+/* ---- validation ---- */
+
+static const char *evaluated(const fit *f) { return f->recipe.average > 0 ? "average." : ""; }
+
+/* The measures of validation; all NaN without validation nodes. */
+static basin_status validate(fit *f, double value[3], basin_error *error) {
+    basin_ranking ranking;
+    value[0] = value[1] = value[2] = NAN;
+    if (!f->val_count) return BASIN_OK;
+    basin_status status =
+        basin_scorer_run(f->scorer, f->probability, f->store, evaluated(f), error);
+    if (status) return status;
+    for (int64_t i = 0; i < f->val_count; i++) f->val_score[i] = f->probability[f->val[i]];
+    double threshold;
+    basin_threshold_scan scan =
+        basin_recipe_has(f->recipe.threshold, "grid") ? BASIN_THRESHOLD_GRID : BASIN_THRESHOLD_ALL;
+    status = basin_threshold_best(&threshold, &value[0], f->val_score, f->val_label, f->val_count,
+                                  scan, error);
+    if (!status)
+        status =
+            basin_ranking_measure(&ranking, f->val_score, f->val_label, f->val_count, 0, error);
+    if (!status) value[1] = ranking.auroc, value[2] = ranking.auprc;
+    return status;
+}
+
+static basin_status consider(fit *f, const double value[3], basin_error *error) {
+    double v = basin_recipe_has(f->recipe.select, "auroc")   ? value[1]
+               : basin_recipe_has(f->recipe.select, "auprc") ? value[2]
+                                                             : value[0];
+    bool better = !f->val_count || v > f->at.best;
+    if (!better) return BASIN_OK;
+    f->at.best = v;
+    f->at.best_epoch = f->at.epoch;
+    return basin_states_copy(f->store, &f->net.params, "best.", evaluated(f), error);
+}
+
+static basin_status write_log(fit *f, double loss, const double value[3], double seconds,
+                              basin_error *error) {
+    if (!f->log.file) return BASIN_OK;
+    basin_json line = basin_log_line(&f->log);
+    basin_json_integer(&line, "step", f->at.member * f->recipe.epochs + f->at.epoch);
+    basin_json_integer(&line, "member", f->at.member);
+    basin_json_integer(&line, "epoch", f->at.epoch);
+    basin_json_number(&line, "loss", loss);
+    basin_json_number(&line, "val_macro_f1", value[0]);
+    basin_json_number(&line, "val_auroc", value[1]);
+    basin_json_number(&line, "val_auprc", value[2]);
+    basin_json_number(&line, "seconds", seconds);
+    return basin_log_end(&f->log, &line, error);
+}
+
+/* ---- a member ---- */
+
+static void show(const fit *f, double loss, double seconds) {
+    int64_t done = f->at.member * f->recipe.epochs + f->at.epoch;
+    int64_t total = f->recipe.members * f->recipe.epochs;
+    basin_news news = {.what = "training",
+                       .done = done,
+                       .total = total,
+                       .loss = loss,
+                       .speed = 1 / seconds,
+                       .unit = "epochs",
+                       .seconds_left = seconds * (double)(total - done)};
+    basin_watch_show(f->work->watch, &news);
+}
+
+static basin_status one_epoch(fit *f, basin_error *error) {
+    double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_task_clock();
+    basin_status status = basin_recipe_has(f->recipe.sampling, "full")
+                              ? step(f, &loss, error)
+                              : epoch_sampled(f, &loss, error);
+    if (status) return status;
+    double seconds = basin_task_clock() - began;
+    f->at.epoch++;
+    bool last = f->at.epoch == f->recipe.epochs;
+    if (last || f->at.epoch % f->recipe.evaluate == 0) {
+        status = validate(f, value, error);
+        if (!status) status = consider(f, value, error);
+    }
+    if (!status) status = write_log(f, loss, value, seconds, error);
+    show(f, loss, basin_task_clock() - began);
+    bool save = f->work->checkpoint && f->work->every > 0 && f->at.epoch % f->work->every == 0;
+    if (!status && save)
+        status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step, &f->at,
+                                error);
+    return status;
+}
+
+static basin_status start_member(fit *f, basin_error *error) {
+    f->at = (basin_fit_state){.member = f->at.member, .best = -1};
+    f->trainer.step = 0;
+    basin_status status = basin_params_init(&f->net.params, f->store, member_seed(f), error);
+    if (!status) status = basin_states_clear_moments(f->store, &f->net.params, error);
+    if (!status) status = basin_states_copy(f->store, &f->net.params, "best.", "", error);
+    if (!status && f->recipe.average > 0)
+        status = basin_states_copy(f->store, &f->net.params, "average.", "", error);
+    return status;
+}
+
+static bool finished(const fit *f) {
+    return f->at.epoch >= f->recipe.epochs ||
+           (f->recipe.patience > 0 && f->val_count &&
+            f->at.epoch - f->at.best_epoch >= f->recipe.patience);
+}
+
+static basin_status run_member(fit *f, basin_error *error) {
+    basin_status status = BASIN_OK;
+    while (!status && !finished(f)) {
+        status = one_epoch(f, error);
+        if (!status && basin_watch_stopped(f->work->watch)) {
+            f->detector->stopped = true;
+            if (f->work->checkpoint)
+                status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step,
+                                        &f->at, error);
+            break;
+        }
+    }
+    f->detector->epochs += f->at.epoch;
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "member%lld.", (long long)f->at.member);
+    if (!status && !f->detector->stopped)
+        status = basin_states_copy(f->store, &f->net.params, prefix, "best.", error);
+    basin_anomaly_member *member = &f->detector->member[f->at.member];
+    member->epoch = f->at.best_epoch;
+    member->chosen = f->at.best;
+    return status ? status
+                  : basin_states_bundle(&member->weights, f->store, &f->net.params, "best.", error);
+}
+
+/* Goes on from the checkpoint: the state, and the members that were done. */
+static basin_status resume(fit *f, basin_error *error) {
+    basin_status status = start_member(f, error);
+    if (!status)
+        status = basin_fit_load(f->work->checkpoint, &f->recipe, f->store, &f->net.params,
+                                &f->trainer.step, &f->at, error);
+    for (int64_t m = 0; m < f->at.member && !status; m++) {
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "member%lld.", (long long)m);
+        status = basin_states_bundle(&f->detector->member[m].weights, f->store, &f->net.params,
+                                     prefix, error);
+    }
+    return status;
+}
+
+static basin_status run_members(fit *f, basin_error *error) {
+    bool resumed = f->work->resume;
+    basin_status status = resumed ? resume(f, error) : BASIN_OK;
+    if (!status)
+        status = basin_log_open(&f->log, f->work->log,
+                                f->at.member * f->recipe.epochs + f->at.epoch, error);
+    while (!status && f->at.member < f->recipe.members) {
+        if (!resumed) status = start_member(f, error);
+        resumed = false;
+        if (!status) status = run_member(f, error);
+        f->detector->members = f->at.member + 1;
+        if (f->detector->stopped) break;
+        f->at.member++;
+    }
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static basin_status make_first_plan(fit *f, basin_error *error) {
+    if (basin_recipe_has(f->recipe.sampling, "full")) {
+        basin_status status = make_trainer(f, &f->view.shape, error);
+        return status ? status : write_whole(f, error);
+    }
+    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
+    basin_batch batch;
+    basin_status status = basin_batch_draw(&batch, &source, (uint64_t)f->recipe.seed, 0, 0, error);
+    if (status) return status;
+    status = make_trainer(f, &batch.shape, error);
+    basin_batch_free(&batch);
+    return status;
+}
+
+static basin_status choose_threshold(fit *f, basin_error *error) {
+    basin_anomaly_detector *d = f->detector;
+    d->threshold = 0.5;
+    if (!f->val_count || d->stopped) return BASIN_OK;
+    basin_status status =
+        basin_anomaly_mean(f->probability, d, f->scorer, f->view.shape.nodes, f->work, error);
+    for (int64_t i = 0; i < f->val_count && !status; i++)
+        f->val_score[i] = f->probability[f->val[i]];
+    basin_threshold_scan scan =
+        basin_recipe_has(f->recipe.threshold, "grid") ? BASIN_THRESHOLD_GRID : BASIN_THRESHOLD_ALL;
+    return status ? status
+                  : basin_threshold_best(&d->threshold, NULL, f->val_score, f->val_label,
+                                         f->val_count, scan, error);
+}
+
+static basin_status fit_all(fit *f, basin_error *error) {
+    basin_status status = basin_anomaly_check(&f->recipe, error);
+    if (!status) status = prepare_data(f, error);
+    if (!status) status = choose_sampling(f, error);
+    if (!status) status = basin_store_new(&f->store, f->work->backend, error);
+    if (!status) status = make_first_plan(f, error);
+    size_t limit = basin_memory_limit(f->work);
+    if (!status) status = basin_scorer_new(&f->scorer, &f->view, limit, f->work, error);
+    if (status) return status;
+    basin_watch_note(f->work->watch, "training on %s%s", f->detector->how,
+                     basin_scorer_streams(f->scorer) ? "; scoring streamed" : "");
+    f->detector->parameters = basin_params_total(&f->net.params);
+    status = run_members(f, error);
+    return status ? status : choose_threshold(f, error);
+}
+
+static void fit_free(fit *f) {
+    basin_log_close(&f->log);
+    basin_scorer_free(f->scorer);
+    basin_trainer_free(&f->trainer);
+    basin_net_free(&f->net);
+    basin_store_free(f->store);
+    basin_view_close(&f->view);
+    free(f->train), free(f->val), free(f->label), free(f->weight);
+    free(f->probability), free(f->val_score), free(f->val_label);
+}
+
+basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
+                               const uint8_t *part, const basin_anomaly_recipe *recipe,
+                               const basin_anomaly_work *work, basin_error *error) {
+    *detector = NULL;
+    fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};
+    f.began = basin_task_clock();
+    basin_status status = basin_detector_new(&f.detector, recipe, network, error);
+    if (status) return status;
+    status = fit_all(&f, error);
+    if (!status) status = basin_detector_name(f.detector, &f.view, error);
+    f.detector->seconds = basin_task_clock() - f.began;
+    fit_free(&f);
+    if (status)
+        basin_anomaly_free(f.detector);
+    else
+        *detector = f.detector;
+    return status;
+}

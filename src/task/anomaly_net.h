@@ -1,0 +1,57 @@
+/* The model of a recipe as expressions over so many nodes and pairs: inputs, logits, loss. */
+#ifndef BASIN_TASK_ANOMALY_NET_H
+#define BASIN_TASK_ANOMALY_NET_H
+
+#include "task/anomaly.h"
+
+typedef struct basin_net_shape {
+    int64_t nodes, columns;
+    int relations;
+    int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
+} basin_net_shape;
+
+typedef struct basin_net {
+    basin_graph *graph;
+    basin_params params;
+    basin_anomaly energy; /* of form energy; else its parameters are NULL */
+    basin_published published;
+    basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
+    basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
+    basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
+    basin_expr logits, probability, loss; /* [N], [N], [] */
+} basin_net;
+
+bool basin_recipe_has(const char *choice, const char *value);
+/* Whether the model runs over neighbours at all. */
+bool basin_recipe_on_graph(const basin_anomaly_recipe *recipe);
+basin_anomaly_config basin_net_config(const basin_anomaly_recipe *recipe,
+                                      const basin_net_shape *shape);
+
+basin_status basin_net_new(basin_net *net, const basin_anomaly_recipe *recipe,
+                           const basin_net_shape *shape, bool training, basin_error *error);
+void basin_net_free(basin_net *net);
+
+/* What a plan over nodes is written with. Pointers may be NULL where the net has no such input. */
+typedef struct basin_net_data {
+    const float *table;                                /* [n, columns] */
+    const float *eigenvectors;                         /* [n, k] */
+    const float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [n] each */
+    const basin_pairs *pairs;                          /* [relations] */
+    const float *label, *weight;                       /* [n] */
+    int64_t nodes;                                     /* n; the rest up to the capacity is zero */
+} basin_net_data;
+
+basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin_net_data *data,
+                             basin_error *error);
+basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
+                                  basin_error *error);
+
+/* The bytes that a plan for training (or scoring) of this shape will take, inputs and pair lists
+ * included: found with a plan of a hundredth of the size. */
+basin_status basin_net_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
+                              const basin_net_shape *shape, bool training, basin_backend *backend,
+                              basin_error *error);
+
+basin_adamw_config basin_net_adamw(const basin_anomaly_recipe *recipe);
+
+#endif

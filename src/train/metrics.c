@@ -1,0 +1,209 @@
+/* Measures of predictions; see include/basin/metrics.h. Ranking measures sort once and walk over
+ * groups of equal scores, from the highest down. */
+#include "basin/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct sample {
+    double score;
+    uint8_t label;
+} sample;
+
+static int higher_first(const void *a, const void *b) {
+    double x = ((const sample *)a)->score, y = ((const sample *)b)->score;
+    return (x < y) - (x > y);
+}
+
+/* The samples by falling score; free them. */
+static basin_status sort_samples(sample **sorted, const double *score, const uint8_t *label,
+                                 int64_t n, basin_error *error) {
+    *sorted = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(score[i]))
+            return basin_fail(error, BASIN_BAD_VALUE, "score %lld is not a number", (long long)i);
+        if (label[i] > 1)
+            return basin_fail(error, BASIN_BAD_VALUE, "label %lld is %d; wanted 0 or 1",
+                              (long long)i, label[i]);
+    }
+    sample *s = basin_array_new((size_t)n, sizeof *s);
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld scores", (long long)n);
+    for (int64_t i = 0; i < n; i++) s[i] = (sample){score[i], label[i]};
+    qsort(s, (size_t)n, sizeof *s, higher_first);
+    *sorted = s;
+    return BASIN_OK;
+}
+
+/* The end of the group of equal scores that begins at `i`, and its positives. */
+static int64_t group_end(const sample *s, int64_t i, int64_t n, int64_t *positives) {
+    int64_t j = i;
+    *positives = 0;
+    for (; j < n && s[j].score == s[i].score; j++) *positives += s[j].label;
+    return j;
+}
+
+static void walk_ranking(basin_ranking *r, const sample *s, int64_t n) {
+    double pairs = 0, precision_sum = 0, found = 0;
+    int64_t above = 0, wrong = 0, positives; /* positives and negatives so far */
+    for (int64_t i = 0, j; i < n; i = j) {
+        j = group_end(s, i, n, &positives);
+        int64_t negatives = j - i - positives;
+        pairs += (double)negatives * ((double)above + 0.5 * (double)positives);
+        if (i < r->k)
+            found += (double)positives * (double)((j < r->k ? j : r->k) - i) / (double)(j - i);
+        above += positives;
+        wrong += negatives;
+        precision_sum += (double)positives * (double)above / (double)(above + wrong);
+    }
+    r->auroc = pairs / ((double)r->positives * (double)r->negatives);
+    r->auprc = precision_sum / (double)r->positives;
+    r->recall_k = found / (double)r->positives;
+}
+
+basin_status basin_ranking_measure(basin_ranking *ranking, const double *score,
+                                   const uint8_t *label, int64_t n, int64_t k, basin_error *error) {
+    *ranking = (basin_ranking){.auroc = NAN, .auprc = NAN, .recall_k = NAN};
+    for (int64_t i = 0; i < n; i++) ranking->positives += label[i] == 1;
+    ranking->negatives = n - ranking->positives;
+    ranking->k = k > 0 ? k : ranking->positives;
+    if (!ranking->positives || !ranking->negatives)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%lld positive and %lld negative samples; a ranking wants both",
+                          (long long)ranking->positives, (long long)ranking->negatives);
+    sample *sorted;
+    basin_status status = sort_samples(&sorted, score, label, n, error);
+    if (!status) walk_ranking(ranking, sorted, n);
+    free(sorted);
+    return status;
+}
+
+basin_confusion basin_confusion_count(const double *score, const uint8_t *label, int64_t n,
+                                      double threshold) {
+    basin_confusion c = {0};
+    for (int64_t i = 0; i < n; i++) {
+        bool positive = score[i] > threshold;
+        if (label[i])
+            *(positive ? &c.true_positive : &c.false_negative) += 1;
+        else
+            *(positive ? &c.false_positive : &c.true_negative) += 1;
+    }
+    return c;
+}
+
+static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+static double f1(int64_t hit, int64_t false_alarm, int64_t missed) {
+    return ratio(2 * (double)hit, (double)(2 * hit + false_alarm + missed));
+}
+
+double basin_confusion_macro_f1(const basin_confusion *c) {
+    return 0.5 * (f1(c->true_positive, c->false_positive, c->false_negative) +
+                  f1(c->true_negative, c->false_negative, c->false_positive));
+}
+
+double basin_confusion_accuracy(const basin_confusion *c) {
+    int64_t right = c->true_positive + c->true_negative;
+    return ratio((double)right, (double)(right + c->false_positive + c->false_negative));
+}
+
+double basin_confusion_precision(const basin_confusion *c) {
+    return ratio((double)c->true_positive, (double)(c->true_positive + c->false_positive));
+}
+
+double basin_confusion_recall(const basin_confusion *c) {
+    return ratio((double)c->true_positive, (double)(c->true_positive + c->false_negative));
+}
+
+/* The best cut so far: where it is, and the scores on both sides of its run. */
+typedef struct best_cut {
+    double f1, threshold, high;
+    bool open; /* the run of equally good cuts goes on */
+} best_cut;
+
+static void offer_cut(best_cut *best, double value, double threshold) {
+    if (value > best->f1) {
+        *best = (best_cut){value, threshold, threshold, true};
+    } else if (best->open && value == best->f1) {
+        best->threshold = 0.5 * (best->high + threshold);
+    } else {
+        best->open = false;
+    }
+}
+
+static void scan_grid(best_cut *best, const double *score, const uint8_t *label, int64_t n) {
+    for (int i = 1; i < 20; i++) {
+        basin_confusion c = basin_confusion_count(score, label, n, 0.05 * i);
+        double value = basin_confusion_macro_f1(&c);
+        if (value > best->f1) *best = (best_cut){value, 0.05 * i, 0, false};
+    }
+}
+
+/* Cuts below each group of equal scores, from the highest down; the last lets all be positive. */
+static void scan_all(best_cut *best, const sample *s, int64_t n) {
+    basin_confusion c = {0};
+    int64_t positives;
+    for (int64_t i = 0; i < n; i++) *(s[i].label ? &c.false_negative : &c.true_negative) += 1;
+    for (int64_t i = 0, j; i < n; i = j) {
+        double below = i ? 0.5 * (s[i - 1].score + s[i].score) : s[0].score;
+        offer_cut(best, basin_confusion_macro_f1(&c), below);
+        j = group_end(s, i, n, &positives);
+        c.true_positive += positives, c.false_negative -= positives;
+        c.false_positive += j - i - positives, c.true_negative -= j - i - positives;
+    }
+    if (n) offer_cut(best, basin_confusion_macro_f1(&c), nextafter(s[n - 1].score, -INFINITY));
+}
+
+basin_status basin_threshold_best(double *threshold, double *macro_f1, const double *score,
+                                  const uint8_t *label, int64_t n, basin_threshold_scan scan,
+                                  basin_error *error) {
+    best_cut best = {.f1 = -1, .threshold = 0.5};
+    sample *sorted;
+    basin_status status = sort_samples(&sorted, score, label, n, error);
+    if (!status && n < 1)
+        status = basin_fail(error, BASIN_BAD_VALUE, "no samples to choose a threshold on");
+    if (!status && scan == BASIN_THRESHOLD_GRID)
+        scan_grid(&best, score, label, n);
+    else if (!status)
+        scan_all(&best, sorted, n);
+    free(sorted);
+    *threshold = best.threshold;
+    if (macro_f1) *macro_f1 = best.f1;
+    return status;
+}
+
+basin_status basin_confusion_matrix(int64_t *matrix, const int32_t *prediction,
+                                    const int32_t *truth, int64_t n, int classes,
+                                    basin_error *error) {
+    memset(matrix, 0, (size_t)classes * (size_t)classes * sizeof *matrix);
+    for (int64_t i = 0; i < n; i++) {
+        if (prediction[i] < 0 || prediction[i] >= classes || truth[i] < 0 || truth[i] >= classes)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "sample %lld: class %d predicted for class %d; wanted 0 to %d",
+                              (long long)i, prediction[i], truth[i], classes - 1);
+        matrix[(int64_t)truth[i] * classes + prediction[i]]++;
+    }
+    return BASIN_OK;
+}
+
+double basin_accuracy(const int32_t *prediction, const int32_t *truth, int64_t n) {
+    int64_t right = 0;
+    for (int64_t i = 0; i < n; i++) right += prediction[i] == truth[i];
+    return ratio((double)right, (double)n);
+}
+
+double basin_mean_absolute_error(const double *prediction, const double *truth, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += fabs(prediction[i] - truth[i]);
+    return ratio(sum, (double)n);
+}
+
+void basin_mean_deviation(double *mean, double *deviation, const double *value, int64_t n) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) sum += value[i];
+    *mean = n > 0 ? sum / (double)n : NAN;
+    for (int64_t i = 0; i < n; i++) squares += (value[i] - *mean) * (value[i] - *mean);
+    *deviation = n > 0 ? sqrt(squares / (double)n) : NAN;
+}
