@@ -71,11 +71,10 @@ static basin_status score_picture(state *s, int64_t i, const float *truth, int m
     return status;
 }
 
-/* Mask number m of picture i: a stream of its own, the same whatever the batch. */
-static void draw(state *s, uint8_t *mask, int64_t picture, int m) {
-    uint64_t seed = 0x6576616c + s->scoring->first_mask + (uint64_t)m;
-    basin_image_mask_draw(mask, s->tokens, s->session->settings.occlude, 0, seed,
-                          (uint64_t)picture);
+void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
+                            uint64_t mask_seed) {
+    basin_image_mask_draw(mask, basin_image_tokens(settings), settings->occlude, 0,
+                          0x6576616c + mask_seed, (uint64_t)index);
 }
 
 static basin_status score_batch(state *s, const basin_batch *batch, basin_error *error) {
@@ -84,7 +83,8 @@ static basin_status score_batch(state *s, const basin_batch *batch, basin_error 
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
     for (int m = 0; m < r->masks; m++) {
         for (int64_t i = 0; i < batch->count; i++)
-            draw(s, s->mask + i * s->tokens, batch->index[i], m);
+            basin_image_score_mask(s->mask + i * s->tokens, &s->session->settings,
+                                   batch->index[i], s->scoring->first_mask + (uint64_t)m);
         basin_status status = basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
                                                      batch->count, error);
         if (status) return status;

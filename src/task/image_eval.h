@@ -26,6 +26,10 @@ typedef struct basin_image_scores {
     double *picture_mse; /* [pictures] mean over the masks */
 } basin_image_scores;
 
+/* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */
+void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
+                            int64_t index, uint64_t mask_seed);
+
 basin_status basin_image_score(basin_image_scores *scores, basin_image_session *session,
                                const basin_image_scoring *scoring, basin_error *error);
 void basin_image_scores_free(basin_image_scores *scores);

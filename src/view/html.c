@@ -133,12 +133,12 @@ void basin_html_picture(basin_html *page, const basin_picture *picture, bool cri
 void basin_html_plot(basin_html *page, const basin_plot *plot) {
     basin_plot form = *plot;
     basin_html_put(page, "<div class=\"plot plot-wide\">\n");
-    form.width = plot->width > 0 ? plot->width : 520;
-    form.height = plot->height > 0 ? plot->height : 340;
+    form.width = plot->width > 0 ? plot->width : 420;
+    form.height = plot->height > 0 ? plot->height : 300;
     basin_plot_write(page->file, &form);
     basin_html_put(page, "</div>\n<div class=\"plot plot-narrow\" aria-hidden=\"true\">\n");
-    form.width = 370;
-    form.height = 300;
+    form.width = 340;
+    form.height = 270;
     basin_plot_write(page->file, &form);
     basin_html_put(page, "</div>\n");
 }

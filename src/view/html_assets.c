@@ -63,7 +63,7 @@ const char *const basin_html_style[] = {
     "output { min-width: 6.5em; font-variant-numeric: tabular-nums }\n",
     "html:not(.js) .control { display: none }\n",
     ".panels { display: grid; gap: 14px; grid-template-columns: repeat(auto-fit,\n",
-    "  minmax(min(46%, 210px), 1fr)) }\n",
+    "  minmax(min(46%, 180px), 1fr)) }\n",
     ".panel { margin: 0 } .panel figcaption { font-size: 0.9rem; margin-bottom: 5px }\n",
     ".panel figcaption b { display: block }\n",
     ".panel figcaption span { color: var(--soft); font-size: 0.82rem }\n",
@@ -80,7 +80,7 @@ const char *const basin_html_style[] = {
     ".js .stepper .scene:not(.chosen) { display: none }\n",
     ".plots { display: grid; gap: 14px; margin-top: 18px; grid-template-columns: "
     "repeat(auto-fit,\n",
-    "  minmax(min(100%, 420px), 1fr)) }\n",
+    "  minmax(min(100%, 320px), 1fr)) }\n",
     ".plot svg { width: 100%; height: auto; display: block }\n",
     ".plot-narrow { display: none } .marker { stroke: var(--ink); stroke-width: 1.5;\n",
     "  stroke-dasharray: 4 3; opacity: 0.7 }\n",

@@ -1,0 +1,131 @@
+/* basin image report, export and import: the page is whole and needs nothing else, for each
+ * architecture; a model goes out under the published names and comes back. */
+#include <sys/stat.h>
+
+#include "cli/program.h"
+
+static void train(void **state, const char *name, const char *options) {
+    const program *p = run(state,
+                           "image train shapes:64:1:12x12x3 -q --channels 3 --size 12 --dim 16 "
+                           "--heads 2 --head-dim 8 --memories 120 --steps 3 --occlude 4 --keep 1 "
+                           "--batch 16 --warmup 0 --epochs 1 --threads 1 --log log.jsonl -o %s %s",
+                           name, options);
+    if (p->code) fail_msg("%s", p->err);
+}
+
+/* The page's text; free it. */
+static char *read_page(void **state, const char *name) {
+    char path[PATH_TEXT];
+    struct stat file;
+    assert_int_equal(stat(folder_path(path, state, name), &file), 0);
+    char *text = malloc((size_t)file.st_size + 1);
+    assert_non_null(text);
+    slurp(text, (size_t)file.st_size + 1, path);
+    assert_int_equal(strlen(text), file.st_size);
+    return text;
+}
+
+static int count(const char *text, const char *part) {
+    int found = 0;
+    for (; (text = strstr(text, part)); text += strlen(part)) found++;
+    return found;
+}
+
+/* Nothing is fetched: every address is data or a place on the page. */
+static void assert_self_contained(const char *page) {
+    for (const char *at = page; (at = strstr(at, "src=\"")); at++)
+        assert_int_equal(strncmp(at, "src=\"data:image/", 16), 0);
+    for (const char *at = page; (at = strstr(at, "href=\"")); at++)
+        assert_int_equal(strncmp(at, "href=\"#", 7), 0);
+    assert_null(strstr(page, "@import"));
+    assert_null(strstr(page, "url("));
+    assert_int_equal(count(page, "<img "), count(page, " alt=\""));
+    assert_int_equal(count(page, "<section"), count(page, "</section>"));
+    assert_int_equal(count(page, "<figure"), count(page, "</figure>"));
+    assert_int_equal(count(page, "<div"), count(page, "</div>"));
+    assert_string_equal(page + strlen(page) - 8, "</html>\n");
+}
+
+static void pages_of_all_models(void **state) {
+    static const struct {
+        const char *options, *has, *lacks;
+    } trial[] = {{"", "id=\"memories\"", "Layer by layer"},
+                 {"--no-hopfield --cls", "Attention force", "Hopfield force"},
+                 {"--no-attention", "Hopfield force", "id=\"attention\""},
+                 {"--arch vit", "Layer by layer", "id=\"memories\""},
+                 {"--arch albert", "weight-shared", "id=\"attention\""}};
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+        train(state, "m.safetensors", trial[i].options);
+        const program *p =
+            run(state, "image report m.safetensors --data shapes:30:1:12x12x3 -q "
+                       "--shown 3 --traced 2 --extremes 2 --log log.jsonl -o page.html");
+        if (p->code) fail_msg("%s", p->err);
+        assert_contains(p->out, "page.html: ");
+        assert_contains(p->out, "on 30 pictures");
+        char *page = read_page(state, "page.html");
+        assert_self_contained(page);
+        assert_non_null(strstr(page, trial[i].has));
+        assert_null(strstr(page, trial[i].lacks));
+        assert_int_equal(count(page, "class=\"triple\""), 3 + 2 + 2);
+        assert_non_null(strstr(page, "id=\"positions\""));
+        assert_non_null(strstr(page, "id=\"training\""));
+        free(page);
+    }
+}
+
+static void names_are_escaped(void **state) {
+    train(state, "'<i>.safetensors'", "");
+    const program *p = run(state, "image report '<i>.safetensors' --data shapes:8:1:12x12x3 -q "
+                                  "--shown 1 --extremes 0 -o page.html");
+    if (p->code) fail_msg("%s", p->err);
+    char *page = read_page(state, "page.html");
+    assert_null(strstr(page, "<i>"));
+    assert_non_null(strstr(page, "<h1>&lt;i&gt;.safetensors</h1>"));
+    assert_null(strstr(page, "id=\"extremes\""));
+    free(page);
+}
+
+static void what_cannot_be_shown(void **state) {
+    train(state, "m.safetensors", "");
+    assert_error(run(state, "image report m.safetensors"), 2, "--data");
+    assert_error(run(state, "image report m.safetensors --data nowhere -q"), 1, "nowhere");
+    assert_error(run(state, "image report nowhere.safetensors --data shapes:8 -q"), 1, "nowhere");
+    assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "
+                            "--log m.safetensors"),
+                 1, "not a log");
+}
+
+static void models_are_exchanged(void **state) {
+    train(state, "m.safetensors", "--cls --self-attention");
+    assert_int_equal(run(state, "image export m.safetensors out.npz")->code, 0);
+    const program *p = run(state, "info out.npz");
+    assert_contains(p->out, "LNORM_gamma");
+    assert_contains(p->out, "[16, 120]"); /* Xi, memories as columns */
+    p = run(state, "image import out.npz back.safetensors");
+    assert_contains(p->out, "12 x 12 pixels, 3 channels, patches of 4 x 4, D 16");
+    char *page[3];
+    static const char *const model[] = {"m.safetensors", "out.npz", "back.safetensors"};
+    for (int i = 0; i < 3; i++) {
+        p = run(state, "image report %s --data shapes:8:1:12x12x3 -q --threads 1 -o p%d.html",
+                model[i], i);
+        if (p->code) fail_msg("%s", p->err);
+        char name[16];
+        snprintf(name, sizeof name, "p%d.html", i);
+        page[i] = read_page(state, name);
+    }
+    for (int i = 1; i < 3; i++) /* all but the model's name */
+        assert_string_equal(strstr(page[0], "<main>"), strstr(page[i], "<main>"));
+    for (int i = 0; i < 3; i++) free(page[i]);
+    train(state, "v.safetensors", "--arch vit");
+    assert_error(run(state, "image export v.safetensors out.npz"), 1, "'vit'");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_of_all_models),
+        cmocka_unit_test(names_are_escaped),
+        cmocka_unit_test(what_cannot_be_shown),
+        cmocka_unit_test(models_are_exchanged),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
