@@ -216,11 +216,35 @@ BASIN_API basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr 
 
 /* ---- graph classification and regression (section 5) ---- */
 
+/* The factor of an edge's scores, times the projected edge features in all kinds but NONE. */
+typedef enum basin_adjacency {
+    BASIN_ADJACENCY_CONV,     /* the paper's: a 3 x 3 convolution of X X^T; depends on node order */
+    BASIN_ADJACENCY_BILINEAR, /* 1 + (U_h x_i) . (U_h x_j) / R: the same for any node order */
+    BASIN_ADJACENCY_EDGES,    /* 1: the edge features alone */
+    BASIN_ADJACENCY_NONE,     /* no factor at all */
+} basin_adjacency;
+
+/* What a graph's outputs are read from; a sum of flags, 0 is CLS. */
+enum {
+    BASIN_READ_CLS = 1,
+    BASIN_READ_MEAN = 2,  /* of the graph's nodes */
+    BASIN_READ_SUM = 4,   /* of them, by 1/16: for targets that grow with a graph */
+    BASIN_READ_NODES = 8, /* alone: an output a token, for classes of nodes */
+};
+
+/* Zeros are the published model. */
 typedef struct basin_graphs_config {
     int64_t features, edge_features, positions, outputs; /* F, P (1 if none), k, C */
     int blocks;
     basin_block_config block;
     basin_descent_spec descent;
+    basin_adjacency adjacency;
+    int64_t rank;     /* R of BILINEAR; 0 means 8 */
+    int read;         /* BASIN_READ_* */
+    int64_t hidden;   /* units of the head's hidden layer; 0: a linear head */
+    bool norm_head;   /* tokens are layer-normalised before they are read */
+    double drop;      /* of what the head reads, dropped in training (with descent.seed) */
+    bool reconstruct; /* the edge-reconstruction head of the superpixel sets */
 } basin_graphs_config;
 
 enum { BASIN_MAX_BLOCKS = 16 };
@@ -229,17 +253,21 @@ typedef struct basin_graphs {
     basin_block block[BASIN_MAX_BLOCKS];
     basin_expr enc_w, enc_b, cls, pos_w, pos_b; /* [F, D] [D] [D] [k, D] [D] */
     basin_expr conv, adj_w, adj_b;              /* [H, 3, 3] [P, H] [H] */
-    basin_expr dec_w, dec_b;                    /* [D, C] [C] */
+    basin_expr dec_w, dec_b;                    /* [D, C] [C]; of what is read: [R, C] or [U, C] */
+    basin_expr rank_w, edge_w;                  /* [H, R, D] [H]; NULL where not asked for */
+    basin_expr head_gamma, head_delta;          /* [] [D] */
+    basin_expr hidden_w, hidden_b;              /* [R, U] [U] */
 } basin_graphs;
 
 /* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all
  * graphs in a row; `source` [tokens] gives each token's node, -1 for a CLS; `before` and `after`
  * [tokens] its neighbours in the order of its graph, -1 at the ends (the 3 x 3 convolution wants
- * them); `first` [graphs] the CLS tokens; positions [tokens, k]; pairs are those of `pattern`, with
- * edge_features [pairs, P] in its order. */
+ * them); `first` [graphs] the CLS tokens; `owner` [tokens] each node's graph, -1 for a CLS, and
+ * `share` [graphs] one over its number of nodes (means and sums want them); positions [tokens, k];
+ * pairs are those of `pattern`, with edge_features [pairs, P] in its order. */
 typedef struct basin_graphs_batch {
-    basin_expr nodes, positions, edge_features;
-    basin_expr source, before, after, first;
+    basin_expr nodes, positions, edge_features, share;
+    basin_expr source, before, after, first, owner;
     basin_pattern pattern;
 } basin_graphs_batch;
 
@@ -251,9 +279,12 @@ BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basi
 /* Final tokens [tokens, D]. */
 BASIN_API basin_expr basin_graphs_tokens(const basin_graphs *model,
                                          const basin_graphs_batch *batch);
-/* Outputs of each graph [graphs, C], from its CLS token. */
+/* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
                                           const basin_graphs_batch *batch);
+/* The edge features as the reconstruction head sees them, [pairs, 1]: sum over heads of edge_w by
+ * the factor of the scores. */
+BASIN_API basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
 

@@ -1,46 +1,92 @@
 /* Graph classification: nodes and a CLS token tied to all of them, S blocks of T steps, attention
  * scores multiplied by the parameterised adjacency, which is computed on the edges that exist
- * (section 5 of the paper, appendix D). */
+ * (section 5 of the paper, appendix D). The head reads the CLS token, or the nodes too. */
 #include <stdio.h>
 
 #include "basin/model.h"
 #include "model/shapes.h"
 
+static basin_expr weight(basin_params *params, const char *name, basin_shape shape, double fan_in) {
+    return basin_param_add(params, "", name, shape, (basin_init){BASIN_INIT_LECUN, fan_in});
+}
+
+static basin_expr constant(basin_params *params, const char *name, basin_shape shape,
+                           double value) {
+    return basin_param_add(params, "", name, shape, (basin_init){BASIN_INIT_CONSTANT, value});
+}
+
+/* The published projection of edge features starts without an offset. The other kinds start at
+ * factors around 1, where the scores are those of plain attention. */
 static void declare_adjacency(basin_graphs *model, basin_params *params) {
-    int64_t H = model->config.block.heads, P = model->config.edge_features;
-    model->conv = basin_param_add(params, "", "conv", BASIN_SHAPE(H, 3, 3),
-                                  (basin_init){BASIN_INIT_LECUN, 9});
-    model->adj_w = basin_param_add(params, "", "adj_w", BASIN_SHAPE(P, H),
-                                   (basin_init){BASIN_INIT_LECUN, (double)P});
-    model->adj_b =
-        basin_param_add(params, "", "adj_b", BASIN_SHAPE(H), (basin_init){BASIN_INIT_CONSTANT, 0});
+    const basin_graphs_config *c = &model->config;
+    int64_t H = c->block.heads, P = c->edge_features, R = c->rank > 0 ? c->rank : 8;
+    if (c->adjacency == BASIN_ADJACENCY_NONE) return;
+    if (c->adjacency == BASIN_ADJACENCY_CONV)
+        model->conv = weight(params, "conv", BASIN_SHAPE(H, 3, 3), 9);
+    if (c->adjacency == BASIN_ADJACENCY_BILINEAR)
+        model->rank_w =
+            weight(params, "rank_w", BASIN_SHAPE(H, R, c->block.dim), (double)c->block.dim);
+    model->adj_w = weight(params, "adj_w", BASIN_SHAPE(P, H), (double)P);
+    model->adj_b = constant(params, "adj_b", BASIN_SHAPE(H), c->adjacency != BASIN_ADJACENCY_CONV);
+    if (c->reconstruct) model->edge_w = weight(params, "edge_w", BASIN_SHAPE(H, 1), (double)H);
+}
+
+/* How wide the vector is that the head reads. */
+static int64_t read_width(const basin_graphs_config *c) {
+    int parts =
+        !!(c->read & BASIN_READ_CLS) + !!(c->read & BASIN_READ_MEAN) + !!(c->read & BASIN_READ_SUM);
+    return c->block.dim * (parts ? parts : 1);
+}
+
+static void declare_head(basin_graphs *model, basin_params *params) {
+    const basin_graphs_config *c = &model->config;
+    int64_t width = read_width(c);
+    if (c->norm_head) {
+        model->head_gamma = constant(params, "head_gamma", BASIN_SCALAR, 1);
+        model->head_delta = constant(params, "head_delta", BASIN_SHAPE(c->block.dim), 0);
+    }
+    if (c->hidden > 0) {
+        model->hidden_w =
+            weight(params, "hidden_w", BASIN_SHAPE(width, c->hidden), (double)width / 2);
+        model->hidden_b = constant(params, "hidden_b", BASIN_SHAPE(c->hidden), 0);
+        width = c->hidden;
+    }
+    model->dec_w = weight(params, "dec_w", BASIN_SHAPE(width, c->outputs), (double)width);
+    model->dec_b = constant(params, "dec_b", BASIN_SHAPE(c->outputs), 0);
+}
+
+static void check_config(basin_graph *graph, const basin_graphs_config *c) {
+    if (c->blocks < 1 || c->blocks > BASIN_MAX_BLOCKS)
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "%d blocks; wanted 1 to %d", c->blocks,
+                         BASIN_MAX_BLOCKS);
+    if ((c->read & BASIN_READ_NODES) && c->read != BASIN_READ_NODES)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "outputs of nodes and of graphs from one head; wanted one of them");
+    if (c->reconstruct && c->adjacency == BASIN_ADJACENCY_NONE)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "edges to reconstruct from scores that have no factor");
 }
 
 basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
                                   const basin_graphs_config *config) {
     *model = (basin_graphs){.config = *config};
-    if (config->blocks < 1 || config->blocks > BASIN_MAX_BLOCKS)
-        basin_graph_fail(params->graph, BASIN_BAD_VALUE, "%d blocks; wanted 1 to %d",
-                         config->blocks, BASIN_MAX_BLOCKS);
+    check_config(params->graph, config);
     int64_t D = config->block.dim, F = config->features, k = config->positions;
-    basin_init zero = {BASIN_INIT_CONSTANT, 0};
-    model->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(F, D),
-                                   (basin_init){BASIN_INIT_LECUN, (double)F});
-    model->enc_b = basin_param_add(params, "", "enc_b", BASIN_SHAPE(D), zero);
+    model->enc_w = weight(params, "enc_w", BASIN_SHAPE(F, D), (double)F);
+    model->enc_b = constant(params, "enc_b", BASIN_SHAPE(D), 0);
     model->cls =
         basin_param_add(params, "", "cls", BASIN_SHAPE(D), (basin_init){BASIN_INIT_NORMAL, 0.02});
-    model->pos_w = basin_param_add(params, "", "pos_w", BASIN_SHAPE(k, D),
-                                   (basin_init){BASIN_INIT_LECUN, (double)k});
-    model->pos_b = basin_param_add(params, "", "pos_b", BASIN_SHAPE(D), zero);
+    if (k > 0) {
+        model->pos_w = weight(params, "pos_w", BASIN_SHAPE(k, D), (double)k);
+        model->pos_b = constant(params, "pos_b", BASIN_SHAPE(D), 0);
+    }
     declare_adjacency(model, params);
     for (int i = 0; i < config->blocks && i < BASIN_MAX_BLOCKS; i++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "block%d.", i);
         basin_block_declare(&model->block[i], params, prefix, &config->block);
     }
-    model->dec_w = basin_param_add(params, "", "dec_w", BASIN_SHAPE(D, config->outputs),
-                                   (basin_init){BASIN_INIT_LECUN, (double)D});
-    model->dec_b = basin_param_add(params, "", "dec_b", BASIN_SHAPE(config->outputs), zero);
+    declare_head(model, params);
     const basin_error *error = basin_graph_error(params->graph);
     return error ? error->status : BASIN_OK;
 }
@@ -51,12 +97,16 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
     int64_t tokens = nodes + graphs;
     return (basin_graphs_batch){
         .nodes = basin_input(graph, "nodes", BASIN_SHAPE(nodes, c->features)),
-        .positions = basin_input(graph, "positions", BASIN_SHAPE(tokens, c->positions)),
+        .positions = c->positions > 0
+                         ? basin_input(graph, "positions", BASIN_SHAPE(tokens, c->positions))
+                         : NULL,
+        .share = basin_input(graph, "share", BASIN_SHAPE(graphs)),
         .edge_features = basin_input(graph, "edge_features", BASIN_SHAPE(pairs, c->edge_features)),
         .source = basin_index(graph, "source", BASIN_SHAPE(tokens)),
         .before = basin_index(graph, "before", BASIN_SHAPE(tokens)),
         .after = basin_index(graph, "after", BASIN_SHAPE(tokens)),
         .first = basin_index(graph, "first", BASIN_SHAPE(graphs)),
+        .owner = basin_index(graph, "owner", BASIN_SHAPE(tokens)),
         .pattern = basin_pairs_declare(graph, "pairs", tokens, tokens, pairs)};
 }
 
@@ -70,6 +120,7 @@ static basin_expr embed(const basin_graphs *model, const basin_graphs_batch *bat
     basin_expr is_node = basin_gather(ones, batch->source); /* 0 for a CLS */
     basin_expr x = basin_gather(encoded, batch->source);
     x = basin_select(is_node, x, basin_broadcast(model->cls, BASIN_SHAPE(tokens, D)));
+    if (!model->pos_w) return x;
     basin_expr where = basin_add(basin_matmul(batch->positions, model->pos_w), model->pos_b);
     return basin_add(x, where);
 }
@@ -103,10 +154,36 @@ static basin_expr convolved_gram(const basin_graphs *model, const basin_graphs_b
     return sum;
 }
 
+/* (U_h x_i) . (U_h x_j) / R, a symmetric function of the two tokens; [pairs, H]. */
+static basin_expr bilinear(const basin_graphs *model, const basin_graphs_batch *batch,
+                           basin_expr x) {
+    basin_shape w = basin_expr_shape(model->rank_w), s = basin_expr_shape(x);
+    basin_expr flat = basin_reshape(model->rank_w, BASIN_SHAPE(w.dim[0] * w.dim[1], w.dim[2]));
+    basin_expr u = basin_reshape(basin_matmul_t(x, false, flat, true),
+                                 BASIN_SHAPE(s.dim[0], w.dim[0], w.dim[1]));
+    return basin_scale(basin_pair_dot(u, u, &batch->pattern), 1 / (double)w.dim[1]);
+}
+
+/* The factors of the scores [pairs, H], or NULL. */
+static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch *batch,
+                            basin_expr x) {
+    if (model->config.adjacency == BASIN_ADJACENCY_NONE) return NULL;
+    basin_expr edges = basin_add(basin_matmul(batch->edge_features, model->adj_w), model->adj_b);
+    switch (model->config.adjacency) {
+    case BASIN_ADJACENCY_CONV: return basin_mul(convolved_gram(model, batch, x), edges);
+    case BASIN_ADJACENCY_BILINEAR:
+        return basin_mul(basin_offset(bilinear(model, batch, x), 1), edges);
+    default: return edges;
+    }
+}
+
+basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch) {
+    return basin_matmul(adjacency(model, batch, embed(model, batch)), model->edge_w);
+}
+
 basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
     basin_expr x = embed(model, batch);
-    basin_expr edges = basin_add(basin_matmul(batch->edge_features, model->adj_w), model->adj_b);
-    basin_expr scale = basin_mul(convolved_gram(model, batch, x), edges);
+    basin_expr scale = adjacency(model, batch, x);
     for (int i = 0; i < model->config.blocks; i++) {
         basin_block_bound bound = {&model->block[i], &batch->pattern, scale};
         basin_energy energy = basin_block_energy(&bound);
@@ -115,9 +192,39 @@ basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_bat
     return x;
 }
 
+/* Zeros a share of the numbers and scales up the others; nothing without a seed. */
+static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
+    if (!(c->drop > 0) || !c->descent.seed) return a;
+    basin_expr draw = basin_uniform(c->descent.seed, basin_expr_shape(a));
+    basin_expr keep = basin_greater(draw, basin_const(basin_expr_graph(a), c->drop));
+    return basin_scale(basin_mul(a, keep), 1 / (1 - c->drop));
+}
+
+/* What the head sees of each graph: its CLS token, the mean and the sum of its nodes. */
+static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batch *batch,
+                              basin_expr x) {
+    int read = model->config.read, parts = 0;
+    int64_t graphs = basin_expr_shape(batch->first).dim[0];
+    basin_expr part[3];
+    if (!read || (read & BASIN_READ_CLS)) part[parts++] = basin_gather(x, batch->first);
+    if (read & (BASIN_READ_MEAN | BASIN_READ_SUM)) {
+        basin_expr sum = basin_scatter(x, batch->owner, graphs);
+        basin_expr share = basin_reshape(batch->share, BASIN_SHAPE(graphs, 1));
+        if (read & BASIN_READ_MEAN) part[parts++] = basin_mul(sum, share);
+        if (read & BASIN_READ_SUM) part[parts++] = basin_scale(sum, 1.0 / 16);
+    }
+    return parts == 1 ? part[0] : basin_concat(part, parts, 1);
+}
+
 basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_batch *batch) {
-    basin_expr cls = basin_gather(basin_graphs_tokens(model, batch), batch->first);
-    return basin_add(basin_matmul(cls, model->dec_w), model->dec_b);
+    const basin_graphs_config *c = &model->config;
+    basin_expr x = basin_graphs_tokens(model, batch);
+    if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
+    if (c->read != BASIN_READ_NODES) x = read_graphs(model, batch, x);
+    x = drop(c, x);
+    if (model->hidden_w)
+        x = drop(c, basin_relu(basin_add(basin_matmul(x, model->hidden_w), model->hidden_b)));
+    return basin_add(basin_matmul(x, model->dec_w), model->dec_b);
 }
 
 basin_expr basin_cross_entropy(basin_expr logits, basin_expr target) {
