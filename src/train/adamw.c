@@ -62,6 +62,8 @@ basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, bas
     if (state && gradient && adamw->update) {
         for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
         basin_grad_many(gradient, loss, state, (int)params->count);
+        for (size_t i = 0; i < params->count && params->adjust; i++)
+            gradient[i] = params->adjust(state[i], gradient[i]);
         if (loss) build(adamw, params, gradient);
         const basin_error *found = basin_graph_error(params->graph);
         if (found)
