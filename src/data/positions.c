@@ -1,0 +1,110 @@
+/* The positions of a whole set, in parallel over its graphs, kept in a cache folder under a digest
+ * of the edges and of what was asked for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "basin/graphset.h"
+
+/* Two 64-bit FNV-1a sums with different starts: a name for a cache entry, not a seal. */
+typedef struct digest {
+    uint64_t a, b;
+} digest;
+
+static void add_bytes(digest *d, const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    for (size_t i = 0; i < bytes; i++) {
+        d->a = (d->a ^ at[i]) * 0x100000001b3u;
+        d->b = (d->b ^ at[i]) * 0x100000001b3u + (d->b >> 29);
+    }
+}
+
+static digest digest_of(const basin_graphset *set, const basin_position_spec *spec) {
+    digest d = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
+    int64_t head[6] = {1, spec->vectors, spec->walks, spec->with_cls, set->graphs, set->edges};
+    add_bytes(&d, head, sizeof head);
+    add_bytes(&d, set->node_start, ((size_t)set->graphs + 1) * sizeof *set->node_start);
+    add_bytes(&d, set->edge_start, ((size_t)set->graphs + 1) * sizeof *set->edge_start);
+    add_bytes(&d, set->edge, (size_t)set->edges * 2 * sizeof *set->edge);
+    return d;
+}
+
+/* A cache that cannot be read is computed again, so errors are none. */
+static bool read_cache(basin_positions *p, const char *path) {
+    struct stat info;
+    if (stat(path, &info) || basin_safetensors_read(&p->file, path, NULL)) return false;
+    const basin_tensor *t = basin_bundle_find(p->file, "positions");
+    if (t && t->dtype == BASIN_F32 && t->shape.rank == 2 && t->shape.dim[0] == p->tokens &&
+        t->shape.dim[1] == p->width) {
+        p->value = t->data;
+        return true;
+    }
+    basin_bundle_free(p->file);
+    p->file = NULL;
+    return false;
+}
+
+/* A cache that cannot be written is none; the run goes on without. */
+static void write_cache(const basin_positions *p, const char *folder, const char *path) {
+    basin_bundle *bundle;
+    if (basin_bundle_new(&bundle, NULL)) return;
+    basin_tensor t = basin_tensor_borrow(p->value, BASIN_F32, BASIN_SHAPE(p->tokens, p->width));
+    if (!mkdir(folder, 0777) || errno == EEXIST) {
+        if (!basin_bundle_add(bundle, "positions", &t, NULL))
+            basin_safetensors_write(path, bundle, NULL);
+    }
+    basin_bundle_free(bundle);
+}
+
+static basin_status compute(basin_positions *p, const basin_graphset *set, basin_error *error) {
+    basin_status status = BASIN_OK;
+    p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
+    if (!p->value)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the positions of %lld tokens",
+                          (long long)p->tokens);
+#pragma omp parallel for schedule(dynamic, 8)
+    for (int64_t g = 0; g < set->graphs; g++) {
+        basin_error own;
+        float *value = p->value + (set->node_start[g] + g) * p->width;
+        int64_t first = set->edge_start[g], nodes = set->node_start[g + 1] - set->node_start[g];
+        basin_status found = basin_positions_of(value, &p->spec, nodes, set->edge + 2 * first,
+                                                set->edge_start[g + 1] - first, &own);
+        if (found) {
+#pragma omp critical(basin_positions_error)
+            if (!status)
+                status = basin_fail(error, found, "graph %lld: %s", (long long)g, own.text);
+        }
+    }
+    return status;
+}
+
+basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
+                                 const basin_position_spec *spec, const char *cache,
+                                 basin_error *error) {
+    char path[4096] = "";
+    *positions = (basin_positions){
+        .spec = *spec, .tokens = set->nodes + set->graphs, .width = spec->vectors + spec->walks};
+    if (!positions->width) return BASIN_OK;
+    if (cache) {
+        digest d = digest_of(set, spec);
+        int n = snprintf(path, sizeof path, "%s/positions-%016llx%016llx.safetensors", cache,
+                         (unsigned long long)d.a, (unsigned long long)d.b);
+        if (n < 0 || (size_t)n >= sizeof path) cache = NULL;
+    }
+    if (cache && read_cache(positions, path)) return BASIN_OK;
+    basin_status status = compute(positions, set, error);
+    if (!status && cache) write_cache(positions, cache, path);
+    if (status) basin_positions_free(positions);
+    return status;
+}
+
+void basin_positions_free(basin_positions *positions) {
+    if (positions->file)
+        basin_bundle_free(positions->file);
+    else
+        free(positions->value);
+    *positions = (basin_positions){0};
+}
