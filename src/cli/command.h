@@ -34,6 +34,7 @@ extern const basin_command basin_command_data_convert;
 extern const basin_command basin_command_data_info;
 extern const basin_command basin_command_data_make;
 extern const basin_command basin_command_descend;
+extern const basin_command basin_command_graph_cv;
 extern const basin_command basin_command_help;
 extern const basin_command basin_command_image_export;
 extern const basin_command basin_command_image_import;

@@ -16,6 +16,7 @@ const basin_command *const basin_commands[] = {
     &basin_command_image_export,
     &basin_command_image_import,
     &basin_command_anomaly_eval,
+    &basin_command_graph_cv,
     &basin_command_descend,
     &basin_command_data_convert,
     &basin_command_data_info,
