@@ -14,7 +14,8 @@
 typedef struct options {
     basin_image_settings settings;
     const char *preset, *out, *log, *test, *backend, *products;
-    int64_t threads, limit, hold_out, save_every, seed;
+    int64_t threads, limit, hold_out, seed;
+    double save_every;
     bool resume, print_config, json, quiet;
 } options;
 
@@ -39,8 +40,8 @@ static const basin_option table[] = {
     BASIN_FLAG(options, resume, 0, "resume",
                "Go on from the checkpoint that an interrupted run left. Ends with the same bits as "
                "a run that was never cut."),
-    BASIN_INTEGER(options, save_every, "save-every", "SECONDS", 1, 1e9,
-                  "How often a checkpoint is written."),
+    BASIN_REAL(options, save_every, "save-every", "SECONDS", 0, 1e9,
+               "How often a checkpoint is written."),
     BASIN_FLAG(options, print_config, 0, "print-config", "Show the settings and train nothing."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
@@ -113,7 +114,7 @@ static basin_image_run make_run(const options *o, const char *const *path, int p
         .out = o->out,
         .log = o->log,
         .resume = o->resume,
-        .save_every = (double)o->save_every,
+        .save_every = o->save_every,
     };
     if (o->hold_out) {
         run.test = train;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -151,4 +152,23 @@ void basin_writer_discard(basin_writer *writer) {
     free(writer->aside);
     free(writer->target);
     *writer = (basin_writer){0};
+}
+
+void basin_writer_sweep(const char *path) {
+    static const char ending[] = ".tmp-*";
+    size_t length = strlen(path);
+    char *pattern = malloc(2 * length + sizeof ending);
+    if (!pattern) return;
+    char *to = pattern;
+    for (const char *from = path; *from; from++) {
+        if (strchr("*?[\\", *from)) *to++ = '\\';
+        *to++ = *from;
+    }
+    memcpy(to, ending, sizeof ending);
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+        globfree(&found);
+    }
+    free(pattern);
 }

@@ -12,6 +12,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/memory.h"
+#include "io/file.h"
 #include "task/image_eval.h"
 #include "task/log.h"
 
@@ -310,6 +311,7 @@ basin_status basin_image_train(basin_image_outcome *outcome, const basin_image_r
     if (status) return status;
     s.checkpoint = basin_image_checkpoint_path(run->out);
     if (!s.checkpoint) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+    if (run->resume) basin_writer_sweep(s.checkpoint);
     if (run->resume && access(s.checkpoint, F_OK) == 0) {
         status = basin_bundle_read(&checkpoint, s.checkpoint, error);
         outcome->resumed = !status;

@@ -1,0 +1,70 @@
+/* basin image: training, completing, scoring, from the command line. */
+#include "cli/image_kill.h"
+
+#define TINY                                                                                       \
+    "--size 16 --dim 16 --heads 2 --head-dim 8 --memories 32 --steps 3 --occlude 6 --keep 1 "      \
+    "--batch 16 --warmup 1 --threads 1 --quiet"
+
+static void train_complete_and_eval(void **state) {
+    const program *p =
+        run(state, "image train shapes:96:3:16x16x3 " TINY
+                   " --channels 3 --epochs 2 --hold-out 16 -o m.safetensors --log m.jsonl --json");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "parameters") > 1000);
+    assert_true(json_number(json, "steps") == 10);
+    assert_true(json_number(json, "test_mse") > 0);
+    cJSON_Delete(json);
+
+    p = run(state, "info m.safetensors");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "basin.config");
+
+    json =
+        run_json(run(state, "image eval m.safetensors shapes:96:3:16x16x3 --hold-out 16 --masks 3 "
+                            "--json --quiet"));
+    assert_true(json_number(json, "pictures") == 16);
+    assert_true(json_number(json, "mse") > 0 && json_number(json, "psnr") > 0);
+    assert_true(json_number(json, "best.0.mse") <= json_number(json, "worst.0.mse"));
+    cJSON_Delete(json);
+
+    p = run(state, "image complete m.safetensors shapes:3:9:16x16x3 -o out --frames");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "strip.png");
+    assert_contains(p->out, "descent.png");
+    char line[PATH_TEXT + 20];
+    snprintf(line, sizeof line, "rm -r '%s/out'", (const char *)*state);
+    assert_int_equal(system(line), 0);
+}
+
+static void presets_are_overridden_by_flags(void **state) {
+    const program *p = run(state, "image train --alpha 0.5 --preset imagenet --print-config");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "alpha") == 0.5);
+    assert_true(json_number(json, "dim") == 768);
+    assert_true(json_number(json, "batch") == 768);
+    assert_true(json_number(json, "rate_ends") == 5e-7);
+    cJSON_Delete(json);
+}
+
+static void wrong_input_is_told_in_a_line(void **state) {
+    assert_error(run(state, "image train nowhere -o x.safetensors"), 1, "nowhere");
+    assert_error(run(state, "image train shapes:40 --patch 5"), 1, "patch is 5");
+    assert_error(run(state, "image train"), 2, "wants PICTURES");
+    assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
+    assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");
+    assert_error(run(state, "image complete nothing.safetensors shapes:40"), 1,
+                 "nothing.safetensors");
+}
+
+static void a_killed_run_ends_with_the_same_bytes(void **state) { survive(state, 10, 2, 60); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(presets_are_overridden_by_flags),
+        cmocka_unit_test(wrong_input_is_told_in_a_line),
+        cmocka_unit_test_setup_teardown(a_killed_run_ends_with_the_same_bytes, folder_new,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(train_complete_and_eval, folder_new, program_teardown),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
