@@ -129,7 +129,8 @@ static int64_t longest_row(const basin_relation *r, int64_t nodes) {
 }
 
 /* Moves the rows, of which `kept` says how much is left, together. */
-static void close_gaps(basin_relation *r, const int64_t *kept, int64_t nodes) {
+static basin_status close_gaps(basin_relation *r, const int64_t *kept, int64_t nodes,
+                               basin_error *error) {
     int64_t end = 0, from = 0;
     for (int64_t i = 0; i < nodes; i++) {
         int64_t next = r->row[i + 1];
@@ -139,9 +140,13 @@ static void close_gaps(basin_relation *r, const int64_t *kept, int64_t nodes) {
         from = next;
     }
     r->row[nodes] = end;
-    r->edges = end;
+    if (end == r->edges) return BASIN_OK;
     int32_t *shrunk = realloc(r->col, (size_t)(end ? end : 1) * sizeof *shrunk);
-    if (shrunk) r->col = shrunk;
+    if (!shrunk)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory to merge %" PRId64 " edges", r->edges);
+    r->col = shrunk;
+    r->edges = end;
+    return BASIN_OK;
 }
 
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
@@ -170,9 +175,9 @@ basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool m
         kept[i] = merge ? merge_equal(a, n) : n;
     }
     free(spare);
-    close_gaps(relation, kept, nodes);
+    basin_status status = close_gaps(relation, kept, nodes, error);
     free(kept);
-    return BASIN_OK;
+    return status;
 }
 
 /* Counts to starts: row[i + 1] holds how many entries row i has. */

@@ -95,7 +95,8 @@ static void short_graphs(void **state) {
 static void signs(void **state) {
     (void)state;
     enum { N = 9, K = 4 };
-    static const int32_t edge[] = {0, 1, 1, 2, 2, 3, 3, 0, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 0, 2, 5, 7};
+    static const int32_t edge[] = {0, 1, 1, 2, 2, 3, 3, 0, 3, 4, 4,
+                                   5, 5, 6, 6, 7, 7, 8, 0, 2, 5, 7};
     enum { EDGES = sizeof edge / sizeof *edge / 2 };
     int64_t order[N];
     int32_t moved[2 * EDGES];

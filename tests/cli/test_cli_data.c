@@ -1,0 +1,113 @@
+/* basin data convert, info, make and get. */
+#include "cli/program.h"
+
+#include <stdbool.h>
+
+static void put_text(void **state, const char *name, const char *text) {
+    char path[PATH_TEXT];
+    assert_int_equal(file_put(folder_path(path, state, name), text, strlen(text)), 0);
+}
+
+static bool is_there(void **state, const char *name) {
+    char path[PATH_TEXT];
+    return access(folder_path(path, state, name), F_OK) == 0;
+}
+
+static void converts_csv(void **state) {
+    put_text(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
+    put_text(state, "people.csv",
+             "who,age,is_fraud,note\nann,30,1,x\nbob,41,0,y\ncem,,,x\ndee,9,0,\n");
+    const program *p = run(state, "data convert pay.csv people.csv out.basin --id who "
+                                  "--relation-column kind --missing mean --self-loops drop --homo");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "out.basin: 4 nodes, 8 edges, 3 features");
+    cJSON *tree = run_json(run(state, "data info out.basin --check --json"));
+    assert_true(json_number(tree, "nodes") == 4);
+    assert_true(json_number(tree, "labels.unknown") == 1);
+    assert_true(json_number(tree, "labels.count.1") == 1);
+    assert_string_equal(json_at(tree, "columns.1")->valuestring, "note=x");
+    assert_string_equal(json_at(tree, "relations.2.name")->valuestring, "homo");
+    assert_true(json_number(tree, "relations.2.edges") == 4);
+    assert_true(json_number(tree, "relations.2.degree.isolated") == 1);
+    assert_true(cJSON_IsTrue(json_at(tree, "mapped")));
+    cJSON_Delete(tree);
+    assert_int_equal(run(state, "data convert -q out.basin again.npz")->code, 0);
+    assert_int_equal(run(state, "data convert -q again.npz again.basin")->code, 0);
+    p = run(state, "data info again.basin --histogram");
+    assert_contains(p->out, "4 nodes, 3 features, undirected, mapped");
+    assert_contains(p->out, "labels: 2 of 0 (66.67 %), 1 of 1 (33.33 %), 1 unknown");
+    assert_contains(p->out, "degrees of homo:");
+}
+
+static void reports_bad_input(void **state) {
+    put_text(state, "e.csv", "src,dst\na,b\n");
+    put_text(state, "nan.csv", "id,f\na,1\nb,\n");
+    put_text(state, "one.csv", "id,f,label\na,1,0\nb,2,0\n");
+    put_text(state, "far.csv", "src,dst\na,z\n");
+    put_text(state, "empty.csv", "");
+    put_text(state, "cut.npz", "PK\3\4 and no more");
+    put_text(state, "cut.dgl", "\x3f\xa1\xb4\x46\xf0\x4f\x2e\xdd and no more");
+    assert_error(run(state, "data convert missing.npz x.basin"), 1, "missing.npz");
+    assert_error(run(state, "data convert e.csv nan.csv x.basin"), 1, "missing or NaN");
+    assert_error(run(state, "data convert far.csv one.csv x.basin"), 1, "node 'z' is in no file");
+    assert_error(run(state, "data convert empty.csv x.basin"), 1, "the file is empty");
+    assert_error(run(state, "data convert cut.npz x.basin"), 1, "cut.npz");
+    assert_error(run(state, "data convert cut.dgl x.basin"), 1, "cut.dgl");
+    assert_error(run(state, "data info ."), 1, ".");
+    assert_error(run(state, "data convert e.csv"), 2, "wants IN... OUT");
+    assert_false(is_there(state, "x.basin"));
+    /* one class alone is worth a word, but not an error here */
+    const program *p = run(state, "data convert e.csv one.csv x.basin");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "note: e.csv: all labels are 0");
+}
+
+static void makes_fraud(void **state) {
+    const program *p = run(state, "data make fraud --like yelp --scale 0.02 --seed 3 made.basin");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "made.basin: 919 nodes, 76940 edges, 32 features, 134 anomalous");
+    assert_int_equal(
+        run(state, "data make fraud --like yelp --scale 0.02 --seed 3 twin.basin -q")->code, 0);
+    char line[2 * PATH_TEXT + 20], a[PATH_TEXT], b[PATH_TEXT];
+    snprintf(line, sizeof line, "cmp -s %s %s", folder_path(a, state, "made.basin"),
+             folder_path(b, state, "twin.basin"));
+    assert_int_equal(system(line), 0);
+    assert_error(run(state, "data make chaos x"), 2, "'chaos' is nothing that can be made");
+}
+
+static void gets_sets(void **state) {
+    put_text(state, "tolokers.npz", "not really");
+    put_text(state, "t10k-labels-idx1-ubyte.gz", "not really");
+    put_text(state, "train-images-idx3-ubyte.gz", "not really");
+    const char *folder = *state;
+    const program *p = run(state, "data get tolokers --dir got --mirror file://%s", folder);
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "Basin knows no digest of this file");
+    assert_true(is_there(state, "got/tolokers.npz") && is_there(state, "got/tolokers.npz.sha256"));
+    assert_int_equal(run(state, "data get -q tolokers --dir got --mirror file://%s", folder)->code,
+                     0);
+    assert_error(run(state, "data get -q mnist --dir got --mirror file://%s", folder), 1,
+                 "wanted 440fcabf73cc");
+    assert_false(is_there(state, "got/train-images-idx3-ubyte.gz"));
+    assert_false(is_there(state, "got/train-images-idx3-ubyte.gz.part"));
+    assert_error(run(state, "data get -q questions --dir got --mirror file://%s", folder), 1,
+                 "questions.npz");
+    assert_false(is_there(state, "got/questions.npz.part"));
+    assert_error(run(state, "data get tsocial"), 1, "get it with a browser");
+    assert_error(run(state, "data get nothing"), 2, "no set 'nothing'");
+    assert_error(run(state, "data get"), 2, "--list");
+    assert_contains(run(state, "data get --list")->out, "amazon");
+    char path[PATH_TEXT];
+    unlink(folder_path(path, state, "got/tolokers.npz"));
+    unlink(folder_path(path, state, "got/tolokers.npz.sha256"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(converts_csv),
+        cmocka_unit_test(reports_bad_input),
+        cmocka_unit_test(makes_fraud),
+        cmocka_unit_test(gets_sets),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
