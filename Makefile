@@ -29,7 +29,7 @@ help:
 	@echo "Built: $(BUILD)/basin and libbasin. What else can be made:"
 	@echo "  make test        install what is missing, build, run the quick tests"
 	@echo "  make test-slow   the slow tests"
-	@echo "  make demo        install what is missing, build, verify it, show an energy descent"
+	@echo "  make demo        install what is missing, build, train on pictures, complete them, report"
 	@echo "  make bench       build and run the benchmarks"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
 	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
@@ -52,8 +52,10 @@ test-slow:
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	@$(CTEST) --test-dir $(BUILD) -L slow
 
+# The demo does without its pictures where they cannot be had.
 demo:
 	$(INSTALL_DEPS) build
+	-$(INSTALL_DEPS) demo
 	@scripts/build $(BUILD) product $(OPTIONS)
 	@scripts/demo $(BUILD)
 

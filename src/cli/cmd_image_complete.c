@@ -26,7 +26,7 @@ static const options defaults = {
 };
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, folder, 'o', "out", "FOLDER", "Where the pictures are written."),
+    BASIN_TEXT(options, folder, 'o', "output", "FOLDER", "Where the pictures are written."),
     BASIN_TEXT(options, mask, 0, "mask", "random|FILE|X,Y,W,H",
                "What is occluded: patches drawn at random; what is not black in a PNG of the "
                "picture's size; or a rectangle of pixels."),

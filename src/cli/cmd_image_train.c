@@ -28,7 +28,7 @@ static const options defaults = {
 };
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, out, 'o', "out", "FILE", "The model file to write."),
+    BASIN_TEXT(options, out, 'o', "output", "FILE", "The model file to write."),
     BASIN_IMAGE_MODEL_OPTIONS(options),
     BASIN_IMAGE_TRAINING_OPTIONS(options),
     BASIN_TEXT(options, test, 0, "test", "PATH",
