@@ -28,7 +28,7 @@
 #define MAGIC_COO UINT64_C(0xdd61ffd305dff127)
 #define MAGIC_TENSOR UINT64_C(0xdd5e40f096b4a13f)
 
-enum { HEAD = 4096, MOST_TYPES = 1024, FORM_COO = 1, FORM_CSR = 2, FORM_CSC = 4 };
+enum { HEAD = 4096, MOST_TYPES = 128, FORM_COO = 1, FORM_CSR = 2, FORM_CSC = 4 };
 
 bool basin_network_dgl_is(const void *data, size_t size) {
     uint64_t magic = 0;
