@@ -1,21 +1,24 @@
 # What `make install` puts where. Two ways for another project to find it: pkg-config (basin.pc)
-# and find_package(Basin), which gives basin::basin (shared) and basin::static.
+# and find_package(Basin), which gives basin::basin (shared), basin::static and basin::tasks.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Basin)
 
 set_target_properties(basin_shared PROPERTIES EXPORT_NAME basin)
 set_target_properties(basin_static PROPERTIES EXPORT_NAME static)
+set_target_properties(basin_tasks PROPERTIES EXPORT_NAME tasks)
 
 install(DIRECTORY include/basin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 install(TARGETS basin_shared EXPORT BasinTargets)
 install(TARGETS basin_static EXPORT BasinStaticTargets)
+install(TARGETS basin_tasks EXPORT BasinTasksTargets)
 if(TARGET basin_program)
     install(TARGETS basin_program)
 endif()
 
 install(EXPORT BasinTargets NAMESPACE basin:: DESTINATION ${package_dir})
 install(EXPORT BasinStaticTargets NAMESPACE basin:: DESTINATION ${package_dir})
+install(EXPORT BasinTasksTargets NAMESPACE basin:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/BasinConfig.cmake.in BasinConfig.cmake
     INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(BasinConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -1,0 +1,15 @@
+/* A user's program that reads pictures: what `make install` promises of basin::tasks. */
+#include <stdio.h>
+
+#include <basin/pictures.h>
+
+int main(void) {
+    const char *path = "shapes:3";
+    basin_pictures *pictures;
+    basin_error error;
+    if (basin_pictures_open(&pictures, &path, 1, NULL, &error))
+        return fprintf(stderr, "%s\n", error.text), 1;
+    int good = basin_pictures_count(pictures) == 3;
+    basin_pictures_free(pictures);
+    return good ? 0 : 1;
+}
