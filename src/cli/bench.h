@@ -75,8 +75,7 @@ basin_status basin_bench_graph(basin_bench *bench, basin_error *error);
 basin_status basin_yardstick_new(basin_yardstick **products, const basin_bench_shape *shape,
                                  int threads, basin_error *error);
 void basin_yardstick_free(basin_yardstick *products);
-double
-basin_yardstick_flops(const basin_yardstick *products); /* forward; training does three times */
+double basin_yardstick_flops(const basin_bench_shape *shape); /* forward; training: three times */
 basin_status basin_yardstick_blas(void *products, basin_error *error);
 basin_status basin_yardstick_own(void *products, basin_error *error);
 basin_status basin_yardstick_blas_training(void *products, basin_error *error);

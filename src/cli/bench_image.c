@@ -118,14 +118,14 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
         return error->status;
     }
     basin_status status = basin_params_init(&bench->params, bench->store, bench->seed, error);
-    if (!status)
+    bool beside = !bench->whole && strcmp(basin_backend_name(bench->backend), "cuda") != 0;
+    if (!status && beside)
         status =
             basin_yardstick_new(&bench->products, s, basin_backend_threads(bench->backend), error);
     if (status) return status;
-    t.products = basin_yardstick_flops(bench->products);
+    t.products = basin_yardstick_flops(s);
     if (!bench->whole) status = add_parts(&t, error);
     if (!status) status = add_whole(&t, error);
-    if (!status && !bench->whole && strcmp(basin_backend_name(bench->backend), "cuda") != 0)
-        add_products(bench, t.products);
+    if (!status && beside) add_products(bench, t.products);
     return status;
 }

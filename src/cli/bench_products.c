@@ -161,10 +161,11 @@ static double flops_of(const product *p) {
     return 2.0 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
 }
 
-double basin_yardstick_flops(const basin_yardstick *products) {
+double basin_yardstick_flops(const basin_bench_shape *shape) {
     double sum = 0;
-    for (int i = 0; i < ALL; i++)
-        sum += flops_of(&products->list[i]) * (i < STEP ? (double)products->steps : 1);
+    product list[ALL];
+    list_products(list, shape);
+    for (int i = 0; i < ALL; i++) sum += flops_of(&list[i]) * (i < STEP ? (double)shape->steps : 1);
     return sum;
 }
 

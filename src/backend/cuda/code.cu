@@ -65,13 +65,13 @@ static std::vector<char> compile(basin_cuda *cuda, const std::string &source) {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, cuda->device);
     std::string arch = "--gpu-architecture=sm_" + std::to_string(major) + std::to_string(minor);
-    const char *options[] = {arch.c_str(), "--std=c++17"};
+    const char *options[] = {arch.c_str(), "--std=c++17", "--disable-warnings"};
     nvrtcResult code = nvrtcCreateProgram(&program, source.c_str(), "basin.cu", 0, NULL, NULL);
     if (code != NVRTC_SUCCESS) {
         fail(cuda, "nvrtcCreateProgram", nvrtcGetErrorString(code));
         return image;
     }
-    code = nvrtcCompileProgram(program, 2, options);
+    code = nvrtcCompileProgram(program, 3, options);
     size_t bytes = 0;
     if (code != NVRTC_SUCCESS) {
         std::string log;
