@@ -46,6 +46,14 @@ typedef enum basin_products {
 /* For plans made from now on. */
 BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products products);
 
+/* How intermediate results are stored by plans made from now on: the backend's own type, or
+ * BASIN_BF16 on cuda. Then activations and their cotangents are rounded to bfloat16, and matrix
+ * products and attention read such factors; sums, statistics, gradients of weights, states, inputs
+ * and outputs stay float. */
+BASIN_API basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
+                                                 basin_error *error);
+BASIN_API basin_dtype basin_backend_storage(const basin_backend *backend);
+
 /* A store holds the states of expressions, by name, in the backend's memory: parameters, the
  * optimiser's moments, the tokens of a descent. Plans made on one store share them. */
 typedef struct basin_store basin_store;

@@ -26,6 +26,20 @@ basin_dtype basin_backend_dtype(const basin_backend *backend) { return backend->
 void basin_backend_set_products(basin_backend *backend, basin_products products) {
     backend->products = products;
 }
+basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
+                                       basin_error *error) {
+    bool narrow = dtype == BASIN_BF16 && backend->table->narrow;
+    if (!narrow && dtype != backend->table->real)
+        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; wanted %s%s",
+                          backend->table->name, basin_dtype_name(dtype),
+                          basin_dtype_name(backend->table->real),
+                          backend->table->narrow ? " or bf16" : "");
+    backend->narrow = narrow;
+    return BASIN_OK;
+}
+basin_dtype basin_backend_storage(const basin_backend *backend) {
+    return backend->narrow ? BASIN_BF16 : backend->table->real;
+}
 basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
     return backend->table->wait(backend, error);
 }

@@ -71,6 +71,7 @@ typedef struct basin_backend_table {
     size_t real_size; /* bytes of a REAL element */
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
+    bool narrow;      /* whether kernels take NARROW operands; expr/narrow.c says which */
     void *(*alloc)(basin_backend *backend, size_t bytes);
     void (*free)(basin_backend *backend, void *memory);
     /* The host's memory may change as soon as it returns. */
@@ -96,6 +97,7 @@ struct basin_backend {
     const basin_backend_table *table;
     int threads;             /* host backends */
     basin_products products; /* for plans made from now on */
+    bool narrow;             /* they store intermediate results as bfloat16 */
 };
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);

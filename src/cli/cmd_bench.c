@@ -11,7 +11,7 @@
 #include "view/json.h"
 
 typedef struct options {
-    const char *shape, *backend, *products;
+    const char *shape, *backend, *products, *dtype;
     int64_t batch, tokens, patch, nodes, edges, features;
     int64_t dim, heads, head_dim, memories, steps, threads, rounds, seed;
     bool recompute, whole, quiet, json;
@@ -46,6 +46,7 @@ static const basin_option table[] = {
                   "Times each item is run; the median is printed."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
+    BASIN_OPTION_DTYPE(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
@@ -86,6 +87,8 @@ static basin_bench_shape read_shape(const options *o) {
 
 static basin_status measure(basin_bench *bench, const options *o, basin_error *error) {
     basin_status status = basin_backend_open(&bench->backend, o->backend, (int)o->threads, error);
+    if (!status && o->dtype)
+        status = basin_backend_set_storage(bench->backend, basin_option_dtype(o->dtype), error);
     if (!status) status = basin_store_new(&bench->store, bench->backend, error);
     if (status) return status;
     basin_backend_set_products(bench->backend, basin_option_products(o->products));
@@ -166,6 +169,7 @@ static void print_json(const basin_bench *bench, const options *o) {
     json_shape(&json, bench);
     basin_json_text(&json, "backend", o->backend);
     basin_json_text(&json, "products", o->products);
+    basin_json_text(&json, "dtype", basin_dtype_name(basin_backend_storage(bench->backend)));
     basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
     basin_json_text(&json, "blas", basin_blas_name());
     basin_json_integer(&json, "threads", basin_backend_threads(bench->backend));

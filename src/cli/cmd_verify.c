@@ -20,10 +20,12 @@ static const options defaults = {.products = "f32", .tolerance = -1};
 static const basin_option table[] = {
     BASIN_CHOICE(options, backend, "backend", "ref|cpu|cuda",
                  "What computes; without it, the one whose type --dtype names, else cpu."),
-    BASIN_CHOICE(options, dtype, "dtype", "f64|f32",
-                 "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda."),
+    BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16",
+                 "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
+                 "intermediate results, by cuda."),
     BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
-               "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32."),
+               "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
+               "2e-2 for bf16."),
     BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
     BASIN_FLAG(options, recompute, 0, "recompute",
                "Differentiate with activations computed again instead of kept."),
@@ -94,7 +96,7 @@ static void print_begin(printer *p, const basin_backend *backend) {
     if (p->o->json) {
         p->json = basin_json_begin(stdout);
         basin_json_text(&p->json, "backend", basin_backend_name(backend));
-        basin_json_text(&p->json, "dtype", basin_dtype_name(basin_backend_dtype(backend)));
+        basin_json_text(&p->json, "dtype", basin_dtype_name(basin_backend_storage(backend)));
         basin_json_number(&p->json, "tolerance", p->tolerance);
         basin_json_array(&p->json, "files");
         return;
@@ -113,14 +115,15 @@ static bool print_end(printer *p, const basin_backend *backend, int files, int f
     }
     bool good = basin_table_print(&p->rows, stdout, 0);
     printf("%d of %d files within %g on %s (%s)\n", files - failed, files, p->tolerance,
-           basin_backend_name(backend), basin_dtype_name(basin_backend_dtype(backend)));
+           basin_backend_name(backend), basin_dtype_name(basin_backend_storage(backend)));
     return good;
 }
 
 static int verify_all(const options *o, basin_backend *backend, int operands, char **operand) {
     printer p = {.o = o, .tolerance = o->tolerance};
     int failed = 0;
-    if (p.tolerance < 0) p.tolerance = basin_backend_dtype(backend) == BASIN_F64 ? 1e-9 : 1e-3;
+    basin_dtype dtype = basin_backend_storage(backend);
+    if (p.tolerance < 0) p.tolerance = dtype == BASIN_F64 ? 1e-9 : dtype == BASIN_F32 ? 1e-3 : 2e-2;
     print_begin(&p, backend);
     for (int i = 0; i < operands; i++) {
         basin_verdict verdict;
@@ -141,16 +144,21 @@ static int verify_all(const options *o, basin_backend *backend, int operands, ch
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    const char *fitting = o->dtype && !strcmp(o->dtype, "f64") ? "ref" : "cpu";
+    basin_dtype dtype = basin_option_dtype(o->dtype);
+    const char *fitting = dtype == BASIN_F64 ? "ref" : dtype == BASIN_BF16 ? "cuda" : "cpu";
     const char *name = o->backend ? o->backend : fitting;
-    bool wide = !strcmp(name, "ref");
-    if (o->dtype && wide != !strcmp(o->dtype, "f64"))
+    bool wide = !strcmp(name, "ref"), narrow = dtype == BASIN_BF16;
+    if (o->dtype && (wide != (dtype == BASIN_F64) || (narrow && strcmp(name, "cuda") != 0)))
         return basin_report_usage(&basin_command_verify, "backend %s does not compute in %s", name,
                                   o->dtype);
     basin_backend *backend;
     basin_error error;
     if (basin_backend_open(&backend, name, (int)o->threads, &error)) return basin_report(&error);
     basin_backend_set_products(backend, basin_option_products(o->products));
+    if (o->dtype && basin_backend_set_storage(backend, dtype, &error)) {
+        basin_backend_close(backend);
+        return basin_report(&error);
+    }
     int code = verify_all(o, backend, operands, operand);
     basin_backend_close(backend);
     return code;

@@ -166,6 +166,11 @@ basin_status basin_options_parse(void *values, int *operands, bool *help,
     return BASIN_OK;
 }
 
+basin_dtype basin_option_dtype(const char *name) {
+    if (name && !strcmp(name, "f64")) return BASIN_F64;
+    return name && !strcmp(name, "bf16") ? BASIN_BF16 : BASIN_F32;
+}
+
 basin_products basin_option_products(const char *name) {
     if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
     if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;

@@ -60,11 +60,16 @@ typedef struct basin_option {
                  "Matrix products: in float; tf32, on cuda, of factors rounded to 10 bits; on "    \
                  "cpu, where the processor has such instructions, from six bfloat16 products (as " \
                  "accurate) or three (about 2^-16).")
+#define BASIN_OPTION_DTYPE(type)                                                                   \
+    BASIN_CHOICE(type, dtype, "dtype", "f32|bf16",                                                 \
+                 "How intermediate results are stored; bf16 on cuda only.")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0 means all cores.")
 #define BASIN_OPTION_SEED(type)                                                                    \
     BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.")
 
+/* What BASIN_OPTION_DTYPE read, for basin_backend_set_storage; f32 for NULL. */
+basin_dtype basin_option_dtype(const char *name);
 /* What BASIN_OPTION_PRODUCTS read, for basin_backend_set_products. */
 basin_products basin_option_products(const char *name);
 

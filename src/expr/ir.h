@@ -4,6 +4,7 @@
  *     order:  dead steps gone; log-sum-exps taken from the forces that compute them anyway
  *     pack:   factors that several products share, packed once
  *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
+ *     narrow: intermediate results as bfloat16, where the backend was asked for that
  *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_EXPR_IR_H
@@ -71,7 +72,9 @@ void basin_ir_count_uses(basin_ir *ir);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
 basin_status basin_ir_fuse(basin_ir *ir, bool plain);
-/* Decides where every value lives. `size` is of a REAL element; workspaces are known. */
+/* Makes results narrow that may be, and casts what products and attention read. */
+basin_status basin_ir_narrow(basin_ir *ir);
+/* Decides where every value lives. `real_size` is of a REAL element; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, size_t real_size, bool plain);
 
 #endif

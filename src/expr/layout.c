@@ -49,8 +49,8 @@ static bool read_evenly(const basin_ir *ir, const basin_ir_step *step, int root)
     return true;
 }
 
-/* An operand's buffer that the first result of this step may take over; -1 if there is none. */
-static int find_inherited(const basin_ir *ir, int s, const int *last, int taken) {
+/* An operand's buffer that `value`, a result of this step, may take over; -1 if there is none. */
+static int find_inherited(const basin_ir *ir, int s, int value, const int *last, int taken) {
     const basin_ir_step *step = &ir->step[s];
     if (!step->program) return -1;
     for (int k = step->op == BASIN_OP_MATMUL ? 2 : 0; k < step->ins; k++) {
@@ -58,9 +58,14 @@ static int find_inherited(const basin_ir *ir, int s, const int *last, int taken)
         int root = ir->value[step->in[k]].root;
         int buffer = ir->value[root].leaf ? -1 : ir->value[root].buffer; /* of a leaf: a block */
         if (buffer < 0 || buffer == taken || last[root] != s || ir->value[root].state) continue;
+        if (ir->value[root].kind != ir->value[value].kind) continue;
         if (ir->buffer[buffer].last == s && read_evenly(ir, step, root)) return buffer;
     }
     return -1;
+}
+
+static size_t size_of(basin_kind kind, size_t real_size) {
+    return kind == BASIN_REAL ? real_size : kind == BASIN_NARROW ? 2 : sizeof(int32_t);
 }
 
 static basin_status place_results(basin_ir *ir, int s, const int *last, size_t real_size,
@@ -71,12 +76,12 @@ static basin_status place_results(basin_ir *ir, int s, const int *last, size_t r
         int value = step->out[k];
         if (value < 0 || ir->value[value].state) continue;
         int end = last[value] < s ? s : last[value];
-        int buffer = plain ? -1 : find_inherited(ir, s, last, taken);
+        int buffer = plain ? -1 : find_inherited(ir, s, value, last, taken);
         if (buffer >= 0) {
             ir->buffer[buffer].last = end;
             taken = buffer;
         } else {
-            size_t size = ir->value[value].kind == BASIN_REAL ? real_size : sizeof(int32_t);
+            size_t size = size_of(ir->value[value].kind, real_size);
             size_t bytes;
             if (!basin_size_multiply(&bytes, (size_t)basin_shape_count(ir->value[value].shape),
                                      size))

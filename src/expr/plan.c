@@ -149,9 +149,9 @@ static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin
 static basin_operand operand_of(const basin_ir *ir, int value) {
     basin_operand operand = {.block = -1};
     if (value < 0) return operand;
-    operand.kind = ir->value[value].kind;
-    operand.shape = ir->value[value].shape;
     const basin_ir_value *root = &ir->value[ir->value[value].root];
+    operand.kind = root->kind;
+    operand.shape = ir->value[value].shape;
     operand.block = root->block;
     operand.offset = root->offset;
     if (root->buffer >= 0) {
@@ -347,6 +347,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status && !plain) status = basin_ir_share_forces(ir);
     if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
     if (!status) status = basin_ir_fuse(ir, plain);
+    if (!status && plan->store->backend->narrow) status = basin_ir_narrow(ir);
     if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;
     ask_workspaces(plan);

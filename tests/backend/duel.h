@@ -82,10 +82,44 @@ static inline void duel_out_absent(duel *d) {
     d->call.out[d->call.outs++] = (basin_operand){.block = -1};
 }
 
+/* bfloat16, rounded to even; the numbers here are finite. */
+static inline uint16_t duel_to_narrow(double number) {
+    float single = (float)number;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float duel_from_narrow(uint16_t narrow) {
+    uint32_t bits = (uint32_t)narrow << 16;
+    float single;
+    memcpy(&single, &bits, sizeof single);
+    return single;
+}
+
+/* Makes the operands and results of which a bit is set narrow, where the backend takes such;
+ * numbers are rounded for both sides. */
+static inline void duel_narrow(duel *d, unsigned ins, unsigned outs) {
+    for (int i = 0; i < d->call.ins; i++) {
+        if (!(ins >> i & 1) || !d->in[i]) continue;
+        d->call.in[i].kind = BASIN_NARROW;
+        for (int64_t j = 0; j < duel_count(&d->call.in[i]); j++)
+            d->in[i][j] = (double)duel_from_narrow(duel_to_narrow(d->in[i][j]));
+    }
+    for (int i = 0; i < d->call.outs; i++)
+        if (outs >> i & 1 && d->call.out[i].block >= 0) d->call.out[i].kind = BASIN_NARROW;
+}
+
+static inline size_t duel_size(const basin_backend *backend, const basin_operand *operand) {
+    if (operand->kind == BASIN_INDEX) return 4;
+    bool narrow = operand->kind == BASIN_NARROW && backend->table->narrow;
+    return narrow ? 2 : backend->table->real_size;
+}
+
 /* Device memory of `count` elements behind 64 bytes of padding; all bits set where no number is. */
 static inline void *duel_block(basin_backend *backend, const double *real, const int32_t *index,
-                               int64_t count) {
-    size_t size = index ? 4 : backend->table->real_size, bytes = (size_t)count * size + 64;
+                               int64_t count, size_t size) {
+    size_t bytes = (size_t)count * size + 64;
     char *memory = backend->table->alloc(backend, bytes), *host = malloc(bytes);
     assert_non_null(memory);
     assert_non_null(host);
@@ -93,6 +127,8 @@ static inline void *duel_block(basin_backend *backend, const double *real, const
     for (int64_t i = 0; real && i < count; i++) {
         if (size == sizeof(double))
             ((double *)(void *)(host + 64))[i] = real[i];
+        else if (size == 2)
+            ((uint16_t *)(void *)(host + 64))[i] = duel_to_narrow(real[i]);
         else
             ((float *)(void *)(host + 64))[i] = (float)real[i];
     }
@@ -142,7 +178,8 @@ static inline void duel_run(duel *d, basin_backend *backend, void *result[BASIN_
     int blocks = 1;
     for (int i = 0; i < call->ins; i++) {
         if (call->in[i].block < 0) continue;
-        block[blocks] = duel_block(backend, d->in[i], d->index[i], duel_count(&call->in[i]));
+        block[blocks] = duel_block(backend, d->in[i], d->index[i], duel_count(&call->in[i]),
+                                   duel_size(backend, &call->in[i]));
         call->in[i].block = blocks++, call->in[i].offset = 64;
     }
     for (int i = 0; i < call->outs; i++) {
@@ -150,11 +187,12 @@ static inline void duel_run(duel *d, basin_backend *backend, void *result[BASIN_
         call->out[i].offset = 64;
         call->out[i].block = d->in_place[i] < 0 ? blocks : call->in[d->in_place[i]].block;
         if (d->in_place[i] < 0)
-            block[blocks++] = duel_block(backend, NULL, NULL, duel_count(&call->out[i]));
+            block[blocks++] = duel_block(backend, NULL, NULL, duel_count(&call->out[i]),
+                                         duel_size(backend, &call->out[i]));
     }
     call->workspace_bytes = backend->table->workspace(backend, call);
     size_t reals = call->workspace_bytes / backend->table->real_size + 1;
-    block[0] = duel_block(backend, NULL, NULL, (int64_t)reals);
+    block[0] = duel_block(backend, NULL, NULL, (int64_t)reals, backend->table->real_size);
     backend->table->run(backend, call, 1, block);
     basin_status status = backend->table->wait(backend, &error);
     if (status != BASIN_OK) {
@@ -165,14 +203,15 @@ static inline void duel_run(duel *d, basin_backend *backend, void *result[BASIN_
         if (strstr(error.text, "cudaError")) exit(3); /* the device is lost to this process */
     }
     for (int i = 0; i < call->outs; i++) {
-        size_t bytes = call->out[i].block < 0
-                           ? 0
-                           : (size_t)duel_count(&call->out[i]) * backend->table->real_size;
-        result[i] = malloc(bytes + 1);
+        int64_t count = call->out[i].block < 0 ? 0 : duel_count(&call->out[i]);
+        size_t size = duel_size(backend, &call->out[i]);
+        result[i] = malloc((size_t)count * (size < 4 ? 4 : size) + 1);
         assert_non_null(result[i]);
-        if (bytes)
+        if (count)
             backend->table->copy_out(backend, result[i], (char *)block[call->out[i].block] + 64,
-                                     bytes);
+                                     (size_t)count * size);
+        for (int64_t j = count; size == 2 && j-- > 0;) /* from the end: floats need more room */
+            ((float *)result[i])[j] = duel_from_narrow(((uint16_t *)result[i])[j]);
     }
     for (int i = 0; i < blocks; i++) backend->table->free(backend, block[i]);
 }

@@ -223,8 +223,8 @@ static void bad_index_is_reported(void **state) {
     const double numbers[6] = {1, 2, 3, 4, 5, 6};
     const int32_t index[2] = {1, 3};
     float out[4];
-    void *block[] = {NULL, duel_block(backend, numbers, NULL, 6),
-                     duel_block(backend, NULL, index, 2), duel_block(backend, NULL, NULL, 4)};
+    void *block[] = {NULL, duel_block(backend, numbers, NULL, 6, 4),
+                     duel_block(backend, NULL, index, 2, 4), duel_block(backend, NULL, NULL, 4, 4)};
     basin_call call = {.op = BASIN_OP_GATHER, .ins = 2, .outs = 1};
     call.in[0] = (basin_operand){1, BASIN_REAL, 64, BASIN_SHAPE(3, 2)};
     call.in[1] = (basin_operand){2, BASIN_INDEX, 64, BASIN_SHAPE(2)};

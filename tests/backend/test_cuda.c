@@ -108,6 +108,130 @@ static void fused_products(void **state) {
             for (int t = 0; t < 4; t++) fused_product(&epilogue_cases[i], size, t & 1, t >> 1);
 }
 
+/* So many rows that they are taken in turns, the result on top of an operand. */
+static void long_product(void **state) {
+    (void)state;
+    const epilogue *e = &epilogue_cases[5];
+    duel d = duel_new(BASIN_OP_MATMUL);
+    basin_shape domain = BASIN_SHAPE(1, 4999, 3072);
+    basin_step step[8];
+    basin_program program = {.steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
+    memcpy(step, e->step, sizeof step);
+    program.step = step;
+    program.store[0] = (uint16_t)e->out;
+    duel_in(&d, BASIN_SHAPE(4999, 4), -1, 1);
+    duel_in(&d, BASIN_SHAPE(4, 3072), -1, 1);
+    duel_in(&d, domain, -1, 1);
+    basin_shape_broadcast(program.stride[0], &domain, &domain);
+    duel_out(&d, domain);
+    d.in_place[0] = 2;
+    d.call.program = &program;
+    duel_fight(&d, 3e-6);
+}
+
+/* ---- narrow operands ---- */
+
+static void narrow_products(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof epilogue_cases / sizeof *epilogue_cases; i++)
+        for (int size = 0; size < (int)(sizeof sizes / sizeof *sizes); size++)
+            for (int t = 0; t < 8; t++) {
+                const epilogue *e = &epilogue_cases[i];
+                int64_t batch = sizes[size].batch, m = sizes[size].m, n = sizes[size].n;
+                int64_t k = sizes[size].k;
+                bool wide = t & 4; /* the result and what is added to it */
+                duel d = duel_new(BASIN_OP_MATMUL);
+                basin_shape domain = BASIN_SHAPE(batch, m, n), row = BASIN_SHAPE(n);
+                basin_step step[8];
+                basin_program program = {
+                    .steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
+                memcpy(step, e->step, sizeof step);
+                program.step = step;
+                program.store[0] = (uint16_t)e->out;
+                d.call.attr.transpose_a = t & 1, d.call.attr.transpose_b = t >> 1 & 1;
+                duel_in(&d, t & 1 ? BASIN_SHAPE(batch, k, m) : BASIN_SHAPE(batch, m, k), -1, 1);
+                duel_in(&d, t & 2 ? BASIN_SHAPE(batch, n, k) : BASIN_SHAPE(batch, k, n), -1, 1);
+                if (e->operands) {
+                    basin_shape shape = e->operands == 1 ? domain : row;
+                    duel_in(&d, shape, -1, 1);
+                    basin_shape_broadcast(program.stride[0], &shape, &domain);
+                }
+                duel_out(&d, domain);
+                if (e->in_place) d.in_place[0] = 2;
+                d.call.program = &program;
+                duel_narrow(&d, wide || e->operands == 2 ? 3 : 7, wide ? 0 : 1);
+                int before = duel_rival.failures;
+                duel_fight(&d, wide ? 5e-6 : 1.2e-2);
+                if (duel_rival.failures > before)
+                    fprintf(stderr, "  (epilogue %s, %s result)\n", e->name,
+                            wide ? "wide" : "narrow");
+            }
+}
+
+/* Pointwise programs, sums and layer norms between the two types. */
+static void narrow_rows(void **state) {
+    (void)state;
+    const basin_shape shapes[] = {BASIN_SHAPE(40, 768), BASIN_SHAPE(7, 300, 12),
+                                  BASIN_SHAPE(33, 65), BASIN_SHAPE(50, 36)};
+    for (int i = 0; i < 4; i++)
+        for (unsigned mask = 0; mask < 8; mask++) {
+            basin_shape row = BASIN_SHAPE(shapes[i].dim[shapes[i].rank - 1]);
+            duel d = duel_new(BASIN_OP_MUL);
+            duel_in(&d, shapes[i], -2, 2);
+            duel_in(&d, row, -2, 2);
+            duel_out(&d, shapes[i]);
+            duel_narrow(&d, mask & 3, mask >> 2);
+            duel_fight(&d, mask & 4 ? -4e-3 : -2e-7);
+            if (mask < 2) {
+                d = duel_new(BASIN_OP_SUM);
+                d.call.attr.axis = 0, d.call.attr.count = 1;
+                duel_in(&d, shapes[i], -1, 2);
+                basin_shape out = shapes[i];
+                for (int j = 1; j < out.rank; j++) out.dim[j - 1] = out.dim[j];
+                out.rank--;
+                duel_out(&d, out);
+                duel_narrow(&d, mask, 0);
+                duel_fight(&d, 5e-7);
+            }
+            d = duel_new(BASIN_OP_LAYERNORM_REVERSE);
+            d.call.attr.value = 1e-5;
+            duel_in(&d, shapes[i], -3, 5);
+            duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
+            duel_in(&d, shapes[i], -1, 1);
+            duel_out(&d, shapes[i]);
+            duel_out(&d, BASIN_SCALAR);
+            duel_out(&d, row);
+            duel_narrow(&d, (mask & 1) | (mask & 2) << 1, mask >> 2);
+            duel_fight(&d, mask & 4 ? 5e-3 : 1e-5);
+            d = duel_new(BASIN_OP_LAYERNORM);
+            d.call.attr.value = 1e-5;
+            duel_in(&d, shapes[i], -3, 5);
+            duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
+            duel_in(&d, row, -1, 1);
+            duel_out(&d, shapes[i]);
+            duel_narrow(&d, mask & 1, mask >> 2);
+            duel_fight(&d, mask & 4 ? 5e-3 : 2e-6);
+        }
+}
+
+/* Attention with narrow tokens: q, k, a, b and what is like them. */
+static void narrow_attention(void **state) {
+    (void)state;
+    const pattern p = pattern_new();
+    const unsigned ins =
+        1u << BASIN_ATT_Q | 1u << BASIN_ATT_K | 1u << BASIN_ATT_A | 1u << BASIN_ATT_B;
+    const unsigned outs[] = {0, 1u << BASIN_ATT_DQ | 1u << BASIN_ATT_DK,
+                             1u << BASIN_ATT_GQ | 1u << BASIN_ATT_GK};
+    for (int op = BASIN_OP_ATTENTION; op <= BASIN_OP_ATTENTION_REVERSE; op++)
+        for (int flags = 0; flags < 64; flags += op == BASIN_OP_ATTENTION ? 32 : 13)
+            for (int listed = 0; listed < 2; listed++) {
+                duel d =
+                    attention_duel((basin_op)op, listed ? &p : NULL, listed ? flags & 31 : flags);
+                duel_narrow(&d, ins, outs[op - BASIN_OP_ATTENTION]);
+                duel_fight(&d, 2e-2);
+            }
+}
+
 /* Products with nothing to sum, and with no elements. */
 static void empty_products(void **state) {
     (void)state;
@@ -257,6 +381,10 @@ int main(void) {
     duel_rival.gather = true;
     const struct CMUnitTest tests[] = {
         BASIN_OPERATION_TESTS cmocka_unit_test_teardown(fused_products, duel_verdict),
+        cmocka_unit_test_teardown(long_product, duel_verdict),
+        cmocka_unit_test_teardown(narrow_products, duel_verdict),
+        cmocka_unit_test_teardown(narrow_rows, duel_verdict),
+        cmocka_unit_test_teardown(narrow_attention, duel_verdict),
         cmocka_unit_test_teardown(empty_products, duel_verdict),
         cmocka_unit_test_teardown(norm_widths, duel_verdict),
         cmocka_unit_test_teardown(long_sums, duel_verdict),

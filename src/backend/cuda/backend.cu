@@ -106,6 +106,7 @@ static const basin_backend_table make_table(void) {
     t.real_size = sizeof(float);
     t.real = BASIN_F32;
     t.fuse = true;
+    t.narrow = true;
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;
     t.copy_in = basin_cuda_copy_in;

@@ -41,10 +41,18 @@ struct basin_cuda_program {
     int64_t dim[BASIN_MAX_RANK], stride[BASIN_MAX_IN][BASIN_MAX_RANK];
 };
 
-/* The program of a call: of a pointwise one, or the epilogue of a product whose raw result lies at
- * `tile` (of the given kind). False where there is nothing to compute. */
-bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame, const void *tile,
-                           basin_kind tile_kind);
+/* The raw result of a product: rows `first` .. `first` + `rows` - 1 of each batch entry (all of
+ * them unless there is one entry), dense. */
+struct basin_cuda_tile {
+    const void *data;
+    bool narrow;
+    int64_t first, rows;
+};
+
+/* The program of a call: of a pointwise one (tile NULL), or the epilogue of a product for the rows
+ * of the tile. False where there is nothing to compute. */
+bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
+                           const basin_cuda_tile *tile);
 void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
 
 /* code.cu: kernels compiled at run time, kept by their text. */

@@ -62,8 +62,29 @@ static void write_alone(basin_cuda_program *p, const basin_call *call) {
     p->program = &p->alone;
 }
 
-bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame, const void *tile,
-                           basin_kind tile_kind) {
+static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
+
+/* Restricts the program of an epilogue, whose domain is [batch, m, n], to the rows of the tile, and
+ * makes that its last operand. */
+static void take_tile(basin_cuda_program *p, const basin_cuda_tile *tile) {
+    int64_t n = p->dim[2];
+    for (int a = 0; a < p->operands; a++)
+        p->in[a] = (const char *)p->in[a] +
+                   (size_t)(tile->first * p->stride[a][1]) * size_of(p->narrow_in[a]);
+    for (int o = 0; o < p->program->stores; o++)
+        if (p->out[o])
+            p->out[o] = (char *)p->out[o] + (size_t)(tile->first * n) * size_of(p->narrow_out[o]);
+    p->dim[1] = tile->rows;
+    p->tile = p->operands++;
+    p->in[p->tile] = tile->data;
+    p->narrow_in[p->tile] = tile->narrow;
+    p->stride[p->tile][0] = tile->rows * n;
+    p->stride[p->tile][1] = n;
+    p->stride[p->tile][2] = 1;
+}
+
+bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
+                           const basin_cuda_tile *tile) {
     const basin_call *call = frame->call;
     int first = tile ? 2 : 0;
     memset(p, 0, sizeof *p);
@@ -78,16 +99,11 @@ bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
         p->narrow_in[a] = call->in[first + a].kind == BASIN_NARROW;
         for (int i = 0; i < p->rank; i++) p->stride[a][i] = p->program->stride[a][i];
     }
-    if (tile) {
-        p->tile = p->operands++;
-        p->in[p->tile] = tile;
-        p->narrow_in[p->tile] = tile_kind == BASIN_NARROW;
-        basin_shape_strides(p->stride[p->tile], &p->program->domain);
-    }
     for (int o = 0; o < p->program->stores; o++) {
         p->out[o] = frame->out[o];
         p->narrow_out[o] = call->out[o].kind == BASIN_NARROW;
     }
+    if (tile) take_tile(p, tile);
     merge_axes(p);
     return count_of(p) > 0;
 }
@@ -320,5 +336,5 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p) {
 
 void basin_cuda_pointwise(const basin_cuda_frame *frame) {
     basin_cuda_program p;
-    if (basin_cuda_program_of(&p, frame, NULL, BASIN_REAL)) basin_cuda_program_run(frame->cuda, &p);
+    if (basin_cuda_program_of(&p, frame, NULL)) basin_cuda_program_run(frame->cuda, &p);
 }

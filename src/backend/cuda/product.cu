@@ -290,7 +290,8 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, form *f, const basin_c
     if (!call->program) return true;
     if (p->k == 0) return false;
     form found = epilogue_form(call);
-    if (!found.known) return false;
+    if (!found.known || (found.row >= 0 && p->narrow_result))
+        return false; /* a bias is as its result */
     basin_cuda_product fused = *p;
     fused.relu = found.relu;
     fused.bias = found.row >= 0;
@@ -306,11 +307,22 @@ static bool is_empty(const basin_cuda_product *p) {
     return p->batch == 0 || p->m == 0 || p->n == 0;
 }
 
+/* How many rows of a product with an epilogue of its own are computed at a time: so many that the
+ * raw ones stay in the cache between the two kernels. */
+static int64_t rows_at_a_time(const basin_cuda_product *p) {
+    const int64_t cached = (int64_t)24 << 20, step = 256;
+    int64_t size = p->narrow_result ? (int64_t)sizeof(basin_bf16) : (int64_t)sizeof(float);
+    int64_t rows = cached / (p->n * size) / step * step;
+    if (p->batch > 1 || p->transpose_a || rows < step || p->m < 2 * rows) return p->m;
+    return rows;
+}
+
 size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call) {
     basin_cuda_product p = product_of(call);
     form f;
     if (is_empty(&p) || fuse((basin_cuda *)cuda, &p, &f, call)) return 0;
-    return (size_t)(p.batch * p.m * p.n) * sizeof(float);
+    return (size_t)(p.batch * rows_at_a_time(&p) * p.n) *
+           (p.narrow_result ? sizeof(basin_bf16) : sizeof(float));
 }
 
 /* A sum over nothing is zero. */
@@ -324,21 +336,35 @@ static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, con
             cuda, cudaMemsetAsync(d, 0, (size_t)(p->batch * p->m * p->n) * size, cuda->stream));
 }
 
+/* Rows of the raw product into the workspace, then the program over them, until all are done. The
+ * raw product is as narrow as the result. */
+static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
+    basin_cuda *cuda = frame->cuda;
+    int64_t all = p.m, turn = rows_at_a_time(&p);
+    size_t factor = p.narrow_factors ? sizeof(basin_bf16) : sizeof(float);
+    for (int64_t first = 0; first < all; first += turn) {
+        basin_cuda_program program;
+        basin_cuda_tile tile = {frame->workspace, p.narrow_result, first,
+                                all - first < turn ? all - first : turn};
+        const char *a = (const char *)frame->in[0] + (size_t)(first * p.k) * factor;
+        p.m = tile.rows;
+        if (!basin_cuda_codes_collecting(cuda))
+            multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL);
+        if (basin_cuda_program_of(&program, frame, &tile)) basin_cuda_program_run(cuda, &program);
+    }
+}
+
 void basin_cuda_matmul(const basin_cuda_frame *frame) {
     basin_cuda *cuda = frame->cuda;
     basin_cuda_product p = product_of(frame->call);
-    basin_cuda_program program;
-    bool collecting = basin_cuda_codes_collecting(cuda);
     form f;
     if (is_empty(&p)) return;
-    if (fuse(cuda, &p, &f, frame->call)) {
-        const void *c = f.c < 0 ? NULL : frame->in[2 + f.c];
-        const void *bias = f.row < 0 ? NULL : frame->in[2 + f.row];
-        if (!collecting) multiply(cuda, &p, frame->out[0], frame->in[0], frame->in[1], c, bias);
+    if (!fuse(cuda, &p, &f, frame->call)) {
+        run_in_turns(frame, p);
         return;
     }
-    p.narrow_result = false; /* the raw product is float, whatever the result is */
-    if (!collecting) multiply(cuda, &p, frame->workspace, frame->in[0], frame->in[1], NULL, NULL);
-    if (basin_cuda_program_of(&program, frame, frame->workspace, BASIN_REAL))
-        basin_cuda_program_run(cuda, &program);
+    const void *c = f.c < 0 ? NULL : frame->in[2 + f.c];
+    const void *bias = f.row < 0 ? NULL : frame->in[2 + f.row];
+    if (!basin_cuda_codes_collecting(cuda))
+        multiply(cuda, &p, frame->out[0], frame->in[0], frame->in[1], c, bias);
 }
