@@ -98,6 +98,16 @@ BASIN_API basin_status basin_graphset_superpixels(basin_graphset *set, const uin
                                                   const basin_superpixels *spec,
                                                   basin_error *error);
 
+/* The superpixel graphs of a labelled collection: MNIST's idx files, CIFAR-10's binaries, or
+ * pictures in a folder a class, with halves train and test. `validation` of the training pictures
+ * are set apart (the first ones, as in the benchmark, or of folders some by the seed); `limit`
+ * training and as many test pictures at most, 0 for all. A spec of 0 segments chooses by the
+ * pictures: 75 for grey ones, 150 for colours. */
+BASIN_API basin_status basin_graphset_read_pictures(basin_graphset *set, const char *path,
+                                                    const basin_superpixels *spec,
+                                                    int64_t validation, int64_t limit,
+                                                    uint64_t seed, basin_error *error);
+
 /* ---- positions ---- */
 
 typedef struct basin_position_spec {
@@ -208,6 +218,10 @@ typedef struct basin_fold {
     int64_t *item[3]; /* training, validation, test */
     int64_t count[3];
 } basin_fold;
+
+/* Moves a stratified part, `inner` of it, of the training items to validation, where none are. */
+BASIN_API basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner,
+                                       uint64_t seed, basin_error *error);
 
 typedef struct basin_folds {
     int64_t folds;

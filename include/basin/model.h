@@ -227,9 +227,10 @@ typedef enum basin_adjacency {
 /* What a graph's outputs are read from; a sum of flags, 0 is CLS. */
 enum {
     BASIN_READ_CLS = 1,
-    BASIN_READ_MEAN = 2,  /* of the graph's nodes */
-    BASIN_READ_SUM = 4,   /* of them, by 1/16: for targets that grow with a graph */
-    BASIN_READ_NODES = 8, /* alone: an output a token, for classes of nodes */
+    BASIN_READ_MEAN = 2,   /* of the graph's nodes */
+    BASIN_READ_SUM = 4,    /* of them, by 1/16: for targets that grow with a graph */
+    BASIN_READ_NODES = 8,  /* alone: an output a token, for classes of nodes */
+    BASIN_READ_SIZED = 16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
 };
 
 /* Zeros are the published model. */

@@ -50,7 +50,8 @@
         BASIN_CHOICE(type, s.adjacency, "adjacency", "conv|bilinear|edges|none",                   \
                      "The factor of an edge's scores: the paper's convolution, which depends on "  \
                      "the order of nodes; a bilinear form; edge features alone; none."),           \
-        BASIN_CHOICE(type, s.readout, "readout", "auto|cls|mean|sum|cls+mean|cls+sum",             \
+        BASIN_CHOICE(type, s.readout, "readout",                                                   \
+                     "auto|cls|mean|sum|cls+mean|cls+sum|cls+sized|cls+mean+sized",                \
                      "What the head reads."),                                                      \
         BASIN_INTEGER(type, s.hidden, "hidden", "N", 0, 65536,                                     \
                       "Hidden units of the head; 0: it is linear."),                               \
@@ -75,6 +76,23 @@ const char *basin_graph_cache(const char *option, char *text, size_t size);
 /* The graphs of a set: train, validation, test as it says, or all. Free *list. */
 basin_status basin_graph_part(int64_t **list, int64_t *count, const basin_graphset *set,
                               const char *part, const char *path, basin_error *error);
+
+/* A model and the graphs it is to be used on. */
+typedef struct basin_graph_use {
+    basin_graphset set;
+    basin_positions positions;
+    basin_backend *backend;
+    basin_graph_session session;
+    int64_t *list, count; /* the graphs */
+    float *output;        /* [rows, C] */
+} basin_graph_use;
+
+/* Opens both and computes the outputs of the part. Classes of the set are renumbered to the
+ * model's. */
+basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const char *data,
+                                  const char *part, const char *cache, const char *backend,
+                                  const char *products, int64_t threads, basin_error *error);
+void basin_graph_use_free(basin_graph_use *use);
 
 /* The fields of a score for a task, with `prefix` before their names. */
 void basin_graph_score_json(basin_json *json, const basin_graph_score *score,

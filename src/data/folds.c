@@ -80,6 +80,11 @@ static basin_status part_inner(basin_fold *f, const int32_t *class_of, double in
     return status;
 }
 
+basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
+                             basin_error *error) {
+    return part_inner(fold, class_of, inner, seed, 0, error);
+}
+
 basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_t count,
                              int64_t number, double inner, uint64_t seed, basin_error *error) {
     *folds = (basin_folds){0};

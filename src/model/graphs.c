@@ -33,8 +33,8 @@ static void declare_adjacency(basin_graphs *model, basin_params *params) {
 
 /* How wide the vector is that the head reads. */
 static int64_t read_width(const basin_graphs_config *c) {
-    int parts =
-        !!(c->read & BASIN_READ_CLS) + !!(c->read & BASIN_READ_MEAN) + !!(c->read & BASIN_READ_SUM);
+    int parts = !!(c->read & BASIN_READ_CLS) + !!(c->read & BASIN_READ_MEAN) +
+                !!(c->read & BASIN_READ_SUM) + !!(c->read & BASIN_READ_SIZED);
     return c->block.dim * (parts ? parts : 1);
 }
 
@@ -200,17 +200,25 @@ static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
     return basin_scale(basin_mul(a, keep), 1 / (1 - c->drop));
 }
 
-/* What the head sees of each graph: its CLS token, the mean and the sum of its nodes. */
+/* log(1 + n) from 1 / n; finite, too, for padding, which has 0 there. */
+static basin_expr log_size(basin_expr share) {
+    return basin_log1p(basin_recip(basin_offset(share, 1e-9)));
+}
+
+/* What the head sees of each graph: its CLS token, and its nodes' mean, sum, mean by size. */
 static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batch *batch,
                               basin_expr x) {
     int read = model->config.read, parts = 0;
     int64_t graphs = basin_expr_shape(batch->first).dim[0];
-    basin_expr part[3];
+    basin_expr part[4];
     if (!read || (read & BASIN_READ_CLS)) part[parts++] = basin_gather(x, batch->first);
-    if (read & (BASIN_READ_MEAN | BASIN_READ_SUM)) {
+    if (read & (BASIN_READ_MEAN | BASIN_READ_SUM | BASIN_READ_SIZED)) {
         basin_expr sum = basin_scatter(x, batch->owner, graphs);
         basin_expr share = basin_reshape(batch->share, BASIN_SHAPE(graphs, 1));
-        if (read & BASIN_READ_MEAN) part[parts++] = basin_mul(sum, share);
+        basin_expr mean = basin_mul(sum, share);
+        if (read & BASIN_READ_MEAN) part[parts++] = mean;
+        if (read & BASIN_READ_SIZED)
+            part[parts++] = basin_scale(basin_mul(mean, log_size(share)), 0.25);
         if (read & BASIN_READ_SUM) part[parts++] = basin_scale(sum, 1.0 / 16);
     }
     return parts == 1 ? part[0] : basin_concat(part, parts, 1);

@@ -22,11 +22,13 @@ static basin_adjacency adjacency_of(const char *name) {
 static int read_of(const basin_graph_session *session) {
     const char *name = session->settings.readout;
     if (session->task == BASIN_NODE_CLASSES) return BASIN_READ_NODES;
-    if (!strcmp(name, "auto")) name = session->task == BASIN_GRAPH_VALUES ? "cls+sum" : "cls+mean";
+    if (!strcmp(name, "auto"))
+        name = session->task == BASIN_GRAPH_VALUES ? "cls+sum" : "cls+mean+sized";
     int read = 0;
     if (strstr(name, "cls")) read |= BASIN_READ_CLS;
     if (strstr(name, "mean")) read |= BASIN_READ_MEAN;
     if (strstr(name, "sum")) read |= BASIN_READ_SUM;
+    if (strstr(name, "sized")) read |= BASIN_READ_SIZED;
     return read;
 }
 

@@ -6,7 +6,8 @@
 typedef basin_graph_settings type;
 
 static const char *const adjacencies[] = {"conv", "bilinear", "edges", "none", NULL};
-static const char *const readouts[] = {"auto", "cls", "mean", "sum", "cls+mean", "cls+sum", NULL};
+static const char *const readouts[] = {"auto",    "cls",       "mean",           "sum", "cls+mean",
+                                       "cls+sum", "cls+sized", "cls+mean+sized", NULL};
 
 const basin_setting basin_graph_settings_table[] = {
     BASIN_SETTING_INTEGER_OF(type, vectors, 0, 1024),

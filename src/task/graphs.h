@@ -26,8 +26,8 @@ typedef struct basin_graph_settings {
     double alpha, noise;
     bool attention, hopfield, mix, learn_beta;
     const char *adjacency; /* conv, bilinear, edges, none */
-    const char *readout;   /* cls, mean, sum, cls+mean, cls+sum; auto: the last for values, cls+mean
-                              for classes */
+    const char *readout;   /* cls, mean, sum, sized and sums of these; auto: cls+sum for values,
+                              cls+mean+sized for classes */
     int64_t hidden;
     bool norm_head;
     double drop;

@@ -167,20 +167,24 @@ static void lay_tokens(graphs_scene *s, const int *list, int count, room spare) 
     for (int i = 0; i < count; i++) nodes += kinds[list[i]].nodes;
     int all = nodes + count + spare.graphs;
     int32_t source[MOST_NODES + 8], before[MOST_NODES + 8], after[MOST_NODES + 8], first[8];
+    int32_t owner[MOST_NODES + 8];
+    double share[8] = {0};
     double features[MOST_NODES * F] = {0}, positions[(MOST_NODES + 8) * K] = {0};
     for (int i = 0; i < count; i++) {
         int n = kinds[list[i]].nodes;
         first[i] = tokens;
+        share[i] = 1.0 / n;
         fill(features + node * F, n * F, 100 + (uint64_t)list[i]);
         fill(positions + tokens * K, (n + 1) * K, 200 + (uint64_t)list[i]);
         for (int t = 0; t <= n; t++, tokens++) {
             source[tokens] = t ? node++ : -1;
+            owner[tokens] = t ? i : -1;
             before[tokens] = t ? tokens - 1 : -1;
             after[tokens] = t < n ? tokens + 1 : -1;
         }
     }
     for (int i = 0; i < spare.graphs; i++) first[count + i] = tokens; /* a token without pairs */
-    for (int t = tokens; t < all; t++) source[t] = before[t] = after[t] = -1;
+    for (int t = tokens; t < all; t++) source[t] = before[t] = after[t] = owner[t] = -1;
     lab *l = &s->lab;
     s->batch.nodes = lab_input(l, "nodes", BASIN_SHAPE(nodes, F), features);
     s->batch.positions = lab_input(l, "positions", BASIN_SHAPE(all, K), positions);
@@ -188,6 +192,8 @@ static void lay_tokens(graphs_scene *s, const int *list, int count, room spare) 
     s->batch.before = lab_index(l, "before", before, all);
     s->batch.after = lab_index(l, "after", after, all);
     s->batch.first = lab_index(l, "first", first, count + spare.graphs);
+    s->batch.owner = lab_index(l, "owner", owner, all);
+    s->batch.share = lab_input(l, "share", BASIN_SHAPE(count + spare.graphs), share);
 }
 
 static void lay_edges(graphs_scene *s, const int *list, int count, room spare) {
@@ -222,17 +228,22 @@ static void lay_edges(graphs_scene *s, const int *list, int count, room spare) {
     s->batch.pattern = basin_pairs_declare(s->lab.graph, "pairs", tokens, tokens, all);
 }
 
-static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
-                        room spare, bool mix) {
+static void graphs_open_as(graphs_scene *s, const char *backend, const int *list, int count,
+                           room spare, basin_graphs_config config) {
     lab *l = &s->lab;
-    basin_graphs_config config = {.features = F,
-                                  .edge_features = EDGE_F,
-                                  .positions = K,
-                                  .outputs = CLASSES,
-                                  .blocks = 2,
-                                  .block = tiny,
-                                  .descent = {.steps = 2, .alpha = 0.2}};
-    config.block.mix = mix;
+    basin_graphs_config sizes = {.features = F,
+                                 .edge_features = EDGE_F,
+                                 .positions = K,
+                                 .outputs = CLASSES,
+                                 .blocks = 2,
+                                 .block = tiny,
+                                 .descent = {.steps = 2, .alpha = 0.2}};
+    sizes.block.mix = config.block.mix;
+    sizes.adjacency = config.adjacency;
+    sizes.read = config.read;
+    sizes.hidden = config.hidden;
+    sizes.norm_head = config.norm_head;
+    config = sizes;
     *s = (graphs_scene){0};
     lab_open(l, backend, 1);
     must_declare(l, basin_graphs_declare(&s->model, &l->params, &config));
@@ -246,6 +257,11 @@ static void graphs_open(graphs_scene *s, const char *backend, const int *list, i
     assert_ptr_equal(same.pattern.pair, s->batch.pattern.pair);
     s->logits = basin_graphs_forward(&s->model, &s->batch);
     lab_fill(l, 13, 0.5);
+}
+
+static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
+                        room spare, bool mix) {
+    graphs_open_as(s, backend, list, count, spare, (basin_graphs_config){.block = {.mix = mix}});
 }
 
 static void graphs_close(graphs_scene *s) {
@@ -285,6 +301,27 @@ static void graphs_gradients(void **state) {
         basin_expr want = lab_input(&s.lab, "target", BASIN_SHAPE(2, CLASSES), target);
         basin_expr loss = basin_cross_entropy(s.logits, want);
         lab_check_gradients(&s.lab, loss, 2e-6, mix ? "graphs, mixed" : "graphs");
+        graphs_close(&s);
+    }
+}
+
+/* The other adjacencies and heads. */
+static void graphs_variants(void **state) {
+    (void)state;
+    static const int list[] = {1, 0};
+    static const basin_graphs_config variant[] = {
+        {.adjacency = BASIN_ADJACENCY_BILINEAR, .read = BASIN_READ_CLS | BASIN_READ_MEAN},
+        {.adjacency = BASIN_ADJACENCY_EDGES, .read = BASIN_READ_SUM, .norm_head = true},
+        {.adjacency = BASIN_ADJACENCY_NONE,
+         .read = BASIN_READ_CLS | BASIN_READ_SIZED,
+         .hidden = 3,
+         .norm_head = true}};
+    for (int i = 0; i < 3; i++) {
+        graphs_scene s;
+        graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);
+        own_pairs(&s);
+        basin_expr want = lab_input(&s.lab, "target", BASIN_SHAPE(2, CLASSES), target);
+        lab_check_gradients(&s.lab, basin_cross_entropy(s.logits, want), 2e-6, "graph variants");
         graphs_close(&s);
     }
 }
@@ -497,11 +534,17 @@ static void errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(image_gradients),   cmocka_unit_test(image_masks),
-        cmocka_unit_test(anomaly_gradients), cmocka_unit_test(graphs_gradients),
-        cmocka_unit_test(graphs_batches),    cmocka_unit_test(graphs_padded_gradients),
-        cmocka_unit_test(image_counts),      cmocka_unit_test(graphs_counts),
-        cmocka_unit_test(first_values),      cmocka_unit_test(errors),
+        cmocka_unit_test(image_gradients),
+        cmocka_unit_test(image_masks),
+        cmocka_unit_test(anomaly_gradients),
+        cmocka_unit_test(graphs_gradients),
+        cmocka_unit_test(graphs_variants),
+        cmocka_unit_test(graphs_batches),
+        cmocka_unit_test(graphs_padded_gradients),
+        cmocka_unit_test(image_counts),
+        cmocka_unit_test(graphs_counts),
+        cmocka_unit_test(first_values),
+        cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
