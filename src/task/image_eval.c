@@ -83,8 +83,8 @@ static basin_status score_batch(state *s, const basin_batch *batch, basin_error 
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
     for (int m = 0; m < r->masks; m++) {
         for (int64_t i = 0; i < batch->count; i++)
-            basin_image_score_mask(s->mask + i * s->tokens, &s->session->settings,
-                                   batch->index[i], s->scoring->first_mask + (uint64_t)m);
+            basin_image_score_mask(s->mask + i * s->tokens, &s->session->settings, batch->index[i],
+                                   s->scoring->first_mask + (uint64_t)m);
         basin_status status = basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
                                                      batch->count, error);
         if (status) return status;

@@ -9,20 +9,11 @@
 #include "base/memory.h"
 #include "basin/version.h"
 #include "io/file.h"
-#include "task/image_report.h"
+#include "task/image_page.h"
 #include "task/image_sheet.h"
-#include "view/html.h"
 
 /* A picture of this many pixels or fewer across shows its pixels. */
 enum { CRISP = 96 };
-
-typedef struct writer {
-    basin_html page;
-    const basin_image_report *report;
-    const basin_image_settings *settings;
-    basin_picture picture; /* scratch */
-    int64_t tokens, values;
-} writer;
 
 static void put_number(basin_html *page, int64_t number) {
     char digits[32];
@@ -32,7 +23,8 @@ static void put_number(basin_html *page, int64_t number) {
 }
 
 /* The last part of a picture's name. */
-static const char *short_name(char text[BASIN_PICTURE_NAME], const writer *w, int64_t index) {
+static const char *short_name(char text[BASIN_PICTURE_NAME], const basin_image_page *w,
+                              int64_t index) {
     const char *name = basin_pictures_name(text, w->report->spec->data->pictures, index);
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
@@ -40,8 +32,8 @@ static const char *short_name(char text[BASIN_PICTURE_NAME], const writer *w, in
 
 /* ---- pictures ---- */
 
-static void put_picture(writer *w, const float *patches, const uint8_t *mask, const char *alt,
-                        const char *attributes) {
+static void put_picture(basin_image_page *w, const float *patches, const uint8_t *mask,
+                        const char *alt, const char *attributes) {
     basin_html *page = &w->page;
     if (page->status) return;
     page->status = basin_image_sheet_picture(&w->picture, patches, mask, w->settings, &page->error);
@@ -58,7 +50,7 @@ static void paste(float *out, const float *output, const float *truth, const uin
 }
 
 /* Masked, completed, original; the completed one also as the network puts it out, whole. */
-static void put_triple(writer *w, int64_t i) {
+static void put_triple(basin_image_page *w, int64_t i) {
     const basin_image_exhibit *e = &w->report->exhibit;
     basin_html *page = &w->page;
     char text[BASIN_PICTURE_NAME], alt[BASIN_PICTURE_NAME + 64];
@@ -91,13 +83,13 @@ static void put_triple(writer *w, int64_t i) {
     free(whole);
 }
 
-static void put_triples(writer *w, const char *id, int64_t first, int64_t count) {
+static void put_triples(basin_image_page *w, const char *id, int64_t first, int64_t count) {
     basin_html_put(&w->page, "<div class=\"triples either\" id=\"%s\">\n", id);
     for (int64_t i = first; i < first + count; i++) put_triple(w, i);
     basin_html_put(&w->page, "</div>\n");
 }
 
-static void put_toggle(writer *w, const char *target, const char *label) {
+void basin_image_page_toggle(basin_image_page *w, const char *target, const char *label) {
     basin_html_put(&w->page,
                    "<div class=\"control\"><label><input type=\"checkbox\" "
                    "data-toggle=\"%s\">%s</label></div>\n",
@@ -106,7 +98,7 @@ static void put_toggle(writer *w, const char *target, const char *label) {
 
 /* ---- sections ---- */
 
-static void put_fact(writer *w, const char *name, const char *format, double value) {
+static void put_fact(basin_image_page *w, const char *name, const char *format, double value) {
     basin_html_put(&w->page, "<div><dt>%s</dt><dd>", name);
     char text[64];
     snprintf(text, sizeof text, format, value);
@@ -120,7 +112,7 @@ static const char *arch_name(const basin_image_settings *s) {
     return "Energy Transformer";
 }
 
-static void put_links(writer *w) {
+static void put_links(basin_image_page *w) {
     const basin_image_report *r = w->report;
     const struct {
         const char *id, *text;
@@ -141,7 +133,7 @@ static void put_links(writer *w) {
     basin_html_put(&w->page, "</ul></nav>\n");
 }
 
-static void put_header(writer *w, int64_t parameters) {
+static void put_header(basin_image_page *w, int64_t parameters) {
     const basin_image_report *r = w->report;
     const basin_image_settings *s = w->settings;
     basin_html *page = &w->page;
@@ -168,18 +160,19 @@ static void put_header(writer *w, int64_t parameters) {
     basin_html_put(page, "</header>\n<main>\n");
 }
 
-static void put_completed(writer *w) {
+static void put_completed(basin_image_page *w) {
     basin_html *page = &w->page;
     basin_html_section(page, "completed", "Completed pictures");
     basin_html_put(page, "<p>Occluded patches are replaced by the MASK token; the model fills them "
                          "in. The error is the mean square over their pixels, where a pixel's "
                          "variance over the training pictures is&nbsp;1.</p>\n");
-    put_toggle(w, "completed-pictures", "Show all patches as the network puts them out");
+    basin_image_page_toggle(w, "completed-pictures",
+                            "Show all patches as the network puts them out");
     put_triples(w, "completed-pictures", 0, w->report->shown);
     basin_html_section_end(page);
 }
 
-static void put_extremes(writer *w) {
+static void put_extremes(basin_image_page *w) {
     const basin_image_report *r = w->report;
     basin_html *page = &w->page;
     if (r->extremes == 0) return;
@@ -196,7 +189,8 @@ static void put_extremes(writer *w) {
 /* ---- step by step ---- */
 
 /* All frames of one panel; the slider shows one of them. */
-static void put_frames(writer *w, const float *frames, int64_t picture, const char *what) {
+static void put_frames(basin_image_page *w, const float *frames, int64_t picture,
+                       const char *what) {
     const basin_image_trace *t = &w->report->trace;
     int64_t size = w->tokens * w->values;
     for (int step = 0; step <= t->steps; step++) {
@@ -207,14 +201,14 @@ static void put_frames(writer *w, const float *frames, int64_t picture, const ch
     }
 }
 
-static void put_panel(writer *w, const char *title, const char *note) {
+static void put_panel(basin_image_page *w, const char *title, const char *note) {
     basin_html_put(&w->page,
                    "<figure class=\"panel\"><figcaption><b>%s</b><span>%s</span>"
                    "</figcaption>",
                    title, note);
 }
 
-static void put_scene(writer *w, int64_t i) {
+static void put_scene(basin_image_page *w, int64_t i) {
     const basin_image_report *r = w->report;
     const basin_image_trace *t = &r->trace;
     const float *truth = r->exhibit.patches + i * w->tokens * w->values;
@@ -241,7 +235,7 @@ static void put_scene(writer *w, int64_t i) {
 }
 
 /* Thumbnails to choose a scene by. */
-static void put_picks(writer *w) {
+static void put_picks(basin_image_page *w) {
     const basin_image_report *r = w->report;
     if (r->trace.count < 2) return;
     basin_html_put(&w->page, "<fieldset class=\"picks\"><legend class=\"soft\">Picture</legend>\n");
@@ -256,14 +250,14 @@ static void put_picks(writer *w) {
     basin_html_put(&w->page, "</fieldset>\n");
 }
 
-static void put_plot(writer *w, const char *title, const char *y_label, const basin_plot_line *line,
-                     int lines, const char *x_label) {
+static void put_plot(basin_image_page *w, const char *title, const char *y_label,
+                     const basin_plot_line *line, int lines, const char *x_label) {
     basin_plot plot = {
         .title = title, .x_label = x_label, .y_label = y_label, .line = line, .lines = lines};
     basin_html_plot(&w->page, &plot);
 }
 
-static void put_energies(writer *w) {
+static void put_energies(basin_image_page *w) {
     const basin_image_trace *t = &w->report->trace;
     int count = t->steps + 1;
     double *number = basin_array_new((size_t)count * 4, sizeof *number);
@@ -286,14 +280,14 @@ static void put_energies(writer *w) {
     basin_html_put(&w->page, "<div class=\"plots\">\n<div>");
     put_plot(w, "Energy of a picture", "energy", &all, 1, "step");
     basin_html_put(&w->page, "</div>\n<div>");
-    put_plot(w, "Its parts, change since the start", "change", line, t->parts, "step");
+    put_plot(w, "Parts: change from the start", "change", line, t->parts, "step");
     basin_html_put(&w->page, "</div>\n<div>");
     put_plot(w, "Forces on occluded tokens", "root mean square", size, t->parts, "step");
     basin_html_put(&w->page, "</div>\n</div>\n");
     free(number);
 }
 
-static void put_descent(writer *w) {
+static void put_descent(basin_image_page *w) {
     const basin_image_trace *t = &w->report->trace;
     basin_html *page = &w->page;
     bool et = t->parts > 0;
@@ -318,159 +312,9 @@ static void put_descent(writer *w) {
     basin_html_section_end(page);
 }
 
-/* ---- weights ---- */
-
-/* Columns for a sheet that is about square, and without a gap at its end where that can be. */
-static int64_t columns_for(int64_t count) {
-    int64_t least = (int64_t)ceil(sqrt((double)count));
-    for (int64_t columns = least; columns <= 2 * least; columns++)
-        if (count % columns == 0) return columns;
-    return least;
-}
-
-/* A sheet of patches, each pixel `scale` times enlarged so that about `target` CSS pixels result.
- */
-static void put_sheet(writer *w, const float *patches, const int64_t *order, int64_t count,
-                      int64_t columns, int target, const char *alt) {
-    basin_html *page = &w->page;
-    if (page->status) return;
-    page->status =
-        basin_image_sheet(&w->picture, patches, order, count, columns, w->settings, &page->error);
-    if (page->status) return;
-    int64_t scale = target / w->picture.width;
-    int64_t width = w->picture.width * (scale > 0 ? scale : 1);
-    basin_html_picture(page, &w->picture, true, target ? (int)width : 0, alt, NULL);
-}
-
-typedef struct ranked {
-    double use;
-    int64_t memory;
-} ranked;
-
-static int by_use(const void *a, const void *b) {
-    const ranked *p = a, *q = b;
-    if (p->use != q->use) return p->use < q->use ? 1 : -1;
-    return p->memory < q->memory ? -1 : 1;
-}
-
-/* Memories, those most used first. */
-static int64_t *memory_order(const basin_image_report *r) {
-    int64_t count = r->session->settings.memories;
-    int64_t *order = basin_array_new((size_t)count, sizeof *order);
-    ranked *rank = basin_array_new((size_t)count, sizeof *rank);
-    for (int64_t i = 0; i < count && rank; i++) rank[i] = (ranked){r->trace.use[i], i};
-    if (rank) qsort(rank, (size_t)count, sizeof *rank, by_use);
-    for (int64_t i = 0; i < count && order && rank; i++) order[i] = rank[i].memory;
-    if (!rank) {
-        free(order);
-        order = NULL;
-    }
-    free(rank);
-    return order;
-}
-
-/* The share of the energy that the `first` memories in that order have, in percent. */
-static double share(const basin_image_report *r, const int64_t *order, int64_t first) {
-    double some = 0, all = 0;
-    for (int64_t i = 0; i < r->session->settings.memories; i++) {
-        all += r->trace.use[order[i]];
-        if (i < first) some += r->trace.use[order[i]];
-    }
-    return all > 0 ? 100 * some / all : 0;
-}
-
-static void put_memories(writer *w) {
-    const basin_image_report *r = w->report;
-    basin_html *page = &w->page;
-    int64_t count = w->settings->memories, few = count < 100 ? count : 100;
-    if (!r->weights.memory) return;
-    int64_t *order = memory_order(r);
-    if (!order) {
-        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for memories");
-        return;
-    }
-    basin_html_section(page, "memories", "Memories of the Hopfield network");
-    basin_html_put(
-        page,
-        "<p>Each is a vector of the token space, decoded as a patch of %lld &times; %lld "
-        "pixels. Those that say most about the pictures above come first: the first "
-        "%lld of %lld carry %.0f&nbsp;%% of the Hopfield energy.</p>\n",
-        (long long)w->settings->patch, (long long)w->settings->patch, (long long)few,
-        (long long)count, share(r, order, few));
-    if (few < count) {
-        char label[64];
-        snprintf(label, sizeof label, "Show all %lld", (long long)count);
-        put_toggle(w, "memory-sheets", label);
-    }
-    basin_html_put(page, "<div class=\"either\" id=\"memory-sheets\">\n<div class=\"first\">");
-    put_sheet(w, r->weights.memory, order, few, 10, 440, "The memories used most, as patches");
-    if (few < count) {
-        basin_html_put(page, "</div>\n<div class=\"second\">");
-        put_sheet(w, r->weights.memory, order, count, columns_for(count), 1000,
-                  "All memories as patches");
-    }
-    basin_html_put(page, "</div>\n</div>\n");
-    basin_html_section_end(page);
-    free(order);
-}
-
-static void put_heads(writer *w, const char *title, const float *weights) {
-    const basin_image_settings *s = w->settings;
-    int64_t columns = columns_for(s->head_dim);
-    basin_html_put(&w->page, "<h3>%s</h3>\n<div class=\"heads\">\n", title);
-    for (int64_t h = 0; h < s->heads; h++) {
-        char alt[64];
-        snprintf(alt, sizeof alt, "%s of head %lld as patches", title, (long long)(h + 1));
-        basin_html_put(&w->page, "<figure><figcaption>head %lld</figcaption>", (long long)(h + 1));
-        put_sheet(w, weights + h * s->head_dim * w->values, NULL, s->head_dim, columns, 0, alt);
-        basin_html_put(&w->page, "</figure>\n");
-    }
-    basin_html_put(&w->page, "</div>\n");
-}
-
-static void put_attention(writer *w) {
-    const basin_image_weights *weights = &w->report->weights;
-    if (!weights->key) return;
-    basin_html_section(&w->page, "attention", "Keys and queries");
-    basin_html_put(&w->page,
-                   "<p>The rows of each head's key and query matrices, decoded as patches. A patch "
-                   "asks with its overlaps with the queries and is found by its overlaps with the "
-                   "keys.</p>\n");
-    put_heads(w, "Keys", weights->key);
-    put_heads(w, "Queries", weights->query);
-    basin_html_section_end(&w->page);
-}
-
-static void put_positions(writer *w) {
-    basin_html *page = &w->page;
-    double low = 1;
-    const double *cosine = w->report->weights.cosine;
-    for (int64_t i = 0; i < w->tokens * w->tokens; i++) low = fmin(low, cosine[i]);
-    int64_t across = w->settings->size / w->settings->patch;
-    basin_html_section(page, "positions", "Positions");
-    basin_html_put(page,
-                   "<p>How the learnt position of each of the %lld &times; %lld patches resembles "
-                   "all others: one map a patch, at its place; the colour is the cosine of the two "
-                   "vectors.</p>\n",
-                   (long long)across, (long long)across);
-    if (!page->status)
-        page->status = basin_image_sheet_positions(&w->picture, cosine, across, low, &page->error);
-    if (page->status) return;
-    int64_t scale = 640 / w->picture.width;
-    basin_html_picture(page, &w->picture, true, (int)(w->picture.width * (scale > 0 ? scale : 1)),
-                       "Maps of the cosine similarity of positions", NULL);
-    page->status = basin_image_sheet_colours(&w->picture, &page->error);
-    if (page->status) return;
-    basin_html_put(page, "<div class=\"scale\"><span>%.2f</span>", low);
-    basin_html_picture(page, &w->picture, false, 240, "Colours from the least to the greatest",
-                       NULL);
-    basin_html_put(page, "<span>1</span></div>\n");
-    basin_html_section_end(page);
-}
-
 /* ---- the rest ---- */
 
-static void put_training(writer *w) {
+static void put_training(basin_image_page *w) {
     const basin_image_curve *c = &w->report->curve;
     basin_plot_line line[2];
     int lines = 0;
@@ -487,7 +331,7 @@ static void put_training(writer *w) {
 }
 
 /* A row for each tensor; returns their sum. */
-static int64_t put_tensors(writer *w, const basin_params *params) {
+static int64_t put_tensors(basin_image_page *w, const basin_params *params) {
     basin_html *page = &w->page;
     int64_t total = basin_params_total(params);
     basin_html_put(page, "<div class=\"table\"><table>\n<thead><tr><th>tensor</th><th>shape</th>"
@@ -512,7 +356,7 @@ static int64_t put_tensors(writer *w, const basin_params *params) {
 }
 
 /* How many parameters each architecture has at these sizes; the paper's comparison. */
-static void put_rivals(writer *w) {
+static void put_rivals(basin_image_page *w) {
     static const char *const arch[] = {"et", "albert", "vit"};
     basin_html *page = &w->page;
     basin_html_put(page, "<h3>At the same sizes</h3>\n<div class=\"table\"><table>\n<thead><tr>"
@@ -532,7 +376,7 @@ static void put_rivals(writer *w) {
     basin_html_put(page, "</tbody></table></div>\n");
 }
 
-static void put_parameters(writer *w, const basin_params *params) {
+static void put_parameters(basin_image_page *w, const basin_params *params) {
     enum { MANY = 24 };
     bool many = params->count > MANY;
     basin_html_section(&w->page, "parameters", "Parameters");
@@ -544,7 +388,7 @@ static void put_parameters(writer *w, const basin_params *params) {
     basin_html_section_end(&w->page);
 }
 
-static void put_settings(writer *w) {
+static void put_settings(basin_image_page *w) {
     basin_html *page = &w->page;
     char *json = basin_settings_print(w->settings, basin_image_settings_table, false);
     cJSON *tree = json ? cJSON_Parse(json) : NULL;
@@ -565,13 +409,13 @@ static void put_settings(writer *w) {
     cJSON_free(json);
 }
 
-static void put_all(writer *w, const basin_params *params) {
+static void put_all(basin_image_page *w, const basin_params *params) {
     put_header(w, basin_params_total(params));
     put_completed(w);
     put_descent(w);
-    put_memories(w);
-    put_attention(w);
-    put_positions(w);
+    basin_image_page_memories(w);
+    basin_image_page_attention(w);
+    basin_image_page_positions(w);
     put_extremes(w);
     put_training(w);
     put_parameters(w, params);
@@ -591,11 +435,11 @@ basin_status basin_image_report_write(const char *path, const basin_image_report
     if (!status) {
         char title[BASIN_PICTURE_NAME];
         snprintf(title, sizeof title, "%s: completed pictures", report->spec->model);
-        writer w = {.page = basin_html_begin(file.file, title),
-                    .report = report,
-                    .settings = s,
-                    .tokens = basin_image_tokens(s),
-                    .values = basin_image_patch_values(s)};
+        basin_image_page w = {.page = basin_html_begin(file.file, title),
+                              .report = report,
+                              .settings = s,
+                              .tokens = basin_image_tokens(s),
+                              .values = basin_image_patch_values(s)};
         put_all(&w, &graph.params);
         status = basin_html_end(&w.page, error);
         basin_picture_free(&w.picture);

@@ -10,7 +10,8 @@
 basin_status basin_image_sheet_picture(basin_picture *picture, const float *patches,
                                        const uint8_t *mask, const basin_image_settings *settings,
                                        basin_error *error);
-/* Patches [.., P] side by side with a pixel between; `order` [count] chooses, NULL: the first. */
+/* Patches [.., P] side by side with a line between, small ones enlarged; `order` [count] chooses,
+ * NULL: the first. In colour. */
 basin_status basin_image_sheet(basin_picture *picture, const float *patches, const int64_t *order,
                                int64_t count, int64_t columns, const basin_image_settings *settings,
                                basin_error *error);

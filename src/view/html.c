@@ -101,7 +101,7 @@ static void put_base64(FILE *file, const uint8_t *bytes, size_t size) {
 }
 
 /* Beyond this many bytes of pixels, even a crisp picture becomes a (good) JPEG. */
-enum { HUGE_PICTURE = 1 << 20, QUALITY = 88, QUALITY_CRISP = 94 };
+enum { HUGE_PICTURE = 1 << 20, QUALITY = 80, QUALITY_CRISP = 88 };
 
 static void put_uri(basin_html *page, const basin_picture *picture, bool crisp) {
     uint8_t *bytes = NULL;
@@ -110,7 +110,7 @@ static void put_uri(basin_html *page, const basin_picture *picture, bool crisp) 
     bool png = crisp && picture->height * picture->width * picture->channels <= HUGE_PICTURE;
     page->status = png ? basin_png_encode(&bytes, &size, picture, &page->error)
                        : basin_jpeg_encode(&bytes, &size, picture, crisp ? QUALITY_CRISP : QUALITY,
-                                           &page->error);
+                                           crisp, &page->error);
     if (page->status) return;
     basin_html_put(page, "data:image/%s;base64,", png ? "png" : "jpeg");
     put_base64(page->file, bytes, size);

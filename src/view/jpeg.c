@@ -32,7 +32,7 @@ static void write_rows(struct jpeg_compress_struct *info, const basin_picture *p
 }
 
 basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
-                               int quality, basin_error *error) {
+                               int quality, bool full_colour, basin_error *error) {
     struct jpeg_compress_struct info = {0};
     guard g;
     unsigned char *volatile out = NULL;
@@ -55,7 +55,7 @@ basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_pictur
     jpeg_set_defaults(&info);
     jpeg_set_quality(&info, quality, TRUE);
     info.optimize_coding = TRUE;
-    for (int c = 0; c < info.num_components; c++)
+    for (int c = 0; full_colour && c < info.num_components; c++)
         info.comp_info[c].h_samp_factor = info.comp_info[c].v_samp_factor = 1;
     write_rows(&info, picture);
     jpeg_destroy_compress(&info);

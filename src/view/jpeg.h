@@ -2,10 +2,13 @@
 #ifndef BASIN_VIEW_JPEG_H
 #define BASIN_VIEW_JPEG_H
 
+#include <stdbool.h>
+
 #include "basin/picture.h"
 
-/* The caller frees the bytes. `quality` is libjpeg's, 1 to 100; colours are not subsampled. */
+/* The caller frees the bytes. `quality` is libjpeg's, 1 to 100. Without full_colour, colours
+ * are kept at half the resolution, as cameras do. */
 basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
-                               int quality, basin_error *error);
+                               int quality, bool full_colour, basin_error *error);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "basin/random.h"
 #include "task/image_look.h"
+#include "task/image_sheet.h"
 
 enum { D = 6, H = 2, Y = 3, M = 7, P = 12, N = 9, COUNT = 2, STEPS = 4 };
 
@@ -174,11 +175,47 @@ static void weights_become_patches(void **state) {
     desk_close(&d);
 }
 
+/* Occluded patches are grey; on a sheet patches stand where they should, enlarged, lines between.
+ */
+static void sheets_hold_patches(void **state) {
+    (void)state;
+    basin_image_settings s;
+    basin_error error;
+    basin_picture picture = {0};
+    float patches[4 * 16];
+    assert_true(basin_image_preset(&s, "fashion"));
+    s.size = 8; /* four patches of 4 x 4, grey */
+    s.mean[0] = 0.5, s.deviation[0] = 0.25;
+    for (int i = 0; i < 4 * 16; i++) patches[i] = (float)(i - 32) / 16;
+    const uint8_t mask[4] = {0, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT, 0};
+    must(basin_image_sheet_picture(&picture, patches, mask, &s, &error), &error);
+    assert_int_equal(picture.pixel[0], 0);           /* 0.5 - 0.25 x 2 */
+    assert_int_equal(picture.pixel[0 * 8 + 5], 128); /* patch 1 is occluded */
+    assert_int_equal(picture.pixel[4 * 8 + 0], 128); /* patch 2 begins at 0 */
+    assert_int_equal(picture.pixel[7 * 8 + 7], 251); /* 0.5 + 0.25 x 31 / 16 */
+    const int64_t order[3] = {3, 0, 1};
+    must(basin_image_sheet(&picture, patches, order, 3, 2, &s, &error), &error);
+    assert_int_equal(picture.width, 2 * 24 + 2);
+    assert_int_equal(picture.height, 2 * 24 + 2);
+    assert_int_equal(picture.channels, 3);
+    const uint8_t *last = picture.pixel + (23 * 50 + 23) * 3, *line = last + 3;
+    assert_true(last[0] == 251 && last[1] == 251 && last[2] == 251);
+    assert_true(line[0] != line[2]);
+    assert_memory_equal(picture.pixel + (49 * 50 + 49) * 3, line, 3); /* no fourth patch */
+    const double cosine[16] = {1, -1, 0, 0, -1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    must(basin_image_sheet_positions(&picture, cosine, 2, -1, &error), &error);
+    const uint8_t *high = picture.pixel, *low = picture.pixel + (picture.width / 2 - 4) * 3;
+    assert_true(high[0] == 253 && high[1] == 231 && high[2] == 37);
+    assert_true(low[0] == 68 && low[1] == 1 && low[2] == 84);
+    basin_picture_free(&picture);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traces_end_where_models_do),
         cmocka_unit_test(a_force_is_decoded),
         cmocka_unit_test(weights_become_patches),
+        cmocka_unit_test(sheets_hold_patches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
