@@ -487,6 +487,11 @@ basin_status basin_network_dgl_parse(basin_network **network, const void *data, 
     uint64_t graphs = read_head(&c);
     read_graph(&c, g);
     uint64_t nodes = g->nodes[g->type];
+    /* where no tensor vouches for the number of nodes, a few bytes could ask for all memory */
+    if (!c.status && !g->has_feature && !g->has_label && nodes > size)
+        c.status = basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %" PRIu64 " nodes without features or labels in %zu bytes", path,
+                              nodes, size);
     if (!c.status)
         c.status = basin_network_new(network, path, nodes > INT64_MAX ? -1 : (int64_t)nodes, error);
     if (!c.status) c.status = set_tensors(*network, g, o, error);

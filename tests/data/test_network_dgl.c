@@ -66,6 +66,15 @@ static void refuses_damage(void **state) {
     file.bytes[24] = 0;
     refuse(file.size, "no graph is in it");
     dgl_small(&file, DGL_COO, 0);
+    dgl_two_types(&file); /* two billion nodes that nothing vouches for */
+    for (size_t i = 4096; i + 8 < file.size; i++) {
+        if (!memcmp(file.bytes + i, "\5\0\0\0\0\0\0\0label", 13))
+            memcpy(file.bytes + i + 8, "names", 5);
+        if (!memcmp(file.bytes + i, "\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\2", 17))
+            memcpy(file.bytes + i + 8, "\0\0\0\x70", 4);
+    }
+    refuse(file.size, "nodes without features or labels in");
+    dgl_small(&file, DGL_COO, 0);
     for (size_t i = 0; i + 4 < file.size; i++) /* a NaN among the features */
         if (!memcmp(file.bytes + i, "\0\0\xa0\x40", 4)) memcpy(file.bytes + i, "\0\0\xc0\x7f", 4);
     refuse(file.size, "feature 0 of node 2 is missing or NaN");
