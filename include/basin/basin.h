@@ -67,25 +67,36 @@
  *     lagrangian.h  the eleven Lagrangians: activations and the neurons' own energy
  *     ham.h         hierarchical associative memories: layers, synapses, networks
  *     metrics.h     how good predictions are: AUROC, macro-F1, ...
+ *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     model.h       the paper's three models
  *     train.h       AdamW as updates of a plan, learning rates
  *     network.h     graphs of many nodes in files: features, labels, edges (libbasin_tasks)
+ *     picture.h     pictures: JPEG and PNG in, PNG and animated PNG out (libbasin_tasks, as are the
+ *                   next three)
+ *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
+ *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
+ *     feed.h        batches of them from worker threads, ahead of training
  *     version.h     which Basin this is
  *
  * The examples are numbered in teaching order; docs/energies.md has the equations. */
 #ifndef BASIN_BASIN_H
 #define BASIN_BASIN_H
 
+#include "basin/augment.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
+#include "basin/feed.h"
 #include "basin/ham.h"
 #include "basin/io.h"
 #include "basin/lagrangian.h"
 #include "basin/metrics.h"
+#include "basin/metrics_picture.h"
 #include "basin/model.h"
 #include "basin/network.h"
 #include "basin/pairs.h"
 #include "basin/params.h"
+#include "basin/picture.h"
+#include "basin/pictures.h"
 #include "basin/plan.h"
 #include "basin/random.h"
 #include "basin/status.h"
