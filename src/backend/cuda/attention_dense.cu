@@ -1,0 +1,89 @@
+/* Energy attention over all pairs on tensor cores: two launches, by query and by key, and the sum
+ * of the queries' shares of dbeta. See attention_dense.h. */
+#include "backend/cuda/attention_dense.h"
+
+enum { MAX_WIDTH = 128 };
+
+/* The precision of the products: bf16 of narrow operands; of floats tf32, or three of them for one;
+ * both take as much shared memory. */
+static size_t shared_bytes(const basin_cuda_heads *at, basin_cuda_mode mode, int warps) {
+    int width = (int)at->width;
+    return at->kind == BASIN_NARROW ? basin_dense_bytes_bf16(width, mode, warps)
+                                    : basin_dense_bytes_f32(width, mode, warps);
+}
+
+bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
+    int64_t nodes = at->queries > at->keys ? at->queries : at->keys;
+    return at->width > 0 && at->width <= MAX_WIDTH && nodes < INT32_MAX / 2 &&
+           at->batch * at->heads * basin_cuda_ceil(nodes, 16) < INT32_MAX &&
+           shared_bytes(at, BASIN_CUDA_REVERSE, 1) <= cuda->shared_limit;
+}
+
+/* Rows go to as few blocks as hold them, evenly. */
+static int warps_of(const basin_cuda *cuda, const basin_cuda_heads *at, basin_cuda_mode mode,
+                    int64_t own) {
+    int64_t strips = basin_cuda_ceil(own, 16), most = BASIN_DENSE_WARPS;
+    while (most > 1 && shared_bytes(at, mode, (int)most) > cuda->shared_limit) most--;
+    return (int)basin_cuda_ceil(strips, basin_cuda_ceil(strips, most));
+}
+
+struct dense_space {
+    basin_cuda_summary *summary; /* [batch, H, queries] */
+    float *slope;                /* [batch, queries, H] */
+    char *sum;
+};
+
+static size_t lay_out(dense_space *s, const basin_cuda_heads *at, basin_cuda_mode mode,
+                      void *workspace) {
+    basin_cuda_arena arena = {(char *)workspace, 0};
+    int64_t rows = at->batch * at->queries;
+    *s = {};
+    if (mode == BASIN_CUDA_VALUE) return 0;
+    if (at->out_k) s->summary = basin_cuda_take<basin_cuda_summary>(&arena, rows * at->heads);
+    if (at->out_beta) {
+        s->slope = basin_cuda_take<float>(&arena, rows * at->heads);
+        s->sum = basin_cuda_take<char>(&arena, (int64_t)basin_cuda_sum_bytes(1, rows, at->heads));
+    }
+    return arena.used;
+}
+
+size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mode) {
+    dense_space s;
+    return lay_out(&s, at, mode, NULL);
+}
+
+static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, basin_cuda_mode mode,
+                   const dense_space *s, bool by_key) {
+    basin_dense_launch p = {};
+    bool reverse = mode == BASIN_CUDA_REVERSE;
+    p.x = by_key ? at->k : at->q, p.y = by_key ? at->q : at->k;
+    p.x2 = !reverse ? NULL : by_key ? at->b : at->a;
+    p.y2 = !reverse ? NULL : by_key ? at->a : at->b;
+    p.out = by_key ? at->out_k : at->out_q;
+    p.beta = at->beta, p.w = mode == BASIN_CUDA_VALUE ? NULL : at->w;
+    p.lse = by_key ? NULL : at->lse, p.gw = by_key ? NULL : at->gw;
+    p.slope = by_key ? NULL : s->slope, p.summary = s->summary;
+    p.own = (int)(by_key ? at->keys : at->queries),
+    p.other = (int)(by_key ? at->queries : at->keys);
+    p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
+    int warps = warps_of(frame->cuda, at, mode, p.own);
+    p.blocks = (int)basin_cuda_ceil(p.own, warps * 16);
+    p.tasks = at->batch * at->heads * p.blocks;
+    cudaError_t (*start)(const basin_dense_launch *, basin_cuda_mode, bool, int, cudaStream_t) =
+        at->kind == BASIN_NARROW ? basin_dense_launch_bf16
+        : at->tf32               ? basin_dense_launch_tf32
+                                 : basin_dense_launch_f32;
+    BASIN_CUDA_TRY(frame->cuda, start(&p, mode, by_key, warps, frame->stream));
+}
+
+void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
+                      basin_cuda_mode mode) {
+    dense_space s;
+    lay_out(&s, at, mode, frame->workspace);
+    launch(frame, at, mode, &s, false);
+    if (mode == BASIN_CUDA_VALUE) return;
+    if (at->out_k) launch(frame, at, mode, &s, true);
+    if (at->out_beta)
+        basin_cuda_sum(frame, at->out_beta, BASIN_REAL, s.slope, BASIN_REAL, 1,
+                       at->batch * at->queries, at->heads, s.sum);
+}

@@ -1,0 +1,572 @@
+/* Energy attention and the products over pairs on a CUDA device against plain loops in double: all
+ * pairs and lists, hubs and isolated nodes, multipliers and mixing, in float, tf32 and bfloat16.
+ * Each call runs three times (one by one, captured, replayed) and must give the same bits. Skipped
+ * where there is no device. */
+#include <stdio.h>
+
+#include "backend/attention_problem.h"
+
+#include "backend/kernel.h"
+
+static basin_backend *cuda;
+static basin_error no_cuda;
+
+#define NEEDS_DEVICE                                                                               \
+    do {                                                                                           \
+        if (!cuda) {                                                                               \
+            print_message("skipped: %s\n", no_cuda.text);                                          \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+/* ---- one call, its operands in blocks of their own ---- */
+
+enum { GUARD = 64 }; /* bytes before every operand and behind the workspace */
+
+typedef struct stage {
+    basin_call call;
+    void *block[1 + BASIN_MAX_IN + BASIN_MAX_OUT];
+    int blocks;
+} stage;
+
+static size_t element_size(basin_kind kind) { return kind == BASIN_NARROW ? 2 : 4; }
+
+static uint16_t narrow(double x) {
+    float value = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if (isnan(value)) return 0x7fc0;
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static double widen(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float value;
+    memcpy(&value, &bits, 4);
+    return (double)value;
+}
+
+static basin_operand place(stage *s, basin_kind kind, basin_shape shape, const void *data) {
+    size_t bytes = (size_t)basin_shape_count(shape) * element_size(kind) + GUARD;
+    char *memory = cuda->table->alloc(cuda, bytes), *host = malloc(bytes);
+    assert_non_null(memory);
+    assert_non_null(host);
+    memset(host, 0xff, bytes);
+    if (data && bytes > GUARD) memcpy(host + GUARD, data, bytes - GUARD);
+    cuda->table->copy_in(cuda, memory, host, bytes);
+    free(host);
+    s->block[s->blocks] = memory;
+    return (basin_operand){.block = s->blocks++, .kind = kind, .offset = GUARD, .shape = shape};
+}
+
+/* Numbers of a REAL or NARROW operand; NULL: absent. `more` elements behind them are NaN. */
+static void stage_in(stage *s, basin_kind kind, basin_shape shape, const double *x, int64_t more) {
+    int64_t count = basin_shape_count(shape);
+    basin_operand *operand = &s->call.in[s->call.ins++];
+    *operand = (basin_operand){.block = -1};
+    if (!x) return;
+    char *data = zeros(count, 4);
+    for (int64_t i = 0; i < count; i++) {
+        double value = i < count - more ? x[i] : (double)NAN;
+        if (kind == BASIN_NARROW)
+            ((uint16_t *)(void *)data)[i] = narrow(value);
+        else
+            ((float *)(void *)data)[i] = (float)value;
+    }
+    *operand = place(s, kind, shape, data);
+    free(data);
+}
+
+static void stage_index(stage *s, int64_t count, const int32_t *data) {
+    basin_operand *operand = &s->call.in[s->call.ins++];
+    *operand = (basin_operand){.block = -1};
+    if (data) *operand = place(s, BASIN_INDEX, BASIN_SHAPE(count), data);
+}
+
+static void stage_out(stage *s, basin_kind kind, basin_shape shape, bool wanted) {
+    s->call.out[s->call.outs++] =
+        wanted ? place(s, kind, shape, NULL) : (basin_operand){.block = -1};
+}
+
+static void poison(void *memory, size_t bytes) {
+    char *host = malloc(bytes);
+    assert_non_null(host);
+    memset(host, 0xff, bytes);
+    cuda->table->copy_in(cuda, memory, host, bytes);
+    free(host);
+}
+
+static char *fetch(const void *memory, size_t bytes) {
+    char *host = malloc(bytes);
+    basin_error error = {0};
+    assert_non_null(host);
+    cuda->table->copy_out(cuda, host, memory, bytes);
+    if (cuda->table->wait(cuda, &error) != BASIN_OK) fail_msg("%s", error.text);
+    return host;
+}
+
+static void check_guard(const char *bytes, const char *what, const char *name) {
+    for (int i = 0; i < GUARD; i++)
+        if ((unsigned char)bytes[i] != 0xff) fail_msg("%s: written outside of %s", name, what);
+}
+
+/* Runs the call; result[o] holds the bytes of output o, to be freed. */
+static void stage_run_once(stage *s, char *result[BASIN_MAX_OUT], const char *name) {
+    basin_error error = {0};
+    size_t bytes = s->call.workspace_bytes;
+    poison(s->block[0], bytes + GUARD);
+    for (int o = 0; o < s->call.outs; o++) {
+        const basin_operand *out = &s->call.out[o];
+        size_t size = (size_t)basin_shape_count(out->shape) * element_size(out->kind);
+        if (out->block >= 0) poison(s->block[out->block], size + GUARD);
+    }
+    cuda->table->run(cuda, &s->call, 1, s->block);
+    if (cuda->table->wait(cuda, &error) != BASIN_OK) fail_msg("%s: %s", name, error.text);
+    char *workspace = fetch(s->block[0], bytes + GUARD);
+    check_guard(workspace + bytes, "the workspace", name);
+    free(workspace);
+    for (int o = 0; o < s->call.outs; o++) {
+        const basin_operand *out = &s->call.out[o];
+        size_t size = (size_t)basin_shape_count(out->shape) * element_size(out->kind);
+        result[o] = NULL;
+        if (out->block < 0) continue;
+        result[o] = fetch(s->block[out->block], size + GUARD);
+        check_guard(result[o], "an output", name);
+        memmove(result[o], result[o] + GUARD, size);
+    }
+}
+
+static void stage_run(stage *s, char *result[BASIN_MAX_OUT], const char *name) {
+    s->call.workspace_bytes = cuda->table->workspace(cuda, &s->call);
+    s->block[0] = cuda->table->alloc(cuda, s->call.workspace_bytes + GUARD);
+    assert_non_null(s->block[0]);
+    stage_run_once(s, result, name);
+    for (int again = 2; again <= 3; again++) {
+        char *other[BASIN_MAX_OUT];
+        stage_run_once(s, other, name);
+        for (int o = 0; o < s->call.outs; o++) {
+            const basin_operand *out = &s->call.out[o];
+            size_t size = (size_t)basin_shape_count(out->shape) * element_size(out->kind);
+            if (out->block >= 0 && memcmp(result[o], other[o], size) != 0)
+                fail_msg("%s: output %d has other bits in run %d", name, o, again);
+            free(other[o]);
+        }
+    }
+    for (int i = 0; i < s->blocks; i++) cuda->table->free(cuda, s->block[i]);
+}
+
+static double result_at(const char *result, basin_kind kind, int64_t i) {
+    if (kind == BASIN_NARROW) return widen(((const uint16_t *)(const void *)result)[i]);
+    return (double)((const float *)(const void *)result)[i];
+}
+
+/* The error's norm against that of what is wanted; says where it is largest. */
+static void compare(const char *result, basin_kind kind, const double *wanted, int64_t count,
+                    double tolerance, double slack, const char *name) {
+    double difference = 0, norm = 0, most = -1;
+    int64_t worst = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double delta = fabs(result_at(result, kind, i) - wanted[i]);
+        if (!(delta <= most)) most = delta, worst = i;
+        difference += delta * delta;
+        norm += wanted[i] * wanted[i];
+        if (isnan(delta)) break;
+    }
+    if (sqrt(difference) <= tolerance * sqrt(norm) + slack + 1e-12) return;
+    fail_msg("%s: relative error %g, wanted %g; element %lld of %lld: found %.9g, wanted %.9g",
+             name, sqrt(difference / norm), tolerance, (long long)worst, (long long)count,
+             result_at(result, kind, worst), wanted[worst]);
+}
+
+/* ---- attention ---- */
+
+typedef enum flavour { F32, TF32, BF16 } flavour;
+static const char *const flavour_name[] = {"f32", "tf32", "bf16"};
+
+typedef struct pattern {
+    bool list, exclude_self;
+    int64_t padding;
+    int32_t *index[5]; /* row, key, column, query, pair */
+} pattern;
+
+/* The list by query and by key; padding is out of bounds on purpose. */
+static pattern pattern_new(const problem *p, bool list, bool exclude_self) {
+    pattern t = {.list = list, .exclude_self = exclude_self, .padding = list ? 5 : 0};
+    if (!list) return t;
+    int64_t count[] = {p->queries + 1, p->pairs + t.padding, p->keys + 1, p->pairs + t.padding,
+                       p->pairs + t.padding};
+    for (int i = 0; i < 5; i++) {
+        t.index[i] = zeros(count[i], sizeof(int32_t));
+        if (i % 2 || i == 4) memset(t.index[i], 0x7f, (size_t)count[i] * sizeof(int32_t));
+    }
+    for (int64_t i = 0; i < p->pairs; i++) {
+        t.index[0][p->query[i] + 1]++;
+        t.index[2][p->key[i] + 1]++;
+        t.index[1][i] = p->key[i];
+    }
+    for (int64_t q = 0; q < p->queries; q++) t.index[0][q + 1] += t.index[0][q];
+    for (int64_t k = 0; k < p->keys; k++) t.index[2][k + 1] += t.index[2][k];
+    int32_t *next = zeros(p->keys, sizeof *next);
+    for (int64_t i = 0; i < p->pairs; i++) {
+        int64_t at = t.index[2][p->key[i]] + next[p->key[i]]++;
+        t.index[3][at] = p->query[i];
+        t.index[4][at] = (int32_t)i;
+    }
+    free(next);
+    return t;
+}
+
+static void pattern_free(pattern *t) {
+    for (int i = 0; i < 5; i++) free(t->index[i]);
+}
+
+static basin_shape shape_like(const problem *p, const pattern *t, int input) {
+    int64_t H = p->heads;
+    switch (input) {
+    case Q:
+    case A: return BASIN_SHAPE(p->batch, p->queries, H, p->width);
+    case K:
+    case B: return BASIN_SHAPE(p->batch, p->keys, H, p->width);
+    case BETA: return BASIN_SHAPE(H);
+    case SCALE: return BASIN_SHAPE(p->pairs + t->padding, H);
+    case MIX: return BASIN_SHAPE(H, H);
+    default: return BASIN_SHAPE(p->batch, p->queries, H);
+    }
+}
+
+static basin_kind kind_of(int input, flavour f) {
+    bool large = input == Q || input == K || input == A || input == B;
+    return f == BF16 && large ? BASIN_NARROW : BASIN_REAL;
+}
+
+/* A call of the family with the outputs of the bit set `which`. */
+static stage stage_of(const problem *p, const pattern *t, basin_op op, unsigned which, flavour f) {
+    stage s = {.call = {.op = op, .attr.exclude_self = t->exclude_self}, .blocks = 1};
+    if (f == TF32) s.call.attr.products = BASIN_PRODUCTS_TF32;
+    static const int first[] = {Q, K, BETA, SCALE, MIX}, last[] = {W, A, B};
+    for (int i = 0; i < 5; i++)
+        stage_in(&s, kind_of(first[i], f), shape_like(p, t, first[i]), p->in[first[i]],
+                 first[i] == SCALE ? t->padding * p->heads : 0);
+    int64_t count[] = {p->queries + 1, p->pairs + t->padding, p->keys + 1, p->pairs + t->padding,
+                       p->pairs + t->padding};
+    for (int i = 0; i < 5; i++) stage_index(&s, count[i], t->index[i]);
+    int more = op == BASIN_OP_ATTENTION ? 0 : op == BASIN_OP_ATTENTION_FORCE ? 1 : 3;
+    for (int i = 0; i < more; i++)
+        stage_in(&s, kind_of(last[i], f), shape_like(p, t, last[i]), p->in[last[i]], 0);
+    int base = op == BASIN_OP_ATTENTION_REVERSE ? GQ : LSE;
+    for (int o = 0; o < (op == BASIN_OP_ATTENTION ? 1 : 6); o++) {
+        int like = output_like[base + o];
+        stage_out(&s, kind_of(like, f), shape_like(p, t, like), which >> (base + o) & 1);
+    }
+    return s;
+}
+
+/* Narrow outputs carry 8 bits; so do the weights they are summed with. */
+static double tolerance_of(flavour f, int output) {
+    bool large = output == DQ || output == DK || output == GQ || output == GK;
+    return f == F32 ? 1e-5 : f == TF32 ? 4e-3 : large ? 1e-2 : 1e-4;
+}
+
+static void check_call(const problem *p, const pattern *t, double *const wanted[OUTPUTS],
+                       double terms, basin_op op, unsigned which, flavour f) {
+    char *result[BASIN_MAX_OUT], name[300];
+    static const char *const op_name[] = {"value", "force", "reverse"};
+    stage s = stage_of(p, t, op, which, f);
+    int base = op == BASIN_OP_ATTENTION_REVERSE ? GQ : LSE;
+    for (int o = -1; o < s.call.outs; o++) {
+        snprintf(
+            name, sizeof name,
+            "%s %s, %s%s%s%s, batch %d, %d queries, %d keys, %d pairs, H %d, Y %d, a %d, b %d: "
+            "%s",
+            flavour_name[f], op_name[op - BASIN_OP_ATTENTION], t->list ? "list" : "all pairs",
+            t->exclude_self ? " but self" : "", p->in[SCALE] ? ", scale" : "",
+            p->in[MIX] ? ", mix" : "", (int)p->batch, (int)p->queries, (int)p->keys, (int)p->pairs,
+            (int)p->heads, (int)p->width, p->in[A] != NULL, p->in[B] != NULL,
+            o < 0 ? "run" : output_name[base + o]);
+        if (o < 0) {
+            stage_run(&s, result, name);
+            continue;
+        }
+        if (!result[o]) continue;
+        int like = output_like[base + o];
+        double slack = base + o == GBETA ? (f == F32 ? 1e-6 : f == TF32 ? 1e-3 : 1e-5) * terms : 0;
+        compare(result[o], s.call.out[o].kind, wanted[base + o], p->size[like],
+                tolerance_of(f, base + o), slack, name);
+        for (int64_t i = 0; like == SCALE && i < t->padding * p->heads; i++)
+            if (result_at(result[o], BASIN_REAL, p->size[like] + i) != 0)
+                fail_msg("%s: padding is not 0", name);
+        free(result[o]);
+    }
+}
+
+static unsigned outputs_of(const problem *p) {
+    unsigned which = (1u << OUTPUTS) - 1;
+    if (!p->in[SCALE]) which &= ~(1u << DSCALE | 1u << GSCALE);
+    if (!p->in[MIX]) which &= ~(1u << DMIX | 1u << GMIX);
+    return which;
+}
+
+static void round_inputs(problem *p) {
+    static const int large[] = {Q, K, A, B};
+    for (int i = 0; i < 4; i++)
+        for (int64_t j = 0; p->in[large[i]] && j < p->size[large[i]]; j++)
+            p->in[large[i]][j] = widen(narrow(p->in[large[i]][j]));
+}
+
+static void check(problem *p, bool list, bool exclude_self, flavour f) {
+    double *out[OUTPUTS];
+    if (f == BF16) round_inputs(p);
+    outputs_new(p, out);
+    double terms = naive(p, out);
+    pattern t = pattern_new(p, list, exclude_self);
+    unsigned which = outputs_of(p);
+    check_call(p, &t, out, terms, BASIN_OP_ATTENTION, which, f);
+    check_call(p, &t, out, terms, BASIN_OP_ATTENTION_FORCE, which, f);
+    check_call(p, &t, out, terms, BASIN_OP_ATTENTION_REVERSE, which, f);
+    pattern_free(&t);
+    outputs_free(out);
+    problem_free(p);
+}
+
+static void check_dense(const int64_t s[5], bool self, bool scale, bool mix, flavour f) {
+    problem p = dense_problem(s[0], s[1], s[2], s[3], s[4], !self, scale, mix);
+    check(&p, false, !self, f);
+}
+
+static void check_list(const int64_t s[5], bool scale, bool mix, flavour f) {
+    problem p = list_problem(s[0], s[1], s[2], s[3], s[4], scale, mix);
+    check(&p, true, false, f);
+}
+
+static void dense_shapes(flavour f) {
+    static const int64_t square[][5] = {
+        {1, 1, 1, 1, 1},      {2, 5, 5, 3, 7},       {3, 9, 9, 2, 16},     {1, 16, 16, 2, 8},
+        {1, 40, 40, 4, 33},   {1, 64, 64, 2, 64},    {1, 70, 70, 1, 64},   {2, 33, 33, 12, 64},
+        {1, 197, 197, 2, 64}, {1, 130, 130, 1, 128}, {1, 300, 300, 1, 32}, {2, 65, 65, 2, 100}};
+    static const int64_t oblong[][5] = {
+        {2, 19, 50, 3, 20}, {2, 50, 19, 3, 24}, {1, 150, 1100, 1, 8}};
+    for (size_t i = 0; i < sizeof square / sizeof *square; i++)
+        for (int self = 0; self < 2; self++) check_dense(square[i], self, false, false, f);
+    for (size_t i = 0; i < sizeof oblong / sizeof *oblong; i++)
+        check_dense(oblong[i], true, false, false, f);
+}
+
+static void list_shapes(flavour f) {
+    static const int64_t shape[][5] = {
+        {1, 1, 1, 1, 1},     {6, 4, 3, 2, 7},     {20, 20, 9, 12, 64}, {50, 31, 20, 1, 128},
+        {40, 60, 12, 3, 40}, {9, 80, 30, 16, 16}, {30, 30, 5, 2, 256}, {300, 200, 40, 2, 24},
+        {64, 64, 1, 2, 32},  {90, 70, 60, 2, 33}, {30, 40, 20, 2, 300}};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) check_list(shape[i], false, false, f);
+}
+
+static void test_dense_f32(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    dense_shapes(F32);
+}
+static void test_dense_tf32(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    dense_shapes(TF32);
+}
+static void test_dense_bf16(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    dense_shapes(BF16);
+}
+static void test_list_f32(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    list_shapes(F32);
+}
+static void test_list_bf16(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    list_shapes(BF16);
+}
+
+/* Multipliers and mixing, and rows too wide for the fast forms. */
+static void test_mixed(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    static const int64_t dense[][5] = {{1, 1, 1, 1, 1}, {2, 5, 5, 3, 7}, {2, 33, 33, 12, 64}};
+    static const int64_t list[][5] = {
+        {6, 4, 3, 2, 7}, {20, 20, 9, 12, 64}, {9, 80, 30, 16, 16}, {300, 200, 40, 2, 24}};
+    for (int option = 1; option < 4; option++)
+        for (int f = F32; f <= BF16; f += 2) {
+            for (int i = 0; i < 3; i++)
+                check_dense(dense[i], option == 2, option & 1, option & 2, (flavour)f);
+            for (int i = 0; i < 4; i++) check_list(list[i], option & 1, option & 2, (flavour)f);
+        }
+    check_dense((int64_t[]){2, 20, 20, 2, 200}, false, false, false, F32);
+    check_dense((int64_t[]){2, 20, 30, 2, 515}, true, false, false, F32);
+}
+
+/* So many pairs that a chunk is longer than the shortest, and a hub of thousands. */
+static void test_list_long(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    check_list((int64_t[]){2000, 1500, 400, 1, 4}, false, false, F32);
+    check_list((int64_t[]){2000, 1500, 400, 1, 4}, true, false, F32);
+}
+
+static void test_no_pairs(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    for (int mix = 0; mix < 2; mix++) {
+        check_list((int64_t[]){5, 4, 0, 2, 8}, mix, mix, F32);
+        check_dense((int64_t[]){3, 1, 1, 2, 5}, false, mix, mix, F32);
+        check_dense((int64_t[]){2, 3, 0, 2, 5}, true, mix, mix, F32);
+        check_dense((int64_t[]){2, 0, 3, 2, 5}, true, mix, mix, F32);
+    }
+}
+
+/* Scores of thousands: nothing overflows. */
+static void test_large_scores(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    for (int list = 0; list < 2; list++) {
+        problem p = list ? list_problem(30, 30, 10, 2, 8, false, false)
+                         : dense_problem(1, 30, 30, 2, 8, true, false, false);
+        double *out[OUTPUTS];
+        char *result[BASIN_MAX_OUT];
+        for (int64_t i = 0; i < p.size[Q]; i++) p.in[Q][i] = (float)(1e4 * p.in[Q][i]);
+        outputs_new(&p, out);
+        naive(&p, out);
+        pattern t = pattern_new(&p, list, !list);
+        stage s = stage_of(&p, &t, BASIN_OP_ATTENTION_FORCE, 1u << LSE | 1u << DQ | 1u << DK, F32);
+        stage_run(&s, result, "large scores");
+        for (int o = LSE; o <= DK; o++) {
+            compare(result[o], BASIN_REAL, out[o], p.size[output_like[o]], 2e-3, 0, output_name[o]);
+            free(result[o]);
+        }
+        s = stage_of(&p, &t, BASIN_OP_ATTENTION_REVERSE, outputs_of(&p), F32);
+        stage_run(&s, result, "large scores, reverse");
+        for (int o = 0; o < 4; o++) {
+            for (int64_t i = 0; i < p.size[output_like[GQ + o]]; i++)
+                if (!isfinite(result_at(result[o], BASIN_REAL, i)))
+                    fail_msg("large scores: %s[%d] is not finite", output_name[GQ + o], (int)i);
+            free(result[o]);
+        }
+        pattern_free(&t);
+        outputs_free(out);
+        problem_free(&p);
+    }
+}
+
+/* An absent output changes no other, and an absent cotangent counts as zero. */
+static void test_absent(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    for (int kind = 0; kind < 4; kind++) {
+        bool list = kind & 1, full = kind & 2;
+        problem p = list ? list_problem(20, 15, 6, 3, 18, full, full)
+                         : dense_problem(2, 12, 12, 3, 18, true, full, full);
+        pattern t = pattern_new(&p, list, !list);
+        double *out[OUTPUTS];
+        for (int o = 0; o < OUTPUTS + 3; o++) {
+            double *kept[] = {p.in[A], p.in[B]};
+            if (o > OUTPUTS) p.in[A] = NULL;
+            if (o == OUTPUTS || o == OUTPUTS + 2) p.in[B] = NULL;
+            outputs_new(&p, out);
+            double terms = naive(&p, out);
+            unsigned which = outputs_of(&p) & (o < OUTPUTS ? 1u << o : ~0u);
+            check_call(&p, &t, out, terms,
+                       o < GQ ? BASIN_OP_ATTENTION_FORCE : BASIN_OP_ATTENTION_REVERSE, which, F32);
+            outputs_free(out);
+            p.in[A] = kept[0];
+            p.in[B] = kept[1];
+        }
+        pattern_free(&t);
+        problem_free(&p);
+    }
+}
+
+/* ---- products over pairs ---- */
+
+static void check_pairs(const int64_t s[5], flavour f) {
+    problem p = list_problem(s[0], s[1], s[2], s[3], s[4], true, false);
+    pattern t = pattern_new(&p, true, false);
+    int64_t H = p.heads, Y = p.width, room = p.pairs + t.padding;
+    basin_kind kind = f == BF16 ? BASIN_NARROW : BASIN_REAL;
+    basin_shape queries = BASIN_SHAPE(p.queries, H, Y), keys = BASIN_SHAPE(p.keys, H, Y);
+    if (f == BF16) round_inputs(&p);
+    double *w = zeros(room * H, sizeof *w), *by_query = zeros(p.size[Q], sizeof *w);
+    double *by_key = zeros(p.size[K], sizeof *w);
+    for (int64_t i = 0; i < p.pairs * H; i++)
+        for (int64_t y = 0; y < Y; y++) {
+            int64_t q = (p.query[i / H] * H + i % H) * Y + y,
+                    k = (p.key[i / H] * H + i % H) * Y + y;
+            w[i] += p.in[Q][q] * p.in[K][k];
+            by_query[q] += p.in[SCALE][i] * p.in[K][k];
+            by_key[k] += p.in[SCALE][i] * p.in[Q][q];
+        }
+    for (int what = 0; what < 3; what++) {
+        char name[200], *result[BASIN_MAX_OUT];
+        stage c = {.call = {.op = what ? BASIN_OP_PAIR_SUM : BASIN_OP_PAIR_DOT}, .blocks = 1};
+        c.call.attr.transpose_a = what == 2;
+        snprintf(name, sizeof name, "%s pair %s, %d queries, %d keys, %d pairs, H %d, Y %d",
+                 flavour_name[f],
+                 what == 0   ? "dot"
+                 : what == 1 ? "sum"
+                             : "sum by key",
+                 (int)p.queries, (int)p.keys, (int)p.pairs, (int)H, (int)Y);
+        if (what == 0) stage_in(&c, kind, queries, p.in[Q], 0);
+        if (what != 0) stage_in(&c, BASIN_REAL, BASIN_SHAPE(room, H), p.in[SCALE], t.padding * H);
+        stage_in(&c, kind, what == 2 ? queries : keys, p.in[what == 2 ? Q : K], 0);
+        int64_t count[] = {p.queries + 1, room, p.keys + 1, room, room};
+        for (int i = 0; i < 5; i++) stage_index(&c, count[i], t.index[i]);
+        stage_out(&c, what ? kind : BASIN_REAL,
+                  what == 0   ? BASIN_SHAPE(room, H)
+                  : what == 1 ? queries
+                              : keys,
+                  true);
+        stage_run(&c, result, name);
+        compare(result[0], c.call.out[0].kind,
+                what == 0   ? w
+                : what == 1 ? by_query
+                            : by_key,
+                basin_shape_count(c.call.out[0].shape), f == BF16 && what ? 5e-3 : 1e-5, 0, name);
+        free(result[0]);
+    }
+    free(w), free(by_query), free(by_key);
+    pattern_free(&t);
+    problem_free(&p);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    NEEDS_DEVICE;
+    static const int64_t shape[][5] = {
+        {1, 1, 1, 1, 1},     {6, 4, 3, 2, 7},     {20, 20, 9, 12, 64}, {50, 31, 20, 1, 128},
+        {40, 60, 12, 3, 40}, {9, 80, 30, 16, 16}, {30, 30, 5, 2, 256}, {300, 200, 40, 2, 24},
+        {40, 40, 9, 2, 1},   {20, 30, 9, 2, 515}, {20, 30, 9, 1, 520}, {5, 4, 0, 2, 8}};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+        check_pairs(shape[i], F32);
+        check_pairs(shape[i], BF16);
+    }
+}
+
+static int open_device(void **state) {
+    (void)state;
+    if (basin_backend_open(&cuda, "cuda", 0, &no_cuda) != BASIN_OK) cuda = NULL;
+    return 0;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    if (cuda) basin_backend_close(cuda);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense_f32),    cmocka_unit_test(test_dense_tf32),
+        cmocka_unit_test(test_dense_bf16),   cmocka_unit_test(test_list_f32),
+        cmocka_unit_test(test_list_bf16),    cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_list_long),    cmocka_unit_test(test_no_pairs),
+        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_pairs),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
