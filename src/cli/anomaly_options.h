@@ -13,10 +13,12 @@
                  "tsocial-1",                                                                      \
                  "default: made for all graphs; the others are the paper's model with a row of "   \
                  "its table (-1: the rows of 1 %). Other options override it."),                   \
-        BASIN_CHOICE(type, recipe.scaling, "scaling", "none|standard|quantile",                    \
-                     "Scaling of features, fitted on the training nodes."),                        \
-        BASIN_INTEGER(type, recipe.hops, "hops", "N", 0, 8,                                        \
-                      "Means of the features over N hops stand beside them."),                     \
+        BASIN_CHOICE(type, recipe.scaling, "scaling", "auto|none|standard|quantile",               \
+                     "Scaling of features, fitted on the training nodes; auto: standard or "       \
+                     "quantile, whichever validation prefers."),                                   \
+        BASIN_INTEGER(type, recipe.hops, "hops", "N", -1, 8,                                       \
+                      "Means of the features over N hops stand beside them; -1: 0 or 2, "          \
+                      "whichever validation prefers."),                                            \
         BASIN_SWITCH(type, recipe.degree, "degree",                                                \
                      "The logarithm of the number of neighbours stands beside the features."),     \
         BASIN_CHOICE(type, recipe.relations, "relations", "one|max|concat",                        \
@@ -119,5 +121,7 @@ typedef struct basin_data_options {
 /* Opens the files as a network with the union of its relations. */
 basin_status basin_anomaly_open(basin_network **network, char **path, int paths,
                                 const basin_data_options *options, basin_error *error);
+/* What would run, as JSON; returns the exit code. */
+int basin_anomaly_print_config(const basin_anomaly_recipe *recipe);
 
 #endif

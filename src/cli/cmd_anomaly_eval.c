@@ -256,17 +256,10 @@ static int finish(bench *b, basin_status status, const basin_error *error) {
     return code;
 }
 
-static int print_config(const options *o) {
-    char *text = basin_settings_print(&o->recipe, basin_anomaly_settings, true);
-    if (text) puts(text);
-    free(text);
-    return text ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
-}
-
 static int run(const void *values, int operands, char **operand) {
     bench b = {.o = values};
     basin_error error;
-    if (b.o->print_config) return print_config(b.o);
+    if (b.o->print_config) return basin_anomaly_print_config(&b.o->recipe);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
     basin_status status = basin_anomaly_open(&b.network, operand, operands, &b.o->data, &error);
     if (!status) status = prepare(&b, &error);

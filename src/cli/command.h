@@ -28,6 +28,9 @@ typedef struct basin_command {
 extern const basin_command *const basin_commands[]; /* ends with NULL */
 
 extern const basin_command basin_command_anomaly_eval;
+extern const basin_command basin_command_anomaly_explain;
+extern const basin_command basin_command_anomaly_score;
+extern const basin_command basin_command_anomaly_train;
 extern const basin_command basin_command_bench;
 extern const basin_command basin_command_bench_pictures;
 extern const basin_command basin_command_data_convert;

@@ -21,7 +21,8 @@
 typedef struct basin_anomaly_recipe {
     /* what a node is described by */
     const char *scaling;    /* none, standard, quantile: of features, fitted on training nodes */
-    int64_t hops;           /* means of the features over so many hops stand beside them */
+    int64_t hops;           /* means of the features over so many hops stand beside them; -1 here
+                             * and "auto" above: validation chooses, with a quick MLP */
     bool degree;            /* so does the logarithm of the number of neighbours */
     const char *relations;  /* one: the whole graph; max, concat: each relation by itself */
     const char *self_loops; /* keep, drop, add */
@@ -54,14 +55,14 @@ typedef struct basin_anomaly_recipe {
 /* The default: made to do well on any graph, tuned to none. */
 #define BASIN_ANOMALY_DEFAULT                                                                      \
     {                                                                                              \
-        .scaling = "quantile", .hops = 2, .degree = true, .relations = "one",                      \
-        .self_loops = "drop", .form = "energy", .dim = 64, .heads = 2, .head_dim = 32,             \
-        .memories = 128, .blocks = 2, .steps = 1, .alpha = 1, .position = "none",                  \
-        .eigenvectors = 16, .hidden = 64, .attention = true, .hopfield = true, .concat = true,     \
-        .learn_beta = true, .query_init = 0.05, .dropout = 0.2, .epochs = 300, .evaluate = 1,      \
-        .patience = 60, .warmup = 10, .rate = 3e-3, .decay = 0.02, .clip = 1, .average = 0.95,     \
-        .select = "auprc", .threshold = "all", .balance = "root", .sampling = "auto",              \
-        .fraction = 0.05, .batch = 1024, .fanout = 16, .members = 1,                               \
+        .scaling = "auto", .hops = -1, .degree = true, .relations = "one", .self_loops = "drop",   \
+        .form = "energy", .dim = 64, .heads = 2, .head_dim = 32, .memories = 128, .blocks = 2,     \
+        .steps = 1, .alpha = 1, .position = "none", .eigenvectors = 16, .hidden = 64,              \
+        .attention = true, .hopfield = true, .concat = true, .learn_beta = true,                   \
+        .query_init = 0.05, .dropout = 0.2, .epochs = 300, .evaluate = 2, .patience = 50,          \
+        .warmup = 10, .rate = 3e-3, .decay = 0.02, .clip = 1, .average = 0.95, .select = "auprc",  \
+        .threshold = "all", .balance = "root", .sampling = "auto", .fraction = 0.05,               \
+        .batch = 1024, .fanout = 16, .members = 3,                                                 \
     }
 
 extern const basin_setting basin_anomaly_settings[];
@@ -138,9 +139,14 @@ basin_status basin_anomaly_measure(basin_anomaly_figures *figures, const double 
                                    const basin_network *network, const uint8_t *part,
                                    const char *threshold, basin_error *error);
 
+/* Validation alone, where there are no test nodes. */
+basin_status basin_anomaly_measure_val(basin_anomaly_figures *figures, const double *probability,
+                                       const basin_network *network, const uint8_t *part,
+                                       const char *threshold, basin_error *error);
+
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
  * features, and the same with one- and two-hop means. Each is a recipe; of several strengths of
- * weight decay validation chooses. */
+ * weight decay and ways of scaling validation chooses. */
 enum { BASIN_BASELINES = 4 };
 extern const char *const basin_baseline_name[BASIN_BASELINES];
 basin_status basin_baseline_fit(double *probability /* [N] */, int64_t *epoch, int which,

@@ -47,24 +47,38 @@ static basin_status measure_test(basin_anomaly_figures *f, const double *score,
     return status;
 }
 
+static basin_status measure_part(basin_anomaly_figures *figures, const double *probability,
+                                 const basin_network *network, const uint8_t *part, int which,
+                                 const char *threshold, basin_error *error) {
+    double *score = NULL;
+    uint8_t *label = NULL;
+    int64_t count;
+    basin_status status =
+        take_part(&score, &label, &count, probability, network, part, which, error);
+    if (!status)
+        status = which == BASIN_PART_VAL
+                     ? measure_val(figures, score, label, count, threshold, error)
+                     : measure_test(figures, score, label, count, error);
+    free(score);
+    free(label);
+    return status;
+}
+
+basin_status basin_anomaly_measure_val(basin_anomaly_figures *figures, const double *probability,
+                                       const basin_network *network, const uint8_t *part,
+                                       const char *threshold, basin_error *error) {
+    *figures = (basin_anomaly_figures){.threshold = 0.5};
+    return measure_part(figures, probability, network, part, BASIN_PART_VAL, threshold, error);
+}
+
 basin_status basin_anomaly_measure(basin_anomaly_figures *figures, const double *probability,
                                    const basin_network *network, const uint8_t *part,
                                    const char *threshold, basin_error *error) {
-    *figures = (basin_anomaly_figures){.threshold = 0.5};
-    basin_status status = BASIN_OK;
-    for (int which = BASIN_PART_VAL; which <= BASIN_PART_TEST && !status; which++) {
-        double *score = NULL;
-        uint8_t *label = NULL;
-        int64_t count;
-        status = take_part(&score, &label, &count, probability, network, part, which, error);
-        if (!status)
-            status = which == BASIN_PART_VAL
-                         ? measure_val(figures, score, label, count, threshold, error)
-                         : measure_test(figures, score, label, count, error);
-        free(score);
-        free(label);
-    }
-    return status;
+    basin_status status =
+        basin_anomaly_measure_val(figures, probability, network, part, threshold, error);
+    return status ? status
+                  : measure_part(figures, probability, network, part, BASIN_PART_TEST, threshold,
+                                 error);
 }
 
 /* ---- baselines ---- */
@@ -75,12 +89,11 @@ static basin_anomaly_recipe baseline_recipe(int which, int64_t seed) {
     r.form = which % 2 ? "mlp" : "linear";
     r.hops = which < 2 ? 0 : 2;
     r.degree = false; /* of the graph, too: only the means are asked for */
-    r.scaling = "quantile";
     r.position = "none";
     r.hidden = 64;
     r.dropout = which % 2 ? 0.2 : 0;
-    r.epochs = which % 2 ? 300 : 400;
-    r.patience = 60;
+    r.epochs = 300;
+    r.patience = 50;
     r.rate = which % 2 ? 3e-3 : 3e-2;
     r.average = 0;
     r.sampling = "full";
@@ -92,7 +105,10 @@ static basin_anomaly_recipe baseline_recipe(int which, int64_t seed) {
 basin_status basin_baseline_fit(double *probability, int64_t *epoch, int which,
                                 const basin_network *network, const uint8_t *part, int64_t seed,
                                 const basin_anomaly_work *work, basin_error *error) {
-    static const double decays[] = {1e-4, 1e-2, 1e-1};
+    static const struct {
+        double decay;
+        const char *scaling;
+    } trials[] = {{1e-3, "standard"}, {1e-1, "standard"}, {1e-3, "quantile"}, {1e-1, "quantile"}};
     double best = -1;
     double *trial = basin_array_new((size_t)network->nodes, sizeof *trial);
     if (!trial) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a baseline");
@@ -100,11 +116,12 @@ basin_status basin_baseline_fit(double *probability, int64_t *epoch, int which,
     basin_watch stop = {.stop = work->watch ? work->watch->stop : NULL};
     quiet.watch = &stop;
     basin_status status = BASIN_OK;
-    for (size_t i = 0; i < sizeof decays / sizeof *decays && !status; i++) {
+    for (size_t i = 0; i < sizeof trials / sizeof *trials && !status; i++) {
         basin_anomaly_recipe recipe = baseline_recipe(which, seed);
         basin_anomaly_detector *detector;
         basin_anomaly_figures figures;
-        recipe.decay = decays[i];
+        recipe.decay = trials[i].decay;
+        recipe.scaling = trials[i].scaling;
         status = basin_anomaly_fit(&detector, network, part, &recipe, &quiet, error);
         if (status) break;
         status = basin_anomaly_score(trial, detector, network, &quiet, error);

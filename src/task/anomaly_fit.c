@@ -94,6 +94,53 @@ static basin_status weigh(fit *f, basin_error *error) {
     return status;
 }
 
+/* ---- what validation chooses before ---- */
+
+enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
+
+/* An MLP on the inputs in question, trained for a moment: its measure on validation. */
+static basin_status probe(double *value, const fit *f, int64_t hops, const char *scaling,
+                          basin_error *error) {
+    basin_anomaly_recipe r = f->recipe;
+    basin_watch stop = {.stop = f->work->watch ? f->work->watch->stop : NULL};
+    basin_anomaly_work quiet = {.backend = f->work->backend, .watch = &stop};
+    basin_anomaly_detector *detector;
+    r.form = "mlp", r.position = "none", r.sampling = "full";
+    r.hops = hops, r.scaling = scaling;
+    r.hidden = 64, r.dropout = 0.2, r.average = 0, r.members = 1;
+    r.epochs = 120, r.patience = 30, r.evaluate = 2, r.warmup = 5, r.rate = 5e-3, r.decay = 0.01;
+    basin_status status = basin_anomaly_fit(&detector, f->network, f->part, &r, &quiet, error);
+    if (status) return status;
+    *value = detector->member[0].chosen;
+    basin_anomaly_free(detector);
+    return BASIN_OK;
+}
+
+static basin_status choose_inputs(fit *f, basin_error *error) {
+    bool hops = f->recipe.hops < 0, scaling = basin_recipe_has(f->recipe.scaling, "auto");
+    int64_t best_hops = hops ? 2 : f->recipe.hops;
+    const char *best_scaling = scaling ? "standard" : f->recipe.scaling;
+    basin_status status = BASIN_OK;
+    double best = -1, value = -1;
+    if ((hops || scaling) && f->val_count && f->network->nodes <= PROBE_NODES)
+        for (int i = 0; i < 4 && !status; i++) {
+            int64_t h = hops ? i / 2 * 2 : best_hops;
+            const char *kind = scaling ? i % 2 ? "quantile" : "standard" : best_scaling;
+            if ((!hops && i / 2) || (!scaling && i % 2)) continue;
+            status = probe(&value, f, h, kind, error);
+            if (status || value <= best) continue;
+            best = value, f->recipe.hops = h, f->recipe.scaling = kind;
+        }
+    if (best < 0) f->recipe.hops = best_hops, f->recipe.scaling = best_scaling;
+    if (hops || scaling)
+        basin_watch_note(f->work->watch, "inputs: %s scaling, means over %lld hops%s",
+                         f->recipe.scaling, (long long)f->recipe.hops,
+                         best < 0 ? "" : " (chosen by validation)");
+    f->detector->recipe.hops = f->recipe.hops;
+    f->detector->recipe.scaling = f->recipe.scaling;
+    return status;
+}
+
 static basin_status prepare_data(fit *f, basin_error *error) {
     if (!f->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
@@ -102,6 +149,7 @@ static basin_status prepare_data(fit *f, basin_error *error) {
     if (!status && !f->train_count)
         status = basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
     if (!status) status = weigh(f, error);
+    if (!status) status = choose_inputs(f, error);
     if (!status) status = basin_view_open(&f->view, f->network, &f->recipe, error);
     if (!status)
         status = basin_view_fit(&f->detector->scale, &f->view, f->train, f->train_count, error);

@@ -4,7 +4,7 @@
 
 #include "task/anomaly.h"
 
-static const char *const scalings[] = {"none", "standard", "quantile", NULL};
+static const char *const scalings[] = {"auto", "none", "standard", "quantile", NULL};
 static const char *const uses[] = {"one", "max", "concat", NULL};
 static const char *const loops[] = {"keep", "drop", "add", NULL};
 static const char *const forms[] = {"energy", "published", "linear", "mlp", NULL};
@@ -21,7 +21,7 @@ static const char *const samplings[] = {"auto", "full", "subgraph", "neighbours"
 
 const basin_setting basin_anomaly_settings[] = {
     CHOICE(scaling, scalings),
-    INTEGER(hops, 0, 8),
+    INTEGER(hops, -1, 8),
     SWITCH(degree),
     CHOICE(relations, uses),
     CHOICE(self_loops, loops),
