@@ -57,7 +57,7 @@ static void pages_of_all_models(void **state) {
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         train(state, "m.safetensors", trial[i].options);
         const program *p =
-            run(state, "image report m.safetensors --data shapes:30:1:12x12x3 -q "
+            run(state, "image report m.safetensors shapes:100:1:12x12x3 -q --limit 30 "
                        "--shown 3 --traced 2 --extremes 2 --log log.jsonl -o page.html");
         if (p->code) fail_msg("%s", p->err);
         assert_contains(p->out, "page.html: ");
@@ -87,7 +87,8 @@ static void names_are_escaped(void **state) {
 
 static void what_cannot_be_shown(void **state) {
     train(state, "m.safetensors", "");
-    assert_error(run(state, "image report m.safetensors"), 2, "--data");
+    assert_error(run(state, "image report m.safetensors"), 2, "wants pictures");
+    assert_error(run(state, "image report m.safetensors a --data b"), 2, "wants pictures");
     assert_error(run(state, "image report m.safetensors --data nowhere -q"), 1, "nowhere");
     assert_error(run(state, "image report nowhere.safetensors --data shapes:8 -q"), 1, "nowhere");
     assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "
