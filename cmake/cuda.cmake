@@ -44,7 +44,7 @@ if(cuda_found)
     set_source_files_properties(src/backend/cuda/random.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
     set_target_properties(basin_cuda PROPERTIES
         CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
-    target_link_options(basin_cuda PRIVATE -Wl,--exclude-libs,ALL)
+    target_link_options(basin_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
     if(TARGET basin_program)
         add_dependencies(basin_program basin_cuda)
     endif()
