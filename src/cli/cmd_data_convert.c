@@ -7,7 +7,7 @@
 
 typedef struct options {
     basin_network_flags network;
-    bool homo, check, quiet;
+    bool homo, quiet;
 } options;
 
 static const options defaults = {.network = BASIN_NETWORK_FLAGS};
@@ -15,8 +15,6 @@ static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 static const basin_option table[] = {
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_FLAG(options, homo, 0, "homo", "Add the union of all relations as the relation homo."),
-    BASIN_FLAG(options, check, 0, "check",
-               "Look at every number, also of a file that would only be mapped."),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
@@ -28,7 +26,6 @@ static int run(const void *values, int operands, char **operand) {
     const char *out = operand[operands - 1];
     basin_status status =
         basin_network_flags_open(&network, &o->network, operands - 1, operand, o->quiet, &error);
-    if (!status && o->check) status = basin_network_check(network, &error);
     if (!status && o->homo) status = basin_network_add_union(network, &error);
     if (!status) status = basin_network_write(out, network, &error);
     if (!status && !o->quiet) {

@@ -11,14 +11,13 @@
 
 typedef struct options {
     basin_network_flags network;
-    bool check, histogram, json;
+    bool histogram, json;
 } options;
 
 static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 
 static const basin_option table[] = {
     BASIN_FLAG(options, histogram, 0, "histogram", "Draw how the degrees are distributed."),
-    BASIN_FLAG(options, check, 0, "check", "Look at every number, also of a mapped file."),
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -179,7 +178,6 @@ static int run(const void *values, int operands, char **operand) {
     bool good = true;
     basin_status status =
         basin_network_flags_open(&n, &o->network, operands, operand, true, &error);
-    if (!status && o->check) status = basin_network_check(n, &error);
     if (!status && !(degrees = calloc((size_t)n->relations + 1, sizeof *degrees)))
         status = basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
     for (int r = 0; !status && r < n->relations; r++)

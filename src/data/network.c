@@ -299,9 +299,16 @@ basin_status basin_names_add(basin_names_builder *builder, const char *text, siz
     return BASIN_OK;
 }
 
+/* An entry, or NULL where a mapped file that was not checked says nonsense. */
+static const char *name_at(const basin_names *names, int64_t i) {
+    int64_t at = names->at[i];
+    return at >= 0 && at < names->at[names->count] ? names->text + at : NULL;
+}
+
 const char *basin_network_id(const basin_network *network, int64_t node,
                              char text[BASIN_NODE_TEXT]) {
-    if (network->id.count) return network->id.text + network->id.at[node];
+    const char *id = network->id.count ? name_at(&network->id, node) : NULL;
+    if (id) return id;
     int64_t number = network->origin ? network->origin[node] : node;
     snprintf(text, BASIN_NODE_TEXT, "%" PRId64, number);
     return text;
@@ -309,8 +316,10 @@ const char *basin_network_id(const basin_network *network, int64_t node,
 
 int64_t basin_network_find(const basin_network *network, const char *id) {
     char *end;
-    for (int64_t i = 0; i < network->id.count; i++)
-        if (!strcmp(network->id.text + network->id.at[i], id)) return i;
+    for (int64_t i = 0; i < network->id.count; i++) {
+        const char *own = name_at(&network->id, i);
+        if (own && !strcmp(own, id)) return i;
+    }
     if (network->id.count || *id < '0' || *id > '9') return -1;
     int64_t node = strtoll(id, &end, 10);
     return *end || node >= network->nodes ? -1 : node;

@@ -63,15 +63,11 @@ static basin_status map_names(basin_names *names, const basin_bundle *bundle, co
     if (!status) status = expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error);
     if (!status) status = check_ends(bundle, at_key, at->data, count, text->shape.dim[0], error);
     if (status) return status;
-    /* ids are short and few next to edges: looking at all of them is cheap, and printing one then
-     * cannot leave the file */
-    const int64_t *offset = at->data;
+    /* with a zero byte at the end no entry can run out of the file */
     const char *bytes = text->data;
-    for (int64_t i = 0; i < count; i++)
-        if (offset[i + 1] <= offset[i] || offset[i + 1] > text->shape.dim[0] ||
-            bytes[offset[i + 1] - 1] != 0)
-            return basin_fail(error, BASIN_BAD_FILE, "%s: entry %" PRId64 " of %s has no end",
-                              basin_bundle_path(bundle), i, text_key);
+    if (text->shape.dim[0] == 0 || bytes[text->shape.dim[0] - 1] != 0)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s has no end", basin_bundle_path(bundle),
+                          text_key);
     *names = (basin_names){.count = count, .at = at->data, .text = text->data};
     return BASIN_OK;
 }
@@ -294,8 +290,21 @@ static basin_status check_relation(const basin_network *n, const basin_relation 
                       n->path, bad, r->name, r->col[bad], n->nodes - 1);
 }
 
+static basin_status check_names(const basin_network *n, const basin_names *names, const char *what,
+                                basin_error *error) {
+    for (int64_t i = 0; i < names->count; i++) {
+        int64_t begin = names->at[i], end = names->at[i + 1];
+        if (begin < 0 || end <= begin || end > names->at[names->count] || names->text[end - 1] != 0)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s %" PRId64 " runs from byte %" PRId64 " to %" PRId64, n->path,
+                              what, i, begin, end);
+    }
+    return BASIN_OK;
+}
+
 basin_status basin_network_check(const basin_network *network, basin_error *error) {
-    basin_status status = BASIN_OK;
+    basin_status status = check_names(network, &network->id, "id", error);
+    if (!status) status = check_names(network, &network->column, "column name", error);
     for (int r = 0; r < network->relations && !status; r++)
         status = check_relation(network, &network->relation[r], error);
     for (int64_t i = 0; network->label && i < network->nodes && !status; i++)

@@ -21,7 +21,7 @@ static void converts_csv(void **state) {
                                   "--relation-column kind --missing mean --self-loops drop --homo");
     assert_int_equal(p->code, 0);
     assert_contains(p->err, "out.basin: 4 nodes, 8 edges, 3 features");
-    cJSON *tree = run_json(run(state, "data info out.basin --check --json"));
+    cJSON *tree = run_json(run(state, "data info out.basin --json"));
     assert_true(json_number(tree, "nodes") == 4);
     assert_true(json_number(tree, "labels.unknown") == 1);
     assert_true(json_number(tree, "labels.count.1") == 1);
