@@ -9,6 +9,7 @@
  * Stored zeros are no edges. */
 #include "data/network_mat.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +217,29 @@ basin_status basin_mat_convert(basin_network *network, const matvar_t *variable,
 
 /* ---- the file ---- */
 
+/* HDF5, on which matio stands, prints pages about a damaged file unless it is told not to. It is
+ * matio's dependency, not ours, so its functions are looked up where it is loaded. */
+typedef struct quiet {
+    int (*set)(int64_t stack, void *function, void *data);
+    int (*get)(int64_t stack, void **function, void **data);
+    void *function, *data;
+} quiet;
+
+static quiet hush(void) {
+    quiet q = {0};
+    void *set = dlsym(RTLD_DEFAULT, "H5Eset_auto2"), *get = dlsym(RTLD_DEFAULT, "H5Eget_auto2");
+    if (!set || !get) return q;
+    memcpy(&q.set, &set, sizeof set);
+    memcpy(&q.get, &get, sizeof get);
+    (void)q.get(0, &q.function, &q.data);
+    (void)q.set(0, NULL, NULL);
+    return q;
+}
+
+static void unhush(const quiet *q) {
+    if (q->set) (void)q->set(0, q->function, q->data);
+}
+
 /* The first variable with a role says how many nodes there are; edges before others. */
 static basin_status count_nodes(int64_t *nodes, mat_t *file, const char *path, basin_error *error) {
     bool relations = false;
@@ -251,11 +275,9 @@ static basin_status convert_all(basin_network *n, mat_t *file, const basin_netwo
     return status;
 }
 
-basin_status basin_network_mat_read(basin_network **network, const char *path,
-                                    const basin_network_options *options, basin_error *error) {
-    const basin_network_options *o = basin_network_options_or(options);
+static basin_status read_file(basin_network **network, const char *path,
+                              const basin_network_options *o, basin_error *error) {
     int64_t nodes;
-    *network = NULL;
     mat_t *file = Mat_Open(path, MAT_ACC_RDONLY);
     if (!file)
         return basin_fail(error, BASIN_BAD_FILE, "%s: not a MATLAB file that can be read", path);
@@ -263,6 +285,15 @@ basin_status basin_network_mat_read(basin_network **network, const char *path,
     if (!status) status = basin_network_new(network, path, nodes, error);
     if (!status) status = convert_all(*network, file, o, error);
     Mat_Close(file);
+    return status;
+}
+
+basin_status basin_network_mat_read(basin_network **network, const char *path,
+                                    const basin_network_options *options, basin_error *error) {
+    *network = NULL;
+    quiet q = hush();
+    basin_status status = read_file(network, path, basin_network_options_or(options), error);
+    unhush(&q);
     if (status) {
         basin_network_free(*network);
         *network = NULL;

@@ -1,6 +1,7 @@
 /* basin data convert, info, make and get. */
 #include "cli/program.h"
 
+#include <matio.h>
 #include <stdbool.h>
 
 static void put_text(void **state, const char *name, const char *text) {
@@ -62,6 +63,31 @@ static void reports_bad_input(void **state) {
     assert_contains(p->err, "note: e.csv: all labels are 0");
 }
 
+/* HDF5 likes to print pages about a damaged file; the program says one line. */
+static void reports_a_cut_mat_file(void **state) {
+    char path[PATH_TEXT], cut[PATH_TEXT], bytes[1 << 14];
+    folder_path(path, state, "whole.mat");
+    folder_path(cut, state, "cut.mat");
+    mat_uint32_t row[] = {1, 0}, start[] = {0, 1, 2};
+    double one[] = {1, 1};
+    size_t dims[] = {2, 2};
+    mat_sparse_t s = {
+        .nzmax = 2, .ir = row, .nir = 2, .jc = start, .njc = 3, .ndata = 2, .data = one};
+    mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT73);
+    assert_non_null(file);
+    matvar_t *v =
+        Mat_VarCreate("homo", MAT_C_SPARSE, MAT_T_DOUBLE, 2, dims, &s, MAT_F_DONT_COPY_DATA);
+    assert_int_equal(Mat_VarWrite(file, v, MAT_COMPRESSION_NONE), 0);
+    Mat_VarFree(v);
+    Mat_Close(file);
+    assert_contains(run(state, "data info whole.mat")->out, "2 nodes");
+    FILE *in = fopen(path, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, in);
+    fclose(in);
+    assert_int_equal(file_put(cut, bytes, size * 2 / 3), 0);
+    assert_error(run(state, "data info cut.mat"), 1, "cut.mat");
+}
+
 static void makes_fraud(void **state) {
     const program *p = run(state, "data make fraud --like yelp --scale 0.02 --seed 3 made.basin");
     assert_int_equal(p->code, 0);
@@ -106,6 +132,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(converts_csv),
         cmocka_unit_test(reports_bad_input),
+        cmocka_unit_test(reports_a_cut_mat_file),
         cmocka_unit_test(makes_fraud),
         cmocka_unit_test(gets_sets),
     };
