@@ -17,10 +17,11 @@ static void spread(double *mean, double *step, const basin_graphset *set, const 
     }
     double variance = fmax(squares / n - sum / n * sum / n, 0);
     *mean = ceil((double)batch * sum / n);
-    *step = ceil(fmax(64, sqrt((double)batch * variance)));
+    *step = ceil(fmax(64, 2 * sqrt((double)batch * variance)));
 }
 
-/* Rooms stand on a ladder: the mean need of a batch, and whole deviations above or below it. */
+/* Rooms stand on a ladder: the mean need of a batch, and two deviations above or below it, and so
+ * on. Nearly all batches then run on two plans, which matters as each has its own arena. */
 static basin_graph_room room_for(const basin_graph_plans *p, int64_t nodes, int64_t pairs) {
     double tokens = (double)(nodes + p->batch);
     double rung = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),

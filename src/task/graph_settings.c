@@ -141,7 +141,7 @@ static basin_graph_settings zinc_honest(void) {
 
 static basin_graph_settings sbm(void) {
     basin_graph_settings s = honest;
-    s.readout = "cls";
+    s.vectors = 16;
     s.walks = 8;
     s.degrees = 0;
     s.drop = 0;
@@ -157,6 +157,7 @@ static basin_graph_settings superpixels(void) {
     s.degrees = 0;
     s.walks = 0;
     s.edge_sums = false;
+    s.vectors = 8;
     s.epochs = 30;
     s.batch = 64;
     s.drop = 0;
@@ -165,8 +166,6 @@ static basin_graph_settings superpixels(void) {
 
 bool basin_graph_preset(basin_graph_settings *settings, const char *name) {
     if (!strcmp(name, "honest"))
-        *settings = honest;
-    else if (!strcmp(name, "molecules"))
         *settings = honest;
     else if (!strcmp(name, "tu"))
         *settings = tu;

@@ -44,17 +44,17 @@ typedef struct basin_graph_settings {
 /* What is trained by default, chosen by inner validation: docs/graphs.md. */
 #define BASIN_GRAPH_HONEST                                                                         \
     {                                                                                              \
-        .vectors = 8, .walks = 16, .standardise = true, .edge_sums = true, .degrees = 8,           \
-        .dim = 64, .heads = 4, .head_dim = 16, .memories = 128, .blocks = 4, .steps = 1,           \
-        .alpha = 0.5, .noise = 0.02, .attention = true, .hopfield = true, .learn_beta = true,      \
-        .adjacency = "bilinear", .readout = "auto", .hidden = 64, .norm_head = true, .drop = 0.2,  \
-        .epochs = 100, .warmup = 5, .batch = 32, .rate = 1e-3, .rate_last = 1e-5, .decay = 0.05,   \
-        .beta2 = 0.99, .clip = 1, .smoothing = 0.05, .weight_classes = true                        \
+        .walks = 16, .standardise = true, .edge_sums = true, .degrees = 8, .dim = 64, .heads = 4,  \
+        .head_dim = 16, .memories = 128, .blocks = 4, .steps = 1, .alpha = 0.5, .noise = 0.02,     \
+        .attention = true, .hopfield = true, .learn_beta = true, .adjacency = "bilinear",          \
+        .readout = "auto", .hidden = 64, .norm_head = true, .drop = 0.2, .epochs = 100,            \
+        .warmup = 5, .batch = 32, .rate = 1e-3, .rate_last = 1e-5, .decay = 0.05, .beta2 = 0.99,   \
+        .clip = 1, .smoothing = 0.05, .weight_classes = true                                       \
     }
 
 extern const basin_setting basin_graph_settings_table[];
 #define BASIN_GRAPH_PRESETS                                                                        \
-    "honest|molecules|tu|zinc|pattern|cluster|mnist|cifar10|zinc-honest|sbm|superpixels"
+    "honest|tu|zinc|pattern|cluster|mnist|cifar10|zinc-honest|sbm|superpixels"
 bool basin_graph_preset(basin_graph_settings *settings, const char *name);
 basin_status basin_graph_settings_check(const basin_graph_settings *settings, basin_error *error);
 
@@ -114,7 +114,7 @@ typedef struct basin_graph_plan {
     basin_trainer trainer; /* for training */
 } basin_graph_plan;
 
-enum { BASIN_GRAPH_PLANS = 4 };
+enum { BASIN_GRAPH_PLANS = 3 };
 
 /* The few plans that batches of differing sizes run on. Which room a batch gets is a function of
  * the batch and of the sizes of graphs it was opened for, so that runs repeat bit for bit. */

@@ -1,0 +1,170 @@
+/* basin graph: train, eval, predict, cv and make on small sets of the test's own. */
+#include <math.h>
+
+#include "cli/program.h"
+#include "data/tiny_tu.h"
+#include "task/graph_world.h"
+
+enum { GRAPHS = 30 };
+
+/* Small enough for a test: options that every run here has. */
+#define SMALL                                                                                      \
+    "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 --vectors 2 "   \
+    "--cache none --threads 1 -q "
+
+static void put_set(void **state, const char *name, basin_graph_task task, bool split) {
+    char path[PATH_TEXT];
+    basin_graphset set;
+    basin_error error;
+    world_new(&set, task, GRAPHS, 4, NULL);
+    if (split) set.split[0] = 20, set.split[1] = 5, set.split[2] = 5;
+    must(basin_graphset_write(folder_path(path, state, name), &set, &error), &error);
+    basin_graphset_free(&set);
+}
+
+static double number(const cJSON *object, const char *name) {
+    const cJSON *item = cJSON_GetObjectItem(object, name);
+    if (!cJSON_IsNumber(item)) fail_msg("no number '%s'", name);
+    return item->valuedouble;
+}
+
+static int lines(const char *text) {
+    int count = 0;
+    for (; *text; text++) count += *text == '\n';
+    return count;
+}
+
+static void trains_and_uses(void **state) {
+    static const char *const head[3] = {"graph,class,p_0,p_1\n", "graph,node,class,p_0,p_1\n",
+                                        "graph,value1\n"};
+    for (int task = 0; task < 3; task++) {
+        put_set(state, "set.safetensors", (basin_graph_task)task, true);
+        const program *p =
+            run(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
+                       "--epochs 3 " SMALL);
+        if (p->code) fail_msg("%s", p->err);
+        assert_contains(p->out, "trained on 20 graphs for 3 epochs");
+        p = run(state, "graph eval m.safetensors set.safetensors --cache none --json");
+        cJSON *json = cJSON_Parse(p->out);
+        assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
+        if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
+        number(json, task == BASIN_GRAPH_VALUES ? "mae" : "balanced_accuracy");
+        cJSON_Delete(json);
+        p = run(state, "graph predict m.safetensors set.safetensors --cache none --part all");
+        assert_int_equal(p->code, 0);
+        assert_memory_equal(p->out, head[task], strlen(head[task]));
+        if (task != BASIN_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
+        p = run(state, "info m.safetensors");
+        assert_int_equal(p->code, 0);
+    }
+    assert_error(run(state, "graph eval m.safetensors missing.zip --cache none"), 1, "missing.zip");
+    put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
+    assert_error(run(state, "graph eval m.safetensors set.safetensors --cache none"), 1,
+                 "the model wants graph values");
+}
+
+static void cross_validates(void **state) {
+    put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
+    const program *p =
+        run(state, "graph cv set.safetensors --folds 3 --epochs 2 --jobs 2 --json " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    cJSON *json = cJSON_Parse(p->out);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "held_out")));
+    cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
+    assert_int_equal(cJSON_GetArraySize(folds), 3);
+    double sum = 0, tested = 0;
+    cJSON_ArrayForEach(fold, folds) {
+        const cJSON *test = cJSON_GetObjectItem(fold, "test");
+        sum += number(test, "accuracy"), tested += number(test, "graphs");
+    }
+    assert_int_equal((int)tested, GRAPHS);
+    assert_true(fabs(sum / 3 - number(json, "test_mean")) < 1e-9);
+    double apart = number(json, "test_mean");
+    cJSON_Delete(json);
+    /* the same folds, one after the other in this process */
+    p = run(state, "graph cv set.safetensors --folds 3 --epochs 2 --jobs 1 --json " SMALL);
+    json = cJSON_Parse(p->out);
+    assert_true(number(json, "test_mean") == apart);
+    cJSON_Delete(json);
+}
+
+static void averages_members(void **state) {
+    put_set(state, "set.safetensors", BASIN_GRAPH_VALUES, false);
+    const program *p =
+        run(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
+                   "--json " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    cJSON *json = cJSON_Parse(p->out);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "folds")), 1);
+    assert_string_equal(cJSON_GetObjectItem(json, "score")->valuestring, "mean absolute error");
+    cJSON_Delete(json);
+    assert_error(run(state, "graph cv set.safetensors --folds 2 --fold 3 " SMALL), 1,
+                 "fold 3 of 2");
+}
+
+/* What was trained on is never called a test. */
+static void labels_the_paper_protocol(void **state) {
+    put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
+    const program *p =
+        run(state, "graph cv set.safetensors --paper-protocol --epochs 1 --jobs 1 " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "protocol: paper (training graphs)");
+    assert_contains(p->out, "TRAINING score");
+    assert_null(strstr(p->out, "test score"));
+    p = run(state, "graph cv set.safetensors --paper-protocol --epochs 1 --jobs 1 --json " SMALL);
+    cJSON *json = cJSON_Parse(p->out);
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(json, "held_out")));
+    assert_null(cJSON_GetObjectItem(json, "test_mean"));
+    number(json, "training_mean");
+    cJSON_Delete(json);
+}
+
+static void presets(void **state) {
+    static const char *const name[] = {"honest",  "tu",         "zinc",    "pattern",
+                                       "cluster", "mnist",      "cifar10", "zinc-honest",
+                                       "sbm",     "superpixels"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        const program *p =
+            run(state, "graph train --preset %s --alpha 0.75 --print-config", name[i]);
+        cJSON *json = cJSON_Parse(p->out);
+        assert_true(number(json, "alpha") == 0.75);
+        assert_true(number(json, "epochs") > 1);
+        cJSON_Delete(json);
+    }
+    assert_error(run(state, "graph train --preset none"), 2, "preset");
+    assert_error(run(state, "graph train"), 2, "wants DATA");
+}
+
+static void makes_sets(void **state) {
+    const program *p =
+        run(state, "graph make pattern p.safetensors --train 6 --validation 2 --test 2 "
+                   "--json");
+    cJSON *json = cJSON_Parse(p->out);
+    assert_int_equal((int)number(json, "graphs"), 10);
+    assert_int_equal((int)number(json, "classes"), 2);
+    cJSON_Delete(json);
+    assert_error(run(state, "graph make circle c.safetensors"), 2, "wanted pattern, cluster");
+    assert_error(run(state, "graph make superpixels s.safetensors"), 2, "--pictures");
+    p = run(state, "graph make superpixels s.safetensors --pictures shapes:20:1:16x16x1 --limit 20 "
+                   "--validation 5");
+    assert_error(p, 1, "class");
+}
+
+static void reports_bad_folders(void **state) {
+    tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
+    assert_error(run(state, "graph cv . --cache none"), 1,
+                 "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(trains_and_uses, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(cross_validates, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(averages_members, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(labels_the_paper_protocol, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(presets, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(makes_sets, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(reports_bad_folders, folder_new, folder_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
