@@ -76,6 +76,9 @@ BASIN_API basin_status basin_safetensors_write(const char *path, const basin_bun
  * or deflated. u2 is read as I32, u4 as I64, u8 as I64 where its values fit. Arrays of Python
  * objects, strings and records are refused. */
 BASIN_API basin_status basin_npz_read(basin_bundle **bundle, const char *path, basin_error *error);
+/* The same, passing over arrays of strings, objects and records, which others put beside theirs. */
+BASIN_API basin_status basin_npz_read_numbers(basin_bundle **bundle, const char *path,
+                                              basin_error *error);
 /* Reads from memory; the bundle copies what it needs. */
 BASIN_API basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size,
                                        const char *path, basin_error *error);

@@ -335,7 +335,8 @@ basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_er
     if (folder || (!ends_with(path, ".npz") && !ends_with(path, ".safetensors")))
         return basin_graphset_read_tu(set, path, error);
     basin_bundle *bundle;
-    basin_status status = basin_bundle_read(&bundle, path, error);
+    basin_status status = ends_with(path, ".npz") ? basin_npz_read_numbers(&bundle, path, error)
+                                                  : basin_bundle_read(&bundle, path, error);
     if (status) return status;
     const char *format = basin_bundle_meta(bundle, "format");
     if (format && !strcmp(format, "basin graph set 1"))

@@ -16,6 +16,7 @@ typedef struct reading {
     const char *path;
     char *name;
     basin_zip_stream stream;
+    bool numbers_only; /* arrays of other types are passed over */
     basin_error *error;
 } reading;
 
@@ -157,6 +158,10 @@ static basin_status read_array(reading *in, const basin_zip *zip, const basin_zi
     basin_status status = basin_zip_stream_open(&in->stream, zip, entry, in->error);
     if (status != BASIN_OK) return status;
     status = read_header(&npy, in);
+    if (status == BASIN_UNSUPPORTED && in->numbers_only) {
+        basin_zip_stream_close(&in->stream);
+        return BASIN_OK;
+    }
     if (status == BASIN_OK) status = check_bytes(&bytes, &npy, in);
     if (status == BASIN_OK) status = read_elements(&tensor, &npy, bytes, in);
     if (status == BASIN_OK) status = add(in, &tensor);
@@ -181,12 +186,12 @@ static basin_status read_entry(reading *in, const basin_zip *zip, const basin_zi
     return status;
 }
 
-basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
-                             basin_error *error) {
+static basin_status parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
+                          bool numbers_only, basin_error *error) {
     basin_zip zip;
     basin_zip_entry entry;
     bool more = true;
-    reading in = {.path = path, .error = error};
+    reading in = {.path = path, .numbers_only = numbers_only, .error = error};
     *bundle = NULL;
     basin_status status = basin_zip_open(&zip, data, size, path, error);
     if (status == BASIN_OK) status = basin_bundle_open(&in.bundle, path, error);
@@ -199,6 +204,21 @@ basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t siz
         *bundle = in.bundle;
     else
         basin_bundle_free(in.bundle);
+    return status;
+}
+
+basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
+                             basin_error *error) {
+    return parse(bundle, data, size, path, false, error);
+}
+
+basin_status basin_npz_read_numbers(basin_bundle **bundle, const char *path, basin_error *error) {
+    basin_map map;
+    *bundle = NULL;
+    basin_status status = basin_map_open(&map, path, error);
+    if (status != BASIN_OK) return status;
+    status = parse(bundle, map.data, map.size, path, true, error);
+    basin_map_close(&map);
     return status;
 }
 
