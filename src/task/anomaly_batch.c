@@ -113,15 +113,20 @@ static basin_status gather(basin_batch *b, const basin_batch_source *s, basin_er
     size_t cells;
     if (basin_size_multiply(&cells, (size_t)n, (size_t)C))
         b->table = basin_array_new(cells, sizeof *b->table);
+    int64_t k = view->eigenvectors ? view->recipe->eigenvectors : 0;
+    b->eigenvectors = basin_array_new((size_t)n, (size_t)k * sizeof(float));
     b->label = basin_array_new((size_t)n, sizeof *b->label);
     b->weight = basin_array_new((size_t)n, sizeof *b->weight);
-    bool good = b->table && b->label && b->weight;
+    bool good = b->table && b->eigenvectors && b->label && b->weight;
     for (int r = 0; r < view->shape.relations && good && view->node_weight[0]; r++)
         good = (b->node_weight[r] = basin_array_new((size_t)n, sizeof(float))) != NULL;
     if (!good) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch");
     for (int64_t i = 0; i < n; i++) {
         int64_t from = origin[i];
         memcpy(b->table + i * C, view->table + from * C, (size_t)C * sizeof(float));
+        if (k)
+            memcpy(b->eigenvectors + i * k, view->eigenvectors + from * k,
+                   (size_t)k * sizeof(float));
         b->label[i] = s->label[from];
         b->weight[i] = i < b->targets ? s->weight[from] : 0;
         for (int r = 0; r < view->shape.relations && view->node_weight[0]; r++)
@@ -147,6 +152,7 @@ basin_status basin_batch_draw(basin_batch *batch, const basin_batch_source *sour
 
 basin_net_data basin_batch_data(const basin_batch *batch) {
     basin_net_data data = {.table = batch->table,
+                           .eigenvectors = batch->eigenvectors,
                            .label = batch->label,
                            .weight = batch->weight,
                            .pairs = batch->pairs,
@@ -158,6 +164,7 @@ basin_net_data basin_batch_data(const basin_batch *batch) {
 void basin_batch_free(basin_batch *batch) {
     basin_network_free(batch->network);
     free(batch->table);
+    free(batch->eigenvectors);
     free(batch->label);
     free(batch->weight);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {

@@ -8,7 +8,7 @@
 typedef struct basin_batch {
     basin_network *network; /* the part; `origin` leads back */
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
-    float *table, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
+    float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
     basin_net_shape shape; /* capacities a plan for it should have */
     int64_t targets;       /* nodes that the loss counts */
 } basin_batch;

@@ -96,6 +96,12 @@ static basin_status check_network(const basin_anomaly_detector *d, const basin_n
     return BASIN_OK;
 }
 
+/* What the network leaves of the memory allowed. */
+static size_t left(const basin_view *view, const basin_anomaly_work *work) {
+    size_t limit = basin_memory_limit(work), taken = basin_view_bytes(view);
+    return limit > taken ? limit - taken : 0;
+}
+
 basin_status basin_anomaly_score(double *probability, const basin_anomaly_detector *detector,
                                  const basin_network *network, const basin_anomaly_work *work,
                                  basin_error *error) {
@@ -104,7 +110,7 @@ basin_status basin_anomaly_score(double *probability, const basin_anomaly_detect
     basin_status status = check_network(detector, network, error);
     if (!status) status = basin_view_open(&view, network, &detector->recipe, error);
     if (!status) status = basin_view_scale(&view, &detector->scale, error);
-    if (!status) status = basin_scorer_new(&scorer, &view, basin_memory_limit(work), work, error);
+    if (!status) status = basin_scorer_new(&scorer, &view, left(&view, work), work, error);
     if (!status)
         status = basin_anomaly_mean(probability, detector, scorer, network->nodes, work, error);
     basin_scorer_free(scorer);

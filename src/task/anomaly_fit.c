@@ -23,6 +23,7 @@ typedef struct fit {
     basin_net net;
     basin_trainer trainer;
     basin_net_shape planned; /* what the trainer's plan is made for */
+    size_t bytes;            /* that the full graph takes in training */
     basin_scorer *scorer;
     int64_t *train, *val; /* nodes */
     int64_t train_count, val_count;
@@ -163,6 +164,8 @@ static basin_status choose_sampling(fit *f, basin_error *error) {
     basin_status status =
         basin_net_memory(&bytes, &f->recipe, &f->view.shape, true, f->work->backend, error);
     if (status) return status;
+    bytes += basin_view_bytes(&f->view);
+    f->bytes = bytes;
     const char *asked = f->recipe.sampling;
     if (basin_recipe_has(asked, "auto"))
         f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
@@ -459,8 +462,11 @@ static basin_status fit_all(fit *f, basin_error *error) {
     if (!status) status = choose_sampling(f, error);
     if (!status) status = basin_store_new(&f->store, f->work->backend, error);
     if (!status) status = make_first_plan(f, error);
-    size_t limit = basin_memory_limit(f->work);
-    if (!status) status = basin_scorer_new(&f->scorer, &f->view, limit, f->work, error);
+    if (status) return status;
+    size_t limit = basin_memory_limit(f->work), taken = basin_view_bytes(&f->view);
+    if (basin_recipe_has(f->recipe.sampling, "full")) taken = f->bytes;
+    status =
+        basin_scorer_new(&f->scorer, &f->view, limit > taken ? limit - taken : 0, f->work, error);
     if (status) return status;
     basin_watch_note(f->work->watch, "training on %s%s", f->detector->how,
                      basin_scorer_streams(f->scorer) ? "; scoring streamed" : "");

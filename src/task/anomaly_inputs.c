@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "basin/graphset.h"
 
 static basin_status pick_relations(basin_view *view, basin_error *error) {
     const basin_network *network = view->network;
@@ -127,6 +128,29 @@ static basin_status weigh_nodes(float **weight, const basin_relation *relation, 
     return BASIN_OK;
 }
 
+/* Of the Laplacian of the whole graph, each of mean square 1. */
+static basin_status find_eigenvectors(basin_view *view, basin_error *error) {
+    const basin_relation *relation = hop_relation(view);
+    int64_t N = view->network->nodes, k = view->recipe->eigenvectors;
+    basin_position_spec spec = {.vectors = k};
+    float *value = view->eigenvectors = new_floats(N + 1, k, error);
+    int32_t *edge = basin_array_new((size_t)relation->edges, 2 * sizeof *edge);
+    if (!value || !edge) {
+        free(edge);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for eigenvectors");
+    }
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
+            edge[2 * e] = (int32_t)i;
+            edge[2 * e + 1] = relation->col[e];
+        }
+    basin_status status = basin_positions_of(value, &spec, N, edge, relation->edges, error);
+    free(edge);
+    /* Rows of a graph begin with a CLS token's, which is of no use here. */
+    for (int64_t i = 0; i < N * k && !status; i++) value[i] = value[i + k] * sqrtf((float)N);
+    return status;
+}
+
 basin_status basin_view_open(basin_view *view, const basin_network *network,
                              const basin_anomaly_recipe *recipe, basin_error *error) {
     *view = (basin_view){.network = network, .recipe = recipe};
@@ -142,9 +166,17 @@ basin_status basin_view_open(basin_view *view, const basin_network *network,
                                  recipe->degree_power, error);
     }
     if (!status && basin_recipe_has(recipe->position, "laplacian"))
-        status = basin_fail(error, BASIN_UNSUPPORTED, "laplacian positions");
+        status = find_eigenvectors(view, error);
     if (status) basin_view_close(view);
     return status;
+}
+
+size_t basin_view_bytes(const basin_view *view) {
+    const basin_network *n = view->network;
+    size_t N = (size_t)n->nodes, bytes = N * (size_t)(view->shape.columns + n->features) * 4;
+    for (int r = 0; r < n->relations; r++)
+        bytes += (N + 1) * sizeof(int64_t) + (size_t)n->relation[r].edges * sizeof(int32_t);
+    return bytes;
 }
 
 void basin_view_close(basin_view *view) {

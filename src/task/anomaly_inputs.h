@@ -26,6 +26,8 @@ basin_status basin_view_fit(basin_scaler *scale, const basin_view *view, const i
 /* Makes the table; the raw columns are no longer there afterwards. */
 basin_status basin_view_scale(basin_view *view, const basin_scaler *scale, basin_error *error);
 void basin_view_close(basin_view *view);
+/* What the network and its table take. */
+size_t basin_view_bytes(const basin_view *view);
 
 /* The relations of the recipe as pairs; free each. */
 basin_status basin_view_pairs(basin_pairs *pairs /* [relations] */, const basin_view *view,

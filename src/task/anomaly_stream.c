@@ -17,7 +17,9 @@
 
 #include "base/memory.h"
 
-enum { BLOCK_NODES = 16384, BLOCK_EDGES = 1 << 18 };
+/* A block's neighbours are at most as many as its edges, and each brings a row of numbers: blocks
+ * of a graph with many nodes have fewer edges. */
+enum { BLOCK_NODES = 16384, BLOCK_EDGES = 1 << 18, BLOCK_EDGES_DENSE = 1 << 20 };
 
 /* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
 typedef struct lists {
@@ -269,7 +271,7 @@ basin_status basin_stream_new(basin_stream **stream, const basin_view *view, bas
     s->store = store;
     s->work = work;
     s->rows = least(BLOCK_NODES, view->shape.nodes);
-    s->edges = BLOCK_EDGES;
+    s->edges = view->shape.nodes > BLOCK_EDGES ? BLOCK_EDGES : BLOCK_EDGES_DENSE;
     status = open_lists(s, error);
     s->others = least(s->edges, view->shape.nodes);
     if (!status) status = declare(s, error);

@@ -87,6 +87,10 @@ static void streaming_equals_the_whole(void **state) {
     compare_stream("two blocks", network, &recipe, &work);
     recipe.degree_power = 0.5, recipe.self_loops = "add", recipe.embedding = 12;
     compare_stream("weights of nodes, self loops", network, &recipe, &work);
+    recipe.position = "laplacian", recipe.eigenvectors = 4, recipe.sampling = "subgraph";
+    recipe.fraction = 0.5;
+    compare_stream("laplacian positions", network, &recipe, &work);
+    recipe.position = "none", recipe.sampling = "full";
     recipe.hopfield = false;
     compare_stream("attention alone", network, &recipe, &work);
     basin_network_free(network);
