@@ -261,7 +261,10 @@ static void put_energies(basin_image_page *w) {
     const basin_image_trace *t = &w->report->trace;
     int count = t->steps + 1;
     double *number = basin_array_new((size_t)count * 4, sizeof *number);
-    if (!number) return;
+    if (!number) {
+        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "no memory for a plot");
+        return;
+    }
     double *step = number, *total = number + count, *change[2] = {total + count, total + 2 * count};
     basin_plot_line line[2], size[2];
     for (int i = 0; i < count; i++) {
@@ -392,6 +395,8 @@ static void put_settings(basin_image_page *w) {
     basin_html *page = &w->page;
     char *json = basin_settings_print(w->settings, basin_image_settings_table, false);
     cJSON *tree = json ? cJSON_Parse(json) : NULL;
+    if (!tree && !page->status)
+        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for the settings");
     basin_html_section(page, "settings", "Settings");
     basin_html_put(page, "<div class=\"table\"><table>\n<tbody>\n");
     for (const cJSON *item = tree ? tree->child : NULL; item; item = item->next) {
