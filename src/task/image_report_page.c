@@ -195,7 +195,7 @@ static void put_frames(basin_image_page *w, const float *frames, int64_t picture
     int64_t size = w->tokens * w->values;
     for (int step = 0; step <= t->steps; step++) {
         char alt[96], attribute[32];
-        snprintf(alt, sizeof alt, "%s at step %d", what, step);
+        snprintf(alt, sizeof alt, "%s, %s %d", what, t->parts ? "step" : "layer", step);
         snprintf(attribute, sizeof attribute, "data-step=\"%d\"", step);
         put_picture(w, frames + (step * t->count + picture) * size, NULL, alt, attribute);
     }
@@ -307,8 +307,8 @@ static void put_descent(basin_image_page *w) {
     basin_html_put(page,
                    "<div class=\"control\"><button type=\"button\">Play</button>\n"
                    "<input type=\"range\" min=\"0\" max=\"%d\" value=\"%d\" step=\"1\" "
-                   "aria-label=\"%s\"><output></output></div>\n",
-                   t->steps, t->steps, et ? "Step of the descent" : "Layer");
+                   "data-unit=\"%s\" aria-label=\"%s\"><output></output></div>\n",
+                   t->steps, t->steps, et ? "step" : "layer", et ? "Step of the descent" : "Layer");
     for (int64_t i = 0; i < t->count; i++) put_scene(w, i);
     if (et) put_energies(w);
     basin_html_put(page, "</div>\n");

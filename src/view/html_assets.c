@@ -64,7 +64,8 @@ const char *const basin_html_style[] = {
     "html:not(.js) .control { display: none }\n",
     ".panels { display: grid; gap: 14px; grid-template-columns: repeat(auto-fit,\n",
     "  minmax(min(46%, 180px), 1fr)) }\n",
-    ".panel { margin: 0 } .panel figcaption { font-size: 0.9rem; margin-bottom: 5px }\n",
+    ".panel { margin: 0; max-width: 280px } .panel figcaption { font-size: 0.9rem; margin-bottom: "
+    "5px }\n",
     ".panel figcaption b { display: block }\n",
     ".panel figcaption span { color: var(--soft); font-size: 0.82rem }\n",
     ".panel img { width: 100% }\n",
@@ -147,7 +148,7 @@ const char *const basin_html_script[] = {
     "      const step = Number(slider.value);\n",
     "      for (const frame of frames)\n",
     "        frame.classList.toggle('now', Number(frame.dataset.step) === step);\n",
-    "      output.textContent = `step ${step} of ${steps}`;\n",
+    "      output.textContent = `${slider.dataset.unit} ${step} of ${steps}`;\n",
     "      slider.setAttribute('aria-valuetext', output.textContent);\n",
     "      for (const set of mark) set(step);\n",
     "    };\n",
