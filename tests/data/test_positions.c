@@ -50,7 +50,7 @@ static double residual(double *lambda, const float *value, int64_t width, int64_
  */
 static void rings(void **state) {
     (void)state;
-    static const int64_t size[] = {12, 300, 1500};
+    static const int64_t size[] = {12, 40, 200};
     enum { K = 6 };
     for (int i = 0; i < 3; i++) {
         int64_t n = size[i];
@@ -70,6 +70,51 @@ static void rings(void **state) {
         free(value);
         free(edge);
     }
+}
+
+/* Two separate communities and a thin bridge between two more, too many nodes for LAPACK: ARPACK
+ * finds the two small eigenvalues and then those of random graphs, ascending. */
+static void large_graphs(void **state) {
+    (void)state;
+    enum { N = 1200, PART = 400, EDGES = N * 6, K = 4 };
+    int32_t *edge = malloc((EDGES + 1) * 2 * sizeof *edge);
+    float *value = malloc((N + 1) * K * sizeof *value);
+    basin_random random = basin_random_start(1, 1, 0);
+    for (int e = 0; e < EDGES; e++) {
+        int32_t a = e % N, part = a / PART * PART;
+        int32_t other = (a - part + 1 + (int32_t)basin_random_below(&random, PART - 1)) % PART;
+        edge[2 * e] = a, edge[2 * e + 1] = part + other;
+    }
+    edge[2 * EDGES] = 0, edge[2 * EDGES + 1] = PART;
+    basin_position_spec spec = {.vectors = K};
+    basin_error error;
+    must(basin_positions_of(value, &spec, N, edge, EDGES + 1, &error), &error);
+    double before = -1;
+    for (int c = 0; c < K; c++) {
+        double squares = 0, dot = 0, other = 0;
+        for (int i = 1; i <= N; i++) {
+            squares += (double)(value[i * K + c] * value[i * K + c]);
+            dot += (double)(value[i * K + c] * value[i * K]);
+        }
+        assert_true(fabs(squares - 1) < 1e-4 && (c == 0 || fabs(dot) < 1e-4));
+        /* the Rayleigh quotient: sum over edges of the squared difference of v / sqrt(degree) */
+        double degree[N] = {0};
+        for (int e = 0; e <= EDGES; e++) degree[edge[2 * e]]++, degree[edge[2 * e + 1]]++;
+        for (int e = 0; e <= EDGES; e++) {
+            int32_t a = edge[2 * e], b = edge[2 * e + 1];
+            double d = (double)value[(a + 1) * K + c] / sqrt(degree[a]) -
+                       (double)value[(b + 1) * K + c] / sqrt(degree[b]);
+            other += d * d;
+        }
+        assert_true(other > before - 0.02);
+        if (c < 2)
+            assert_true(other < 0.01);
+        else
+            assert_true(other > 0.2);
+        before = other;
+    }
+    free(edge);
+    free(value);
 }
 
 /* A path of two nodes has one eigenvector behind the first; the rest is zero. */
@@ -237,6 +282,7 @@ static void flips(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings),
+        cmocka_unit_test(large_graphs),
         cmocka_unit_test(short_graphs),
         cmocka_unit_test(signs),
         cmocka_unit_test(walks),
