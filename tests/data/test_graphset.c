@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "basin/graphset.h"
+#include "basin/random.h"
 #include "data/tiny_tu.h"
 
 static void must(basin_status status, const basin_error *error) {
@@ -123,6 +124,36 @@ static void malformed(void **state) {
     }
 }
 
+/* Bytes changed at random: a set or one line, never a crash. */
+static void mutated(void **state) {
+    static const char letter[] = "0123456789,-.\n x";
+    char text[400], path[PATH_TEXT];
+    basin_random random = basin_random_start(3, 3, 0);
+    int taken = 0, refused = 0;
+    tiny_write(state, NULL, NULL);
+    for (int round = 0; round < 400; round++) {
+        const tiny_file *file = &tiny_tu[basin_random_below(&random, TINY_FILES)];
+        size_t length = strlen(file->text);
+        memcpy(text, file->text, length);
+        for (int k = 0; k < 3; k++)
+            text[basin_random_below(&random, length)] =
+                letter[basin_random_below(&random, sizeof letter - 1)];
+        file_put(folder_path(path, state, file->name), text,
+                 round % 3 ? length : (size_t)basin_random_below(&random, length));
+        basin_graphset set;
+        basin_error error = {0};
+        if (basin_graphset_read(&set, *state, &error) == BASIN_OK) {
+            taken++;
+            basin_graphset_free(&set);
+        } else {
+            refused++;
+            assert_true(error.text[0] && !strchr(error.text, '\n'));
+        }
+        file_put(path, file->text, length);
+    }
+    assert_true(taken > 10 && refused > 100);
+}
+
 static void targets(void **state) {
     basin_graphset set;
     basin_error error;
@@ -196,6 +227,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(packed_form, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(scattered_nodes, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(malformed, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(mutated, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
         cmocka_unit_test(stratified),
         cmocka_unit_test_setup_teardown(given_folds, folder_new, folder_remove),
