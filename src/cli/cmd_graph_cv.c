@@ -24,7 +24,7 @@ static const options defaults = {.s = BASIN_GRAPH_HONEST,
                                  .products = "f32",
                                  .folds = 10,
                                  .inner = 0.1,
-                                 .members = 1};
+                                 .members = 3};
 
 static const basin_option table[] = {
     BASIN_INTEGER(options, folds, "folds", "N", 2, 1 << 20, "Stratified folds."),

@@ -308,7 +308,10 @@ basin_status basin_graph_cv(basin_graph_cv_fold *result, const basin_graph_cv_sp
     crew c = {.spec = spec, .positions = &positions, .result = result};
     c.next = spec->only >= 0 ? spec->only : 0;
     c.last = spec->only >= 0 ? spec->only + 1 : folds;
-    c.total = (c.last - c.next) * spec->members * spec->settings->epochs;
+    for (int64_t f = c.next; f < c.last; f++)
+        c.total += spec->members * basin_graph_epochs(spec->settings, spec->set,
+                                                      spec->folds->fold[f].item[0],
+                                                      spec->folds->fold[f].count[0]);
     status = spec->jobs > 1 ? run_apart(&c, error) : run_here(&c, error);
     basin_positions_free(&positions);
     return status;

@@ -124,6 +124,7 @@ basin_status basin_graph_session_new(basin_graph_session *session,
                                      basin_backend *backend, basin_error *error) {
     *session = (basin_graph_session){
         .settings = *settings, .task = set->task, .backend = backend, .target_scale = 1};
+    session->settings.epochs = basin_graph_epochs(settings, set, graph, count);
     basin_encoding_spec spec = {settings->raw, settings->standardise, settings->edge_sums,
                                 settings->degrees};
     basin_status status = basin_graph_settings_check(settings, error);

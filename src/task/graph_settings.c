@@ -38,7 +38,7 @@ const basin_setting basin_graph_settings_table[] = {
     BASIN_SETTING_REAL_OF(type, query_deviation, 0, 100),
     BASIN_SETTING_REAL_OF(type, memory_deviation, 0, 100),
     BASIN_SETTING_INTEGER_OF(type, outputs, 0, 1 << 20),
-    BASIN_SETTING_INTEGER_OF(type, epochs, 1, 1 << 24),
+    BASIN_SETTING_INTEGER_OF(type, epochs, 0, 1 << 24),
     BASIN_SETTING_INTEGER_OF(type, warmup, 0, 1 << 24),
     BASIN_SETTING_INTEGER_OF(type, batch, 1, 1 << 20),
     BASIN_SETTING_REAL_OF(type, rate, 0, 1e3),
@@ -130,9 +130,12 @@ static const basin_graph_settings honest = BASIN_GRAPH_HONEST;
 
 static basin_graph_settings zinc_honest(void) {
     basin_graph_settings s = honest;
-    s.readout = "cls+sum";
+    s.dim = 96;
+    s.heads = 6;
+    s.memories = 192;
+    s.blocks = 6;
     s.degrees = 0;
-    s.epochs = 100;
+    s.epochs = 150;
     s.batch = 64;
     s.smoothing = 0;
     s.drop = 0;
@@ -143,6 +146,7 @@ static basin_graph_settings sbm(void) {
     basin_graph_settings s = honest;
     s.vectors = 16;
     s.walks = 8;
+    s.blocks = 8;
     s.degrees = 0;
     s.drop = 0;
     s.epochs = 40;
@@ -184,6 +188,18 @@ bool basin_graph_preset(basin_graph_settings *settings, const char *name) {
     else
         return false;
     return true;
+}
+
+/* 4,000 steps, in 40 to 150 epochs; but not more than 12 million tokens, in 30 epochs at least. */
+int64_t basin_graph_epochs(const basin_graph_settings *settings, const basin_graphset *set,
+                           const int64_t *graph, int64_t count) {
+    if (settings->epochs) return settings->epochs;
+    int64_t tokens = 1, steps = count / settings->batch + 1, epochs = 4000 / steps;
+    for (int64_t i = 0; i < count; i++) tokens += basin_graphset_tokens(set, graph[i]);
+    if (epochs < 40) epochs = 40;
+    if (epochs > 150) epochs = 150;
+    if (epochs > 12000000 / tokens) epochs = 12000000 / tokens;
+    return epochs > 30 ? epochs : 30;
 }
 
 basin_status basin_graph_settings_check(const basin_graph_settings *s, basin_error *error) {

@@ -35,7 +35,8 @@ typedef struct basin_graph_settings {
     double query_deviation, memory_deviation; /* of first weights; 0: 1 / sqrt(D) */
     int64_t outputs;                          /* at least so many; the published TU heads have 10 */
     /* training */
-    int64_t epochs, warmup, batch;
+    int64_t epochs; /* 0: as many as a set of its size wants, 30 to 150 (basin_graph_epochs) */
+    int64_t warmup, batch;
     double rate, rate_first, rate_last, decay, beta2, clip, smoothing;
     bool centralise, weight_classes, recompute;
     int64_t seed;
@@ -56,6 +57,9 @@ extern const basin_setting basin_graph_settings_table[];
 #define BASIN_GRAPH_PRESETS                                                                        \
     "honest|tu|zinc|pattern|cluster|mnist|cifar10|zinc-honest|sbm|superpixels"
 bool basin_graph_preset(basin_graph_settings *settings, const char *name);
+/* The epochs of training on the given graphs: those of the settings, or by the size of the set. */
+int64_t basin_graph_epochs(const basin_graph_settings *settings, const basin_graphset *set,
+                           const int64_t *graph, int64_t count);
 basin_status basin_graph_settings_check(const basin_graph_settings *settings, basin_error *error);
 
 /* ---- a model in memory ---- */
