@@ -170,6 +170,82 @@ static void targets(void **state) {
     unlink(path);
 }
 
+/* ---- ZINC ---- */
+
+static void put(basin_bundle *bundle, const char *split, const char *name, const void *data,
+                basin_dtype dtype, basin_shape shape) {
+    char full[64];
+    basin_error error;
+    basin_tensor from = basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
+    snprintf(full, sizeof full, "%s_%s", split, name);
+    must(basin_bundle_add(bundle, full, &from, &error), &error);
+}
+
+static void molecules(void **state) {
+    static const char *const split[3] = {"train", "val", "test"};
+    static const int32_t node_ptr[] = {0, 2, 5}, edge_ptr[] = {0, 1, 3};
+    static const uint8_t atom[] = {3, 0, 1, 1, 27}, bond[] = {1, 2, 3};
+    static const int16_t edge[] = {0, 1, 0, 1, 1, 2};
+    static const float y[] = {0.5f, -2};
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    basin_graphset set;
+    basin_error error;
+    must(basin_bundle_new(&bundle, &error), &error);
+    for (int i = 0; i < 3; i++) {
+        put(bundle, split[i], "node_ptr", node_ptr, BASIN_I32, BASIN_SHAPE(3));
+        put(bundle, split[i], "edge_ptr", edge_ptr, BASIN_I32, BASIN_SHAPE(3));
+        put(bundle, split[i], "atom", atom, BASIN_U8, BASIN_SHAPE(5));
+        put(bundle, split[i], "bond", bond, BASIN_U8, BASIN_SHAPE(3));
+        put(bundle, split[i], "edge", edge, BASIN_I16, BASIN_SHAPE(3, 2));
+        put(bundle, split[i], "y", y, BASIN_F32, BASIN_SHAPE(2));
+    }
+    must(basin_npz_write(folder_path(path, state, "zinc.npz"), bundle, &error), &error);
+    basin_bundle_free(bundle);
+    must(basin_graphset_read(&set, path, &error), &error);
+    assert_int_equal(set.task, BASIN_GRAPH_VALUES);
+    assert_int_equal(set.graphs, 6);
+    assert_int_equal(set.split[1], 2);
+    assert_int_equal(set.edges, 18); /* both ways */
+    assert_int_equal(set.node_label[4], 27);
+    assert_true(set.target[3] == -2);
+    assert_int_equal(set.edge_label[set.edge_start[1]], 2);
+    assert_int_equal(set.edge[2 * set.edge_start[5]], 0);
+    basin_graphset_free(&set);
+}
+
+/* The file has an array of strings beside its numbers. */
+static void real_zinc(void **state) {
+    (void)state;
+    basin_graphset set;
+    basin_error error;
+    FILE *file = fopen(BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", "rb");
+    if (!file) skip();
+    fclose(file);
+    must(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", &error),
+         &error);
+    assert_int_equal(set.graphs, 12000);
+    assert_int_equal(set.nodes, 231464 + 23083 + 23117);
+    assert_int_equal(set.edges, 2 * (248891 + 24846 + 24860));
+    basin_graphset_free(&set);
+}
+
+static void real_tu(void **state) {
+    (void)state;
+    basin_graphset set;
+    basin_error error;
+    FILE *file = fopen(BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", "rb");
+    if (!file) skip();
+    fclose(file);
+    must(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", &error),
+         &error);
+    assert_string_equal(set.name, "MUTAG");
+    assert_int_equal(set.graphs, 188);
+    assert_int_equal(set.nodes, 3371);
+    assert_int_equal(set.edges, 7442);
+    basin_graphset_free(&set);
+}
+
 /* ---- folds ---- */
 
 static void stratified(void **state) {
@@ -229,6 +305,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(malformed, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(mutated, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
+        cmocka_unit_test(real_zinc),
+        cmocka_unit_test(real_tu),
         cmocka_unit_test(stratified),
         cmocka_unit_test_setup_teardown(given_folds, folder_new, folder_remove),
     };
