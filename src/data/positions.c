@@ -59,12 +59,26 @@ static void write_cache(const basin_positions *p, const char *folder, const char
     basin_bundle_free(bundle);
 }
 
+/* A LAPACK that brings threads of its own (OpenBLAS) would cut each small graph among them, while
+ * we have a thread a graph already: several times slower, and worse on busy cores. Other LAPACKs
+ * do not have these functions. */
+extern void openblas_set_num_threads(int threads) __attribute__((weak));
+extern int openblas_get_num_threads(void) __attribute__((weak));
+
+static int set_blas_threads(int threads) {
+    if (!openblas_set_num_threads || !openblas_get_num_threads) return threads;
+    int before = openblas_get_num_threads();
+    if (before != threads) openblas_set_num_threads(threads);
+    return before;
+}
+
 static basin_status compute(basin_positions *p, const basin_graphset *set, basin_error *error) {
     basin_status status = BASIN_OK;
     p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
     if (!p->value)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the positions of %lld tokens",
                           (long long)p->tokens);
+    int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
 #pragma omp parallel for schedule(dynamic, 8)
     for (int64_t g = 0; g < set->graphs; g++) {
         basin_error own;
@@ -78,6 +92,7 @@ static basin_status compute(basin_positions *p, const basin_graphset *set, basin
                 status = basin_fail(error, found, "graph %lld: %s", (long long)g, own.text);
         }
     }
+    if (p->spec.vectors > 0) set_blas_threads(threads);
     return status;
 }
 
