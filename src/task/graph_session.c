@@ -245,10 +245,11 @@ static bool get_columns(basin_label_column *column, int64_t *count, const cJSON 
     return true;
 }
 
-static bool get_floats(float **to, const cJSON *o, const char *name, int64_t count) {
+static bool get_floats(float **to, const cJSON *o, const char *name, int64_t count, bool *memory) {
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) != count) return false;
     *to = calloc((size_t)count + 1, sizeof **to);
-    if (!*to || !cJSON_IsArray(array) || cJSON_GetArraySize(array) != count) return false;
+    if (!*to) return *memory = false;
     int64_t i = 0;
     const cJSON *item;
     cJSON_ArrayForEach(item, array) {
@@ -265,11 +266,11 @@ static bool get_real(double *to, const cJSON *o, const char *name) {
     return true;
 }
 
-static bool get_classes(basin_graph_session *s, const cJSON *o) {
+static bool get_classes(basin_graph_session *s, const cJSON *o, bool *memory) {
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, "classes"), *item;
     if (!cJSON_IsArray(array)) return false;
     s->class_value = basin_array_new((size_t)cJSON_GetArraySize(array), sizeof *s->class_value);
-    if (!s->class_value) return false;
+    if (!s->class_value) return *memory = false;
     cJSON_ArrayForEach(item, array) {
         if (!cJSON_IsNumber(item)) return false;
         s->class_value[s->classes++] = (int64_t)item->valuedouble;
@@ -277,7 +278,7 @@ static bool get_classes(basin_graph_session *s, const cJSON *o) {
     return true;
 }
 
-static bool get_encoding(basin_graph_encoding *e, const cJSON *o) {
+static bool get_encoding(basin_graph_encoding *e, const cJSON *o, bool *memory) {
     if (!get_integer(&e->attributes, o, "attributes", 0, 1 << 20) ||
         !get_integer(&e->edge_attributes, o, "edge_attributes", 0, 1 << 20) ||
         !get_columns(e->label, &e->labels, o, "labels") ||
@@ -285,7 +286,8 @@ static bool get_encoding(basin_graph_encoding *e, const cJSON *o) {
         !get_integer(&e->degrees, o, "degrees", 0, 1 << 20))
         return false;
     int64_t columns = e->attributes + e->edge_attributes;
-    if (!get_floats(&e->mean, o, "mean", columns) || !get_floats(&e->scale, o, "scale", columns))
+    if (!get_floats(&e->mean, o, "mean", columns, memory) ||
+        !get_floats(&e->scale, o, "scale", columns, memory))
         return false;
     e->raw = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "raw"));
     e->edge_sums = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "edge_sums"));
@@ -299,11 +301,13 @@ static basin_status read_data(basin_graph_session *s, const char *json, const ch
     int64_t task;
     basin_status status = basin_json_parse(&o, json, strlen(json), path, "the encoding", error);
     if (status) return status;
-    bool good = get_integer(&task, o, "task", 0, 2) &&
-                get_integer(&s->outputs, o, "outputs", 1, 1 << 20) && get_classes(s, o) &&
-                get_real(&s->target_mean, o, "target_mean") &&
-                get_real(&s->target_scale, o, "target_scale") && get_encoding(&s->encoding, o);
+    bool memory = true;
+    bool good =
+        get_integer(&task, o, "task", 0, 2) && get_integer(&s->outputs, o, "outputs", 1, 1 << 20) &&
+        get_classes(s, o, &memory) && get_real(&s->target_mean, o, "target_mean") &&
+        get_real(&s->target_scale, o, "target_scale") && get_encoding(&s->encoding, o, &memory);
     cJSON_Delete(o);
+    if (!memory) return no_memory(error);
     if (!good)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
                           path);

@@ -46,8 +46,9 @@ basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_erro
     if (status) return status;
     trainer->step++;
     if (!loss) return BASIN_OK;
-    *loss = basin_plan_scalar(trainer->plan, trainer->loss);
-    if (isfinite(*loss)) return BASIN_OK;
+    basin_tensor value = basin_tensor_borrow(loss, BASIN_F64, BASIN_SCALAR);
+    status = basin_plan_read(trainer->plan, trainer->loss, &value, error);
+    if (status || isfinite(*loss)) return status;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "the loss is %g at step %lld, wanted a finite number: a smaller learning "
                       "rate or a smaller alpha may help",
