@@ -88,7 +88,7 @@ static bool print_neighbours(const story *s) {
         basin_table_add(&rows, "%s", basin_network_id(s->network, n->node, id));
         basin_table_add(&rows, "%.4f", n->share);
         basin_table_add(&rows, "%.4f", n->returned);
-        basin_table_add(&rows, "%+.4f", n->push);
+        basin_table_add(&rows, "%+.2g", n->push);
         basin_table_add(&rows, "%.4f", n->probability);
         basin_table_add(&rows, "%s", label_name(s, n->node));
     }
@@ -203,8 +203,8 @@ static basin_status draw(const story *s, basin_error *error) {
     const char *name = basin_network_id(s->network, e->node, id[RAYS]);
     snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name, e->probability,
              (long long)e->rank, (long long)s->network->nodes);
-    snprintf(subtitle, sizeof subtitle, "energy %.4g, lower than that of %.1f %% of the nodes",
-             e->energy, 100 * (1 - e->energy_below));
+    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
+             e->energy, 100 * e->energy_below);
     basin_star star = {.title = title,
                        .subtitle = e->has_energy ? subtitle : NULL,
                        .name = name,

@@ -268,11 +268,21 @@ static basin_status epoch_sampled(fit *f, double *loss, basin_error *error) {
 
 static const char *evaluated(const fit *f) { return f->recipe.average > 0 ? "average." : ""; }
 
+/* A stream wants the memory that the plan of samples holds; the next epoch makes it anew. */
+static void rest(fit *f) {
+    int64_t step = f->trainer.step;
+    if (!basin_scorer_streams(f->scorer) || basin_recipe_has(f->recipe.sampling, "full")) return;
+    basin_trainer_free(&f->trainer);
+    f->trainer.step = step;
+    f->planned = (basin_net_shape){0};
+}
+
 /* The measures of validation; all NaN without validation nodes. */
 static basin_status validate(fit *f, double value[3], basin_error *error) {
     basin_ranking ranking;
     value[0] = value[1] = value[2] = NAN;
     if (!f->val_count) return BASIN_OK;
+    rest(f);
     basin_status status =
         basin_scorer_run(f->scorer, f->probability, f->store, evaluated(f), error);
     if (status) return status;

@@ -8,6 +8,9 @@
 
 #include "base/memory.h"
 
+/* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
+enum { RECOMPUTE_NODES = 100000 };
+
 bool basin_recipe_has(const char *choice, const char *value) { return !strcmp(choice, value); }
 
 bool basin_recipe_on_graph(const basin_anomaly_recipe *r) {
@@ -33,7 +36,9 @@ basin_anomaly_config basin_net_config(const basin_anomaly_recipe *r, const basin
                   .no_hopfield = !r->hopfield,
                   .learn_beta = r->learn_beta,
                   .init_query = {BASIN_INIT_NORMAL, r->query_init}},
-        .descent = {.steps = (int)r->steps, .alpha = r->alpha},
+        .descent = {.steps = (int)r->steps,
+                    .alpha = r->alpha,
+                    .recompute = shape->nodes > RECOMPUTE_NODES && r->steps * r->blocks > 1},
         .position = position_of(r),
         .hidden = r->hidden,
         .embedding = r->embedding,

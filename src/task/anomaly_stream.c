@@ -19,7 +19,7 @@
 
 /* A block's neighbours are at most as many as its edges, and each brings a row of numbers: blocks
  * of a graph with many nodes have fewer edges. */
-enum { BLOCK_NODES = 16384, BLOCK_EDGES = 1 << 18, BLOCK_EDGES_DENSE = 1 << 20 };
+enum { BLOCK_NODES = 16384, BLOCK_EDGES = 1 << 17, BLOCK_EDGES_DENSE = 1 << 20 };
 
 /* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
 typedef struct lists {
@@ -30,10 +30,11 @@ typedef struct lists {
     bool drop_self, add_self;
 } lists;
 
-/* The plans of one block and head. */
+/* The plans of one head; all heads of all blocks take turns with them, their weights are inputs. */
 typedef struct head_plans {
-    basin_plan *keys, *queries; /* x [B, D] -> K or Q [B, Y] */
-    basin_plan *ask, *answer;   /* the two sweeps along edges */
+    basin_plan *keys, *queries;            /* x [B, D] -> K or Q [B, Y] */
+    basin_plan *ask, *answer;              /* the two sweeps along edges */
+    basin_expr wk, wq, beta, gamma, delta; /* [Y, D] [Y, D] [1] [] [D] */
     basin_expr k, q, lse, asked, answered;
 } head_plans;
 
@@ -54,7 +55,7 @@ struct basin_stream {
     basin_expr tokens, probability;
     basin_plan *recall[BASIN_ANOMALY_BLOCKS];
     basin_expr recalled[BASIN_ANOMALY_BLOCKS];
-    head_plans *heads; /* [blocks, H] */
+    head_plans heads;
     /* memory */
     lists list[BASIN_ANOMALY_RELATIONS];
     float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
@@ -72,38 +73,49 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- expressions ---- */
 
-/* One head's weights [Y, D]. */
-static basin_expr head_of(basin_expr weights, int64_t h) {
-    basin_shape s = basin_expr_shape(weights);
-    return weights ? basin_reshape(basin_slice(weights, 0, h, 1), BASIN_SHAPE(s.dim[1], s.dim[2]))
-                   : NULL;
-}
-
 static basin_expr as_column(basin_expr a) {
     return basin_reshape(a, BASIN_SHAPE(basin_expr_shape(a).dim[0], 1, 1));
 }
 
-static void declare_head(basin_stream *s, head_plans *p, const basin_block *b, int64_t h) {
-    int64_t B = s->rows, U = s->others, Y = b->config.head_dim;
-    basin_expr wk = head_of(b->wk, h), wq = head_of(b->wq, h);
-    basin_expr beta = basin_slice(b->beta, 0, h, 1), g = basin_block_norm(b, s->x);
+/* Wk' sum over C of weight[C] p[C, B] Q[C], by the kernel that asks: with one more dimension the
+ * score of B and C becomes log(weight[C] p[C, B]); what that kernel divides by is known from its
+ * own lse. */
+static basin_expr answer(const basin_stream *s, basin_expr k, basin_expr beta, basin_expr wk) {
+    int64_t B = s->rows, U = s->others, Y = basin_expr_shape(wk).dim[0];
+    basin_expr weight = basin_max(s->other_weight, basin_const(s->graph, 1e-30));
+    basin_expr bias = basin_div(basin_sub(basin_log(weight), s->other_lse), beta);
+    basin_expr more =
+        basin_concat((basin_expr[]){s->other, basin_reshape(bias, BASIN_SHAPE(U, 1))}, 2, 1);
+    basin_expr own =
+        basin_concat((basin_expr[]){k, basin_fill(s->graph, BASIN_SHAPE(B, 1), 1)}, 2, 1);
+    own = basin_reshape(own, BASIN_SHAPE(B, 1, Y + 1));
+    more = basin_reshape(more, BASIN_SHAPE(U, 1, Y + 1));
+    basin_expr lse = basin_attention_lse(own, more, beta, NULL, NULL, &s->pattern); /* [B, 1] */
+    basin_expr mean = basin_reshape(basin_grad(lse, own), BASIN_SHAPE(B, Y + 1));
+    basin_expr sum = basin_mul(basin_slice(mean, 1, 0, Y), basin_div(basin_exp(lse), beta));
+    return sum ? basin_matmul(sum, wk) : NULL;
+}
+
+static void declare_head(basin_stream *s) {
+    const basin_anomaly_config *c = &s->model.config;
+    head_plans *p = &s->heads;
+    int64_t B = s->rows, U = s->others, Y = c->block.head_dim, D = c->block.dim;
+    basin_expr wk = p->wk = basin_input(s->graph, "head.wk", BASIN_SHAPE(Y, D));
+    basin_expr wq = p->wq = basin_input(s->graph, "head.wq", BASIN_SHAPE(Y, D));
+    basin_expr beta = p->beta = basin_input(s->graph, "head.beta", BASIN_SHAPE(1));
+    p->gamma = basin_input(s->graph, "head.gamma", BASIN_SCALAR);
+    p->delta = basin_input(s->graph, "head.delta", BASIN_SHAPE(D));
+    basin_expr g = basin_layernorm(s->x, p->gamma, p->delta, s->model.block.config.epsilon);
     p->k = basin_matmul_t(g, false, wk, true);
     p->q = basin_matmul_t(g, false, wq, true);
     basin_expr q = basin_reshape(p->q, BASIN_SHAPE(B, 1, Y));
-    basin_expr k = basin_reshape(p->k, BASIN_SHAPE(B, 1, Y));
     basin_expr other = basin_reshape(s->other, BASIN_SHAPE(U, 1, Y));
     basin_expr lse = basin_attention_lse(q, other, beta, NULL, NULL, &s->pattern); /* [B, 1] */
     basin_expr mean = basin_div(basin_grad(lse, q), basin_reshape(beta, BASIN_SHAPE(1, 1, 1)));
     p->lse = basin_reshape(lse, BASIN_SHAPE(B));
     p->asked =
         basin_matmul(basin_reshape(basin_mul(mean, as_column(s->weight)), BASIN_SHAPE(B, Y)), wq);
-    basin_expr ones = basin_fill(s->graph, BASIN_SHAPE(B, 1, 1), 1);
-    basin_expr score = basin_mul(basin_pair_dot(k, other, &s->pattern), beta);
-    basin_expr share =
-        basin_exp(basin_sub(score, basin_pair_dot(ones, as_column(s->other_lse), &s->pattern)));
-    basin_expr sum =
-        basin_pair_sum(share, basin_mul(other, as_column(s->other_weight)), &s->pattern);
-    p->answered = sum ? basin_matmul(basin_reshape(sum, BASIN_SHAPE(B, Y)), wk) : NULL;
+    p->answered = answer(s, p->k, beta, wk);
 }
 
 static void declare_inputs(basin_stream *s, const basin_net_shape *shape) {
@@ -156,15 +168,13 @@ static basin_status make_plans(basin_stream *s, basin_error *error) {
     for (int b = 0; b < c->blocks && !status; b++) {
         if (!c->block.no_hopfield)
             status = make_plan(&s->recall[b], s, s->recalled[b], NULL, error);
-        for (int64_t h = 0; h < c->block.heads && !status && !c->block.no_attention; h++) {
-            head_plans *p = &s->heads[b * c->block.heads + h];
-            status = make_plan(&p->keys, s, p->k, NULL, error);
-            if (!status) status = make_plan(&p->queries, s, p->q, NULL, error);
-            if (!status) status = make_plan(&p->ask, s, p->lse, p->asked, error);
-            if (!status) status = make_plan(&p->answer, s, p->answered, NULL, error);
-        }
     }
-    return status;
+    head_plans *p = &s->heads;
+    if (status || c->block.no_attention) return status;
+    status = make_plan(&p->keys, s, p->k, NULL, error);
+    if (!status) status = make_plan(&p->queries, s, p->q, NULL, error);
+    if (!status) status = make_plan(&p->ask, s, p->lse, p->asked, error);
+    return status ? status : make_plan(&p->answer, s, p->answered, NULL, error);
 }
 
 static basin_status declare(basin_stream *s, basin_error *error) {
@@ -172,16 +182,12 @@ static basin_status declare(basin_stream *s, basin_error *error) {
     basin_anomaly_config config = basin_net_config(view->recipe, &view->shape);
     config.dropout = 0;
     s->graph = basin_graph_new();
-    s->heads = calloc((size_t)(config.blocks * config.block.heads), sizeof *s->heads);
-    if (!s->graph || !s->heads) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
+    if (!s->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
     basin_params_begin(&s->params, s->graph);
     declare_inputs(s, &view->shape);
     if (!basin_anomaly_declare(&s->model, &s->params, &config)) {
         declare_ends(s);
-        for (int b = 0; b < config.blocks && !config.block.no_attention; b++)
-            for (int64_t h = 0; h < config.block.heads; h++)
-                declare_head(s, &s->heads[b * config.block.heads + h],
-                             basin_anomaly_block(&s->model, b), h);
+        if (!config.block.no_attention) declare_head(s);
     }
     return make_plans(s, error);
 }
@@ -249,6 +255,19 @@ static basin_status reserve(basin_stream *s, basin_error *error) {
     return BASIN_OK;
 }
 
+static void drop(void *array) {
+    void **at = array;
+    free(*at);
+    *at = NULL;
+}
+
+static void release(basin_stream *s) {
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]);
+    drop(&s->force), drop(&s->side), drop(&s->lse), drop(&s->local), drop(&s->member);
+    drop(&s->edge), drop(&s->gathered), drop(&s->gathered_lse), drop(&s->gathered_weight);
+    drop(&s->out);
+}
+
 static basin_status check(const basin_view *view, basin_error *error) {
     const basin_anomaly_recipe *r = view->recipe;
     if (basin_recipe_has(r->form, "energy") && !basin_recipe_has(r->position, "learned"))
@@ -275,7 +294,6 @@ basin_status basin_stream_new(basin_stream **stream, const basin_view *view, bas
     status = open_lists(s, error);
     s->others = least(s->edges, view->shape.nodes);
     if (!status) status = declare(s, error);
-    if (!status) status = reserve(s, error);
     if (status)
         basin_stream_free(s);
     else
@@ -285,26 +303,20 @@ basin_status basin_stream_new(basin_stream **stream, const basin_view *view, bas
 
 void basin_stream_free(basin_stream *s) {
     if (!s) return;
-    const basin_anomaly_config *c = &s->model.config;
-    for (int64_t i = 0; s->heads && i < c->blocks * c->block.heads; i++) {
-        basin_plan_free(s->heads[i].keys);
-        basin_plan_free(s->heads[i].queries);
-        basin_plan_free(s->heads[i].ask);
-        basin_plan_free(s->heads[i].answer);
-    }
+    basin_plan_free(s->heads.keys);
+    basin_plan_free(s->heads.queries);
+    basin_plan_free(s->heads.ask);
+    basin_plan_free(s->heads.answer);
     for (int b = 0; b < BASIN_ANOMALY_BLOCKS; b++) basin_plan_free(s->recall[b]);
     basin_plan_free(s->embed);
     basin_plan_free(s->head);
     basin_params_free(&s->params);
     basin_graph_free(s->graph);
+    release(s);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
-        free(s->token[r]);
         free(s->list[r].column_own);
         free(s->list[r].query_own);
     }
-    free(s->heads), free(s->force), free(s->side), free(s->lse), free(s->local);
-    free(s->member), free(s->edge), free(s->gathered), free(s->gathered_lse);
-    free(s->gathered_weight), free(s->out);
     free(s);
 }
 
@@ -441,11 +453,47 @@ static basin_status sweep_edges(basin_stream *s, const head_plans *p, bool ask, 
 
 /* ---- descent ---- */
 
-static basin_status head_force(basin_stream *s, const head_plans *p, int relation,
+/* Part `h` of `parts` of a state into an input of all four plans. */
+static basin_status write_part(basin_stream *s, basin_expr input, basin_expr state, int64_t h,
+                               int64_t parts, basin_error *error) {
+    basin_plan *const plan[] = {s->heads.keys, s->heads.queries, s->heads.ask, s->heads.answer};
+    basin_tensor whole, part, single;
+    basin_status status = basin_store_read(s->store, basin_expr_name(state), &whole, error);
+    if (status) return status;
+    size_t bytes = basin_tensor_bytes(&whole) / (size_t)parts;
+    part = basin_tensor_borrow((char *)whole.data + (size_t)h * bytes, whole.dtype,
+                               basin_expr_shape(input));
+    status = basin_tensor_new(&single, BASIN_F32, basin_expr_shape(input), error);
+    if (!status) status = basin_tensor_convert(&single, &part, error);
+    for (int i = 0; i < 4 && !status; i++)
+        status = basin_plan_write(plan[i], input, &single, error);
+    basin_tensor_free(&single);
+    basin_tensor_free(&whole);
+    return status;
+}
+
+static basin_status write_head(basin_stream *s, const basin_block *b, int64_t h,
                                basin_error *error) {
+    const head_plans *p = &s->heads;
+    int64_t H = b->config.heads;
+    double beta = b->config.beta > 0 ? b->config.beta : 1 / sqrt((double)b->config.head_dim);
+    float fixed = (float)beta;
+    basin_status status = write_part(s, p->wk, b->wk, h, H, error);
+    if (!status) status = write_part(s, p->wq, b->wq, h, H, error);
+    if (!status) status = write_part(s, p->gamma, b->gamma, 0, 1, error);
+    if (!status) status = write_part(s, p->delta, b->delta, 0, 1, error);
+    if (!status && b->config.learn_beta) return write_part(s, p->beta, b->beta, h, H, error);
+    if (!status) status = write(p->ask, p->beta, &fixed, error);
+    return status ? status : write(p->answer, p->beta, &fixed, error);
+}
+
+static basin_status head_force(basin_stream *s, const basin_block *b, int64_t h, int relation,
+                               basin_error *error) {
+    const head_plans *p = &s->heads;
     int64_t D = s->view->recipe->dim, Y = s->view->recipe->head_dim;
     const float *x = s->token[relation];
-    basin_status status = sweep(s, s->side, Y, false, p->keys, s->x, x, D, p->k, error);
+    basin_status status = write_head(s, b, h, error);
+    if (!status) status = sweep(s, s->side, Y, false, p->keys, s->x, x, D, p->k, error);
     if (!status) status = sweep_edges(s, p, true, relation, error);
     if (!status) status = sweep(s, s->side, Y, false, p->queries, s->x, x, D, p->q, error);
     return status ? status : sweep_edges(s, p, false, relation, error);
@@ -458,7 +506,7 @@ static basin_status descend_step(basin_stream *s, int block, int relation, basin
     memset(s->force, 0, (size_t)(N * D) * sizeof(float));
     basin_status status = BASIN_OK;
     for (int64_t h = 0; h < c->block.heads && !status && !c->block.no_attention; h++)
-        status = head_force(s, &s->heads[block * c->block.heads + h], relation, error);
+        status = head_force(s, basin_anomaly_block(&s->model, block), h, relation, error);
     if (!status && !c->block.no_hopfield)
         status =
             sweep(s, s->force, D, true, s->recall[block], s->x, x, D, s->recalled[block], error);
@@ -489,7 +537,7 @@ static basin_status read_heads(basin_stream *s, double *probability, basin_error
 
 basin_status basin_stream_run(basin_stream *s, double *probability, basin_error *error) {
     const basin_anomaly_config *c = &s->model.config;
-    basin_status status = BASIN_OK;
+    basin_status status = reserve(s, error);
     int total = c->relations * c->blocks * c->descent.steps, done = 0;
     for (int r = 0; r < c->relations && !status; r++) {
         status = sweep(s, s->token[r], c->block.dim, false, s->embed, s->features, s->view->table,
@@ -505,5 +553,7 @@ basin_status basin_stream_run(basin_stream *s, double *probability, basin_error 
                 status = descend_step(s, b, r, error);
             }
     }
-    return status ? status : read_heads(s, probability, error);
+    if (!status) status = read_heads(s, probability, error);
+    release(s); /* training wants the memory in between */
+    return status;
 }

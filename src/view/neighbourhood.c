@@ -57,9 +57,10 @@ static double angle_of(int i, int n) {
     return -acos(-1) / 2 + (i % 2 ? step : -step) * turn;
 }
 
-static void put_ray(FILE *file, const basin_star_ray *ray, double angle, double widest) {
+/* 1.5 wide where all neighbours get the same. */
+static void put_ray(FILE *file, const basin_star_ray *ray, double angle, double neighbours) {
     double x = CENTRE_X + RING * cos(angle), y = CENTRE_Y + RING * sin(angle);
-    double thick = 0.6 + 9 * ray->share / (widest > 0 ? widest : 1);
+    double thick = fmin(12, 0.2 + 1.3 * ray->share * neighbours);
     fprintf(file,
             "<line class=\"e\" x1=\"%d\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.2f\" "
             "stroke-opacity=\"0.55\"/>\n",
@@ -80,7 +81,7 @@ static void put_node(FILE *file, const char *name, double x, double y, double ra
     if (cos(angle) <= 0.3 && cos(angle) >= -0.3) ty += sin(angle) > 0 ? 8 : -4;
     fprintf(file, "<text class=\"t\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", tx, ty, anchor);
     put_text(file, name, 14);
-    fprintf(file, "<tspan class=\"m\"> %.0f%%</tspan></text>\n", 100 * share);
+    fprintf(file, "<tspan class=\"m\"> %.2g%%</tspan></text>\n", 100 * share);
 }
 
 static void put_legend(FILE *file, const basin_star *star) {
@@ -101,10 +102,10 @@ static void put_legend(FILE *file, const basin_star *star) {
 }
 
 void basin_star_write(FILE *file, const basin_star *star) {
-    double widest = star->rays ? star->ray[0].share : 0;
+    double neighbours = star->rays + (double)star->left_out;
     put_head(file, star);
     for (int i = 0; i < star->rays; i++)
-        put_ray(file, &star->ray[i], angle_of(i, star->rays), widest);
+        put_ray(file, &star->ray[i], angle_of(i, star->rays), neighbours);
     for (int i = 0; i < star->rays; i++) {
         double angle = angle_of(i, star->rays);
         put_node(file, star->ray[i].name, CENTRE_X + RING * cos(angle),
