@@ -21,6 +21,9 @@ typedef struct basin_image_config {
     basin_descent_spec descent;
     bool self_attention;
     bool cls; /* a CLS token before the patches, as in the published code */
+    /* First values: the paper draws all weights from N(0, 0.02^2), block.init_query included; the
+     * published code, keys, queries and tokens from N(0, 0.002^2), the affine maps as LeCun. */
+    bool published_init;
 } basin_image_config;
 
 typedef struct basin_image {

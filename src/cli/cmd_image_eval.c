@@ -9,7 +9,7 @@
 #include "view/json.h"
 
 typedef struct options {
-    const char *split, *backend, *products;
+    const char *split, *backend, *products, *dtype;
     int64_t masks, first_mask, batch, limit, hold_out, best, threads, seed;
     bool json, quiet;
 } options;
@@ -18,6 +18,7 @@ static const options defaults = {
     .split = "test",
     .backend = "cpu",
     .products = "f32",
+    .dtype = "f32",
     .masks = 10,
     .best = 5,
 };
@@ -35,6 +36,7 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, best, "best", "N", 0, 1000, "How many best and worst to list."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
+    BASIN_OPTION_DTYPE(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
@@ -152,9 +154,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_backend *backend;
     basin_cli_watch watch;
-    if (basin_backend_open(&backend, o->backend, (int)o->threads, &error))
+    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
         return basin_report(&error);
-    basin_backend_set_products(backend, basin_option_products(o->products));
     basin_cli_watch_begin(&watch, o->quiet);
     basin_status status = evaluate(o, backend, operand, operands, &watch.watch, &error);
     basin_cli_watch_end(&watch);

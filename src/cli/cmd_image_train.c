@@ -13,7 +13,7 @@
 
 typedef struct options {
     basin_image_settings settings;
-    const char *preset, *out, *log, *test, *backend, *products;
+    const char *preset, *out, *log, *test, *backend, *products, *dtype;
     int64_t threads, limit, hold_out, seed;
     double save_every;
     bool resume, print_config, json, quiet;
@@ -24,6 +24,7 @@ static const options defaults = {
     .out = "model.safetensors",
     .backend = "cpu",
     .products = "f32",
+    .dtype = "f32",
     .save_every = 60,
 };
 
@@ -45,6 +46,7 @@ static const basin_option table[] = {
     BASIN_FLAG(options, print_config, 0, "print-config", "Show the settings and train nothing."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
+    BASIN_OPTION_DTYPE(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
@@ -136,9 +138,8 @@ static int run(const void *values, int operands, char **operand) {
         return basin_report_usage(&basin_command_image_train, "--hold-out and --test exclude each "
                                                               "other");
     basin_image_run job = make_run(&o, (const char *const *)operand, operands, &o.test);
-    if (basin_backend_open(&job.backend, o.backend, (int)o.threads, &error))
+    if (basin_option_backend(&job.backend, o.backend, o.threads, o.products, o.dtype, &error))
         return basin_report(&error);
-    basin_backend_set_products(job.backend, basin_option_products(o.products));
     basin_cli_watch_begin(&watch, o.quiet);
     job.watch = &watch.watch;
     basin_status status = basin_image_train(&outcome, &job, &error);

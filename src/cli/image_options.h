@@ -32,6 +32,9 @@
                      "Whether a token attends to itself."),                                        \
         BASIN_SWITCH(type, settings.cls, "cls",                                                    \
                      "A CLS token before the patches, as in the published code."),                 \
+        BASIN_CHOICE(type, settings.init, "init", "paper|published",                               \
+                     "First values: all of them N(0, 0.02), as the paper has it; or as the "       \
+                     "published code draws them."),                                                \
         BASIN_INTEGER(type, settings.occlude, "occlude", "N", 1, 1 << 24,                          \
                       "Patches of a picture that are occluded and count in the loss."),            \
         BASIN_INTEGER(type, settings.keep, "keep", "N", 0, 1 << 24,                                \

@@ -171,6 +171,18 @@ basin_dtype basin_option_dtype(const char *name) {
     return name && !strcmp(name, "bf16") ? BASIN_BF16 : BASIN_F32;
 }
 
+basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
+                                  const char *products, const char *dtype, basin_error *error) {
+    basin_status status = basin_backend_open(backend, name, (int)threads, error);
+    if (status) return status;
+    if (products) basin_backend_set_products(*backend, basin_option_products(products));
+    if (dtype) status = basin_backend_set_storage(*backend, basin_option_dtype(dtype), error);
+    if (!status) return BASIN_OK;
+    basin_backend_close(*backend);
+    *backend = NULL;
+    return status;
+}
+
 basin_products basin_option_products(const char *name) {
     if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
     if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;

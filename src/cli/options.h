@@ -73,6 +73,10 @@ basin_dtype basin_option_dtype(const char *name);
 /* What BASIN_OPTION_PRODUCTS read, for basin_backend_set_products. */
 basin_products basin_option_products(const char *name);
 
+/* Opens what those options name: backend, threads, products, dtype (either may be NULL). */
+basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
+                                  const char *products, const char *dtype, basin_error *error);
+
 /* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order, and
  * *operands is their number. *help is set, and nothing else promised, where -h or --help is met.
  * Errors are BASIN_BAD_VALUE: wrong usage. */

@@ -4,14 +4,20 @@
 #include "model/patches.h"
 #include "model/shapes.h"
 
+static const basin_init paper_init = {BASIN_INIT_NORMAL, 0.02};
+
 basin_status basin_image_declare(basin_image *model, basin_params *params,
                                  const basin_image_config *config) {
     *model = (basin_image){.config = *config};
-    basin_patches p = {.tokens = config->tokens, .patch = config->patch, .dim = config->block.dim};
+    basin_patches p = {.tokens = config->tokens,
+                       .patch = config->patch,
+                       .dim = config->block.dim,
+                       .published = config->published_init};
+    if (!config->published_init) model->config.block.init_query = paper_init;
     basin_patches_declare(&p, params, true, config->cls);
     model->enc_w = p.enc_w, model->enc_b = p.enc_b;
     model->mask = p.mask, model->cls = p.cls, model->pos = p.pos;
-    basin_status status = basin_block_declare(&model->block, params, "", &config->block);
+    basin_status status = basin_block_declare(&model->block, params, "", &model->config.block);
     basin_patches_declare_decoder(&model->dec_w, &model->dec_b, &p, params, true);
     const basin_error *error = basin_graph_error(params->graph);
     return status ? status : error ? error->status : BASIN_OK;

@@ -3,11 +3,18 @@
 
 #include "model/shapes.h"
 
+/* Algorithm 1 draws all weights from N(0, 0.02^2); the published code has LeCun's deviation for the
+ * affine maps and a tenth of the paper's for tokens. */
+static basin_init weight_init(const basin_patches *p, int64_t rows) {
+    return p->published ? (basin_init){BASIN_INIT_LECUN, (double)rows}
+                        : (basin_init){BASIN_INIT_NORMAL, 0.02};
+}
+
 void basin_patches_declare(basin_patches *p, basin_params *params, bool bias, bool cls) {
-    basin_init zero = {BASIN_INIT_CONSTANT, 0}, token = {BASIN_INIT_NORMAL, 0.002};
-    basin_init lecun = {BASIN_INIT_LECUN, (double)p->patch};
+    basin_init zero = {BASIN_INIT_CONSTANT, 0}, weight = weight_init(p, p->patch);
+    basin_init token = {BASIN_INIT_NORMAL, p->published ? 0.002 : 0.02};
     basin_shape vector = BASIN_SHAPE(p->dim);
-    p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(p->patch, p->dim), lecun);
+    p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(p->patch, p->dim), weight);
     p->enc_b = bias ? basin_param_add(params, "", "enc_b", vector, zero) : NULL;
     p->mask = basin_param_add(params, "", "mask", vector, token);
     p->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(p->tokens + cls, p->dim), token);
@@ -16,8 +23,9 @@ void basin_patches_declare(basin_patches *p, basin_params *params, bool bias, bo
 
 void basin_patches_declare_decoder(basin_expr *weight, basin_expr *bias, const basin_patches *p,
                                    basin_params *params, bool has_bias) {
-    basin_init zero = {BASIN_INIT_CONSTANT, 0}, lecun = {BASIN_INIT_LECUN, (double)p->dim};
-    *weight = basin_param_add(params, "", "dec_w", BASIN_SHAPE(p->dim, p->patch), lecun);
+    basin_init zero = {BASIN_INIT_CONSTANT, 0};
+    *weight =
+        basin_param_add(params, "", "dec_w", BASIN_SHAPE(p->dim, p->patch), weight_init(p, p->dim));
     *bias = has_bias ? basin_param_add(params, "", "dec_b", BASIN_SHAPE(p->patch), zero) : NULL;
 }
 

@@ -7,6 +7,7 @@
 
 typedef struct basin_patches {
     int64_t tokens, patch, dim; /* N, P, D */
+    bool published;             /* first values as in the published code, not as in the paper */
     basin_expr enc_w, enc_b;    /* [P, D] [D]; enc_b may be NULL */
     basin_expr mask, cls, pos;  /* [D] [D] [N (+ 1), D]; cls may be NULL */
 } basin_patches;

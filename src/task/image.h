@@ -18,6 +18,7 @@ typedef struct basin_image_settings {
     int64_t steps;                          /* T; of a ViT its depth */
     double alpha;
     bool attention, hopfield, self_attention, cls;
+    const char *init; /* first values: paper, published */
     int64_t occlude, keep; /* patches that count, and how many of them are left as they are */
     double mean[3], deviation[3]; /* of the channels; pixels are (value / 255 - mean) / deviation */
     int64_t epochs, warmup, batch;

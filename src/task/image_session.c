@@ -22,6 +22,7 @@ static basin_image_config et_config(const basin_image_settings *s) {
         .descent = {.steps = (int)s->steps, .alpha = s->alpha, .recompute = s->recompute},
         .self_attention = s->self_attention,
         .cls = s->cls,
+        .published_init = !strcmp(s->init, "published"),
     };
 }
 

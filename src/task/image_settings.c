@@ -7,6 +7,7 @@
 typedef basin_image_settings type;
 
 static const char *const archs[] = {"et", "vit", "albert", NULL};
+static const char *const inits[] = {"paper", "published", NULL};
 static const char *const crops[] = {"none", "random", NULL};
 
 const basin_setting basin_image_settings_table[] = {
@@ -24,6 +25,7 @@ const basin_setting basin_image_settings_table[] = {
     BASIN_SETTING_SWITCH_OF(type, hopfield),
     BASIN_SETTING_SWITCH_OF(type, self_attention),
     BASIN_SETTING_SWITCH_OF(type, cls),
+    BASIN_SETTING_CHOICE_OF(type, init, inits),
     BASIN_SETTING_INTEGER_OF(type, occlude, 1, 1 << 24),
     BASIN_SETTING_INTEGER_OF(type, keep, 0, 1 << 24),
     BASIN_SETTING_REALS_OF(type, mean, 3),
@@ -59,6 +61,7 @@ static const basin_image_settings imagenet = {
     .attention = true,
     .hopfield = true,
     .self_attention = true,
+    .init = "paper",
     .occlude = 100,
     .keep = 10,
     .mean = {0.485, 0.456, 0.406},
