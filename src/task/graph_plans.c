@@ -30,22 +30,44 @@ static basin_graph_room room_for(const basin_graph_plans *p, int64_t nodes, int6
                               (int64_t)(p->pairs_mean + rung * p->pairs_step)};
 }
 
-/* The plan for a room; where all places are taken, the one that was idle for longest goes. */
+static size_t plan_bytes(const basin_graph_plan *plan) {
+    basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
+    return s.arena_bytes + s.input_bytes;
+}
+
+/* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
+ * where a third large plan would be one too many. */
+static int free_place(basin_graph_plans *p) {
+    for (;;) {
+        int oldest = -1, empty = -1, plans = 0;
+        size_t bytes = 0, largest = 0;
+        for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+            if (!p->plan[i]) {
+                empty = i;
+                continue;
+            }
+            size_t own = plan_bytes(p->plan[i]);
+            plans++;
+            bytes += own;
+            largest = own > largest ? own : largest;
+            if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
+        }
+        if (empty >= 0 && (plans < 2 || bytes + largest <= BASIN_GRAPH_PLAN_BYTES)) return empty;
+        basin_graph_plan_free(p->plan[oldest]);
+        p->plan[oldest] = NULL;
+    }
+}
+
 static basin_status plan_for(basin_graph_plan **plan, basin_graph_plans *p, basin_graph_room room,
                              basin_error *error) {
-    int place = 0;
     for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
         *plan = p->plan[i];
         if (*plan && (*plan)->room.tokens == room.tokens && (*plan)->room.pairs == room.pairs) {
             (*plan)->used = ++p->clock;
             return BASIN_OK;
         }
-        int64_t age = *plan ? (*plan)->used : -1;
-        int64_t oldest = p->plan[place] ? p->plan[place]->used : -1;
-        if (age < oldest) place = i;
     }
-    basin_graph_plan_free(p->plan[place]);
-    p->plan[place] = NULL;
+    int place = free_place(p);
     basin_status status =
         basin_graph_plan_new(plan, p->session, room, p->training ? &p->schedule : NULL, error);
     if (status) return status;

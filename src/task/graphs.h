@@ -118,7 +118,7 @@ typedef struct basin_graph_plan {
     basin_trainer trainer; /* for training */
 } basin_graph_plan;
 
-enum { BASIN_GRAPH_PLANS = 3 };
+enum { BASIN_GRAPH_PLANS = 4, BASIN_GRAPH_PLAN_BYTES = 1 << 28 };
 
 /* The few plans that batches of differing sizes run on. Which room a batch gets is a function of
  * the batch and of the sizes of graphs it was opened for, so that runs repeat bit for bit. */
