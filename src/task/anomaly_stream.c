@@ -255,6 +255,16 @@ static basin_status reserve(basin_stream *s, basin_error *error) {
     return BASIN_OK;
 }
 
+/* As many nodes as mostly use a block's edges up. */
+static int64_t rows_of(const basin_stream *s) {
+    int64_t most_pairs = 1;
+    for (int r = 0; r < s->view->shape.relations; r++)
+        most_pairs = most(most_pairs, s->view->shape.pairs[r]);
+    double degree = (double)most_pairs / (double)s->view->shape.nodes;
+    int64_t rows = (int64_t)(1.25 * (double)s->edges / (degree > 0.1 ? degree : 0.1));
+    return most(512, least(rows, BLOCK_NODES));
+}
+
 static void drop(void *array) {
     void **at = array;
     free(*at);
@@ -289,10 +299,10 @@ basin_status basin_stream_new(basin_stream **stream, const basin_view *view, bas
     s->view = view;
     s->store = store;
     s->work = work;
-    s->rows = least(BLOCK_NODES, view->shape.nodes);
     s->edges = view->shape.nodes > BLOCK_EDGES ? BLOCK_EDGES : BLOCK_EDGES_DENSE;
     status = open_lists(s, error);
     s->others = least(s->edges, view->shape.nodes);
+    s->rows = least(rows_of(s), view->shape.nodes);
     if (!status) status = declare(s, error);
     if (status)
         basin_stream_free(s);
