@@ -24,35 +24,36 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
+static void print(const options *o, const char *model, const basin_graph_use *u,
+                  const basin_graph_score *score) {
+    const char *part = strcmp(o->part, "auto") ? o->part : u->set.split[2] ? "test" : "all";
+    char text[200];
+    if (o->json) {
+        basin_json json = basin_json_begin(stdout);
+        basin_json_text(&json, "model", model);
+        basin_json_text(&json, "data", u->set.name);
+        basin_json_text(&json, "task", basin_graph_task_name(u->set.task));
+        basin_json_text(&json, "part", part);
+        basin_graph_score_json(&json, score, u->set.task);
+        basin_json_end(&json);
+        return;
+    }
+    basin_graph_score_text(text, sizeof text, score, u->set.task);
+    printf("%s, %s, %lld %s: %s\n", u->set.name, part, (long long)score->items,
+           u->set.task == BASIN_NODE_CLASSES ? "nodes" : "graphs", text);
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_graph_use u;
     basin_graph_score score;
     basin_error error;
-    char text[200];
     (void)operands;
     basin_status status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache,
                                                o->backend, o->products, o->threads, &error);
     if (!status) {
         basin_graph_measure(&score, u.output, &u.set, u.list, u.count, u.session.outputs);
-        const char *part = u.count < u.set.graphs ? "a part" : "all";
-        if (u.set.split[2] && u.count == u.set.split[2] && strcmp(o->part, "train") &&
-            strcmp(o->part, "validation"))
-            part = "test";
-        if (!strcmp(o->part, "train") || !strcmp(o->part, "validation")) part = o->part;
-        if (o->json) {
-            basin_json json = basin_json_begin(stdout);
-            basin_json_text(&json, "model", operand[0]);
-            basin_json_text(&json, "data", u.set.name);
-            basin_json_text(&json, "task", basin_graph_task_name(u.set.task));
-            basin_json_text(&json, "part", part);
-            basin_graph_score_json(&json, &score, u.set.task);
-            basin_json_end(&json);
-        } else {
-            basin_graph_score_text(text, sizeof text, &score, u.set.task);
-            printf("%s, %s, %lld %s: %s\n", u.set.name, part, (long long)score.items,
-                   u.set.task == BASIN_NODE_CLASSES ? "nodes" : "graphs", text);
-        }
+        print(o, operand[0], &u, &score);
     }
     basin_graph_use_free(&u);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
