@@ -83,11 +83,11 @@ static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run
     b->stopped = detector->stopped;
     memcpy(b->how, detector->how, sizeof b->how);
     b->parameters = detector->parameters;
-    if (!b->stopped)
-        status = basin_anomaly_score(b->probability, detector, b->network, &b->work, error);
-    if (!status && !b->stopped)
+    if (!b->stopped && !detector->score)
+        status = basin_fail(error, BASIN_BAD_VALUE, "%s: no validation nodes", b->network->path);
+    else if (!b->stopped)
         status =
-            basin_anomaly_measure(f, b->probability, b->network, b->part, recipe.threshold, error);
+            basin_anomaly_measure(f, detector->score, b->network, b->part, recipe.threshold, error);
     f->epoch = detector->member[0].epoch;
     f->seconds = detector->seconds;
     basin_anomaly_free(detector);

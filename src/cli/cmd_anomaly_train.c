@@ -83,21 +83,14 @@ typedef struct training {
 } training;
 
 static basin_status measure(training *t, basin_error *error) {
-    int64_t N = t->network->nodes;
-    t->tested = basin_split_nodes(NULL, t->part, N, BASIN_PART_TEST) > 0;
-    t->measured = basin_split_nodes(NULL, t->part, N, BASIN_PART_VAL) > 0;
+    const basin_anomaly_detector *d = t->detector;
+    const char *threshold = d->recipe.threshold;
+    t->tested = basin_split_nodes(NULL, t->part, t->network->nodes, BASIN_PART_TEST) > 0;
+    t->measured = d->score != NULL;
     if (!t->measured) return BASIN_OK;
-    double *p = basin_array_new((size_t)N, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
-    basin_status status = basin_anomaly_score(p, t->detector, t->network, &t->work, error);
-    if (!status && !t->tested)
-        status = basin_anomaly_measure_val(&t->figures, p, t->network, t->part,
-                                           t->detector->recipe.threshold, error);
-    else if (!status)
-        status = basin_anomaly_measure(&t->figures, p, t->network, t->part,
-                                       t->detector->recipe.threshold, error);
-    free(p);
-    return status;
+    if (t->tested)
+        return basin_anomaly_measure(&t->figures, d->score, t->network, t->part, threshold, error);
+    return basin_anomaly_measure_val(&t->figures, d->score, t->network, t->part, threshold, error);
 }
 
 static void print_text(const training *t) {

@@ -101,6 +101,7 @@ typedef struct basin_anomaly_detector {
     double threshold;
     int64_t members;
     basin_anomaly_member *member; /* [members] */
+    double *score; /* [nodes] probabilities of the training network's nodes; NULL: not known */
     /* how training went */
     int64_t parameters, epochs;
     double seconds; /* of training */

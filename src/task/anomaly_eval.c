@@ -110,8 +110,6 @@ basin_status basin_baseline_fit(double *probability, int64_t *epoch, int which,
         const char *scaling;
     } trials[] = {{1e-3, "standard"}, {1e-1, "standard"}, {1e-3, "quantile"}, {1e-1, "quantile"}};
     double best = -1;
-    double *trial = basin_array_new((size_t)network->nodes, sizeof *trial);
-    if (!trial) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a baseline");
     basin_anomaly_work quiet = {.backend = work->backend, .memory = work->memory};
     basin_watch stop = {.stop = work->watch ? work->watch->stop : NULL};
     quiet.watch = &stop;
@@ -124,15 +122,17 @@ basin_status basin_baseline_fit(double *probability, int64_t *epoch, int which,
         recipe.scaling = trials[i].scaling;
         status = basin_anomaly_fit(&detector, network, part, &recipe, &quiet, error);
         if (status) break;
-        status = basin_anomaly_score(trial, detector, network, &quiet, error);
-        if (!status) status = basin_anomaly_measure(&figures, trial, network, part, "all", error);
+        if (!detector->score)
+            status = basin_fail(error, BASIN_BAD_VALUE, "%s: no validation nodes, or stopped",
+                                network->path);
+        if (!status)
+            status = basin_anomaly_measure(&figures, detector->score, network, part, "all", error);
         if (!status && figures.val_auprc > best) {
             best = figures.val_auprc;
             *epoch = detector->member[0].epoch;
-            memcpy(probability, trial, (size_t)network->nodes * sizeof *trial);
+            memcpy(probability, detector->score, (size_t)network->nodes * sizeof *probability);
         }
         basin_anomaly_free(detector);
     }
-    free(trial);
     return status;
 }

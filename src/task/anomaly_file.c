@@ -35,6 +35,7 @@ void basin_anomaly_free(basin_anomaly_detector *detector) {
         basin_bundle_free(detector->member[m].weights);
     for (int r = 0; r < detector->relations; r++) free(detector->relation[r]);
     free(detector->relation);
+    free(detector->score);
     free(detector->member);
     basin_scaler_free(&detector->scale);
     free(detector);

@@ -461,9 +461,13 @@ static basin_status choose_threshold(fit *f, basin_error *error) {
         f->val_score[i] = f->probability[f->val[i]];
     basin_threshold_scan scan =
         basin_recipe_has(f->recipe.threshold, "grid") ? BASIN_THRESHOLD_GRID : BASIN_THRESHOLD_ALL;
-    return status ? status
-                  : basin_threshold_best(&d->threshold, NULL, f->val_score, f->val_label,
-                                         f->val_count, scan, error);
+    if (!status)
+        status = basin_threshold_best(&d->threshold, NULL, f->val_score, f->val_label, f->val_count,
+                                      scan, error);
+    if (status) return status;
+    d->score = f->probability;
+    f->probability = NULL;
+    return BASIN_OK;
 }
 
 static basin_status fit_all(fit *f, basin_error *error) {
