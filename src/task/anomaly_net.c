@@ -208,7 +208,7 @@ static basin_status small_memory(size_t *bytes, const basin_anomaly_recipe *reci
     }
     if (!status) {
         basin_plan_stats s = basin_plan_get_stats(training ? trainer.plan : plan);
-        *bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
+        *bytes = s.arena_bytes + s.input_bytes; /* weights do not grow with the graph */
     }
     basin_trainer_free(&trainer);
     basin_plan_free(plan);
@@ -219,7 +219,7 @@ static basin_status small_memory(size_t *bytes, const basin_anomaly_recipe *reci
 basin_status basin_net_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
                               const basin_net_shape *shape, bool training, basin_backend *backend,
                               basin_error *error) {
-    const int64_t part = shape->nodes > 20000 ? 100 : 1;
+    const int64_t part = shape->nodes > 20000 ? shape->nodes / 10000 : 1;
     basin_net_shape small = *shape;
     basin_store *store = NULL;
     small.nodes = shape->nodes / part + 1;

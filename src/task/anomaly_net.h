@@ -47,7 +47,7 @@ basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64
                                   basin_error *error);
 
 /* The bytes that a plan for training (or scoring) of this shape will take, inputs and pair lists
- * included: found with a plan of a hundredth of the size. */
+ * included: found with a plan of a few thousand nodes. */
 basin_status basin_net_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
                               const basin_net_shape *shape, bool training, basin_backend *backend,
                               basin_error *error);
