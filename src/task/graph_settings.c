@@ -149,8 +149,8 @@ static basin_graph_settings sbm(void) {
     s.blocks = 8;
     s.degrees = 0;
     s.drop = 0;
-    s.epochs = 40;
-    s.batch = 32;
+    s.epochs = 30;
+    s.batch = 16;
     s.smoothing = 0;
     s.weight_classes = true;
     return s;
