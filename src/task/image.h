@@ -32,9 +32,10 @@ typedef struct basin_image_settings {
 
 extern const basin_setting basin_image_settings_table[];
 /* False where there is no preset of that name. "imagenet" is the paper's table; "fashion" a small
- * model for 28 x 28 grey pictures. */
+ * model for 28 x 28 grey pictures, "fashion-large" one of twice its parameters and a longer
+ * descent. */
 bool basin_image_preset(basin_image_settings *settings, const char *name);
-#define BASIN_IMAGE_PRESETS "imagenet|cifar10|fashion|photos"
+#define BASIN_IMAGE_PRESETS "imagenet|cifar10|fashion|fashion-large|photos"
 /* What cannot be trained or run: a patch that does not divide the size, more occluded patches than
  * there are. */
 basin_status basin_image_settings_check(const basin_image_settings *settings, basin_error *error);

@@ -110,7 +110,11 @@ bool basin_image_preset(basin_image_settings *settings, const char *name) {
         *settings = imagenet;
     else if (!strcmp(name, "fashion"))
         *settings = small(1, 28, 128, 4, 512);
-    else if (!strcmp(name, "cifar10")) {
+    else if (!strcmp(name, "fashion-large")) {
+        *settings = small(1, 28, 192, 6, 640);
+        settings->steps = 12;
+        settings->epochs = 40;
+    } else if (!strcmp(name, "cifar10")) {
         *settings = small(3, 32, 256, 8, 1024);
         settings->flip = true;
         settings->epochs = 50;
