@@ -10,7 +10,7 @@
 
 typedef struct options {
     const char *split, *backend, *products, *dtype;
-    int64_t masks, first_mask, batch, limit, hold_out, best, threads, seed;
+    int64_t masks, first_mask, batch, limit, hold_out, best, threads;
     bool json, quiet;
 } options;
 
@@ -28,8 +28,7 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, first_mask, "first-mask", "N", 0, 1e9, "The first mask seed."),
     BASIN_CHOICE(options, split, "split", "test|train|all", "Which half, of sets that have two."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
-                  "The N pictures that basin image train --hold-out N kept, given the same "
-                  "--seed."),
+                  "The N pictures that basin image train --hold-out N kept from these paths."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_INTEGER(options, batch, "batch", "N", 0, 1 << 20,
                   "Pictures at a time; 0: as many as in training."),
@@ -38,7 +37,6 @@ static const basin_option table[] = {
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_DTYPE(options),
     BASIN_OPTION_THREADS(options),
-    BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
@@ -128,9 +126,9 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
                                                       : o->split,
                                  .limit = o->limit,
                                  .hold_out = o->hold_out,
-                                 .held = true,
-                                 .seed = (uint64_t)o->seed};
+                                 .held = true};
     basin_status status = basin_image_session_open(&session, operand[0], backend, error);
+    if (!status) source.seed = (uint64_t)session.settings.seed;
     if (!status) status = basin_image_data_open(&data, &source, error);
     basin_image_scoring scoring = {.data = &data,
                                    .masks = (int)o->masks,
