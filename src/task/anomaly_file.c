@@ -152,8 +152,8 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_detector 
     }
     char *config = basin_settings_print(&d->recipe, basin_anomaly_settings, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
-    basin_status status = basin_bundle_meta_set(bundle, "kind", "anomaly", error);
-    if (!status) status = basin_bundle_meta_set(bundle, "config", config, error);
+    basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
+    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
     if (!status) status = set_number(bundle, "nodes", (double)d->nodes, error);
     if (!status) status = set_number(bundle, "features", (double)d->features, error);
@@ -242,10 +242,10 @@ basin_status basin_anomaly_read(basin_anomaly_detector **detector, const char *p
     *detector = NULL;
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
-    const char *kind = basin_bundle_meta(bundle, "kind");
-    const char *config = basin_bundle_meta(bundle, "config");
+    const char *kind = basin_bundle_meta(bundle, "basin.model");
+    const char *config = basin_bundle_meta(bundle, "basin.config");
     if (!kind || strcmp(kind, "anomaly") || !config)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: its kind is '%s'; wanted 'anomaly'", path,
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'anomaly'", path,
                             kind ? kind : "absent");
     if (!status)
         status = basin_settings_parse(&recipe, basin_anomaly_settings, config, path, error);

@@ -114,9 +114,12 @@ basin_status basin_fit_save(const char *path, const basin_anomaly_recipe *recipe
     snprintf(text[1], sizeof text[1], "%lld", (long long)s->epoch);
     snprintf(text[2], sizeof text[2], "%lld", (long long)s->best_epoch);
     snprintf(text[3], sizeof text[3], "%.17g", s->best);
-    basin_meta meta[] = {
-        {"kind", "anomaly checkpoint"}, {"config", config}, {"member", text[0]}, {"epoch", text[1]},
-        {"best_epoch", text[2]},        {"best", text[3]}};
+    basin_meta meta[] = {{"basin.model", "anomaly checkpoint"},
+                         {"basin.config", config},
+                         {"member", text[0]},
+                         {"epoch", text[1]},
+                         {"best_epoch", text[2]},
+                         {"best", text[3]}};
     basin_status status =
         basin_checkpoint_write(path, store, step, meta, (int)(sizeof meta / sizeof *meta), error);
     free(config);
@@ -146,7 +149,8 @@ static basin_status read_state(basin_fit_state *s, const basin_bundle *bundle, b
 
 static basin_status check_recipe(const basin_anomaly_recipe *recipe, const basin_bundle *bundle,
                                  basin_error *error) {
-    const char *config = basin_bundle_meta(bundle, "config"), *path = basin_bundle_path(bundle);
+    const char *config = basin_bundle_meta(bundle, "basin.config"),
+               *path = basin_bundle_path(bundle);
     basin_anomaly_recipe found = *recipe;
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration; wanted a checkpoint", path);
