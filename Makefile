@@ -48,7 +48,7 @@ test:
 	@$(CTEST) --test-dir $(BUILD) -LE slow
 
 test-slow:
-	$(INSTALL_DEPS) build test
+	$(INSTALL_DEPS) build test browser
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	@$(CTEST) --test-dir $(BUILD) -L slow
 
