@@ -1,10 +1,8 @@
 /* Philox 4x32-10 and the draws made from it; the contract stands in include/basin/random.h.
- *
- * Only +, -, *, / and sqrt of doubles are used, each rounded once (this file is compiled with
- * -ffp-contract=off), so a normal is the same number on every machine and backend. */
-#include <math.h>
+ * The arithmetic is that of philox.h: a normal is the same number on every machine and backend. */
 #include <string.h>
 
+#include "base/philox.h"
 #include "basin/random.h"
 
 /* One word of each of the four lanes for a block of successive calls: loops over `CALLS` become
@@ -14,22 +12,12 @@ typedef struct block {
     uint32_t word[4][CALLS];
 } block;
 
-static inline void philox_round(uint32_t c[4], const uint32_t key[2]) {
-    uint64_t a = (uint64_t)0xD2511F53 * c[0], b = (uint64_t)0xCD9E8D57 * c[2];
-    uint32_t c1 = c[1], c3 = c[3];
-    c[0] = (uint32_t)(b >> 32) ^ c1 ^ key[0];
-    c[1] = (uint32_t)b;
-    c[2] = (uint32_t)(a >> 32) ^ c3 ^ key[1];
-    c[3] = (uint32_t)a;
-}
-
 void basin_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
     uint32_t c[4], k[2] = {key[0], key[1]};
     memcpy(c, counter, sizeof c);
     for (int round = 0; round < 10; round++) {
-        philox_round(c, k);
-        k[0] += 0x9E3779B9;
-        k[1] += 0xBB67AE85;
+        basin_philox_round(c, k);
+        basin_philox_next(k);
     }
     memcpy(out, c, sizeof c);
 }
@@ -52,76 +40,11 @@ static void block_draw(block *out, uint64_t seed, uint64_t stream, uint64_t call
     for (int round = 0; round < 10; round++) {
         for (unsigned j = 0; j < CALLS; j++) {
             uint32_t c[4] = {out->word[0][j], out->word[1][j], out->word[2][j], out->word[3][j]};
-            philox_round(c, k);
+            basin_philox_round(c, k);
             for (int lane = 0; lane < 4; lane++) out->word[lane][j] = c[lane];
         }
-        k[0] += 0x9E3779B9;
-        k[1] += 0xBB67AE85;
+        basin_philox_next(k);
     }
-}
-
-static inline float uniform_of(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
-
-/* ln((word + 1) / 2^32): the mantissa is brought to [sqrt(1/2), sqrt(2)], where
- * ln m = 2 artanh((m - 1) / (m + 1)) converges fast. */
-static inline double log_of(uint32_t word) {
-    double k = (double)word + 1.0, m;
-    uint64_t bits;
-    memcpy(&bits, &k, sizeof bits);
-    double exponent = (double)(int32_t)(bits >> 52) - (1023 + 32);
-    bits = (bits & 0x000fffffffffffff) | 0x3ff0000000000000;
-    memcpy(&m, &bits, sizeof m);
-    double big = m > 1.4142135623730951 ? 1.0 : 0.0;
-    m = m * (1.0 - 0.5 * big);
-    double t = (m - 1.0) / (m + 1.0), z = t * t, sum = 1.0 / 23;
-    sum = sum * z + 1.0 / 21;
-    sum = sum * z + 1.0 / 19;
-    sum = sum * z + 1.0 / 17;
-    sum = sum * z + 1.0 / 15;
-    sum = sum * z + 1.0 / 13;
-    sum = sum * z + 1.0 / 11;
-    sum = sum * z + 1.0 / 9;
-    sum = sum * z + 1.0 / 7;
-    sum = sum * z + 1.0 / 5;
-    sum = sum * z + 1.0 / 3;
-    sum = sum * z + 1.0;
-    return (exponent + big) * 0.6931471805599453 + 2.0 * t * sum;
-}
-
-/* Cosine and sine of 2 pi word / 2^32: the nearest quarter turn is split off in integers, which
- * is exact, and Taylor polynomials serve the remaining angle, at most pi / 4. */
-static inline void cos_sin_of(double *cosine, double *sine, uint32_t word) {
-    uint32_t quarter = (word + 0x20000000u) >> 30;
-    double angle = (double)(int32_t)(word - (quarter << 30)) * 1.4629180792671596e-9;
-    double z = angle * angle;
-    double s = 1.0 / 355687428096000, c = -1.0 / 6402373705728000;
-    s = s * z - 1.0 / 1307674368000;
-    s = s * z + 1.0 / 6227020800;
-    s = s * z - 1.0 / 39916800;
-    s = s * z + 1.0 / 362880;
-    s = s * z - 1.0 / 5040;
-    s = s * z + 1.0 / 120;
-    s = s * z - 1.0 / 6;
-    s = s * z * angle + angle;
-    c = c * z + 1.0 / 20922789888000;
-    c = c * z - 1.0 / 87178291200;
-    c = c * z + 1.0 / 479001600;
-    c = c * z - 1.0 / 3628800;
-    c = c * z + 1.0 / 40320;
-    c = c * z - 1.0 / 720;
-    c = c * z + 1.0 / 24;
-    c = c * z - 0.5;
-    c = c * z + 1.0;
-    double first = quarter & 1 ? s : c, second = quarter & 1 ? c : s;
-    *cosine = quarter == 1 || quarter == 2 ? -first : first;
-    *sine = quarter >= 2 ? -second : second;
-}
-
-static inline void normals_of(double *even, double *odd, uint32_t a, uint32_t b) {
-    double radius = sqrt(-2.0 * log_of(a)), cosine, sine;
-    cos_sin_of(&cosine, &sine, b);
-    *even = radius * cosine;
-    *odd = radius * sine;
 }
 
 uint32_t basin_random_word_at(uint64_t seed, uint64_t stream, uint64_t index) {
@@ -131,27 +54,27 @@ uint32_t basin_random_word_at(uint64_t seed, uint64_t stream, uint64_t index) {
 }
 
 float basin_random_uniform_at(uint64_t seed, uint64_t stream, uint64_t index) {
-    return uniform_of(basin_random_word_at(seed, stream, index));
+    return basin_uniform_of(basin_random_word_at(seed, stream, index));
 }
 
 double basin_random_normal_at(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t word[4];
     double even, odd;
     words_of_call(word, seed, stream, index / 4);
-    normals_of(&even, &odd, word[index % 4 & 2], word[(index % 4 & 2) + 1]);
+    basin_normals_of(&even, &odd, word[index % 4 & 2], word[(index % 4 & 2) + 1]);
     return index & 1 ? odd : even;
 }
 
 static void block_uniform(double out[BLOCK], const block *from) {
     for (int lane = 0; lane < 4; lane++)
-        for (int j = 0; j < CALLS; j++) out[4 * j + lane] = uniform_of(from->word[lane][j]);
+        for (int j = 0; j < CALLS; j++) out[4 * j + lane] = basin_uniform_of(from->word[lane][j]);
 }
 
 static void block_normal(double out[BLOCK], const block *from) {
     for (int lane = 0; lane < 4; lane += 2) {
         double even[CALLS], odd[CALLS];
         for (int j = 0; j < CALLS; j++)
-            normals_of(&even[j], &odd[j], from->word[lane][j], from->word[lane + 1][j]);
+            basin_normals_of(&even[j], &odd[j], from->word[lane][j], from->word[lane + 1][j]);
         for (int j = 0; j < CALLS; j++) {
             out[4 * j + lane] = even[j];
             out[4 * j + lane + 1] = odd[j];
