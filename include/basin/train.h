@@ -71,6 +71,9 @@ BASIN_API void basin_trainer_free(basin_trainer *trainer);
 /* One step on what was written to the plan, at the schedule's rate. The loss is that before the
  * update; a loss that is not a finite number is an error. Without `loss` nothing is waited for. */
 BASIN_API basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error);
+/* Waits for the last step, and gives its loss: for those who made the next batch meanwhile. */
+BASIN_API basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss,
+                                          basin_error *error);
 
 /* ---- files ---- */
 

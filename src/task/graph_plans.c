@@ -162,15 +162,18 @@ static basin_status write_batch(basin_graph_plans *p, basin_graph_plan *plan, ba
     return w.status;
 }
 
-static basin_status prepare(basin_graph_plan **plan, basin_graph_plans *p,
-                            const basin_graphset *set, const basin_positions *positions,
-                            const int64_t *graph, int64_t count, uint64_t epoch,
-                            basin_error *error) {
-    basin_status status =
-        basin_graph_batch_fill(&p->data, set, &p->session->encoding, positions, graph, count,
-                               p->training, (uint64_t)p->session->settings.seed, epoch, error);
-    if (!status) status = plan_for(plan, p, room_for(p, p->data.nodes, p->data.pairs.pairs), error);
+/* Of the batch that was filled. */
+static basin_status prepare(basin_graph_plan **plan, basin_graph_plans *p, basin_error *error) {
+    basin_graph_room room = room_for(p, p->data.nodes, p->data.pairs.pairs);
+    basin_status status = plan_for(plan, p, room, error);
     return status ? status : write_batch(p, *plan, error);
+}
+
+static basin_status fill(basin_graph_plans *p, const basin_graphset *set,
+                         const basin_positions *positions, const int64_t *graph, int64_t count,
+                         uint64_t epoch, basin_error *error) {
+    return basin_graph_batch_fill(&p->data, set, &p->session->encoding, positions, graph, count,
+                                  p->training, (uint64_t)p->session->settings.seed, epoch, error);
 }
 
 /* ---- scores ---- */
@@ -204,7 +207,8 @@ basin_status basin_graph_plans_score(basin_graph_plans *plans, float *output,
     for (int64_t at = 0; at < count && !status; at += plans->batch) {
         int64_t now = count - at < plans->batch ? count - at : plans->batch;
         basin_graph_plan *plan;
-        status = prepare(&plan, plans, set, positions, graph + at, now, 0, error);
+        status = fill(plans, set, positions, graph + at, now, 0, error);
+        if (!status) status = prepare(&plan, plans, error);
         if (!status) status = basin_plan_run(plan->plan, error);
         if (!status) status = read_outputs(output, plans, plan, error);
         output += s->outputs * (s->task == BASIN_NODE_CLASSES ? plans->data.nodes : now);
@@ -325,16 +329,30 @@ static basin_status write_targets(basin_graph_plans *p, basin_graph_plan *plan,
     return w.status;
 }
 
+basin_status basin_graph_plans_settle(basin_graph_plans *plans, double *loss, basin_error *error) {
+    double mean = 0;
+    if (!plans->running) return BASIN_OK;
+    basin_status status = basin_trainer_loss(&plans->running->trainer, &mean, error);
+    *loss += mean * (double)plans->running_graphs;
+    plans->running = NULL;
+    return status;
+}
+
 basin_status basin_graph_plans_step(basin_graph_plans *plans, double *loss,
                                     const basin_graphset *set, const basin_positions *positions,
                                     const int64_t *graph, int64_t count, uint64_t epoch,
                                     basin_error *error) {
     basin_graph_plan *plan;
-    basin_status status = prepare(&plan, plans, set, positions, graph, count, epoch, error);
+    basin_status status = fill(plans, set, positions, graph, count, epoch, error);
+    if (!status) status = basin_graph_plans_settle(plans, loss, error);
+    if (!status) status = prepare(&plan, plans, error);
     if (!status) status = write_targets(plans, plan, set, graph, count, error);
     if (status) return status;
     plan->trainer.step = plans->step;
-    status = basin_trainer_step(&plan->trainer, loss, error);
-    if (!status) plans->step++;
-    return status;
+    status = basin_trainer_step(&plan->trainer, NULL, error);
+    if (status) return status;
+    plans->step++;
+    plans->running = plan;
+    plans->running_graphs = count;
+    return BASIN_OK;
 }

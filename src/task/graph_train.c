@@ -161,13 +161,12 @@ static basin_status run_epoch(state *s, basin_error *error) {
     for (int64_t i = 0; i < r->trains; i++) s->batch[i] = r->train[s->order[i]];
     for (int64_t at = from; at < r->trains && !status; at += size) {
         int64_t now = r->trains - at < size ? r->trains - at : size;
-        double loss = 0;
         if (basin_watch_stopped(r->watch)) break;
-        status = basin_graph_plans_step(&s->train, &loss, r->set, r->positions, s->batch + at, now,
-                                        (uint64_t)s->epoch, error);
-        s->sum += loss * (double)now;
-        show(s, at + now, s->sum / (double)(at + now), began);
+        status = basin_graph_plans_step(&s->train, &s->sum, r->set, r->positions, s->batch + at,
+                                        now, (uint64_t)s->epoch, error);
+        if (!status) show(s, at + now, at > 0 ? s->sum / (double)at : NAN, began);
     }
+    if (!status) status = basin_graph_plans_settle(&s->train, &s->sum, error);
     s->seconds[s->timed++] = basin_task_clock() - began;
     return status;
 }

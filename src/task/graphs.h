@@ -130,6 +130,8 @@ typedef struct basin_graph_plans {
     int64_t batch; /* graphs at most */
     int64_t clock, step;
     basin_graph_plan *plan[BASIN_GRAPH_PLANS];
+    basin_graph_plan *running; /* whose loss is still to be read */
+    int64_t running_graphs;
     basin_graph_batch data;
     float *target, *weight, *pair_weight;
     int32_t *node_class;
@@ -147,11 +149,14 @@ void basin_graph_plans_free(basin_graph_plans *plans);
 basin_status basin_graph_plans_score(basin_graph_plans *plans, float *output,
                                      const basin_graphset *set, const basin_positions *positions,
                                      const int64_t *graph, int64_t count, basin_error *error);
-/* One step of training on count <= batch graphs. */
+/* Begins a step of training on count <= batch graphs: while a GPU is busy with it, the next batch
+ * is made. To `loss` is added that of the step before, times its graphs, where it was not waited
+ * for yet; basin_graph_plans_settle waits for the last. */
 basin_status basin_graph_plans_step(basin_graph_plans *plans, double *loss,
                                     const basin_graphset *set, const basin_positions *positions,
                                     const int64_t *graph, int64_t count, uint64_t epoch,
                                     basin_error *error);
+basin_status basin_graph_plans_settle(basin_graph_plans *plans, double *loss, basin_error *error);
 /* Bytes of arenas and inputs of the largest plan there is. */
 size_t basin_graph_plans_bytes(const basin_graph_plans *plans);
 

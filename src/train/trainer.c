@@ -45,9 +45,12 @@ basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_erro
     if (!status) status = basin_plan_run(trainer->plan, error);
     if (status) return status;
     trainer->step++;
-    if (!loss) return BASIN_OK;
+    return loss ? basin_trainer_loss(trainer, loss, error) : BASIN_OK;
+}
+
+basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss, basin_error *error) {
     basin_tensor value = basin_tensor_borrow(loss, BASIN_F64, BASIN_SCALAR);
-    status = basin_plan_read(trainer->plan, trainer->loss, &value, error);
+    basin_status status = basin_plan_read(trainer->plan, trainer->loss, &value, error);
     if (status || isfinite(*loss)) return status;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "the loss is %g at step %lld, wanted a finite number: a smaller learning "
