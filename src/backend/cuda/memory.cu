@@ -7,7 +7,8 @@
 
 #include "backend/cuda/inside.h"
 
-enum { SLOTS = 4 };
+/* A batch of graphs is a dozen small pieces, and none should wait for the step before. */
+enum { SMALL_SLOTS = 32, LARGE_SLOTS = 4 };
 static const size_t SMALL = (size_t)1 << 20, PIECE = (size_t)32 << 20;
 
 /* One piece under way. */
@@ -19,10 +20,22 @@ struct slot {
 };
 
 struct basin_cuda_staging {
-    slot at[SLOTS];
-    int next;
+    slot small[SMALL_SLOTS], large[LARGE_SLOTS];
+    unsigned next_small, next_large;
     cudaStream_t copies;
 };
+
+static void slot_new(basin_cuda *cuda, slot *s) {
+    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->left, cudaEventDisableTiming));
+    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->fetched, cudaEventDisableTiming));
+}
+
+static void slot_free(slot *s) {
+    if (s->host) cudaFreeHost(s->host);
+    if (s->room) cudaFree(s->room);
+    if (s->left) cudaEventDestroy(s->left);
+    if (s->fetched) cudaEventDestroy(s->fetched);
+}
 
 void basin_cuda_staging_new(basin_cuda *cuda) {
     basin_cuda_staging *s = cuda->staging = new (std::nothrow) basin_cuda_staging();
@@ -31,22 +44,16 @@ void basin_cuda_staging_new(basin_cuda *cuda) {
         return;
     }
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&s->copies, cudaStreamNonBlocking));
-    for (int i = 0; i < SLOTS; i++) {
-        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->at[i].left, cudaEventDisableTiming));
-        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->at[i].fetched, cudaEventDisableTiming));
-    }
+    for (int i = 0; i < SMALL_SLOTS; i++) slot_new(cuda, &s->small[i]);
+    for (int i = 0; i < LARGE_SLOTS; i++) slot_new(cuda, &s->large[i]);
 }
 
 void basin_cuda_staging_free(basin_cuda *cuda) {
     basin_cuda_staging *s = cuda->staging;
     if (!s) return;
     if (s->copies) cudaStreamSynchronize(s->copies);
-    for (int i = 0; i < SLOTS; i++) {
-        if (s->at[i].host) cudaFreeHost(s->at[i].host);
-        if (s->at[i].room) cudaFree(s->at[i].room);
-        if (s->at[i].left) cudaEventDestroy(s->at[i].left);
-        if (s->at[i].fetched) cudaEventDestroy(s->at[i].fetched);
-    }
+    for (int i = 0; i < SMALL_SLOTS; i++) slot_free(&s->small[i]);
+    for (int i = 0; i < LARGE_SLOTS; i++) slot_free(&s->large[i]);
     if (s->copies) cudaStreamDestroy(s->copies);
     delete s;
     cuda->staging = NULL;
@@ -101,10 +108,15 @@ static void *slot_room(basin_cuda *cuda, slot *s, size_t bytes) {
     return s->room;
 }
 
+/* The slots take turns: the one that was used longest ago. */
+static slot *slot_next(basin_cuda_staging *s, size_t bytes) {
+    if (bytes > SMALL) return &s->large[s->next_large++ % LARGE_SLOTS];
+    return &s->small[s->next_small++ % SMALL_SLOTS];
+}
+
 static void copy_piece(basin_cuda *cuda, void *device, const void *host, size_t bytes) {
     basin_cuda_staging *staging = cuda->staging;
-    slot *s = &staging->at[staging->next];
-    staging->next = (staging->next + 1) % SLOTS;
+    slot *s = slot_next(staging, bytes);
     void *pinned = slot_host(cuda, s, bytes);
     if (!pinned) return;
     memcpy(pinned, host, bytes);
