@@ -225,6 +225,8 @@ typedef enum basin_scaler_kind {
     BASIN_SCALE_NONE,
     BASIN_SCALE_STANDARD, /* mean 0, deviation 1 */
     BASIN_SCALE_QUANTILE, /* ranks turned into normal scores, cut at 5.2 */
+    BASIN_SCALE_BOTH,     /* standard and quantile side by side */
+    BASIN_SCALE_BINS,     /* how far through each of eight bins of equal count, from -1 to 1 */
 } basin_scaler_kind;
 
 /* Fitted on some nodes, used on all. */
@@ -232,15 +234,18 @@ typedef struct basin_scaler {
     basin_scaler_kind kind;
     int64_t features, points;
     float *mean, *factor; /* [F] of standard: (x - mean) factor; a constant column gets factor 1 */
-    float *quantile;      /* [F, points] of quantile, ascending */
+    float *quantile;      /* [F, points] of quantile and bins, ascending */
 } basin_scaler;
+
+/* How many numbers a feature becomes: 1, of both 2, of bins 8. */
+BASIN_API int64_t basin_scaler_planes(basin_scaler_kind kind);
 
 BASIN_API basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind,
                                         const float *x /* [N, F] */, int64_t features,
                                         const int64_t *node /* [count] */, int64_t count,
                                         basin_error *error);
-/* Rows of F numbers; y may be x. */
-BASIN_API void basin_scaler_apply(float *y /* [n, F] */, const basin_scaler *scale,
+/* Rows of F numbers become rows of planes x F; y may be x where there is one plane. */
+BASIN_API void basin_scaler_apply(float *y /* [n, planes, F] */, const basin_scaler *scale,
                                   const float *x /* [n, F] */, int64_t n);
 BASIN_API void basin_scaler_free(basin_scaler *scale);
 /* As tensors PREFIXmean, PREFIXfactor or PREFIXquantile; the metadata PREFIXkind says which. Stored
@@ -250,7 +255,7 @@ BASIN_API basin_status basin_scaler_store(basin_bundle *bundle, const char *pref
 BASIN_API basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle,
                                          const char *prefix, basin_error *error);
 BASIN_API const char *
-basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", "quantile" */
+basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", "quantile", "both", "bins" */
 BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name,
                                           basin_error *error);
 

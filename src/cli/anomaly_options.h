@@ -13,7 +13,7 @@
                  "tsocial-1",                                                                      \
                  "default: made for all graphs; the others are the paper's model with a row of "   \
                  "its table (-1: the rows of 1 %). Other options override it."),                   \
-        BASIN_CHOICE(type, recipe.scaling, "scaling", "auto|none|standard|quantile",               \
+        BASIN_CHOICE(type, recipe.scaling, "scaling", "auto|none|standard|quantile|both|bins",     \
                      "Scaling of features, fitted on the training nodes; auto: standard or "       \
                      "quantile, whichever validation prefers."),                                   \
         BASIN_INTEGER(type, recipe.hops, "hops", "N", -1, 8,                                       \

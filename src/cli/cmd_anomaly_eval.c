@@ -5,15 +5,17 @@
 
 #include "base/memory.h"
 #include "cli/anomaly_options.h"
+#include "cli/csv.h"
 #include "cli/table.h"
+#include "io/file.h"
 #include "view/json.h"
 
 typedef struct options {
-    const char *preset, *split;
+    const char *preset, *split, *scores;
     basin_anomaly_recipe recipe;
     basin_data_options data;
     double ratio, memory;
-    int64_t runs, first, threads;
+    int64_t runs, first, split_seed, threads;
     bool no_baselines, only_baselines, json, quiet, print_config;
     const char *backend;
 } options;
@@ -24,6 +26,7 @@ static const options defaults = {.preset = "default",
                                  .data = {.missing = "error"},
                                  .ratio = 0.4,
                                  .runs = 5,
+                                 .split_seed = -1,
                                  .backend = "cpu"};
 
 static const basin_option table[] = {
@@ -36,6 +39,11 @@ static const basin_option table[] = {
                "validation and test."),
     BASIN_INTEGER(options, runs, "runs", "N", 1, 1000, "Runs, each with a split of its own."),
     BASIN_INTEGER(options, first, "first", "N", 0, 1000, "The number of the first split."),
+    BASIN_INTEGER(options, split_seed, "split-seed", "N", -1, 9007199254740992.0,
+                  "The seed of drawn splits; -1: that of training, --seed."),
+    BASIN_TEXT(options, scores, 0, "scores", "FILE",
+               "Where to write what the detector gave each node of each split: a CSV of split, "
+               "node, part, label, probability."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone."),
     BASIN_FLAG(options, print_config, 0, "print-config", "Print what would run, and end."),
@@ -60,6 +68,7 @@ typedef struct bench {
     uint8_t *part;
     double *probability;
     basin_anomaly_figures *figures; /* [MODELS, runs] */
+    basin_writer scores;            /* open where the options ask for it */
     int64_t runs;
     bool masks, stopped;
     char how[200];
@@ -68,8 +77,22 @@ typedef struct bench {
 
 static basin_status split(bench *b, int64_t run, basin_error *error) {
     if (b->masks) return basin_split_from_masks(b->part, b->network, run, error);
-    return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)b->o->recipe.seed,
-                                  (uint64_t)run, error);
+    int64_t seed = b->o->split_seed < 0 ? b->o->recipe.seed : b->o->split_seed;
+    return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)seed, (uint64_t)run,
+                                  error);
+}
+
+static void put_scores(const bench *b, const double *probability, int64_t run) {
+    static const char *const name[] = {
+        [BASIN_PART_TRAIN] = "train", [BASIN_PART_VAL] = "val", [BASIN_PART_TEST] = "test"};
+    char id[BASIN_NODE_TEXT], number[BASIN_NUMBER_TEXT];
+    for (int64_t i = 0; i < b->network->nodes; i++) {
+        if (b->part[i] == BASIN_PART_NONE) continue;
+        fprintf(b->scores.file, "%lld,", (long long)run);
+        basin_csv_put(b->scores.file, basin_network_id(b->network, i, id));
+        fprintf(b->scores.file, ",%s,%d,%s\n", name[b->part[i]], b->network->label[i],
+                basin_number_print(number, (float)probability[i]));
+    }
 }
 
 static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run,
@@ -88,6 +111,7 @@ static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run
     else if (!b->stopped)
         status =
             basin_anomaly_measure(f, detector->score, b->network, b->part, recipe.threshold, error);
+    if (!b->stopped && !status && b->scores.file) put_scores(b, detector->score, run);
     f->epoch = detector->member[0].epoch;
     f->seconds = detector->seconds;
     basin_anomaly_free(detector);
@@ -231,6 +255,11 @@ static basin_status prepare(bench *b, basin_error *error) {
     b->figures = calloc((size_t)(MODELS * b->runs), sizeof *b->figures);
     if (!b->part || !b->probability || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
+    if (o->scores) {
+        basin_status status = basin_writer_create(&b->scores, o->scores, error);
+        if (status) return status;
+        fputs("split,node,part,label,probability\n", b->scores.file);
+    }
     b->work.watch = &b->watch.watch;
     b->work.memory = (size_t)(o->memory * (double)(1 << 30));
     return basin_backend_open(&b->work.backend, o->backend, (int)o->threads, error);
@@ -264,6 +293,10 @@ static int run(const void *values, int operands, char **operand) {
     basin_status status = basin_anomaly_open(&b.network, operand, operands, &b.o->data, &error);
     if (!status) status = prepare(&b, &error);
     for (int64_t i = 0; i < b.runs && !status && !b.stopped; i++) status = run_split(&b, i, &error);
+    if (b.scores.file && !status && !b.stopped)
+        status = basin_writer_commit(&b.scores, &error);
+    else if (b.scores.file)
+        basin_writer_discard(&b.scores);
     return finish(&b, status, &error);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "cli/anomaly_options.h"
+#include "cli/csv.h"
 #include "io/file.h"
 #include "view/json.h"
 
@@ -55,28 +56,12 @@ static int64_t rank(place *list, const double *probability, int64_t nodes, const
     return count;
 }
 
-/* A field of CSV, in quotes where it must be. */
-static void put_field(FILE *file, const char *text) {
-    const char *c = text;
-    while (*c && *c != ',' && *c != '"' && *c != '\n' && *c != '\r') c++;
-    if (!*c) {
-        fputs(text, file);
-        return;
-    }
-    fputc('"', file);
-    for (c = text; *c; c++) {
-        if (*c == '"') fputc('"', file);
-        fputc(*c, file);
-    }
-    fputc('"', file);
-}
-
 static void put_csv(FILE *file, const place *list, int64_t count, const basin_network *network,
                     double threshold) {
     char id[BASIN_NODE_TEXT], number[BASIN_NUMBER_TEXT];
     fputs("node,probability,rank,anomalous\n", file);
     for (int64_t i = 0; i < count; i++) {
-        put_field(file, basin_network_id(network, list[i].node, id));
+        basin_csv_put(file, basin_network_id(network, list[i].node, id));
         fprintf(file, ",%s,%lld,%d\n", basin_number_print(number, (float)list[i].probability),
                 (long long)list[i].rank, list[i].probability > threshold);
     }

@@ -1,6 +1,7 @@
 /* basin anomaly train: a detector from a labelled network, into one file. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/anomaly_options.h"
@@ -10,8 +11,8 @@ typedef struct options {
     const char *preset, *output, *checkpoint, *log, *backend;
     basin_anomaly_recipe recipe;
     basin_data_options data;
-    double ratio, validation, memory;
-    int64_t split, every, threads;
+    double ratio, validation, memory, save_every;
+    int64_t split, threads;
     bool resume, json, quiet, print_config;
 } options;
 
@@ -20,6 +21,7 @@ static const options defaults = {.preset = "default",
                                  .data = {.missing = "error"},
                                  .validation = 0.2,
                                  .split = -1,
+                                 .save_every = 60,
                                  .backend = "cpu"};
 
 static const basin_option table[] = {
@@ -33,10 +35,12 @@ static const basin_option table[] = {
                "validation and test; prints the figures on test. 0: as --validation says."),
     BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Instead, split N of the file's masks."),
     BASIN_TEXT(options, checkpoint, 0, "checkpoint", "FILE",
-               "Where an interrupted run is saved [OUTPUT.checkpoint]."),
-    BASIN_INTEGER(options, every, "checkpoint-every", "N", 0, 1e9,
-                  "Save every N epochs, too; 0: only when interrupted."),
-    BASIN_FLAG(options, resume, 0, "resume", "Go on from the checkpoint."),
+               "Where the run is saved until it ends [OUTPUT.checkpoint]."),
+    BASIN_REAL(options, save_every, "save-every", "SECONDS", 0, 1e9,
+               "How often a checkpoint is written."),
+    BASIN_FLAG(options, resume, 0, "resume",
+               "Go on from the checkpoint that an interrupted or killed run left. Ends with the "
+               "same bits as a run that was never cut."),
     BASIN_TEXT(options, log, 0, "log", "FILE", "A line of JSON for every epoch."),
     BASIN_FLAG(options, print_config, 0, "print-config", "Print what would run, and end."),
     BASIN_DATA_OPTIONS(options),
@@ -137,14 +141,10 @@ static void print_json(const training *t) {
 
 static basin_status train(training *t, char **file, int files, basin_error *error) {
     const options *o = t->o;
-    if (o->checkpoint)
-        snprintf(t->checkpoint, sizeof t->checkpoint, "%s", o->checkpoint);
-    else
-        snprintf(t->checkpoint, sizeof t->checkpoint, "%s.checkpoint", o->output);
     t->work = (basin_anomaly_work){.watch = &t->watch.watch,
                                    .memory = (size_t)(o->memory * (double)(1 << 30)),
                                    .checkpoint = t->checkpoint,
-                                   .every = o->every,
+                                   .save_every = o->save_every,
                                    .resume = o->resume,
                                    .log = o->log};
     basin_status status = basin_anomaly_open(&t->network, file, files, &o->data, error);
@@ -181,12 +181,25 @@ static int finish(training *t, basin_status status, const basin_error *error) {
     return code;
 }
 
+static void name_checkpoint(training *t) {
+    const options *o = t->o;
+    if (o->checkpoint)
+        snprintf(t->checkpoint, sizeof t->checkpoint, "%s", o->checkpoint);
+    else
+        snprintf(t->checkpoint, sizeof t->checkpoint, "%s.checkpoint", o->output);
+}
+
 static int run(const void *values, int operands, char **operand) {
     training t = {.o = values};
     basin_error error;
     if (t.o->print_config) return basin_anomaly_print_config(&t.o->recipe);
     if (!t.o->output)
         return basin_report_usage(&basin_command_anomaly_train, "wants --output FILE");
+    name_checkpoint(&t);
+    if (t.o->resume && access(t.checkpoint, F_OK) && !access(t.o->output, F_OK)) {
+        printf("%s is finished; there is no checkpoint to go on from\n", t.o->output);
+        return BASIN_EXIT_OK;
+    }
     basin_cli_watch_begin(&t.watch, t.o->quiet);
     basin_status status = train(&t, operand, operands, &error);
     return finish(&t, status, &error);

@@ -2,7 +2,9 @@
  *
  *     standard   y = (x - mean) / deviation
  *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
- * `points` quantiles with straight lines between them; ties go to the middle of their ranks */
+ * `points` quantiles with straight lines between them; ties go to the middle of their ranks
+ *     both       the two side by side
+ *     bins       eight numbers, y[b] = -1 below bin b, 1 above it, a straight line inside */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,20 +14,32 @@
 #include "base/memory.h"
 #include "data/network.h"
 
-enum { MOST_POINTS = 1001 };
+enum { MOST_POINTS = 1001, BINS = 8, KINDS = 5 };
 
-static const char *const kind_name[] = {"none", "standard", "quantile"};
+static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both", "bins"};
+
+int64_t basin_scaler_planes(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_BOTH ? 2 : kind == BASIN_SCALE_BINS ? BINS : 1;
+}
+
+static bool has_mean(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH;
+}
+
+static bool has_quantiles(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_QUANTILE || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_BINS;
+}
 
 const char *basin_scaler_name(basin_scaler_kind kind) { return kind_name[kind]; }
 
 basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin_error *error) {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < KINDS; i++)
         if (!strcmp(name, kind_name[i])) {
             *kind = (basin_scaler_kind)i;
             return BASIN_OK;
         }
-    return basin_fail(error, BASIN_BAD_VALUE, "scaling '%s', wanted none, standard or quantile",
-                      name);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "scaling '%s', wanted none, standard, quantile, both or bins", name);
 }
 
 void basin_scaler_free(basin_scaler *scale) {
@@ -38,12 +52,13 @@ void basin_scaler_free(basin_scaler *scale) {
 static basin_status alloc(basin_scaler *s, basin_error *error) {
     size_t count = 0;
     bool fits = basin_size_multiply(&count, (size_t)s->features, (size_t)s->points);
-    if (s->kind == BASIN_SCALE_STANDARD) {
+    if (has_mean(s->kind)) {
         s->mean = basin_array_new((size_t)s->features, sizeof *s->mean);
         s->factor = basin_array_new((size_t)s->features, sizeof *s->factor);
-        fits = s->mean && s->factor;
-    } else if (s->kind == BASIN_SCALE_QUANTILE) {
-        s->quantile = fits ? basin_array_new(count, sizeof *s->quantile) : NULL;
+        fits = fits && s->mean && s->factor;
+    }
+    if (fits && has_quantiles(s->kind)) {
+        s->quantile = basin_array_new(count, sizeof *s->quantile);
         fits = s->quantile;
     }
     if (fits) return BASIN_OK;
@@ -98,13 +113,12 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
     if (kind == BASIN_SCALE_NONE) return BASIN_OK;
     if (count <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
-    if (kind == BASIN_SCALE_QUANTILE) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
+    if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
+    if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
     basin_status status = alloc(scale, error);
     if (status) return status;
-    if (kind == BASIN_SCALE_STANDARD) {
-        fit_standard(scale, x, node, count);
-        return BASIN_OK;
-    }
+    if (has_mean(kind)) fit_standard(scale, x, node, count);
+    if (!has_quantiles(kind)) return BASIN_OK;
     float *column = basin_array_new((size_t)count, sizeof *column);
     if (!column) {
         basin_scaler_free(scale);
@@ -179,21 +193,35 @@ static float to_score(const float *q, int64_t points, float x) {
     return (float)normal_score(p);
 }
 
+/* Below, inside, above the bin; a bin of no width is a step. */
+static float through(float low, float high, float x) {
+    if (x <= low) return x == low && low == high ? 1 : -1;
+    return x >= high ? 1 : 2 * (x - low) / (high - low) - 1;
+}
+
+static void apply_row(float *y, const basin_scaler *s, const float *x) {
+    int64_t F = s->features;
+    for (int64_t f = 0; f < F; f++) {
+        const float *q = s->quantile ? s->quantile + f * s->points : NULL;
+        float v = x[f];
+        if (s->kind == BASIN_SCALE_BINS) {
+            for (int64_t b = 0; b < BINS; b++) y[b * F + f] = through(q[b], q[b + 1], v);
+            continue;
+        }
+        if (has_quantiles(s->kind))
+            y[(s->kind == BASIN_SCALE_BOTH ? F : 0) + f] = to_score(q, s->points, v);
+        if (has_mean(s->kind)) y[f] = (v - s->mean[f]) * s->factor[f];
+    }
+}
+
 void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int64_t n) {
-    int64_t features = scale->features;
+    int64_t F = scale->features, width = F * basin_scaler_planes(scale->kind);
     if (scale->kind == BASIN_SCALE_NONE) {
-        if (y != x) memcpy(y, x, (size_t)(n * features) * sizeof *y);
+        if (y != x) memcpy(y, x, (size_t)(n * F) * sizeof *y);
         return;
     }
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t f = 0; f < features; f++) {
-            float v = x[i * features + f];
-            y[i * features + f] =
-                scale->kind == BASIN_SCALE_STANDARD
-                    ? (v - scale->mean[f]) * scale->factor[f]
-                    : to_score(scale->quantile + f * scale->points, scale->points, v);
-        }
+#pragma omp parallel for schedule(static) if (n > 64)
+    for (int64_t i = 0; i < n; i++) apply_row(y + i * width, scale, x + i * F);
 }
 
 /* ---- in model files ---- */
@@ -241,27 +269,40 @@ static void copy(float *to, const basin_tensor *from) {
     (void)basin_tensor_convert(&t, from, NULL); /* equal shapes cannot fail */
 }
 
+/* The tensors that there are agree about the number of features, which becomes the scale's. */
+static basin_status check_sizes(basin_scaler *s, const basin_tensor *mean,
+                                const basin_tensor *factor, const basin_tensor *quantile,
+                                const basin_bundle *bundle, const char *prefix,
+                                basin_error *error) {
+    s->features = (mean ? mean : quantile)->shape.dim[0];
+    s->points = quantile ? quantile->shape.dim[1] : 0;
+    bool good = (!factor || factor->shape.dim[0] == s->features) &&
+                (!quantile || quantile->shape.dim[0] == s->features) &&
+                (s->kind != BASIN_SCALE_BINS || s->points == BINS + 1);
+    if (good) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %smean, factor and quantile differ in length, or bins are not %d",
+                      basin_bundle_path(bundle), prefix, BINS);
+}
+
 basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
                                basin_error *error) {
     char key[KEY_TEXT];
-    const basin_tensor *first = NULL, *factor = NULL;
+    const basin_tensor *mean = NULL, *factor = NULL, *quantile = NULL;
     *scale = (basin_scaler){0};
     snprintf(key, sizeof key, "%skind", prefix);
     const char *kind = basin_bundle_meta(bundle, key);
     basin_status status = basin_scaler_parse(&scale->kind, kind ? kind : "none", error);
     if (status || scale->kind == BASIN_SCALE_NONE) return status;
-    bool standard = scale->kind == BASIN_SCALE_STANDARD;
-    status = get(&first, bundle, prefix, standard ? "mean" : "quantile", standard ? 1 : 2, error);
-    if (!status && standard) status = get(&factor, bundle, prefix, "factor", 1, error);
-    if (!status && standard && first->shape.dim[0] != factor->shape.dim[0])
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %smean and %sfactor differ in length",
-                            basin_bundle_path(bundle), prefix, prefix);
+    if (has_mean(scale->kind)) status = get(&mean, bundle, prefix, "mean", 1, error);
+    if (!status && mean) status = get(&factor, bundle, prefix, "factor", 1, error);
+    if (!status && has_quantiles(scale->kind))
+        status = get(&quantile, bundle, prefix, "quantile", 2, error);
+    if (!status) status = check_sizes(scale, mean, factor, quantile, bundle, prefix, error);
+    if (!status) status = alloc(scale, error);
     if (status) return status;
-    scale->features = first->shape.dim[0];
-    scale->points = standard ? 0 : first->shape.dim[1];
-    status = alloc(scale, error);
-    if (status) return status;
-    copy(standard ? scale->mean : scale->quantile, first);
-    if (standard) copy(scale->factor, factor);
+    if (mean) copy(scale->mean, mean);
+    if (mean) copy(scale->factor, factor);
+    if (quantile) copy(scale->quantile, quantile);
     return BASIN_OK;
 }

@@ -80,15 +80,16 @@ typedef struct basin_anomaly_work {
     const basin_watch *watch;
     size_t memory;          /* bytes that may be used; 0: three quarters of what is free */
     const char *checkpoint; /* file to go on from later; NULL: none */
-    int64_t every;          /* epochs between checkpoints; 0: only when stopped */
-    bool resume;            /* go on from the checkpoint */
+    double save_every;      /* seconds between checkpoints; one is written when stopped, too */
+    bool resume;            /* go on from the checkpoint; start where there is none */
     const char *log;        /* one JSON line an epoch; NULL: none */
 } basin_anomaly_work;
 
 /* One trained member: its parameters by name. */
 typedef struct basin_anomaly_member {
     basin_bundle *weights;
-    int64_t epoch; /* that validation chose */
+    int64_t epoch; /* that validation chose, */
+    int64_t last;  /* of so many */
     double chosen; /* its measure there */
 } basin_anomaly_member;
 

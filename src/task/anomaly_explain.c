@@ -294,13 +294,32 @@ static int64_t list_neighbours(int64_t *next, const lens *l) {
     return count;
 }
 
+/* A feature may have become several columns (planes of the scaling): their moves add up, their
+ * values are averaged. */
+static void tell_features(basin_explanation *e, const gathered *g, const lens *l) {
+    int64_t C = l->view->shape.columns, F = l->view->features;
+    int64_t planes = C / (F * (1 + l->view->recipe->hops));
+    const float *own = l->view->table + e->node * C;
+    for (int64_t i = 0; i < e->features; i++) {
+        basin_explained_feature *f = &e->feature[i];
+        *f = (basin_explained_feature){.column = i % F, .hop = i / F};
+        for (int64_t p = 0; p < planes; p++) {
+            int64_t c = (f->hop * planes + p) * F + f->column;
+            f->value += (double)own[c] / (double)planes;
+            f->typical += g->typical[c] / (double)planes;
+            f->share += g->feature[c];
+        }
+    }
+    qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_size);
+}
+
 static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
                          basin_error *error) {
-    int64_t N = l->view->shape.nodes, C = l->view->shape.columns;
+    int64_t N = l->view->shape.nodes;
     e->neighbours = list_neighbours(NULL, l);
-    e->features = C;
+    e->features = l->view->features * (1 + l->view->recipe->hops);
     e->neighbour = basin_array_new((size_t)e->neighbours, sizeof *e->neighbour);
-    e->feature = basin_array_new((size_t)C, sizeof *e->feature);
+    e->feature = basin_array_new((size_t)e->features, sizeof *e->feature);
     int64_t *next = basin_array_new((size_t)e->neighbours, sizeof *next);
     if (!e->neighbour || !e->feature || !next) {
         free(next);
@@ -312,12 +331,8 @@ static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
             (basin_explained_neighbour){next[i], g->share[next[i]], g->returned[next[i]],
                                         g->push[next[i]], g->probability[next[i]]};
     free(next);
-    for (int64_t c = 0; c < C; c++)
-        e->feature[c] = (basin_explained_feature){c % l->view->features, c / l->view->features,
-                                                  (double)l->view->table[e->node * C + c],
-                                                  g->typical[c], g->feature[c]};
     qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour, larger_share);
-    qsort(e->feature, (size_t)C, sizeof *e->feature, larger_size);
+    tell_features(e, g, l);
     e->probability = g->probability[e->node];
     e->rank = 1;
     for (int64_t i = 0; i < N; i++) e->rank += g->probability[i] > e->probability;

@@ -9,180 +9,13 @@
 
 #include "base/memory.h"
 #include "task/anomaly_batch.h"
-#include "task/anomaly_file.h"
-#include "task/log.h"
+#include "task/anomaly_fit.h"
 
-typedef struct fit {
-    const basin_network *network;
-    const uint8_t *part;
-    basin_anomaly_recipe recipe; /* sampling decided */
-    const basin_anomaly_work *work;
-    basin_anomaly_detector *detector;
-    basin_view view;
-    basin_store *store;
-    basin_net net;
-    basin_trainer trainer;
-    basin_net_shape planned; /* what the trainer's plan is made for */
-    size_t bytes;            /* that the full graph takes in training */
-    basin_scorer *scorer;
-    int64_t *train, *val; /* nodes */
-    int64_t train_count, val_count;
-    float *label, *weight; /* [N] */
-    double *probability;   /* [N] */
-    double *val_score;
-    uint8_t *val_label;
-    basin_fit_state at;
-    basin_run_log log;
-    double began;
-} fit;
-
-static uint64_t member_seed(const fit *f) {
+static uint64_t member_seed(const basin_fit *f) {
     return (uint64_t)f->recipe.seed + 1000003u * (uint64_t)f->at.member;
 }
 
-/* ---- preparing ---- */
-
-static basin_status list_nodes(int64_t **node, int64_t *count, const fit *f, int which,
-                               basin_error *error) {
-    *count = basin_split_nodes(NULL, f->part, f->network->nodes, which);
-    *node = basin_array_new((size_t)*count, sizeof **node);
-    if (!*node) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of nodes");
-    basin_split_nodes(*node, f->part, f->network->nodes, which);
-    return BASIN_OK;
-}
-
-static basin_status count_classes(int64_t count[2], const fit *f, const int64_t *node, int64_t n,
-                                  const char *which, basin_error *error) {
-    count[0] = count[1] = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t label = f->network->label[node[i]];
-        if (label < 0 || label > 1)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: node %lld has class %d; wanted 0 (normal) or 1 (anomalous)",
-                              f->network->path, (long long)node[i], label);
-        count[label]++;
-    }
-    if (count[0] && count[1]) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both",
-                      f->network->path, (long long)count[0], (long long)count[1], which);
-}
-
-/* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */
-static basin_status weigh(fit *f, basin_error *error) {
-    int64_t N = f->network->nodes, count[2];
-    f->label = calloc((size_t)N + 1, sizeof *f->label);
-    f->weight = calloc((size_t)N + 1, sizeof *f->weight);
-    f->probability = basin_array_new((size_t)N, sizeof *f->probability);
-    f->val_score = basin_array_new((size_t)f->val_count, sizeof *f->val_score);
-    f->val_label = basin_array_new((size_t)f->val_count, sizeof *f->val_label);
-    if (!f->label || !f->weight || !f->probability || !f->val_score || !f->val_label)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
-    basin_status status = count_classes(count, f, f->train, f->train_count, "training", error);
-    if (status) return status;
-    double omega = (double)count[0] / (double)count[1];
-    if (basin_recipe_has(f->recipe.balance, "root")) omega = sqrt(omega);
-    if (basin_recipe_has(f->recipe.balance, "none")) omega = 1;
-    for (int64_t i = 0; i < f->train_count; i++) {
-        int64_t node = f->train[i];
-        f->label[node] = (float)f->network->label[node];
-        f->weight[node] = f->network->label[node] ? (float)omega : 1;
-    }
-    if (!f->val_count) return BASIN_OK;
-    status = count_classes(count, f, f->val, f->val_count, "validation", error);
-    for (int64_t i = 0; i < f->val_count && !status; i++)
-        f->val_label[i] = (uint8_t)f->network->label[f->val[i]];
-    return status;
-}
-
-/* ---- what validation chooses before ---- */
-
-enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
-
-/* An MLP on the inputs in question, trained for a moment: its measure on validation. */
-static basin_status probe(double *value, const fit *f, int64_t hops, const char *scaling,
-                          basin_error *error) {
-    basin_anomaly_recipe r = f->recipe;
-    basin_watch stop = {.stop = f->work->watch ? f->work->watch->stop : NULL};
-    basin_anomaly_work quiet = {.backend = f->work->backend, .watch = &stop};
-    basin_anomaly_detector *detector;
-    r.form = "mlp", r.position = "none", r.sampling = "full";
-    r.hops = hops, r.scaling = scaling;
-    r.hidden = 64, r.dropout = 0.2, r.average = 0, r.members = 1;
-    r.epochs = 120, r.patience = 30, r.evaluate = 2, r.warmup = 5, r.rate = 5e-3, r.decay = 0.01;
-    basin_status status = basin_anomaly_fit(&detector, f->network, f->part, &r, &quiet, error);
-    if (status) return status;
-    *value = detector->member[0].chosen;
-    basin_anomaly_free(detector);
-    return BASIN_OK;
-}
-
-static basin_status choose_inputs(fit *f, basin_error *error) {
-    bool hops = f->recipe.hops < 0, scaling = basin_recipe_has(f->recipe.scaling, "auto");
-    int64_t best_hops = hops ? 2 : f->recipe.hops;
-    const char *best_scaling = scaling ? "standard" : f->recipe.scaling;
-    basin_status status = BASIN_OK;
-    double best = -1, value = -1;
-    if ((hops || scaling) && f->val_count && f->network->nodes <= PROBE_NODES)
-        for (int i = 0; i < 4 && !status; i++) {
-            int64_t h = hops ? i / 2 * 2 : best_hops;
-            const char *kind = scaling ? i % 2 ? "quantile" : "standard" : best_scaling;
-            if ((!hops && i / 2) || (!scaling && i % 2)) continue;
-            status = probe(&value, f, h, kind, error);
-            if (status || value <= best) continue;
-            best = value, f->recipe.hops = h, f->recipe.scaling = kind;
-        }
-    if (best < 0) f->recipe.hops = best_hops, f->recipe.scaling = best_scaling;
-    if (hops || scaling)
-        basin_watch_note(f->work->watch, "inputs: %s scaling, means over %lld hops%s",
-                         f->recipe.scaling, (long long)f->recipe.hops,
-                         best < 0 ? "" : " (chosen by validation)");
-    f->detector->recipe.hops = f->recipe.hops;
-    f->detector->recipe.scaling = f->recipe.scaling;
-    return status;
-}
-
-static basin_status prepare_data(fit *f, basin_error *error) {
-    if (!f->network->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
-    basin_status status = list_nodes(&f->train, &f->train_count, f, BASIN_PART_TRAIN, error);
-    if (!status) status = list_nodes(&f->val, &f->val_count, f, BASIN_PART_VAL, error);
-    if (!status && !f->train_count)
-        status = basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
-    if (!status) status = weigh(f, error);
-    if (!status) status = choose_inputs(f, error);
-    if (!status) status = basin_view_open(&f->view, f->network, &f->recipe, error);
-    if (!status)
-        status = basin_view_fit(&f->detector->scale, &f->view, f->train, f->train_count, error);
-    return status ? status : basin_view_scale(&f->view, &f->detector->scale, error);
-}
-
-/* Full where it fits, neighbours where it does not. */
-static basin_status choose_sampling(fit *f, basin_error *error) {
-    char *how = f->detector->how;
-    size_t size = sizeof f->detector->how, bytes = 0, limit = basin_memory_limit(f->work);
-    basin_status status =
-        basin_net_memory(&bytes, &f->recipe, &f->view.shape, true, f->work->backend, error);
-    if (status) return status;
-    bytes += basin_view_bytes(&f->view);
-    f->bytes = bytes;
-    const char *asked = f->recipe.sampling;
-    if (basin_recipe_has(asked, "auto"))
-        f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
-    double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
-    if (basin_recipe_has(f->recipe.sampling, "full"))
-        snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
-    else
-        snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
-                 f->recipe.sampling, f->recipe.fraction, gib, most);
-    if (basin_recipe_has(f->recipe.position, "learned") &&
-        !basin_recipe_has(f->recipe.sampling, "full"))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "learned positions want the full graph, which takes %.1f GiB of %.1f "
-                          "allowed; wanted position none",
-                          gib, most);
-    return BASIN_OK;
-}
+/* ---- plans ---- */
 
 static basin_schedule schedule_of(const basin_anomaly_recipe *r, int64_t batches) {
     basin_schedule s = {.warmup = r->warmup * batches, .total = r->epochs * batches};
@@ -193,7 +26,7 @@ static basin_schedule schedule_of(const basin_anomaly_recipe *r, int64_t batches
 }
 
 /* A trainer for this shape; steps go on counting. */
-static basin_status make_trainer(fit *f, const basin_net_shape *shape, basin_error *error) {
+static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
     int64_t step = f->trainer.step;
     basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
     basin_trainer_free(&f->trainer);
@@ -209,7 +42,7 @@ static basin_status make_trainer(fit *f, const basin_net_shape *shape, basin_err
     return status;
 }
 
-static basin_status write_whole(fit *f, basin_error *error) {
+static basin_status write_whole(basin_fit *f, basin_error *error) {
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     bool graph = basin_recipe_on_graph(&f->recipe);
     basin_status status = graph ? basin_view_pairs(pairs, &f->view, f->network, error) : BASIN_OK;
@@ -234,7 +67,7 @@ static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
     return same;
 }
 
-static basin_status step(fit *f, double *loss, basin_error *error) {
+static basin_status step(basin_fit *f, double *loss, basin_error *error) {
     uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)f->trainer.step;
     basin_status status = basin_net_write_seed(&f->net, f->trainer.plan, seed, error);
     if (!status) status = basin_trainer_step(&f->trainer, loss, error);
@@ -244,7 +77,7 @@ static basin_status step(fit *f, double *loss, basin_error *error) {
     return status;
 }
 
-static basin_status epoch_sampled(fit *f, double *loss, basin_error *error) {
+static basin_status epoch_sampled(basin_fit *f, double *loss, basin_error *error) {
     basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
     int64_t batches = basin_batch_count(&source);
     double sum = 0;
@@ -266,10 +99,10 @@ static basin_status epoch_sampled(fit *f, double *loss, basin_error *error) {
 
 /* ---- validation ---- */
 
-static const char *evaluated(const fit *f) { return f->recipe.average > 0 ? "average." : ""; }
+static const char *evaluated(const basin_fit *f) { return f->recipe.average > 0 ? "average." : ""; }
 
 /* A stream wants the memory that the plan of samples holds; the next epoch makes it anew. */
-static void rest(fit *f) {
+static void rest(basin_fit *f) {
     int64_t step = f->trainer.step;
     if (!basin_scorer_streams(f->scorer) || basin_recipe_has(f->recipe.sampling, "full")) return;
     basin_trainer_free(&f->trainer);
@@ -278,7 +111,7 @@ static void rest(fit *f) {
 }
 
 /* The measures of validation; all NaN without validation nodes. */
-static basin_status validate(fit *f, double value[3], basin_error *error) {
+static basin_status validate(basin_fit *f, double value[3], basin_error *error) {
     basin_ranking ranking;
     value[0] = value[1] = value[2] = NAN;
     if (!f->val_count) return BASIN_OK;
@@ -299,7 +132,7 @@ static basin_status validate(fit *f, double value[3], basin_error *error) {
     return status;
 }
 
-static basin_status consider(fit *f, const double value[3], basin_error *error) {
+static basin_status consider(basin_fit *f, const double value[3], basin_error *error) {
     double v = basin_recipe_has(f->recipe.select, "auroc")   ? value[1]
                : basin_recipe_has(f->recipe.select, "auprc") ? value[2]
                                                              : value[0];
@@ -310,7 +143,7 @@ static basin_status consider(fit *f, const double value[3], basin_error *error) 
     return basin_states_copy(f->store, &f->net.params, "best.", evaluated(f), error);
 }
 
-static basin_status write_log(fit *f, double loss, const double value[3], double seconds,
+static basin_status write_log(basin_fit *f, double loss, const double value[3], double seconds,
                               basin_error *error) {
     if (!f->log.file) return BASIN_OK;
     basin_json line = basin_log_line(&f->log);
@@ -327,7 +160,7 @@ static basin_status write_log(fit *f, double loss, const double value[3], double
 
 /* ---- a member ---- */
 
-static void show(const fit *f, double loss, double seconds) {
+static void show(const basin_fit *f, double loss, double seconds) {
     int64_t done = f->at.member * f->recipe.epochs + f->at.epoch;
     int64_t total = f->recipe.members * f->recipe.epochs;
     basin_news news = {.what = "training",
@@ -340,7 +173,15 @@ static void show(const fit *f, double loss, double seconds) {
     basin_watch_show(f->work->watch, &news);
 }
 
-static basin_status one_epoch(fit *f, basin_error *error) {
+static basin_status save(basin_fit *f, basin_error *error) {
+    if (!f->work->checkpoint) return BASIN_OK;
+    basin_status status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step,
+                                         &f->at, f->detector, error);
+    f->saved = basin_task_clock();
+    return status;
+}
+
+static basin_status one_epoch(basin_fit *f, basin_error *error) {
     double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_task_clock();
     basin_status status = basin_recipe_has(f->recipe.sampling, "full")
                               ? step(f, &loss, error)
@@ -355,14 +196,11 @@ static basin_status one_epoch(fit *f, basin_error *error) {
     }
     if (!status) status = write_log(f, loss, value, seconds, error);
     show(f, loss, basin_task_clock() - began);
-    bool save = f->work->checkpoint && f->work->every > 0 && f->at.epoch % f->work->every == 0;
-    if (!status && save)
-        status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step, &f->at,
-                                error);
-    return status;
+    bool due = basin_task_clock() - f->saved > f->work->save_every;
+    return status || !due ? status : save(f, error);
 }
 
-static basin_status start_member(fit *f, basin_error *error) {
+static basin_status start_member(basin_fit *f, basin_error *error) {
     f->at = (basin_fit_state){.member = f->at.member, .best = -1};
     f->trainer.step = 0;
     basin_status status = basin_params_init(&f->net.params, f->store, member_seed(f), error);
@@ -373,42 +211,40 @@ static basin_status start_member(fit *f, basin_error *error) {
     return status;
 }
 
-static bool finished(const fit *f) {
+static bool finished(const basin_fit *f) {
     return f->at.epoch >= f->recipe.epochs ||
            (f->recipe.patience > 0 && f->val_count &&
             f->at.epoch - f->at.best_epoch >= f->recipe.patience);
 }
 
-static basin_status run_member(fit *f, basin_error *error) {
+static basin_status run_member(basin_fit *f, basin_error *error) {
     basin_status status = BASIN_OK;
     while (!status && !finished(f)) {
         status = one_epoch(f, error);
         if (!status && basin_watch_stopped(f->work->watch)) {
             f->detector->stopped = true;
-            if (f->work->checkpoint)
-                status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step,
-                                        &f->at, error);
+            status = save(f, error);
             break;
         }
     }
-    f->detector->epochs += f->at.epoch;
     char prefix[32];
     snprintf(prefix, sizeof prefix, "member%lld.", (long long)f->at.member);
     if (!status && !f->detector->stopped)
         status = basin_states_copy(f->store, &f->net.params, prefix, "best.", error);
     basin_anomaly_member *member = &f->detector->member[f->at.member];
     member->epoch = f->at.best_epoch;
+    member->last = f->at.epoch;
     member->chosen = f->at.best;
     return status ? status
                   : basin_states_bundle(&member->weights, f->store, &f->net.params, "best.", error);
 }
 
 /* Goes on from the checkpoint: the state, and the members that were done. */
-static basin_status resume(fit *f, basin_error *error) {
+static basin_status go_on(basin_fit *f, basin_error *error) {
     basin_status status = start_member(f, error);
     if (!status)
-        status = basin_fit_load(f->work->checkpoint, &f->recipe, f->store, &f->net.params,
-                                &f->trainer.step, &f->at, error);
+        status = basin_fit_load(&f->trainer.step, &f->at, f->detector, f->store, f->resumed,
+                                &f->recipe, &f->net.params, error);
     for (int64_t m = 0; m < f->at.member && !status; m++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "member%lld.", (long long)m);
@@ -418,12 +254,13 @@ static basin_status resume(fit *f, basin_error *error) {
     return status;
 }
 
-static basin_status run_members(fit *f, basin_error *error) {
-    bool resumed = f->work->resume;
-    basin_status status = resumed ? resume(f, error) : BASIN_OK;
+static basin_status run_members(basin_fit *f, basin_error *error) {
+    bool resumed = f->resumed;
+    basin_status status = resumed ? go_on(f, error) : BASIN_OK;
     if (!status)
         status = basin_log_open(&f->log, f->work->log,
                                 f->at.member * f->recipe.epochs + f->at.epoch, error);
+    f->saved = basin_task_clock();
     while (!status && f->at.member < f->recipe.members) {
         if (!resumed) status = start_member(f, error);
         resumed = false;
@@ -437,7 +274,7 @@ static basin_status run_members(fit *f, basin_error *error) {
 
 /* ---- all of it ---- */
 
-static basin_status make_first_plan(fit *f, basin_error *error) {
+static basin_status make_first_plan(basin_fit *f, basin_error *error) {
     if (basin_recipe_has(f->recipe.sampling, "full")) {
         basin_status status = make_trainer(f, &f->view.shape, error);
         return status ? status : write_whole(f, error);
@@ -451,7 +288,7 @@ static basin_status make_first_plan(fit *f, basin_error *error) {
     return status;
 }
 
-static basin_status choose_threshold(fit *f, basin_error *error) {
+static basin_status choose_threshold(basin_fit *f, basin_error *error) {
     basin_anomaly_detector *d = f->detector;
     d->threshold = 0.5;
     if (!f->val_count || d->stopped) return BASIN_OK;
@@ -470,10 +307,12 @@ static basin_status choose_threshold(fit *f, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status fit_all(fit *f, basin_error *error) {
+static basin_status fit_all(basin_fit *f, basin_error *error) {
     basin_status status = basin_anomaly_check(&f->recipe, error);
-    if (!status) status = prepare_data(f, error);
-    if (!status) status = choose_sampling(f, error);
+    if (!status && f->work->resume)
+        status = basin_fit_open(&f->resumed, &f->recipe, f->work->checkpoint, error);
+    if (!status) status = basin_fit_prepare(f, error);
+    if (!status) status = basin_fit_choose_sampling(f, error);
     if (!status) status = basin_store_new(&f->store, f->work->backend, error);
     if (!status) status = make_first_plan(f, error);
     if (status) return status;
@@ -486,10 +325,13 @@ static basin_status fit_all(fit *f, basin_error *error) {
                      basin_scorer_streams(f->scorer) ? "; scoring streamed" : "");
     f->detector->parameters = basin_params_total(&f->net.params);
     status = run_members(f, error);
+    for (int64_t m = 0; m < f->detector->members && !status; m++)
+        f->detector->epochs += f->detector->member[m].last;
     return status ? status : choose_threshold(f, error);
 }
 
-static void fit_free(fit *f) {
+static void fit_free(basin_fit *f) {
+    basin_bundle_free(f->resumed);
     basin_log_close(&f->log);
     basin_scorer_free(f->scorer);
     basin_trainer_free(&f->trainer);
@@ -504,7 +346,7 @@ basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_ne
                                const uint8_t *part, const basin_anomaly_recipe *recipe,
                                const basin_anomaly_work *work, basin_error *error) {
     *detector = NULL;
-    fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};
+    basin_fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};
     f.began = basin_task_clock();
     basin_status status = basin_detector_new(&f.detector, recipe, network, error);
     if (status) return status;

@@ -88,16 +88,21 @@ static const basin_relation *hop_relation(const basin_view *view) {
 }
 
 basin_status basin_view_scale(basin_view *view, const basin_scaler *scale, basin_error *error) {
-    int64_t N = view->network->nodes, C = view->features, hops = view->recipe->hops;
-    int64_t stride = C * (1 + hops);
-    if (scale->kind != BASIN_SCALE_NONE && scale->features != C)
+    int64_t N = view->network->nodes, F = view->features, hops = view->recipe->hops;
+    int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
+    if (scale->kind != BASIN_SCALE_NONE && scale->features != F)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features (with degrees), the detector was trained on %lld",
-                          view->network->path, (long long)C, (long long)scale->features);
+                          view->network->path, (long long)F, (long long)scale->features);
     float *x = view->table = new_floats(N, stride, error);
     if (!x) return BASIN_NO_MEMORY;
     view->shape.columns = stride;
-    for (int64_t i = 0; i < N; i++) basin_scaler_apply(x + i * stride, scale, view->raw + i * C, 1);
+    for (int64_t i = 0; i < N; i++) {
+        if (scale->kind == BASIN_SCALE_NONE) /* of a file it does not know how many there are */
+            memcpy(x + i * stride, view->raw + i * F, (size_t)F * sizeof *x);
+        else
+            basin_scaler_apply(x + i * stride, scale, view->raw + i * F, 1);
+    }
     free(view->raw);
     view->raw = NULL;
     for (int64_t h = 1; h <= hops; h++)

@@ -4,7 +4,8 @@
 
 #include "task/anomaly.h"
 
-static const char *const scalings[] = {"auto", "none", "standard", "quantile", NULL};
+static const char *const scalings[] = {"auto", "none", "standard", "quantile",
+                                       "both", "bins", NULL};
 static const char *const uses[] = {"one", "max", "concat", NULL};
 static const char *const loops[] = {"keep", "drop", "add", NULL};
 static const char *const forms[] = {"energy", "published", "linear", "mlp", NULL};

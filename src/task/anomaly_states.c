@@ -1,4 +1,4 @@
-/* Copies of parameters within a store, and the checkpoint of a run; see anomaly_file.h. */
+/* Copies of parameters within a store; see anomaly_file.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,84 +99,5 @@ basin_status basin_states_write(basin_store *store, const basin_bundle *bundle,
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++)
         status = basin_store_write(store, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i),
                                    error);
-    return status;
-}
-
-/* ---- checkpoints ---- */
-
-basin_status basin_fit_save(const char *path, const basin_anomaly_recipe *recipe,
-                            basin_store *store, int64_t step, const basin_fit_state *s,
-                            basin_error *error) {
-    char text[4][40];
-    char *config = basin_settings_print(recipe, basin_anomaly_settings, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
-    snprintf(text[0], sizeof text[0], "%lld", (long long)s->member);
-    snprintf(text[1], sizeof text[1], "%lld", (long long)s->epoch);
-    snprintf(text[2], sizeof text[2], "%lld", (long long)s->best_epoch);
-    snprintf(text[3], sizeof text[3], "%.17g", s->best);
-    basin_meta meta[] = {{"basin.model", "anomaly checkpoint"},
-                         {"basin.config", config},
-                         {"member", text[0]},
-                         {"epoch", text[1]},
-                         {"best_epoch", text[2]},
-                         {"best", text[3]}};
-    basin_status status =
-        basin_checkpoint_write(path, store, step, meta, (int)(sizeof meta / sizeof *meta), error);
-    free(config);
-    return status;
-}
-
-static basin_status read_number(double *value, const basin_bundle *bundle, const char *key,
-                                basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, key);
-    char *end = NULL;
-    *value = text ? strtod(text, &end) : NAN;
-    if (text && end != text && !*end) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is '%s'; wanted a number",
-                      basin_bundle_path(bundle), key, text ? text : "absent");
-}
-
-static basin_status read_state(basin_fit_state *s, const basin_bundle *bundle, basin_error *error) {
-    double number[4];
-    const char *const key[] = {"member", "epoch", "best_epoch", "best"};
-    for (int i = 0; i < 4; i++) {
-        basin_status status = read_number(&number[i], bundle, key[i], error);
-        if (status) return status;
-    }
-    *s = (basin_fit_state){(int64_t)number[0], (int64_t)number[1], (int64_t)number[2], number[3]};
-    return BASIN_OK;
-}
-
-static basin_status check_recipe(const basin_anomaly_recipe *recipe, const basin_bundle *bundle,
-                                 basin_error *error) {
-    const char *config = basin_bundle_meta(bundle, "basin.config"),
-               *path = basin_bundle_path(bundle);
-    basin_anomaly_recipe found = *recipe;
-    if (!config)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration; wanted a checkpoint", path);
-    basin_status status = basin_settings_parse(&found, basin_anomaly_settings, config, path, error);
-    if (status) return status;
-    const char *other = basin_settings_differ(recipe, &found, basin_anomaly_settings);
-    if (!other) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: its %s is not the one asked for; a run goes on with its own settings",
-                      path, other);
-}
-
-basin_status basin_fit_load(const char *path, const basin_anomaly_recipe *recipe,
-                            basin_store *store, const basin_params *params, int64_t *step,
-                            basin_fit_state *state, basin_error *error) {
-    basin_bundle *bundle;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    status = check_recipe(recipe, bundle, error);
-    if (!status) status = read_state(state, bundle, error);
-    for (int64_t m = 0; !status && m < state->member && m < recipe->members; m++) {
-        char prefix[32];
-        snprintf(prefix, sizeof prefix, "member%lld.", (long long)m);
-        status = basin_states_copy(store, params, prefix, "", error);
-    }
-    if (!status) status = basin_checkpoint_read(step, store, bundle, error);
-    basin_bundle_free(bundle);
     return status;
 }

@@ -1,0 +1,150 @@
+/* Before training: who trains and who validates, what anomalies weigh, which inputs validation
+ * prefers, whether the full graph fits. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly_fit.h"
+
+static basin_status list_nodes(int64_t **node, int64_t *count, const basin_fit *f, int which,
+                               basin_error *error) {
+    *count = basin_split_nodes(NULL, f->part, f->network->nodes, which);
+    *node = basin_array_new((size_t)*count, sizeof **node);
+    if (!*node) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of nodes");
+    basin_split_nodes(*node, f->part, f->network->nodes, which);
+    return BASIN_OK;
+}
+
+static basin_status count_classes(int64_t count[2], const basin_fit *f, const int64_t *node,
+                                  int64_t n, const char *which, basin_error *error) {
+    count[0] = count[1] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t label = f->network->label[node[i]];
+        if (label < 0 || label > 1)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: node %lld has class %d; wanted 0 (normal) or 1 (anomalous)",
+                              f->network->path, (long long)node[i], label);
+        count[label]++;
+    }
+    if (count[0] && count[1]) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both",
+                      f->network->path, (long long)count[0], (long long)count[1], which);
+}
+
+/* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */
+static basin_status weigh(basin_fit *f, basin_error *error) {
+    int64_t N = f->network->nodes, count[2];
+    f->label = calloc((size_t)N + 1, sizeof *f->label);
+    f->weight = calloc((size_t)N + 1, sizeof *f->weight);
+    f->probability = basin_array_new((size_t)N, sizeof *f->probability);
+    f->val_score = basin_array_new((size_t)f->val_count, sizeof *f->val_score);
+    f->val_label = basin_array_new((size_t)f->val_count, sizeof *f->val_label);
+    if (!f->label || !f->weight || !f->probability || !f->val_score || !f->val_label)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+    basin_status status = count_classes(count, f, f->train, f->train_count, "training", error);
+    if (status) return status;
+    double omega = (double)count[0] / (double)count[1];
+    if (basin_recipe_has(f->recipe.balance, "root")) omega = sqrt(omega);
+    if (basin_recipe_has(f->recipe.balance, "none")) omega = 1;
+    for (int64_t i = 0; i < f->train_count; i++) {
+        int64_t node = f->train[i];
+        f->label[node] = (float)f->network->label[node];
+        f->weight[node] = f->network->label[node] ? (float)omega : 1;
+    }
+    if (!f->val_count) return BASIN_OK;
+    status = count_classes(count, f, f->val, f->val_count, "validation", error);
+    for (int64_t i = 0; i < f->val_count && !status; i++)
+        f->val_label[i] = (uint8_t)f->network->label[f->val[i]];
+    return status;
+}
+
+/* ---- what validation chooses before ---- */
+
+enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
+
+/* An MLP on the inputs in question, trained for a moment: its measure on validation. */
+static basin_status probe(double *value, const basin_fit *f, int64_t hops, const char *scaling,
+                          basin_error *error) {
+    basin_anomaly_recipe r = f->recipe;
+    basin_watch stop = {.stop = f->work->watch ? f->work->watch->stop : NULL};
+    basin_anomaly_work quiet = {.backend = f->work->backend, .watch = &stop};
+    basin_anomaly_detector *detector;
+    r.form = "mlp", r.position = "none", r.sampling = "full";
+    r.hops = hops, r.scaling = scaling;
+    r.hidden = 64, r.dropout = 0.2, r.average = 0, r.members = 1;
+    r.epochs = 120, r.patience = 30, r.evaluate = 2, r.warmup = 5, r.rate = 5e-3, r.decay = 0.01;
+    basin_status status = basin_anomaly_fit(&detector, f->network, f->part, &r, &quiet, error);
+    if (status) return status;
+    *value = detector->member[0].chosen;
+    basin_anomaly_free(detector);
+    return BASIN_OK;
+}
+
+static basin_status choose_inputs(basin_fit *f, basin_error *error) {
+    bool hops = f->recipe.hops < 0, scaling = basin_recipe_has(f->recipe.scaling, "auto");
+    int64_t best_hops = hops ? 2 : f->recipe.hops;
+    const char *best_scaling = scaling ? "standard" : f->recipe.scaling;
+    basin_status status = BASIN_OK;
+    double best = -1, value = -1;
+    if ((hops || scaling) && f->val_count && f->network->nodes <= PROBE_NODES)
+        for (int i = 0; i < 4 && !status; i++) {
+            int64_t h = hops ? i / 2 * 2 : best_hops;
+            const char *kind = scaling ? i % 2 ? "quantile" : "standard" : best_scaling;
+            if ((!hops && i / 2) || (!scaling && i % 2)) continue;
+            status = probe(&value, f, h, kind, error);
+            if (status || value <= best) continue;
+            best = value, f->recipe.hops = h, f->recipe.scaling = kind;
+        }
+    if (best < 0) f->recipe.hops = best_hops, f->recipe.scaling = best_scaling;
+    if (hops || scaling)
+        basin_watch_note(f->work->watch, "inputs: %s scaling, means over %lld hops%s",
+                         f->recipe.scaling, (long long)f->recipe.hops,
+                         best < 0 ? "" : " (chosen by validation)");
+    f->detector->recipe.hops = f->recipe.hops;
+    f->detector->recipe.scaling = f->recipe.scaling;
+    return status;
+}
+
+basin_status basin_fit_prepare(basin_fit *f, basin_error *error) {
+    if (!f->network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
+    basin_status status = list_nodes(&f->train, &f->train_count, f, BASIN_PART_TRAIN, error);
+    if (!status) status = list_nodes(&f->val, &f->val_count, f, BASIN_PART_VAL, error);
+    if (!status && !f->train_count)
+        status = basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
+    if (!status) status = weigh(f, error);
+    if (!status) status = choose_inputs(f, error);
+    if (!status) status = basin_view_open(&f->view, f->network, &f->recipe, error);
+    if (!status)
+        status = basin_view_fit(&f->detector->scale, &f->view, f->train, f->train_count, error);
+    return status ? status : basin_view_scale(&f->view, &f->detector->scale, error);
+}
+
+basin_status basin_fit_choose_sampling(basin_fit *f, basin_error *error) {
+    char *how = f->detector->how;
+    size_t size = sizeof f->detector->how, bytes = 0, limit = basin_memory_limit(f->work);
+    basin_status status =
+        basin_net_memory(&bytes, &f->recipe, &f->view.shape, true, f->work->backend, error);
+    if (status) return status;
+    bytes += basin_view_bytes(&f->view);
+    f->bytes = bytes;
+    const char *asked = f->recipe.sampling;
+    if (basin_recipe_has(asked, "auto"))
+        f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
+    double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
+    if (basin_recipe_has(f->recipe.sampling, "full"))
+        snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
+    else
+        snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
+                 f->recipe.sampling, f->recipe.fraction, gib, most);
+    if (basin_recipe_has(f->recipe.position, "learned") &&
+        !basin_recipe_has(f->recipe.sampling, "full"))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "learned positions want the full graph, which takes %.1f GiB of %.1f "
+                          "allowed; wanted position none",
+                          gib, most);
+    return BASIN_OK;
+}

@@ -1,0 +1,36 @@
+/* basin anomaly train, killed at random moments and resumed each time: ends with the bytes of a run
+ * that was never cut, whichever way it trains and whatever was left to be chosen. */
+#include "cli/accounts.h"
+#include "cli/kill.h"
+
+#define TRAIN                                                                                      \
+    "anomaly train accounts.csv transfers.csv --blocks 1 --dim 16 --head-dim 8 --memories 16 "     \
+    "--hidden 16 --members 2 --patience 0 --evaluate 5 --threads 1 --quiet --save-every 0 "
+
+static void killed_on_the_full_graph(void **state) {
+    survive_kills(state, TRAIN "--epochs 150 --hops 1 --scaling both", 3, 100, 2);
+}
+
+static void killed_while_sampling(void **state) {
+    survive_kills(state,
+                  TRAIN "--epochs 80 --hops 0 --scaling standard --sampling neighbours --fraction "
+                        "0.5 --batch 64",
+                  2, 100, 2);
+}
+
+static void a_finished_run_is_left_alone(void **state) {
+    const char *command = TRAIN "--epochs 3 --hops 0 --scaling bins";
+    assert_int_equal(run(state, "%s -o done.safetensors --resume", command)->code, 0);
+    const program *p = run(state, "%s -o done.safetensors --resume", command);
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "done.safetensors is finished; there is no checkpoint to go on from");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(killed_on_the_full_graph, make_table, program_teardown),
+        cmocka_unit_test_setup_teardown(killed_while_sampling, make_table, program_teardown),
+        cmocka_unit_test_setup_teardown(a_finished_run_is_left_alone, make_table, program_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
