@@ -125,7 +125,8 @@ static bool print_text(const story *s) {
         printf("(the graph does not fit into the memory allowed: rank, energies and gradients are "
                "those of its neighbourhood alone)\n");
     print_energy(s);
-    return print_neighbours(s) & print_features(s);
+    bool neighbours = print_neighbours(s), features = print_features(s);
+    return neighbours && features;
 }
 
 static void json_neighbours(basin_json *json, const story *s) {
