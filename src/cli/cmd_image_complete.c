@@ -69,6 +69,12 @@ static basin_status read_mask(job *j, basin_error *error) {
     basin_image_occlusion *occlusion = &j->spec.occlusion;
     if (!strcmp(text, "random") || read_rectangle(occlusion->rectangle, text)) return BASIN_OK;
     memset(occlusion->rectangle, 0, sizeof occlusion->rectangle);
+    if (text[strspn(text, "-0123456789,. ")] == 0)
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "--mask %s: wanted four whole numbers X,Y,W,H from the upper left corner, "
+            "W and H above 0, a PNG file, or random",
+            text);
     basin_status status = basin_picture_read(&j->mask, text, error);
     if (!status) status = basin_picture_set_channels(&j->mask, 1, error);
     occlusion->mask = &j->mask;

@@ -31,6 +31,8 @@ static void train_complete_and_eval(void **state) {
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "strip.png");
     assert_contains(p->out, "descent.png");
+    assert_error(run(state, "image complete m.safetensors shapes:3:9:16x16x3 --mask 1,2,3"), 1,
+                 "--mask 1,2,3: wanted four whole numbers");
     char line[PATH_TEXT + 20];
     snprintf(line, sizeof line, "rm -r '%s/out'", (const char *)*state);
     assert_int_equal(system(line), 0);
