@@ -1,4 +1,4 @@
-/* Scoring a graph that does not fit as one plan: step by step, head by head, in blocks of nodes. */
+/* Scoring a graph that does not fit as one plan: step by step, in blocks of nodes. */
 #ifndef BASIN_TASK_ANOMALY_STREAM_H
 #define BASIN_TASK_ANOMALY_STREAM_H
 

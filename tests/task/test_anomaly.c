@@ -85,6 +85,10 @@ static void streaming_equals_the_whole(void **state) {
     basin_network *network = fraud_new(700, 5, 1, false);
     recipe.epochs = 15, recipe.blocks = 2, recipe.steps = 2, recipe.alpha = 0.5;
     compare_stream("two blocks", network, &recipe, &work);
+    recipe.heads = 16, recipe.head_dim = 4, recipe.dim = 100, recipe.epochs = 5;
+    compare_stream("several blocks of nodes, rows that are padded", network, &recipe, &work);
+    recipe = fraud_recipe();
+    recipe.epochs = 15, recipe.blocks = 2, recipe.steps = 2, recipe.alpha = 0.5;
     recipe.degree_power = 0.5, recipe.self_loops = "add", recipe.embedding = 12;
     compare_stream("weights of nodes, self loops", network, &recipe, &work);
     recipe.position = "laplacian", recipe.eigenvectors = 4, recipe.sampling = "subgraph";

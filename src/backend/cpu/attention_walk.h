@@ -1,0 +1,41 @@
+/* Energy attention along the lists of a graph that lies in the host's memory, for graphs too large
+ * for a plan: rows of neighbours are read where they are, once for all heads; nothing is packed,
+ * sorted or kept of a pair.
+ *
+ * With M = Wk' Wq of a head the score of key B and query C is g_B . M g_C, so that both roles of a
+ * node read the same rows g:
+ *
+ *     ask      own = M g_C:    lse[C] = log sum over B of exp(beta own . g_B),
+ *                              sum[C] = sum over B of p[C, B] g_B
+ *     answer   own = M' g_B:   sum[B] = sum over C of weight[C] p[C, B] g_C
+ *
+ * with p[C, B] = exp(beta g_B . M g_C - lse[C]). */
+#ifndef BASIN_BACKEND_CPU_ATTENTION_WALK_H
+#define BASIN_BACKEND_CPU_ATTENTION_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BASIN_WALK_ALIGN = 16 }; /* floats */
+
+typedef struct basin_walk {
+    const float *rows; /* [N, stride] g, zero beyond its width */
+    int64_t stride;    /* a multiple of BASIN_WALK_ALIGN */
+    int64_t heads;
+    const float *beta;    /* [H] */
+    const int64_t *begin; /* [N + 1] */
+    const int32_t *other; /* neighbours of node i: begin[i] to begin[i + 1] */
+    bool drop_self, add_self;
+    int threads;
+} basin_walk;
+
+/* Nodes first, .. first + count - 1; `own` and `sum` begin with the first, lse is of all nodes. Of
+ * a node without neighbours sum and lse are 0. */
+void basin_walk_ask(float *sum /* [count, H, stride] */, float *lse /* [N, H] */,
+                    const float *own /* [count, H, stride] */, const basin_walk *walk,
+                    int64_t first, int64_t count);
+void basin_walk_answer(float *sum /* [count, H, stride] */, const float *own, const float *lse,
+                       const float *weight /* [N], or NULL: 1 */, const basin_walk *walk,
+                       int64_t first, int64_t count);
+
+#endif
