@@ -23,7 +23,8 @@ struct mixed {
     float *lse, *gw;             /* [queries, H], or NULL */
     float *out_scale;            /* [pairs, H], or NULL */
     float *slope;                /* [chunks, H] shares of dbeta, or NULL */
-    float *corner;               /* [chunks, H, H] shares of dmix, or NULL */
+    float *corner;               /* [corner_chunks, H, H] shares of dmix, or NULL */
+    int64_t corner_piece, corner_chunks;
     int heads;
     bool exclude_self;
 };
@@ -152,12 +153,12 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) weigh(mixed p) {
         p.out_scale[i * p.heads + g] = 0;
 }
 
-/* The pairs of a chunk, whatever their queries. */
-static __device__ __forceinline__ void chunk_of(int64_t &begin, int64_t &end,
-                                                const basin_walk &walk, int64_t chunk) {
+/* The pairs of a chunk of `piece`, whatever their queries. */
+static __device__ __forceinline__ void
+chunk_of(int64_t &begin, int64_t &end, const basin_walk &walk, int64_t piece, int64_t chunk) {
     int64_t total = basin_walk_start(walk, walk.nodes);
-    begin = chunk * walk.piece;
-    end = begin + walk.piece < total ? begin + walk.piece : total;
+    begin = chunk * piece;
+    end = begin + piece < total ? begin + piece : total;
 }
 
 /* t[h] = sum_g mix[h,g] u[g], and gs. */
@@ -167,7 +168,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) unmix(mixed p) {
     int h = (int)(task / p.walk.chunks), lane = threadIdx.x % 32;
     if (h >= p.heads) return;
     float beta = p.beta[h], share = 0;
-    chunk_of(begin, end, p.walk, chunk);
+    chunk_of(begin, end, p.walk, p.walk.piece, chunk);
     for (int64_t i = begin + lane; i < end; i += 32) {
         int64_t at = h * p.plane + i;
         float t = 0, gs = 0, r = p.r[at];
@@ -188,12 +189,12 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) unmix(mixed p) {
  */
 template <basin_cuda_mode MODE>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) corners(mixed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks, begin, end;
-    int64_t corner = task / p.walk.chunks, corners = (int64_t)p.heads * p.heads;
+    int64_t task = basin_walk_task(), chunk = task % p.corner_chunks, begin, end;
+    int64_t corner = task / p.corner_chunks, corners = (int64_t)p.heads * p.heads;
     if (corner >= corners) return;
     int h = (int)(corner / p.heads), g = (int)(corner % p.heads), lane = threadIdx.x % 32;
     float sum = 0;
-    chunk_of(begin, end, p.walk, chunk);
+    chunk_of(begin, end, p.walk, p.corner_piece, chunk);
     for (int64_t i = begin + lane; i < end; i += 32) {
         float r = p.r[h * p.plane + i], u = p.u[g * p.plane + i];
         if (MODE == BASIN_CUDA_REVERSE)
@@ -238,9 +239,11 @@ static size_t lay_out(mixed_space *s, const basin_cuda_heads *at, basin_cuda_mod
             basin_cuda_take<char>(&arena, (int64_t)basin_cuda_sum_bytes(1, p->walk.chunks, H));
     }
     if (at->out_mix) {
-        p->corner = basin_cuda_take<float>(&arena, p->walk.chunks * H * H);
-        s->mix_sum =
-            basin_cuda_take<char>(&arena, (int64_t)basin_cuda_sum_bytes(1, p->walk.chunks, H * H));
+        p->corner_piece = p->walk.piece < 128 ? 128 : p->walk.piece; /* a lane takes four pairs */
+        p->corner_chunks = basin_cuda_ceil(at->pairs, p->corner_piece);
+        p->corner = basin_cuda_take<float>(&arena, p->corner_chunks * H * H);
+        s->mix_sum = basin_cuda_take<char>(
+            &arena, (int64_t)basin_cuda_sum_bytes(1, p->corner_chunks, H * H));
     }
     return arena.used;
 }
@@ -264,7 +267,7 @@ static void weights(const basin_cuda_frame *frame, const basin_cuda_heads *at, c
         if (at->mix) unmix<MODE><<<blocks, threads, 0, frame->stream>>>(p);
         BASIN_CUDA_LAUNCHED(frame->cuda, "attention, unmix");
         if (at->mix && at->out_mix)
-            corners<MODE><<<basin_walk_blocks(p.walk.chunks * p.heads * p.heads), threads, 0,
+            corners<MODE><<<basin_walk_blocks(p.corner_chunks * p.heads * p.heads), threads, 0,
                             frame->stream>>>(p);
         BASIN_CUDA_LAUNCHED(frame->cuda, "attention, corners");
     }
@@ -306,6 +309,6 @@ void basin_cuda_mixed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
         basin_cuda_sum(frame, at->out_beta, BASIN_REAL, p->slope, BASIN_REAL, 1, p->walk.chunks,
                        at->heads, s.beta_sum);
     if (at->out_mix && at->mix)
-        basin_cuda_sum(frame, at->out_mix, BASIN_REAL, p->corner, BASIN_REAL, 1, p->walk.chunks,
+        basin_cuda_sum(frame, at->out_mix, BASIN_REAL, p->corner, BASIN_REAL, 1, p->corner_chunks,
                        at->heads * at->heads, s.mix_sum);
 }

@@ -16,7 +16,12 @@
 
 #include "backend/cuda/attention.h"
 
-enum { BASIN_WALK_WARPS = 4, BASIN_WALK_CHUNKS = 8192, BASIN_WALK_PIECE = 64 };
+enum {
+    BASIN_WALK_WARPS = 4,
+    BASIN_WALK_CHUNKS = 8192,
+    BASIN_WALK_LEAST = 16,
+    BASIN_WALK_PIECE = 64
+};
 
 /* One side of a CSR list, or (start NULL) of all pairs of a batch. */
 struct basin_walk {
@@ -27,6 +32,18 @@ struct basin_walk {
     bool by_key;
 };
 
+/* Pairs of a chunk, as many by query as by key. A molecule's node has three or four pairs, and a
+ * warp walks its nodes one after the other: such lists are cut small. */
+static inline int64_t basin_walk_piece(const basin_cuda_heads *at) {
+    int64_t pairs = at->pairs;
+    int64_t nodes = at->batch * (at->queries < at->keys ? at->queries : at->keys);
+    int64_t even = basin_cuda_ceil(basin_cuda_ceil(pairs, BASIN_WALK_CHUNKS), 32) * 32;
+    int64_t few = basin_cuda_ceil(4 * pairs, nodes > 0 ? nodes : 1);
+    if (even > BASIN_WALK_PIECE || few > BASIN_WALK_PIECE)
+        return even > BASIN_WALK_PIECE ? even : BASIN_WALK_PIECE;
+    return few < BASIN_WALK_LEAST ? BASIN_WALK_LEAST : few;
+}
+
 static inline basin_walk basin_walk_of(const basin_cuda_heads *at, bool by_key) {
     basin_walk walk = {};
     walk.start = by_key ? at->column : at->row, walk.other = by_key ? at->query : at->key;
@@ -34,9 +51,7 @@ static inline basin_walk basin_walk_of(const basin_cuda_heads *at, bool by_key) 
     if (!at->row) walk.start = walk.other = walk.pair = NULL;
     walk.own = by_key ? at->keys : at->queries, walk.across = by_key ? at->queries : at->keys;
     walk.nodes = at->batch * walk.own, walk.capacity = at->pairs;
-    walk.piece = basin_cuda_ceil(at->pairs, BASIN_WALK_CHUNKS);
-    walk.piece = basin_cuda_ceil(walk.piece, 32) * 32;
-    if (walk.piece < BASIN_WALK_PIECE) walk.piece = BASIN_WALK_PIECE;
+    walk.piece = basin_walk_piece(at);
     walk.chunks = basin_cuda_ceil(at->pairs, walk.piece), walk.by_key = by_key;
     return walk;
 }
