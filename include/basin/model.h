@@ -268,10 +268,13 @@ typedef struct basin_graphs {
  * [tokens] its neighbours in the order of its graph, -1 at the ends (the 3 x 3 convolution wants
  * them); `first` [graphs] the CLS tokens; `owner` [tokens] each node's graph, -1 for a CLS, and
  * `share` [graphs] one over its number of nodes (means and sums want them); positions [tokens, k];
- * pairs are those of `pattern`, with edge_features [pairs, P] in its order. */
+ * pairs are those of `pattern`, with edge_features [pairs, P] in its order, and, where blocks have
+ * memories of pairs, the `query` [pairs] of each and its `strength` [pairs] in that energy, 0 for
+ * padding. */
 typedef struct basin_graphs_batch {
     basin_expr nodes, positions, edge_features, share;
     basin_expr source, before, after, first, owner;
+    basin_expr query, strength;
     basin_pattern pattern;
 } basin_graphs_batch;
 

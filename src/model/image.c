@@ -44,7 +44,7 @@ basin_expr basin_image_decode(const basin_image *model, basin_expr tokens) {
 basin_expr basin_image_forward(const basin_image *model, basin_expr patches, basin_expr replaced,
                                basin_expr *trace) {
     basin_pattern pattern = {.exclude_self = !model->config.self_attention};
-    basin_block_bound bound = {&model->block, &pattern, NULL};
+    basin_block_bound bound = {.block = &model->block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);
     basin_expr x = basin_image_encode(model, patches, replaced);
     return basin_image_decode(model, basin_descend(&energy, x, &model->config.descent, trace));

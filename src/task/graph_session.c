@@ -51,6 +51,8 @@ basin_graphs_config basin_graph_session_config(const basin_graph_session *sessio
                   .no_hopfield = !s->hopfield,
                   .learn_beta = s->learn_beta,
                   .mix = s->mix,
+                  .pair_memories = s->pair_memories,
+                  .pair_features = session->encoding.edge_features,
                   .init_query = query,
                   .init_memory = memory},
         .descent = {.steps = (int)s->steps, .alpha = s->alpha, .recompute = s->recompute},

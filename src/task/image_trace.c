@@ -34,7 +34,7 @@ static void build_part(stepper *s, basin_expr g, int p) {
 static void build(stepper *s) {
     basin_image *m = &s->graph.net.et;
     s->pattern = (basin_pattern){.exclude_self = !m->config.self_attention};
-    s->bound = (basin_block_bound){&m->block, &s->pattern, NULL};
+    s->bound = (basin_block_bound){.block = &m->block, .pattern = &s->pattern};
     s->energy = basin_block_energy(&s->bound);
     s->first = basin_image_encode(m, s->graph.patches, s->graph.replaced);
     s->tokens = basin_input(s->graph.graph, "tokens", basin_expr_shape(s->first));

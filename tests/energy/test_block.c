@@ -8,14 +8,14 @@
 #include "basin/energy.h"
 #include "support/lab.h"
 
-enum { N = 4, D = 5, H = 2, Y = 3, M = 6 };
+enum { N = 4, D = 5, H = 2, Y = 3, M = 6, R = 3, P = 2 };
 
 /* One way to use the block. */
 typedef struct variant {
     const char *name;
     basin_hopfield hopfield;
     double power;
-    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta;
+    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, pairs;
     int64_t batch; /* 0: tokens of rank 2 */
 } variant;
 
@@ -38,11 +38,14 @@ static const variant variants[] = {
     {.name = "list, mix", .list = true, .mix = true, .learn_beta = true},
     {.name = "list, scale and mix", .list = true, .scale = true, .mix = true, .learn_beta = true},
     {.name = "list, softmax", .list = true, .hopfield = BASIN_HOPFIELD_SOFTMAX},
+    {.name = "list, pairs", .list = true, .pairs = true},
+    {.name = "pairs alone", .list = true, .pairs = true, .no_attention = true, .no_hopfield = true},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
 /* Token 3 of the list has no neighbour. */
 static const int32_t some_edges[] = {0, 1, 1, 2, 2, 0, 1, 0};
+static const int32_t some_queries[] = {0, 1, 1, 2}, some_keys[] = {1, 0, 2, 0}; /* in order */
 enum { SOME_EDGES = 4 };
 
 typedef struct scene {
@@ -50,6 +53,7 @@ typedef struct scene {
     basin_block block;
     basin_pattern pattern;
     basin_block_bound bound;
+    basin_pair_inputs pairs;
     basin_energy energy;
     basin_expr x; /* a state "x" */
 } scene;
@@ -67,7 +71,9 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
                                  .hopfield = v->hopfield,
                                  .power = v->power,
                                  .learn_beta = v->learn_beta,
-                                 .mix = v->mix};
+                                 .mix = v->mix,
+                                 .pair_memories = v->pairs ? R : 0,
+                                 .pair_features = P};
     if (basin_block_declare(&s->block, &l->params, "", &config))
         fail_msg("%s", basin_graph_error(l->graph)->text);
     s->x = lab_state(l, "x", v->batch ? BASIN_SHAPE(v->batch, N, D) : BASIN_SHAPE(N, D));
@@ -80,6 +86,12 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
         int64_t pairs =
             v->list ? basin_expr_shape(s->pattern.key).dim[0] : (v->batch ? v->batch : 1) * N * N;
         s->bound.scale = lab_state(l, "scale", BASIN_SHAPE(pairs, H));
+    }
+    if (v->pairs) {
+        s->pairs = (basin_pair_inputs){lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P)),
+                                       lab_index(l, "query", some_queries, SOME_EDGES),
+                                       lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES))};
+        s->bound.pairs = &s->pairs;
     }
     s->energy = basin_block_energy(&s->bound);
     lab_fill(l, 3, 0.8);
@@ -135,6 +147,7 @@ static double along(const double *w, const double *g) {
 /* The states of a scene that the loops read; those it lacks are NULL. */
 typedef struct numbers {
     basin_tensor g, wk, wq, xi, beta, mix, scale;
+    basin_tensor xi_query, xi_key, xi_pair, features, strength;
 } numbers;
 
 static basin_tensor state_of(scene *s, const char *name) {
@@ -199,6 +212,20 @@ static double hopfield_loop(const numbers *n, const double *g, const variant *v)
     return energy;
 }
 
+static double pairs_loop(const numbers *n, const double *g) {
+    const double *xq = n->xi_query.data, *xk = n->xi_key.data, *xp = n->xi_pair.data;
+    const double *feature = n->features.data, *strength = n->strength.data;
+    double energy = 0;
+    for (int p = 0; p < SOME_EDGES; p++)
+        for (int m = 0; m < R; m++) {
+            double h = along(xq + m * D, g + some_queries[p] * D) +
+                       along(xk + m * D, g + some_keys[p] * D);
+            for (int c = 0; c < P; c++) h += xp[m * P + c] * feature[p * P + c];
+            energy -= h > 0 ? strength[p] * h * h / 2 : 0;
+        }
+    return energy;
+}
+
 static numbers numbers_of(scene *s, const variant *v) {
     numbers n = {.g = state_of(s, "x")};
     if (!v->no_attention) n.wk = state_of(s, "wk"), n.wq = state_of(s, "wq");
@@ -206,6 +233,10 @@ static numbers numbers_of(scene *s, const variant *v) {
     if (v->learn_beta && !v->no_attention) n.beta = state_of(s, "beta");
     if (v->mix) n.mix = state_of(s, "mix");
     if (v->scale) n.scale = state_of(s, "scale");
+    if (!v->pairs) return n;
+    n.xi_query = state_of(s, "xi_query"), n.xi_key = state_of(s, "xi_key");
+    n.xi_pair = state_of(s, "xi_pair");
+    n.features = state_of(s, "features"), n.strength = state_of(s, "strength");
     return n;
 }
 
@@ -221,13 +252,16 @@ static void energy_values(void **state) {
         for (int64_t b = 0; b < basin_shape_count(found.shape); b++) {
             const double *g = (double *)n.g.data + b * N * D;
             double wanted = (v->no_attention ? 0 : attention_loop(&n, g, b, v)) +
-                            (v->no_hopfield ? 0 : hopfield_loop(&n, g, v));
+                            (v->no_hopfield ? 0 : hopfield_loop(&n, g, v)) +
+                            (v->pairs ? pairs_loop(&n, g) : 0);
             double value = basin_tensor_at(&found, b);
             if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
                 fail_msg("%s: the energy is %.15g, wanted %.15g", v->name, value, wanted);
         }
-        basin_tensor *own[] = {&n.g, &n.wk, &n.wq, &n.xi, &n.beta, &n.mix, &n.scale};
-        for (int k = 0; k < 7; k++) basin_tensor_free(own[k]);
+        basin_tensor *own[] = {&n.g,      &n.wk,      &n.wq,       &n.xi,
+                               &n.beta,   &n.mix,     &n.scale,    &n.xi_query,
+                               &n.xi_key, &n.xi_pair, &n.features, &n.strength};
+        for (int k = 0; k < 12; k++) basin_tensor_free(own[k]);
         basin_tensor_free(&found);
         scene_close(&s);
     }

@@ -196,6 +196,20 @@ static void lay_tokens(graphs_scene *s, const int *list, int count, room spare) 
     s->batch.share = lab_input(l, "share", BASIN_SHAPE(count + spare.graphs), share);
 }
 
+/* Spare pairs have no strength. */
+static void lay_strengths(graphs_scene *s, int64_t all) {
+    int32_t query[MOST_PAIRS] = {0};
+    double strength[MOST_PAIRS] = {0};
+    for (int32_t q = 0; q < s->pairs.queries; q++)
+        for (int64_t i = s->pairs.row[q]; i < s->pairs.row[q + 1]; i++) {
+            query[i] = q;
+            strength[i] = 1.0 / (s->pairs.row[q + 1] - s->pairs.row[q]);
+        }
+    if (!s->model.config.block.pair_memories) return;
+    s->batch.query = lab_index(&s->lab, "query", query, all);
+    s->batch.strength = lab_input(&s->lab, "strength", BASIN_SHAPE(all), strength);
+}
+
 static void lay_edges(graphs_scene *s, const int *list, int count, room spare) {
     int32_t edge[2 * MOST_PAIRS];
     double number[MOST_PAIRS * EDGE_F];
@@ -225,6 +239,7 @@ static void lay_edges(graphs_scene *s, const int *list, int count, room spare) {
             }
     }
     s->batch.edge_features = lab_input(&s->lab, "edge_features", BASIN_SHAPE(all, EDGE_F), number);
+    lay_strengths(s, all);
     s->batch.pattern = basin_pairs_declare(s->lab.graph, "pairs", tokens, tokens, all);
 }
 
@@ -239,6 +254,8 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
                                  .block = tiny,
                                  .descent = {.steps = 2, .alpha = 0.2}};
     sizes.block.mix = config.block.mix;
+    sizes.block.pair_memories = config.block.pair_memories;
+    sizes.block.pair_features = EDGE_F;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
     sizes.hidden = config.hidden;
@@ -259,9 +276,11 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
     lab_fill(l, 13, 0.5);
 }
 
+/* The paper's energies, or with mixed heads and memories of pairs too. */
 static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
                         room spare, bool mix) {
-    graphs_open_as(s, backend, list, count, spare, (basin_graphs_config){.block = {.mix = mix}});
+    basin_block_config block = {.mix = mix, .pair_memories = mix ? 4 : 0};
+    graphs_open_as(s, backend, list, count, spare, (basin_graphs_config){.block = block});
 }
 
 static void graphs_close(graphs_scene *s) {
@@ -315,8 +334,9 @@ static void graphs_variants(void **state) {
         {.adjacency = BASIN_ADJACENCY_NONE,
          .read = BASIN_READ_CLS | BASIN_READ_SIZED,
          .hidden = 3,
-         .norm_head = true}};
-    for (int i = 0; i < 3; i++) {
+         .norm_head = true},
+        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.pair_memories = 4}}};
+    for (int i = 0; i < 4; i++) {
         graphs_scene s;
         graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);
         own_pairs(&s);
