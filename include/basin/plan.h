@@ -47,11 +47,18 @@ typedef enum basin_products {
 BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products products);
 
 /* How intermediate results are stored by plans made from now on: the backend's own type, or
- * BASIN_BF16 on cuda. Then activations and their cotangents are rounded to bfloat16, and matrix
- * products and attention read such factors; sums, statistics, gradients of weights, states, inputs
- * and outputs stay float. */
+ * BASIN_BF16 on cuda (and on ref, which rounds what it stores). Then what large matrix products and
+ * attention over all pairs read is rounded to bfloat16; everything else stays float: tokens and
+ * their cotangents, sums, statistics, gradients of weights, states, inputs and outputs. */
 BASIN_API basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
                                                  basin_error *error);
+/* From how many multiply-adds on a matrix product (or an attention over all pairs) takes part in
+ * BASIN_BF16 storage, for plans made from now on; after basin_backend_set_storage. Smaller ones
+ * gain nothing from narrow factors and are computed in float, results and all. 0: all of them take
+ * part.
+ */
+#define BASIN_NARROW_LEAST 0x1p26
+BASIN_API void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds);
 BASIN_API basin_dtype basin_backend_storage(const basin_backend *backend);
 
 /* A store holds the states of expressions, by name, in the backend's memory: parameters, the
@@ -104,6 +111,9 @@ BASIN_API basin_status basin_plan_new(basin_plan **plan, basin_store *store,
                                       const basin_plan_spec *spec, basin_error *error);
 BASIN_API void basin_plan_free(basin_plan *plan);
 BASIN_API basin_plan_stats basin_plan_get_stats(const basin_plan *plan);
+/* Kernel call number `call` of `stats.calls` as a line of text, cut to `size` bytes: operation,
+ * results, operands, and the formula of what was fused. To look at, not to read back. */
+BASIN_API void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size);
 /* Gives an input its numbers, converted to the backend's type. Index tensors are checked against
  * the sizes of what they index. An input that no output needs may be written, too. */
 BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,

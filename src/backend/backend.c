@@ -28,14 +28,18 @@ void basin_backend_set_products(basin_backend *backend, basin_products products)
 }
 basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
                                        basin_error *error) {
-    bool narrow = dtype == BASIN_BF16 && backend->table->narrow;
+    bool narrow = dtype == BASIN_BF16 && backend->table->narrow_size > 0;
     if (!narrow && dtype != backend->table->real)
         return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; wanted %s%s",
                           backend->table->name, basin_dtype_name(dtype),
                           basin_dtype_name(backend->table->real),
-                          backend->table->narrow ? " or bf16" : "");
+                          backend->table->narrow_size ? " or bf16" : "");
     backend->narrow = narrow;
+    backend->narrow_least = BASIN_NARROW_LEAST;
     return BASIN_OK;
+}
+void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds) {
+    backend->narrow_least = multiply_adds;
 }
 basin_dtype basin_backend_storage(const basin_backend *backend) {
     return backend->narrow ? BASIN_BF16 : backend->table->real;

@@ -71,7 +71,9 @@ typedef struct basin_backend_table {
     size_t real_size; /* bytes of a REAL element */
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
-    bool narrow;      /* whether kernels take NARROW operands; expr/narrow.c says which */
+    /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
+     * own type and rounds what it stores. */
+    size_t narrow_size;
     void *(*alloc)(basin_backend *backend, size_t bytes);
     void (*free)(basin_backend *backend, void *memory);
     /* The host's memory may change as soon as it returns. */
@@ -98,6 +100,7 @@ struct basin_backend {
     int threads;             /* host backends */
     basin_products products; /* for plans made from now on */
     bool narrow;             /* they store intermediate results as bfloat16 */
+    double narrow_least;     /* for products of that many multiply-adds and more */
 };
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);

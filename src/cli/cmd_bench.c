@@ -14,7 +14,7 @@ typedef struct options {
     const char *shape, *backend, *products, *dtype;
     int64_t batch, tokens, patch, nodes, edges, features;
     int64_t dim, heads, head_dim, memories, steps, threads, rounds, seed;
-    bool recompute, whole, quiet, json;
+    bool recompute, whole, calls, quiet, json;
 } options;
 
 static const options defaults = {
@@ -42,6 +42,8 @@ static const basin_option table[] = {
     BASIN_FLAG(
         options, whole, 0, "whole",
         "Only the forward pass and the training step, so that the process's memory is theirs."),
+    BASIN_FLAG(options, calls, 0, "calls",
+               "Print the kernel calls of the training step, a line each, and time nothing."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
                   "Times each item is run; the median is printed."),
     BASIN_OPTION_BACKEND(options),
@@ -96,7 +98,7 @@ static basin_status measure(basin_bench *bench, const options *o, basin_error *e
     if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
     basin_params_begin(&bench->params, bench->graph);
     status = bench->shape.nodes ? basin_bench_graph(bench, error) : basin_bench_image(bench, error);
-    return status ? status : basin_bench_run(bench, (int)o->rounds, o->quiet, error);
+    return status || o->calls ? status : basin_bench_run(bench, (int)o->rounds, o->quiet, error);
 }
 
 /* ---- results ---- */
@@ -212,6 +214,15 @@ static void print_heading(const basin_bench *bench) {
         printf("%d threads\n", basin_backend_threads(bench->backend));
 }
 
+/* The training step's plan is the last one made. */
+static void print_calls(const basin_bench *bench) {
+    char text[1000];
+    for (int i = 0; i < bench->training.calls; i++) {
+        basin_plan_describe(bench->plan[bench->plans - 1], i, text, sizeof text);
+        printf("%4d  %s\n", i, text);
+    }
+}
+
 static bool print_table(const basin_bench *bench) {
     const double MiB = 1 << 20;
     const basin_plan_stats *m = &bench->training;
@@ -253,11 +264,13 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_bench bench = {.shape = read_shape(o),
                          .recompute = o->recompute,
-                         .whole = o->whole,
+                         .whole = o->whole || o->calls,
                          .seed = (uint64_t)o->seed};
     int code = BASIN_EXIT_OK;
     if (measure(&bench, o, &error))
         code = basin_report(&error);
+    else if (o->calls)
+        print_calls(&bench);
     else if (o->json)
         print_json(&bench, o);
     else if (!print_table(&bench))

@@ -12,7 +12,7 @@ typedef struct options {
     const char *backend, *dtype, *products;
     int64_t threads;
     double tolerance;
-    bool tensors, recompute, json;
+    bool tensors, recompute, narrow_all, json;
 } options;
 
 static const options defaults = {.products = "f32", .tolerance = -1};
@@ -22,13 +22,16 @@ static const basin_option table[] = {
                  "What computes; without it, the one whose type --dtype names, else cpu."),
     BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16",
                  "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
-                 "intermediate results, by cuda."),
+                 "intermediate results, by cuda, and by ref, which rounds as cuda would store."),
     BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
                "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
                "2e-2 for bf16."),
     BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
     BASIN_FLAG(options, recompute, 0, "recompute",
                "Differentiate with activations computed again instead of kept."),
+    BASIN_FLAG(options, narrow_all, 0, "narrow-all",
+               "With bf16: narrow factors for every product; by default only for those large "
+               "enough to gain from it, which few of a golden case are."),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_JSON(options),
@@ -147,8 +150,9 @@ static int run(const void *values, int operands, char **operand) {
     basin_dtype dtype = basin_option_dtype(o->dtype);
     const char *fitting = dtype == BASIN_F64 ? "ref" : dtype == BASIN_BF16 ? "cuda" : "cpu";
     const char *name = o->backend ? o->backend : fitting;
-    bool wide = !strcmp(name, "ref"), narrow = dtype == BASIN_BF16;
-    if (o->dtype && (wide != (dtype == BASIN_F64) || (narrow && strcmp(name, "cuda") != 0)))
+    bool ref = !strcmp(name, "ref"), cuda = !strcmp(name, "cuda");
+    bool fits = dtype == BASIN_BF16 ? ref || cuda : ref == (dtype == BASIN_F64);
+    if (o->dtype && !fits)
         return basin_report_usage(&basin_command_verify, "backend %s does not compute in %s", name,
                                   o->dtype);
     basin_backend *backend;
@@ -159,6 +163,7 @@ static int run(const void *values, int operands, char **operand) {
         basin_backend_close(backend);
         return basin_report(&error);
     }
+    if (o->narrow_all) basin_backend_set_narrow_least(backend, 0);
     int code = verify_all(o, backend, operands, operand);
     basin_backend_close(backend);
     return code;

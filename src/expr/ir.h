@@ -72,9 +72,10 @@ void basin_ir_count_uses(basin_ir *ir);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
 basin_status basin_ir_fuse(basin_ir *ir, bool plain);
-/* Makes results narrow that may be, and casts what products and attention read. */
-basin_status basin_ir_narrow(basin_ir *ir);
-/* Decides where every value lives. `real_size` is of a REAL element; workspaces are known. */
-basin_status basin_ir_layout(basin_ir *ir, size_t real_size, bool plain);
+/* Makes results narrow that may be, and casts what products and attention of at least that many
+ * multiply-adds read. */
+basin_status basin_ir_narrow(basin_ir *ir, double least);
+/* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
+basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
 
 #endif

@@ -64,12 +64,14 @@ static int find_inherited(const basin_ir *ir, int s, int value, const int *last,
     return -1;
 }
 
-static size_t size_of(basin_kind kind, size_t real_size) {
-    return kind == BASIN_REAL ? real_size : kind == BASIN_NARROW ? 2 : sizeof(int32_t);
+static size_t size_of(basin_kind kind, const basin_backend_table *table) {
+    return kind == BASIN_REAL     ? table->real_size
+           : kind == BASIN_NARROW ? table->narrow_size
+                                  : sizeof(int32_t);
 }
 
-static basin_status place_results(basin_ir *ir, int s, const int *last, size_t real_size,
-                                  bool plain) {
+static basin_status place_results(basin_ir *ir, int s, const int *last,
+                                  const basin_backend_table *table, bool plain) {
     basin_ir_step *step = &ir->step[s];
     int taken = -1;
     for (int k = 0; k < step->outs; k++) {
@@ -81,7 +83,7 @@ static basin_status place_results(basin_ir *ir, int s, const int *last, size_t r
             ir->buffer[buffer].last = end;
             taken = buffer;
         } else {
-            size_t size = size_of(ir->value[value].kind, real_size);
+            size_t size = size_of(ir->value[value].kind, table);
             size_t bytes;
             if (!basin_size_multiply(&bytes, (size_t)basin_shape_count(ir->value[value].shape),
                                      size))
@@ -144,12 +146,12 @@ static basin_status place_buffers(basin_ir *ir) {
     return ok ? BASIN_OK : no_memory(ir);
 }
 
-basin_status basin_ir_layout(basin_ir *ir, size_t real_size, bool plain) {
+basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain) {
     int *last = basin_array_new(ir->values, sizeof *last);
     basin_status status = last ? BASIN_OK : no_memory(ir);
     if (last) find_lifetimes(ir, last);
     for (size_t i = 0; !status && i < ir->steps; i++)
-        status = place_results(ir, (int)i, last, real_size, plain);
+        status = place_results(ir, (int)i, last, table, plain);
     if (!status) status = place_buffers(ir);
     free(last);
     return status;

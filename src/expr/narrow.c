@@ -1,10 +1,12 @@
 /* Narrow storage: which intermediate results are kept as bfloat16 where the backend was asked to.
  *
- * Wide (float) stay inputs, states, outputs; what an operation takes or gives only so (statistics,
- * sums, the tokens that layer norm reads); and everything of a state's size on its way into that
- * state: gradients and updates. The rest, activations and their cotangents, is narrow. Matrix
- * products and attention read only narrow factors, so that they run on tensor cores: a wide one, a
- * weight for instance, is cast once for all of them. */
+ * Tensor cores read narrow factors, so those of the large matrix products and of attention over all
+ * pairs are narrow; a small product gains nothing from it and stays float, factors and all. Narrow
+ * is what nobody but such products reads, or a layer norm's reverse as its cotangent; a factor that
+ * others read, too (a weight, the cotangent of the tokens), is float and gets a narrow copy, stored
+ * by the program that computes it where there is one. Everything else stays float: inputs, states,
+ * outputs, the tokens, statistics, sums, energies, heads, lists of pairs, gradients on their way
+ * into a state. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -13,6 +15,7 @@
 
 typedef struct narrowing {
     basin_ir *ir;
+    double least;        /* multiply-adds from which on a product or an attention is large */
     bool *wide;          /* [values] of roots */
     int *cast;           /* [values] of wide roots: the narrow copy, -1 before it is needed */
     basin_ir_step *step; /* the new list */
@@ -29,76 +32,89 @@ static bool is_attention(basin_op op) {
     return op >= BASIN_OP_ATTENTION && op <= BASIN_OP_ATTENTION_REVERSE;
 }
 
-/* What an operation wants of operand k. */
-static demand operand_demand(basin_op op, int k) {
-    switch (op) {
+static double count_of(const basin_ir *ir, int value) {
+    return (double)basin_shape_count(ir->value[value].shape);
+}
+
+/* Whether the step has enough to multiply that narrow factors pay. */
+static bool is_large(const narrowing *n, const basin_ir_step *step) {
+    const basin_ir *ir = n->ir;
+    if (step->op == BASIN_OP_MATMUL) {
+        int64_t size[4];
+        basin_product_sizes(size, ir, step);
+        return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->least;
+    }
+    if (!is_attention(step->op) || step->in[BASIN_ATT_ROW] >= 0) return false;
+    double keys = (double)ir->value[step->in[BASIN_ATT_K]].shape.dim[1];
+    return count_of(ir, step->in[BASIN_ATT_Q]) * keys >= n->least;
+}
+
+/* What a step wants of operand k. */
+static demand operand_demand(const narrowing *n, const basin_ir_step *step, int k) {
+    switch (step->op) {
     case BASIN_OP_POINTWISE: return ANY;
-    case BASIN_OP_MATMUL: return k < 2 ? NARROW : ANY;
+    case BASIN_OP_MATMUL: return k >= 2 ? ANY : is_large(n, step) ? NARROW : WIDE;
     case BASIN_OP_LAYERNORM_REVERSE: return k == 2 ? ANY : WIDE;
     case BASIN_OP_SUM: return ANY;
     default: break;
     }
-    if (!is_attention(op)) return WIDE;
-    return k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B ? NARROW
-                                                                                        : WIDE;
+    bool tokens = k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B;
+    return is_attention(step->op) && tokens && is_large(n, step) ? NARROW : WIDE;
 }
 
 /* What it gives as result k. */
-static demand result_demand(basin_op op, int k) {
-    switch (op) {
+static demand result_demand(const narrowing *n, const basin_ir_step *step, int k) {
+    switch (step->op) {
     case BASIN_OP_POINTWISE:
     case BASIN_OP_MATMUL:
     case BASIN_OP_LAYERNORM: return ANY;
-    case BASIN_OP_ATTENTION_FORCE: return k == BASIN_ATT_DQ || k == BASIN_ATT_DK ? NARROW : WIDE;
-    case BASIN_OP_ATTENTION_REVERSE: return k == BASIN_ATT_GQ || k == BASIN_ATT_GK ? NARROW : WIDE;
+    case BASIN_OP_ATTENTION_FORCE:
+        return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && is_large(n, step) ? NARROW : WIDE;
+    case BASIN_OP_ATTENTION_REVERSE:
+        return (k == BASIN_ATT_GQ || k == BASIN_ATT_GK) && is_large(n, step) ? NARROW : WIDE;
     default: return WIDE;
     }
 }
 
 /* ---- which values are wide ---- */
 
-static void mark_operands(narrowing *n, const basin_ir_step *step) {
-    for (int k = 0; k < step->ins; k++)
-        if (step->in[k] >= 0 && operand_demand(step->op, k) == WIDE)
-            n->wide[n->ir->value[step->in[k]].root] = true;
-    for (int k = 0; k < step->outs; k++)
-        if (step->out[k] >= 0 && result_demand(step->op, k) == WIDE) n->wide[step->out[k]] = true;
+static bool is_large_product(const narrowing *n, int value) {
+    const basin_ir_value *root = &n->ir->value[n->ir->value[value].root];
+    const basin_ir_step *step = root->producer < 0 ? NULL : &n->ir->step[root->producer];
+    return step && step->op == BASIN_OP_MATMUL && is_large(n, step);
 }
 
-static int64_t count_of(const basin_ir *ir, int value) {
-    return basin_shape_count(ir->value[value].shape);
+/* Whether operand k of the step may be narrow though it is no factor: a large product that a layer
+ * norm takes as its cotangent, or what a product adds to a narrow result. Results of the step are
+ * decided already. */
+static bool tolerates(const narrowing *n, const basin_ir_step *step, int k) {
+    if (step->op == BASIN_OP_LAYERNORM_REVERSE) return k == 2 && is_large_product(n, step->in[k]);
+    if (step->op != BASIN_OP_MATMUL || k < 2) return false;
+    for (int i = 0; i < step->outs; i++)
+        if (step->out[i] >= 0 && !n->wide[step->out[i]]) return true;
+    return false;
 }
 
-/* From the last step to the first: what a program reads to compute something exact, element by
- * element, is exact, too. `exact` starts with what is written into states. */
-static void follow_exact(narrowing *n, bool *exact) {
+/* From the last step to the first, so that the readers of a result are decided before it is. A
+ * result starts as wide as its step gives it, and any reader can make it wide. */
+static void mark_wide(narrowing *n) {
     const basin_ir *ir = n->ir;
-    for (size_t i = ir->steps; i-- > 0;) {
-        const basin_ir_step *step = &ir->step[i];
-        int made = -1;
-        for (int k = 0; k < step->outs; k++)
-            if (step->out[k] >= 0 && exact[step->out[k]]) made = step->out[k];
-        if (made < 0 || !step->program) continue;
-        int64_t count = count_of(ir, made);
-        for (int k = step->op == BASIN_OP_MATMUL ? 2 : 0; k < step->ins; k++)
-            if (count_of(ir, step->in[k]) == count) exact[ir->value[step->in[k]].root] = true;
-    }
-    for (size_t i = 0; i < ir->values; i++) n->wide[i] = n->wide[i] || exact[i];
-}
-
-static basin_status mark_wide(narrowing *n) {
-    const basin_ir *ir = n->ir;
-    bool *exact = calloc(ir->values + 1, sizeof *exact);
-    if (!exact) return no_memory(n->ir);
     for (size_t i = 0; i < ir->values; i++) {
         const basin_ir_value *v = &ir->value[i];
-        n->wide[i] = v->leaf || v->output || v->kind != BASIN_REAL || v->producer < 0;
-        exact[i] = v->state != NULL;
+        n->wide[i] = v->leaf || v->output || v->state || v->kind != BASIN_REAL || v->producer < 0 ||
+                     v->uses == 0;
     }
-    for (size_t i = 0; i < ir->steps; i++) mark_operands(n, &ir->step[i]);
-    follow_exact(n, exact);
-    free(exact);
-    return BASIN_OK;
+    for (size_t i = ir->steps; i-- > 0;) {
+        const basin_ir_step *step = &ir->step[i];
+        for (int k = 0; k < step->outs; k++)
+            if (step->out[k] >= 0 && result_demand(n, step, k) == WIDE)
+                n->wide[step->out[k]] = true;
+        for (int k = 0; k < step->ins; k++) {
+            if (step->in[k] < 0) continue;
+            if (operand_demand(n, step, k) != NARROW && !tolerates(n, step, k))
+                n->wide[ir->value[step->in[k]].root] = true;
+        }
+    }
 }
 
 /* ---- casts ---- */
@@ -131,12 +147,28 @@ static int narrow_like(narrowing *n, int value, int root) {
     return made;
 }
 
-/* The narrow form of a wide operand, cast here unless an earlier step needed it. */
+/* Lets the program that computes `root` store it once more as `made`, if there is such a program
+ * and it has room for that. */
+static bool store_twice(narrowing *n, int made, int root) {
+    for (size_t i = n->steps; i-- > 0;) {
+        basin_ir_step *step = &n->step[i];
+        for (int k = 0; k < step->outs; k++) {
+            if (step->out[k] != root) continue;
+            if (step->op != BASIN_OP_POINTWISE || step->outs == BASIN_MAX_OUT) return false;
+            step->program->store[step->program->stores++] = step->program->store[k];
+            step->out[step->outs++] = made;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The narrow form of a wide operand, made here unless an earlier step needed it. */
 static int narrow_operand(narrowing *n, int value) {
     int root = n->ir->value[value].root;
     if (n->cast[root] < 0) {
         int made = narrow_like(n, value, -1);
-        if (made < 0 || !add_cast(n, made, value)) return -1;
+        if (made < 0 || (!store_twice(n, made, root) && !add_cast(n, made, value))) return -1;
         n->cast[root] = made;
     }
     int cast = n->cast[root];
@@ -149,7 +181,7 @@ static int narrow_operand(narrowing *n, int value) {
 static bool move_step(narrowing *n, basin_ir_step step) {
     int after[BASIN_MAX_OUT][2], casts = 0;
     for (int k = 0; k < step.ins; k++) {
-        if (step.in[k] < 0 || operand_demand(step.op, k) != NARROW) continue;
+        if (step.in[k] < 0 || operand_demand(n, &step, k) != NARROW) continue;
         int root = n->ir->value[step.in[k]].root;
         if ((size_t)root >= n->values || !n->wide[root]) continue;
         step.in[k] = narrow_operand(n, step.in[k]);
@@ -157,7 +189,7 @@ static bool move_step(narrowing *n, basin_ir_step step) {
     }
     for (int k = 0; k < step.outs; k++) {
         int value = step.out[k];
-        if (value < 0 || result_demand(step.op, k) != NARROW || !n->wide[value]) continue;
+        if (value < 0 || result_demand(n, &step, k) != NARROW || !n->wide[value]) continue;
         int made = narrow_like(n, value, -1);
         if (made < 0) return false;
         after[casts][0] = value, after[casts++][1] = made;
@@ -207,12 +239,15 @@ static basin_status rewrite(narrowing *n) {
     return BASIN_OK;
 }
 
-basin_status basin_ir_narrow(basin_ir *ir) {
-    narrowing n = {.ir = ir, .values = ir->values};
+basin_status basin_ir_narrow(basin_ir *ir, double least) {
+    narrowing n = {.ir = ir, .least = least, .values = ir->values};
     n.wide = calloc(ir->values + 1, sizeof *n.wide);
     n.cast = basin_array_new(ir->values, sizeof *n.cast);
-    basin_status status = n.wide && n.cast ? mark_wide(&n) : no_memory(ir);
-    if (!status) status = rewrite(&n);
+    basin_status status = n.wide && n.cast ? BASIN_OK : no_memory(ir);
+    if (!status) {
+        mark_wide(&n);
+        status = rewrite(&n);
+    }
     if (n.step) discard(&n);
     free(n.wide);
     free(n.cast);

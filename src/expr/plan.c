@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "expr/describe.h"
 #include "expr/ir.h"
 #include "expr/program.h"
 #include "expr/simplify.h"
@@ -338,7 +339,8 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
                             basin_error *error) {
     basin_ir *ir = &plan->ir;
     const basin_backend_table *table = plan->store->backend->table;
-    bool plain = spec->fusion == BASIN_FUSE_OFF || (!spec->fusion && !table->fuse);
+    bool plain = spec->fusion == BASIN_FUSE_OFF ||
+                 (!spec->fusion && !table->fuse && !plan->store->backend->narrow);
     basin_status status = basin_simplify(&plan->simple, graph, spec, plain, error);
     if (!status) status = basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec);
     if (!status) status = basin_ir_sort(ir);
@@ -347,11 +349,12 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status && !plain) status = basin_ir_share_forces(ir);
     if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
     if (!status) status = basin_ir_fuse(ir, plain);
-    if (!status && plan->store->backend->narrow) status = basin_ir_narrow(ir);
+    if (!status && plan->store->backend->narrow)
+        status = basin_ir_narrow(ir, plan->store->backend->narrow_least);
     if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;
     ask_workspaces(plan);
-    status = basin_ir_layout(ir, table->real_size, plain);
+    status = basin_ir_layout(ir, table, plain);
     if (!status) status = make_calls(plan, spec, error);
     if (!status) status = check_room(plan, error);
     if (!status) status = alloc_block(plan, ARENA, ir->arena_bytes, error);
@@ -399,6 +402,12 @@ void basin_plan_free(basin_plan *plan) {
 }
 
 basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
+
+void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size) {
+    if (size == 0) return;
+    text[0] = 0;
+    if (call >= 0 && (size_t)call < plan->calls) basin_call_describe(text, size, &plan->call[call]);
+}
 
 static basin_status shapes_differ(const char *what, basin_expr expr, const basin_tensor *tensor,
                                   basin_error *error) {

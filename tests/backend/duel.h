@@ -112,7 +112,7 @@ static inline void duel_narrow(duel *d, unsigned ins, unsigned outs) {
 
 static inline size_t duel_size(const basin_backend *backend, const basin_operand *operand) {
     if (operand->kind == BASIN_INDEX) return 4;
-    bool narrow = operand->kind == BASIN_NARROW && backend->table->narrow;
+    bool narrow = operand->kind == BASIN_NARROW && backend->table->narrow_size == 2;
     return narrow ? 2 : backend->table->real_size;
 }
 

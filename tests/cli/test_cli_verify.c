@@ -25,6 +25,14 @@ static void passes_in_float(void **state) { passes(state, "--backend cpu", "F32"
 static void passes_in_parts(void **state) {
     passes(state, "--products bf16x6 --tolerance 3e-3", "F32");
 }
+/* The cases are small: only --narrow-all rounds their factors, as the error then shows. */
+static void passes_narrow(void **state) {
+    const char *rounded = "--narrow-all " GOLDEN "block_relu.safetensors";
+    passes(state, "--backend ref --dtype bf16 --tolerance 1e-9", "BF16");
+    assert_int_equal(
+        run(state, "verify --backend ref --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
+    assert_int_equal(run(state, "verify --backend ref --dtype bf16 %s", rounded)->code, 0);
+}
 static void passes_recomputed(void **state) { passes(state, "--recompute", "F32"); }
 
 /* A copy of a golden case in which element `at` of `name` is `by` more; none where name is NULL. */
@@ -91,9 +99,10 @@ static void rejects_what_is_no_case(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_in_double),     cmocka_unit_test(passes_in_float),
-        cmocka_unit_test(passes_in_parts),      cmocka_unit_test(passes_recomputed),
-        cmocka_unit_test(finds_a_wrong_number), cmocka_unit_test(rejects_what_is_no_case),
+        cmocka_unit_test(passes_in_double),        cmocka_unit_test(passes_in_float),
+        cmocka_unit_test(passes_in_parts),         cmocka_unit_test(passes_recomputed),
+        cmocka_unit_test(passes_narrow),           cmocka_unit_test(finds_a_wrong_number),
+        cmocka_unit_test(rejects_what_is_no_case),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

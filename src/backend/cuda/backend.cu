@@ -106,7 +106,7 @@ static const basin_backend_table make_table(void) {
     t.real_size = sizeof(float);
     t.real = BASIN_F32;
     t.fuse = true;
-    t.narrow = true;
+    t.narrow_size = sizeof(basin_bf16);
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;
     t.copy_in = basin_cuda_copy_in;

@@ -2,7 +2,9 @@
  * What goes wrong in a run is kept until wait() asks, as it would be on a device. */
 #include "backend/ref/ref.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/host.h"
 
@@ -78,6 +80,27 @@ static void *resolve(const basin_operand *operand, void *const *block) {
     return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
 }
 
+/* A number as bfloat16 has it: 8 bits, ties to even. The host's float does the rounding to 24. */
+static double narrowed(double x) {
+    float single = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    if (isfinite(single)) bits += 0x7fff + (bits >> 16 & 1);
+    bits &= 0xffff0000U;
+    memcpy(&single, &bits, sizeof single);
+    return isnan(x) ? x : (double)single;
+}
+
+/* Narrow results hold what a device would have stored. */
+static void round_results(const basin_ref_frame *frame) {
+    for (int o = 0; o < frame->call->outs; o++) {
+        double *out = frame->out[o];
+        if (!out || frame->call->out[o].kind != BASIN_NARROW) continue;
+        int64_t count = basin_shape_count(frame->call->out[o].shape);
+        for (int64_t i = 0; i < count; i++) out[i] = narrowed(out[i]);
+    }
+}
+
 static void run_one(ref_backend *ref, const basin_call *call, void *const *block) {
     basin_ref_frame frame = {.call = call, .error = &ref->error};
     for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
@@ -91,6 +114,7 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
     else if (ref->error.status == BASIN_OK)
         basin_fail(&ref->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
                    (int)call->op, BASIN_OP_COUNT - 1);
+    if (ref->base.narrow) round_results(&frame);
 }
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
@@ -113,6 +137,7 @@ static const basin_backend_table table = {
     .real_size = sizeof(double),
     .real = BASIN_F64,
     .fuse = false,
+    .narrow_size = sizeof(double),
     .alloc = basin_host_alloc,
     .free = basin_host_free,
     .copy_in = basin_host_copy_in,

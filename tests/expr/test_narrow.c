@@ -1,0 +1,136 @@
+/* Narrow storage, which ref rounds as a device would store: factors of large products are
+ * bfloat16, everything else is not, and what both kinds of readers want is stored in both. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "basin/energy.h"
+#include "support/lab.h"
+
+enum { M = 5, K = 8, N = 6 };
+
+static double narrowed(double x) {
+    int exponent;
+    double fraction = frexp(x, &exponent); /* [0.5, 1): 8 bits of it */
+    return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+
+static void open_narrow(lab *l, double least) {
+    lab_open(l, "ref", 1);
+    assert_int_equal(basin_backend_set_storage(l->backend, BASIN_BF16, NULL), BASIN_OK);
+    assert_int_equal(basin_backend_storage(l->backend), BASIN_BF16);
+    basin_backend_set_narrow_least(l->backend, least);
+}
+
+static void fill(double *number, int count, uint64_t stream) {
+    for (int i = 0; i < count; i++)
+        number[i] = 2 * basin_random_uniform_at(5, stream, (uint64_t)i) - 1;
+}
+
+/* y = 3 a b + a's sums: factors are rounded, the result and the other reader of a are not. */
+static void product_of(double least, bool rounded) {
+    lab l;
+    double a[M * K], b[K * N];
+    fill(a, M * K, 1), fill(b, K * N, 2);
+    open_narrow(&l, least);
+    basin_expr x = lab_input(&l, "a", BASIN_SHAPE(M, K), a);
+    basin_expr w = lab_input(&l, "b", BASIN_SHAPE(K, N), b);
+    basin_expr sum = basin_reshape(basin_sum(x, 1, 1), BASIN_SHAPE(M, 1));
+    basin_tensor y = lab_value(&l, basin_add(basin_scale(basin_matmul(x, w), 3), sum));
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            double wanted = 0;
+            for (int k = 0; k < K; k++) {
+                double f = a[i * K + k], g = b[k * N + j];
+                wanted += rounded ? 3 * narrowed(f) * narrowed(g) : 3 * f * g;
+            }
+            for (int k = 0; k < K; k++) wanted += a[i * K + k];
+            assert_true(fabs(basin_tensor_at(&y, i * N + j) - wanted) < 1e-14);
+        }
+    basin_tensor_free(&y);
+    lab_close(&l);
+}
+
+static void test_factors_are_rounded(void **state) {
+    (void)state;
+    product_of(0, true);
+    product_of(M * K * N, true);
+}
+
+static void test_small_products_are_not(void **state) {
+    (void)state;
+    product_of(M * K * N + 1, false);
+    product_of(BASIN_NARROW_LEAST, false);
+}
+
+static int count_calls(const basin_plan *plan, const char *begin) {
+    int found = 0;
+    char text[1000];
+    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+        basin_plan_describe(plan, i, text, sizeof text);
+        found += !strncmp(text, begin, strlen(begin));
+    }
+    return found;
+}
+
+/* What a pointwise step computes for a product and for a sum is stored in both widths at once. */
+static void test_stored_twice(void **state) {
+    (void)state;
+    lab l;
+    double a[M * K], b[K * N];
+    fill(a, M * K, 1), fill(b, K * N, 2);
+    open_narrow(&l, 0);
+    basin_expr x = basin_exp(lab_input(&l, "a", BASIN_SHAPE(M, K), a));
+    basin_expr w = lab_input(&l, "b", BASIN_SHAPE(K, N), b);
+    basin_expr output[2] = {basin_matmul(x, w), basin_sum(x, 1, 1)};
+    basin_plan *plan = lab_plan(&l, output, 2);
+    assert_int_equal(count_calls(plan, "POINTWISE         [5, 8], bf16 [5, 8] <- [5, 8]"), 1);
+    assert_int_equal(count_calls(plan, "POINTWISE"), 2); /* the other one: b for the product */
+    lab_run(plan);
+    basin_tensor sums = lab_read(plan, output[1]);
+    for (int i = 0; i < M; i++) {
+        double wanted = 0;
+        for (int k = 0; k < K; k++) wanted += exp(a[i * K + k]);
+        assert_true(fabs(basin_tensor_at(&sums, i) - wanted) < 1e-14);
+    }
+    basin_tensor_free(&sums);
+    basin_plan_free(plan);
+    lab_close(&l);
+}
+
+/* Of a descent, the activations, the heads and memories are narrow; the tokens are not. */
+static void test_descent(void **state) {
+    (void)state;
+    lab l;
+    double x[2 * 7 * 8];
+    fill(x, 2 * 7 * 8, 3);
+    open_narrow(&l, 0);
+    basin_block block;
+    basin_block_config config = {.dim = 8, .heads = 2, .head_dim = 4, .memories = 16};
+    assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
+    lab_fill(&l, 9, 0.5);
+    basin_pattern pattern = BASIN_OTHER_PAIRS;
+    basin_block_bound bound = {.block = &block, .pattern = &pattern};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(2, 7, 8), x);
+    basin_expr end =
+        basin_descend(&energy, tokens, &(basin_descent_spec){.steps = 3, .alpha = 0.1}, NULL);
+    basin_plan *plan = lab_plan(&l, &end, 1);
+    assert_int_equal(count_calls(plan, "LAYERNORM         bf16"), 3);
+    assert_int_equal(count_calls(plan, "ATTENTION_FORCE   -, bf16 [2, 7, 2, 4], bf16"), 3);
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 16]"), 3);
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 8]"), 6);
+    assert_int_equal(count_calls(plan, "MATMUL            [14, 8]"), 9);
+    basin_plan_free(plan);
+    lab_close(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_factors_are_rounded),
+        cmocka_unit_test(test_small_products_are_not),
+        cmocka_unit_test(test_stored_twice),
+        cmocka_unit_test(test_descent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
