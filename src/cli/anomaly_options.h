@@ -13,7 +13,8 @@
                  "tsocial-1",                                                                      \
                  "default: made for all graphs; the others are the paper's model with a row of "   \
                  "its table (-1: the rows of 1 %). Other options override it."),                   \
-        BASIN_CHOICE(type, recipe.scaling, "scaling", "auto|none|standard|quantile|both|bins",     \
+        BASIN_CHOICE(type, recipe.scaling, "scaling",                                              \
+                     "auto|none|standard|quantile|both|bins|mixed",                                \
                      "Scaling of features, fitted on the training nodes; auto: standard or "       \
                      "quantile, whichever validation prefers."),                                   \
         BASIN_INTEGER(type, recipe.hops, "hops", "N", -1, 8,                                       \
@@ -73,8 +74,9 @@
                    "Averaging of weights over steps; 0: none."),                                   \
         BASIN_CHOICE(type, recipe.select, "select", "macro_f1|auroc|auprc",                        \
                      "What on validation chooses the epoch."),                                     \
-        BASIN_CHOICE(type, recipe.threshold, "threshold", "all|grid",                              \
-                     "Thresholds that validation may choose: all, or 0.05 to 0.95."),              \
+        BASIN_CHOICE(type, recipe.threshold, "threshold", "all|grid|smooth",                       \
+                     "Thresholds that validation may choose: all, 0.05 to 0.95, or all, each "     \
+                     "judged together with those around it."),                                     \
         BASIN_CHOICE(type, recipe.balance, "balance", "full|root|none",                            \
                      "Weight of anomalies in the loss: the classes' ratio, its root, or 1."),      \
         BASIN_CHOICE(type, recipe.sampling, "sampling", "auto|full|subgraph|neighbours",           \

@@ -28,8 +28,7 @@ static basin_status take_part(double **score, uint8_t **label, int64_t *count,
 static basin_status measure_val(basin_anomaly_figures *f, const double *score, const uint8_t *label,
                                 int64_t count, const char *threshold, basin_error *error) {
     basin_ranking ranking;
-    basin_threshold_scan scan =
-        basin_recipe_has(threshold, "grid") ? BASIN_THRESHOLD_GRID : BASIN_THRESHOLD_ALL;
+    basin_threshold_scan scan = basin_recipe_scan(threshold);
     basin_status status =
         basin_threshold_best(&f->threshold, &f->val_macro_f1, score, label, count, scan, error);
     if (!status) status = basin_ranking_measure(&ranking, score, label, count, 0, error);

@@ -63,7 +63,7 @@ static void watch_descent(lens *l, int relation) {
     const basin_anomaly *m = &l->net.energy;
     basin_anomaly_bound bound = {.pattern = &l->net.pattern[relation],
                                  .weight = l->net.node_weight[relation]};
-    basin_expr x = basin_anomaly_embed(m, l->net.features, l->net.eigenvectors), sum = NULL;
+    basin_expr x = basin_anomaly_embed(m, l->net.seen, l->net.eigenvectors), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
         if (m->config.block.no_attention == false) {
@@ -357,6 +357,7 @@ static basin_status explain_view(basin_explanation *e, const basin_anomaly_detec
     double factor = 1.0 / (double)detector->members;
     for (int64_t m = 0; m < detector->members && !status; m++) {
         status = basin_states_write(l.store, detector->member[m].weights, error);
+        if (!status) status = basin_mask_write(l.plan, l.net.mask, view->recipe, m, error);
         if (!status) status = look(&g, &l, factor, error);
         if (!status) status = integrate(&g, &l, factor, error);
     }

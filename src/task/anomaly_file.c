@@ -73,7 +73,7 @@ basin_status basin_anomaly_mean(double *probability, const basin_anomaly_detecto
         basin_store *store = NULL;
         status = basin_store_new(&store, work->backend, error);
         if (!status) status = basin_states_write(store, detector->member[m].weights, error);
-        if (!status) status = basin_scorer_run(scorer, one, store, "", error);
+        if (!status) status = basin_scorer_run(scorer, one, m, store, "", error);
         for (int64_t i = 0; i < nodes && !status; i++)
             probability[i] += one[i] / (double)detector->members;
         basin_store_free(store);

@@ -25,6 +25,11 @@ static basin_schedule schedule_of(const basin_anomaly_recipe *r, int64_t batches
     return s;
 }
 
+/* To each member the columns that it sees. */
+static basin_status show_columns(basin_fit *f, basin_error *error) {
+    return basin_mask_write(f->trainer.plan, f->net.mask, &f->recipe, f->at.member, error);
+}
+
 /* A trainer for this shape; steps go on counting. */
 static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
     int64_t step = f->trainer.step;
@@ -39,7 +44,7 @@ static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, bas
             basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
     f->trainer.step = step;
     f->planned = *shape;
-    return status;
+    return status ? status : show_columns(f, error);
 }
 
 static basin_status write_whole(basin_fit *f, basin_error *error) {
@@ -117,12 +122,11 @@ static basin_status validate(basin_fit *f, double value[3], basin_error *error) 
     if (!f->val_count) return BASIN_OK;
     rest(f);
     basin_status status =
-        basin_scorer_run(f->scorer, f->probability, f->store, evaluated(f), error);
+        basin_scorer_run(f->scorer, f->probability, f->at.member, f->store, evaluated(f), error);
     if (status) return status;
     for (int64_t i = 0; i < f->val_count; i++) f->val_score[i] = f->probability[f->val[i]];
     double threshold;
-    basin_threshold_scan scan =
-        basin_recipe_has(f->recipe.threshold, "grid") ? BASIN_THRESHOLD_GRID : BASIN_THRESHOLD_ALL;
+    basin_threshold_scan scan = basin_recipe_scan(f->recipe.threshold);
     status = basin_threshold_best(&threshold, &value[0], f->val_score, f->val_label, f->val_count,
                                   scan, error);
     if (!status)
@@ -204,6 +208,7 @@ static basin_status start_member(basin_fit *f, basin_error *error) {
     f->at = (basin_fit_state){.member = f->at.member, .best = -1};
     f->trainer.step = 0;
     basin_status status = basin_params_init(&f->net.params, f->store, member_seed(f), error);
+    if (!status && f->trainer.plan) status = show_columns(f, error);
     if (!status) status = basin_states_clear_moments(f->store, &f->net.params, error);
     if (!status) status = basin_states_copy(f->store, &f->net.params, "best.", "", error);
     if (!status && f->recipe.average > 0)
@@ -245,6 +250,7 @@ static basin_status go_on(basin_fit *f, basin_error *error) {
     if (!status)
         status = basin_fit_load(&f->trainer.step, &f->at, f->detector, f->store, f->resumed,
                                 &f->recipe, &f->net.params, error);
+    if (!status && f->trainer.plan) status = show_columns(f, error);
     for (int64_t m = 0; m < f->at.member && !status; m++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "member%lld.", (long long)m);
@@ -296,8 +302,7 @@ static basin_status choose_threshold(basin_fit *f, basin_error *error) {
         basin_anomaly_mean(f->probability, d, f->scorer, f->view.shape.nodes, f->work, error);
     for (int64_t i = 0; i < f->val_count && !status; i++)
         f->val_score[i] = f->probability[f->val[i]];
-    basin_threshold_scan scan =
-        basin_recipe_has(f->recipe.threshold, "grid") ? BASIN_THRESHOLD_GRID : BASIN_THRESHOLD_ALL;
+    basin_threshold_scan scan = basin_recipe_scan(f->recipe.threshold);
     if (!status)
         status = basin_threshold_best(&d->threshold, NULL, f->val_score, f->val_label, f->val_count,
                                       scan, error);

@@ -40,8 +40,8 @@ basin_status basin_scorer_new(basin_scorer **scorer, const basin_view *view, siz
                               const basin_anomaly_work *work, basin_error *error);
 bool basin_scorer_streams(const basin_scorer *scorer);
 void basin_scorer_free(basin_scorer *scorer);
-/* `weights` has every parameter under `prefix` + its name. */
-basin_status basin_scorer_run(basin_scorer *scorer, double *probability /* [N] */,
+/* `weights` has every parameter of the member under `prefix` + its name. */
+basin_status basin_scorer_run(basin_scorer *scorer, double *probability /* [N] */, int64_t member,
                               basin_store *weights, const char *prefix, basin_error *error);
 
 /* Bytes that may be used: what was asked for, or three quarters of what is free. */

@@ -13,6 +13,11 @@ enum { RECOMPUTE_NODES = 100000 };
 
 bool basin_recipe_has(const char *choice, const char *value) { return !strcmp(choice, value); }
 
+basin_threshold_scan basin_recipe_scan(const char *threshold) {
+    if (basin_recipe_has(threshold, "grid")) return BASIN_THRESHOLD_GRID;
+    return basin_recipe_has(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
+}
+
 bool basin_recipe_on_graph(const basin_anomaly_recipe *r) {
     if (basin_recipe_has(r->form, "energy")) return r->attention;
     return basin_recipe_has(r->form, "published");
@@ -56,6 +61,8 @@ static void declare_inputs(basin_net *net, const basin_anomaly_recipe *r,
     basin_graph *graph = net->graph;
     char name[32];
     net->features = basin_input(graph, "features", BASIN_SHAPE(shape->nodes, shape->columns));
+    net->mask = basin_mask_declare(graph, r, shape->columns);
+    net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
     if (position_of(r) == BASIN_POSITION_LAPLACIAN)
         net->eigenvectors =
             basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
@@ -93,7 +100,7 @@ static basin_expr drop(basin_net *net, basin_expr x, double rate) {
 
 /* Logits without a graph: one layer, or three with two of relu. */
 static basin_expr plain_logits(basin_net *net, const basin_anomaly_recipe *r) {
-    basin_expr h = net->features;
+    basin_expr h = net->seen;
     if (basin_recipe_has(r->form, "mlp")) {
         h = drop(net, basin_relu(dense(&net->params, h, "w1", "b1", r->hidden)), r->dropout);
         h = drop(net, basin_relu(dense(&net->params, h, "w2", "b2", r->hidden)), r->dropout);
@@ -105,7 +112,7 @@ static basin_expr plain_logits(basin_net *net, const basin_anomaly_recipe *r) {
 static basin_expr graph_logits(basin_net *net, const basin_anomaly_recipe *r,
                                const basin_net_shape *shape) {
     basin_anomaly_config config = basin_net_config(r, shape);
-    basin_anomaly_inputs inputs = {.features = net->features,
+    basin_anomaly_inputs inputs = {.features = net->seen,
                                    .neighbours = net->pattern,
                                    .weight = net->node_weight[0] ? net->node_weight : NULL,
                                    .eigenvectors = net->eigenvectors,
@@ -143,6 +150,30 @@ void basin_net_free(basin_net *net) {
 }
 
 /* ---- writing ---- */
+
+basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_recipe *recipe,
+                              int64_t columns) {
+    return basin_recipe_has(recipe->scaling, "mixed")
+               ? basin_input(graph, "mask", BASIN_SHAPE(columns))
+               : NULL;
+}
+
+/* For each hop the table has the standard columns first, then as many quantile ones. */
+basin_status basin_mask_write(basin_plan *plan, basin_expr mask, const basin_anomaly_recipe *recipe,
+                              int64_t member, basin_error *error) {
+    if (!mask) return BASIN_OK;
+    int64_t columns = basin_expr_shape(mask).dim[0], half = columns / (1 + recipe->hops) / 2;
+    basin_tensor tensor;
+    basin_status status = basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(columns), error);
+    if (status) return status;
+    for (int64_t c = 0; c < columns; c++) {
+        bool quantile = c / half % 2;
+        ((float *)tensor.data)[c] = member % 3 == 0 || (member % 3 == 2) == quantile;
+    }
+    status = basin_plan_write(plan, mask, &tensor, error);
+    basin_tensor_free(&tensor);
+    return status;
+}
 
 /* Rows of numbers into an input that may have more of them; the rest becomes zero. */
 static basin_status write_rows(basin_plan *plan, basin_expr input, const float *data, int64_t rows,

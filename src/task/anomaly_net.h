@@ -16,12 +16,15 @@ typedef struct basin_net {
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
     basin_published published;
     basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
+    basin_expr mask; /* [columns] 0 for what a member does not see; NULL: all see all */
+    basin_expr seen; /* [N, columns] the features, masked */
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
     basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
     basin_expr logits, probability, loss; /* [N], [N], [] */
 } basin_net;
 
 bool basin_recipe_has(const char *choice, const char *value);
+basin_threshold_scan basin_recipe_scan(const char *threshold);
 /* Whether the model runs over neighbours at all. */
 bool basin_recipe_on_graph(const basin_anomaly_recipe *recipe);
 basin_anomaly_config basin_net_config(const basin_anomaly_recipe *recipe,
@@ -43,6 +46,12 @@ typedef struct basin_net_data {
 
 basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin_net_data *data,
                              basin_error *error);
+/* Of mixed scalings, which of the table's columns a member sees: all, the standard ones, the
+ * quantile ones, in turn. */
+basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_recipe *recipe,
+                              int64_t columns);
+basin_status basin_mask_write(basin_plan *plan, basin_expr mask, const basin_anomaly_recipe *recipe,
+                              int64_t member, basin_error *error);
 basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
                                   basin_error *error);
 

@@ -5,13 +5,13 @@
 #include "task/anomaly.h"
 
 static const char *const scalings[] = {"auto", "none", "standard", "quantile",
-                                       "both", "bins", NULL};
+                                       "both", "bins", "mixed",    NULL};
 static const char *const uses[] = {"one", "max", "concat", NULL};
 static const char *const loops[] = {"keep", "drop", "add", NULL};
 static const char *const forms[] = {"energy", "published", "linear", "mlp", NULL};
 static const char *const positions[] = {"none", "learned", "laplacian", NULL};
 static const char *const selections[] = {"macro_f1", "auroc", "auprc", NULL};
-static const char *const thresholds[] = {"all", "grid", NULL};
+static const char *const thresholds[] = {"all", "grid", "smooth", NULL};
 static const char *const balances[] = {"full", "root", "none", NULL};
 static const char *const samplings[] = {"auto", "full", "subgraph", "neighbours", NULL};
 

@@ -103,12 +103,13 @@ static basin_status take_weights(basin_scorer *s, basin_store *weights, const ch
     return status;
 }
 
-basin_status basin_scorer_run(basin_scorer *scorer, double *probability, basin_store *weights,
-                              const char *prefix, basin_error *error) {
+basin_status basin_scorer_run(basin_scorer *scorer, double *probability, int64_t member,
+                              basin_store *weights, const char *prefix, basin_error *error) {
     basin_status status = take_weights(scorer, weights, prefix, error);
     if (status) return status;
-    if (scorer->stream) return basin_stream_run(scorer->stream, probability, error);
-    status = basin_plan_run(scorer->plan, error);
+    if (scorer->stream) return basin_stream_run(scorer->stream, probability, member, error);
+    status = basin_mask_write(scorer->plan, scorer->net.mask, scorer->view->recipe, member, error);
+    if (!status) status = basin_plan_run(scorer->plan, error);
     if (status) return status;
     basin_tensor out =
         basin_tensor_borrow(probability, BASIN_F64, BASIN_SHAPE(scorer->view->shape.nodes));

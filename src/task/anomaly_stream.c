@@ -325,9 +325,13 @@ static basin_status read_heads(basin_stream *s, double *probability, basin_error
     return status;
 }
 
-basin_status basin_stream_run(basin_stream *s, double *probability, basin_error *error) {
+basin_status basin_stream_run(basin_stream *s, double *probability, int64_t member,
+                              basin_error *error) {
     const basin_anomaly_config *c = &s->plans.model.config;
+    const basin_anomaly_recipe *recipe = s->view->recipe;
     basin_status status = reserve(s, error);
+    if (!status) status = basin_mask_write(s->plans.embed, s->plans.mask, recipe, member, error);
+    if (!status) status = basin_mask_write(s->plans.head, s->plans.mask, recipe, member, error);
     int total = c->relations * c->blocks * c->descent.steps, done = 0;
     for (int r = 0; r < c->relations && !status; r++) {
         status = embed(s, s->token[r], error);

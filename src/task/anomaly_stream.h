@@ -9,7 +9,7 @@ basin_status basin_stream_new(basin_stream **stream, const basin_view *view, bas
                               const basin_anomaly_work *work, basin_error *error);
 void basin_stream_free(basin_stream *stream);
 const basin_params *basin_stream_params(const basin_stream *stream);
-basin_status basin_stream_run(basin_stream *stream, double *probability /* [N] */,
+basin_status basin_stream_run(basin_stream *stream, double *probability /* [N] */, int64_t member,
                               basin_error *error);
 
 #endif

@@ -13,6 +13,7 @@ static void declare_inputs(basin_stream_plans *p, const basin_view *view) {
     const basin_anomaly_recipe *r = view->recipe;
     int64_t B = p->rows, S = p->stride;
     p->features = basin_input(p->graph, "features", BASIN_SHAPE(B, view->shape.columns));
+    p->mask = basin_mask_declare(p->graph, r, view->shape.columns);
     if (basin_recipe_has(r->position, "laplacian"))
         p->eigenvectors = basin_input(p->graph, "eigenvectors", BASIN_SHAPE(B, r->eigenvectors));
     p->x = basin_input(p->graph, "x", BASIN_SHAPE(B, r->dim));
@@ -48,7 +49,8 @@ static void declare_ends(basin_stream_plans *p) {
     const basin_anomaly_config *c = &p->model.config;
     basin_expr last[BASIN_ANOMALY_RELATIONS];
     char name[32];
-    p->tokens = basin_anomaly_embed(&p->model, p->features, p->eigenvectors);
+    basin_expr seen = p->mask ? basin_mul(p->features, p->mask) : p->features;
+    p->tokens = basin_anomaly_embed(&p->model, seen, p->eigenvectors);
     for (int r = 0; r < c->relations; r++) {
         snprintf(name, sizeof name, "last%d", r);
         p->last[r] = basin_input(p->graph, name, BASIN_SHAPE(p->rows, c->block.dim));

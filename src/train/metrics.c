@@ -156,6 +156,44 @@ static void scan_all(best_cut *best, const sample *s, int64_t n) {
     if (n) offer_cut(best, basin_confusion_macro_f1(&c), nextafter(s[n - 1].score, -INFINITY));
 }
 
+/* sum[k]: macro-F1 summed over the cuts below the first 0, 1, .. k - 1 samples; inside a group of
+ * equal scores as if its positives were spread evenly. */
+static double *sum_cuts(const sample *s, int64_t n, int64_t *all_positives) {
+    double *sum = basin_array_new((size_t)n + 2, sizeof *sum), P = 0, hit = 0;
+    int64_t positives;
+    for (int64_t i = 0; i < n; i++) P += s[i].label != 0;
+    *all_positives = (int64_t)P;
+    for (int64_t i = 0, j; i <= n && sum; i = j) {
+        if (i == 0) sum[0] = 0;
+        j = i < n ? group_end(s, i, n, &positives) : n + 1;
+        for (int64_t k = i; k < j; k++) {
+            double tp = hit + (i < n ? (double)(k - i) * (double)positives / (double)(j - i) : 0);
+            double fp = (double)k - tp, fn = P - tp, tn = (double)(n - k) - fn;
+            double value = ratio(tp, 2 * tp + fp + fn) + ratio(tn, 2 * tn + fn + fp);
+            sum[k + 1] = sum[k] + value;
+        }
+        if (i < n) hit += (double)positives;
+    }
+    return sum;
+}
+
+static basin_status scan_smooth(best_cut *best, const sample *s, int64_t n, basin_error *error) {
+    int64_t positives, ignored;
+    double *sum = sum_cuts(s, n, &positives);
+    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "no memory for thresholds");
+    int64_t reach = positives / 5;
+    for (int64_t i = 0, j; i <= n; i = j) {
+        int64_t low = i > reach ? i - reach : 0, high = i + reach < n ? i + reach : n;
+        double below = i == n ? nextafter(s[n - 1].score, -INFINITY)
+                       : i    ? 0.5 * (s[i - 1].score + s[i].score)
+                              : s[0].score;
+        offer_cut(best, (sum[high + 1] - sum[low]) / (double)(high + 1 - low), below);
+        j = i < n ? group_end(s, i, n, &ignored) : n + 1;
+    }
+    free(sum);
+    return BASIN_OK;
+}
+
 basin_status basin_threshold_best(double *threshold, double *macro_f1, const double *score,
                                   const uint8_t *label, int64_t n, basin_threshold_scan scan,
                                   basin_error *error) {
@@ -166,8 +204,14 @@ basin_status basin_threshold_best(double *threshold, double *macro_f1, const dou
         status = basin_fail(error, BASIN_BAD_VALUE, "no samples to choose a threshold on");
     if (!status && scan == BASIN_THRESHOLD_GRID)
         scan_grid(&best, score, label, n);
+    else if (!status && scan == BASIN_THRESHOLD_SMOOTH)
+        status = scan_smooth(&best, sorted, n, error);
     else if (!status)
         scan_all(&best, sorted, n);
+    if (!status && scan == BASIN_THRESHOLD_SMOOTH) {
+        basin_confusion c = basin_confusion_count(score, label, n, best.threshold);
+        best.f1 = basin_confusion_macro_f1(&c);
+    }
     free(sorted);
     *threshold = best.threshold;
     if (macro_f1) *macro_f1 = best.f1;

@@ -43,15 +43,38 @@ static void from_a_table_to_reasons(void **state) {
     assert_contains(p->out, "amount, mean 1 hop away");
 }
 
+/* Columns of both scalings, and members that see some of them, come back as the table's columns. */
+static void reasons_of_a_mixture_add_up(void **state) {
+    const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
+                                  " --scaling mixed --members 3 -o x.safetensors");
+    assert_int_equal(p->code, 0);
+    p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
+    cJSON *tree = run_json(p);
+    double sum = json_number(tree, "typical_logit");
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json_at(tree, "features")) sum += json_number(item, "moves");
+    assert_true(fabs(sum - json_number(tree, "logit")) < 0.05);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "features")), 6); /* 2, the degree; 1 hop */
+    cJSON_Delete(tree);
+}
+
 static void eval_prints_figures_and_baselines(void **state) {
-    const program *p =
-        run(state, "anomaly eval accounts.csv transfers.csv " QUICK " --runs 2 --json");
+    const program *p = run(state, "anomaly eval accounts.csv transfers.csv " QUICK
+                                  " --runs 2 --json --scores scores.csv");
     cJSON *tree = run_json(p);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 5);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
     assert_true(json_number(tree, "models.0.auroc.0") > 70);
     assert_string_equal(json_at(tree, "models.4.model")->valuestring, "MLP, 2-hop means");
     cJSON_Delete(tree);
+    char path[PATH_TEXT], line[200];
+    int lines = 0;
+    FILE *file = fopen(folder_path(path, state, "scores.csv"), "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (!lines++) assert_string_equal(line, "split,node,part,label,probability\n");
+    fclose(file);
+    assert_int_equal(lines, 1 + 2 * NODES * 9 / 10); /* two runs, of each the labelled nodes */
 }
 
 static void presets_give_way_to_options(void **state) {
@@ -88,6 +111,7 @@ static void wrong_data_get_one_line(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_table_to_reasons),
+        cmocka_unit_test(reasons_of_a_mixture_add_up),
         cmocka_unit_test(eval_prints_figures_and_baselines),
         cmocka_unit_test(presets_give_way_to_options),
         cmocka_unit_test(wrong_data_get_one_line),

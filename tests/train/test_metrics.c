@@ -142,6 +142,45 @@ static void best_threshold(void **state) {
     assert_true(threshold >= 0.4);
 }
 
+/* The mean of the cuts around each, by trying them all. */
+static void smooth_threshold(void **state) {
+    (void)state;
+    enum { CUTS = 300 };
+    double score[CUTS], value[CUTS + 1], threshold, f1, best = -1;
+    uint8_t label[CUTS];
+    basin_error error;
+    int64_t positives = 0, at = 0;
+    for (int i = 0; i < CUTS; i++) { /* from the highest down, some close to each other */
+        score[i] = 1 - (i + 0.3 * basin_random_uniform_at(3, 0, (uint64_t)i)) / CUTS;
+        label[i] = basin_random_uniform_at(3, 1, (uint64_t)i) < (i < 60 ? 0.6 : 0.05);
+        positives += label[i];
+    }
+    for (int k = 0; k <= CUTS; k++) {
+        double cut = k == 0 ? 2 : k == CUTS ? -1 : 0.5 * (score[k - 1] + score[k]);
+        basin_confusion c = basin_confusion_count(score, label, CUTS, cut);
+        value[k] = basin_confusion_macro_f1(&c);
+    }
+    int64_t reach = positives / 5;
+    for (int64_t k = 0; k <= CUTS; k++) {
+        double sum = 0;
+        int64_t low = k > reach ? k - reach : 0, high = k + reach < CUTS ? k + reach : CUTS;
+        for (int64_t i = low; i <= high; i++) sum += value[i];
+        sum /= (double)(high + 1 - low);
+        if (sum > best + 1e-12) best = sum, at = k;
+    }
+    assert_true(reach > 3 && at > 0 && at < CUTS);
+    assert_int_equal(
+        basin_threshold_best(&threshold, &f1, score, label, CUTS, BASIN_THRESHOLD_SMOOTH, &error),
+        0);
+    assert_float_equal(threshold, 0.5 * (score[at - 1] + score[at]), 1e-12);
+    assert_float_equal(f1, value[at], 1e-12);
+    for (int i = 0; i < CUTS; i++) score[i] = i < 100; /* two groups: no cut inside one */
+    assert_int_equal(
+        basin_threshold_best(&threshold, &f1, score, label, CUTS, BASIN_THRESHOLD_SMOOTH, &error),
+        0);
+    assert_float_equal(threshold, 0.5, 1e-12);
+}
+
 static void classes_and_errors(void **state) {
     (void)state;
     const int32_t truth[] = {0, 1, 2, 2, 1}, guess[] = {0, 2, 2, 2, 1}, bad[] = {0, 1, 2, 3, 0};
@@ -165,7 +204,7 @@ int main(void) {
         cmocka_unit_test(known_rankings),     cmocka_unit_test(ties_have_no_order),
         cmocka_unit_test(auroc_counts_pairs), cmocka_unit_test(missing_classes_are_errors),
         cmocka_unit_test(decisions),          cmocka_unit_test(best_threshold),
-        cmocka_unit_test(classes_and_errors),
+        cmocka_unit_test(smooth_threshold),   cmocka_unit_test(classes_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
