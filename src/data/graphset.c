@@ -328,15 +328,24 @@ static bool ends_with(const char *path, const char *end) {
     return n >= m && !strcmp(path + n - m, end);
 }
 
+/* A header's length in eight bytes, then JSON: whatever the file is called. */
+static bool is_safetensors(const char *path) {
+    char head[9] = {0};
+    FILE *file = fopen(path, "rb");
+    if (!file) return ends_with(path, ".safetensors");
+    size_t read = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return ends_with(path, ".safetensors") || (read == sizeof head && head[8] == '{');
+}
+
 basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_error *error) {
     struct stat info;
     *set = (basin_graphset){0};
-    bool folder = !stat(path, &info) && S_ISDIR(info.st_mode);
-    if (folder || (!ends_with(path, ".npz") && !ends_with(path, ".safetensors")))
-        return basin_graphset_read_tu(set, path, error);
+    bool folder = !stat(path, &info) && S_ISDIR(info.st_mode), npz = ends_with(path, ".npz");
+    if (folder || (!npz && !is_safetensors(path))) return basin_graphset_read_tu(set, path, error);
     basin_bundle *bundle;
-    basin_status status = ends_with(path, ".npz") ? basin_npz_read_numbers(&bundle, path, error)
-                                                  : basin_bundle_read(&bundle, path, error);
+    basin_status status = npz ? basin_npz_read_numbers(&bundle, path, error)
+                              : basin_bundle_read(&bundle, path, error);
     if (status) return status;
     const char *format = basin_bundle_meta(bundle, "format");
     if (format && !strcmp(format, "basin graph set 1"))

@@ -46,6 +46,7 @@ static void reads_folder(void **state) {
     basin_graphset_free(&set);
 }
 
+/* Whatever the file is called. */
 static void packed_form(void **state) {
     char path[PATH_TEXT];
     basin_graphset set, again;
@@ -53,7 +54,7 @@ static void packed_form(void **state) {
     tiny_write(state, NULL, NULL);
     must(basin_graphset_read(&set, *state, &error), &error);
     set.split[0] = 2, set.split[2] = 1;
-    folder_path(path, state, "packed.safetensors");
+    folder_path(path, state, "packed.set");
     must(basin_graphset_write(path, &set, &error), &error);
     must(basin_graphset_read(&again, path, &error), &error);
     check_tiny(&again);
