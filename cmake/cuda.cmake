@@ -31,19 +31,31 @@ if(cuda_found)
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     file(GLOB BASIN_CUDA_SOURCES CONFIGURE_DEPENDS src/backend/cuda/*.cu)
-    add_library(basin_cuda MODULE ${BASIN_CUDA_SOURCES})
+    # What uses instructions of one device only is compiled for that one.
+    set(BASIN_CUDA_SM90A ${BASIN_CUDA_SOURCES})
+    list(FILTER BASIN_CUDA_SM90A INCLUDE REGEX "_sm90a\\.cu$")
+    list(FILTER BASIN_CUDA_SOURCES EXCLUDE REGEX "_sm90a\\.cu$")
+    add_library(basin_cuda_sm90a OBJECT ${BASIN_CUDA_SM90A})
+    set_target_properties(basin_cuda_sm90a PROPERTIES
+        CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
+    add_library(basin_cuda MODULE ${BASIN_CUDA_SOURCES} $<TARGET_OBJECTS:basin_cuda_sm90a>)
     # basin_static gives it status and shapes; what it needs of them is linked in and hidden.
     target_link_libraries(basin_cuda PRIVATE basin_static CUDA::cudart_static CUDA::cublasLt
         CUDA::nvrtc ${CMAKE_DL_LIBS})
-    target_include_directories(basin_cuda PRIVATE include src)
-    target_compile_options(basin_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
-    if(BASIN_WERROR)
-        target_compile_options(basin_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)
-    endif()
+    foreach(part basin_cuda basin_cuda_sm90a)
+        target_include_directories(${part} PRIVATE include src ${CUDAToolkit_INCLUDE_DIRS})
+        target_compile_options(${part} PRIVATE
+            $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+        if(BASIN_WERROR)
+            target_compile_options(${part} PRIVATE
+                $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)
+        endif()
+        set_target_properties(${part} PROPERTIES
+            CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden)
+    endforeach()
     # Normal random numbers are the same bits everywhere: no fused multiply-adds there.
     set_source_files_properties(src/backend/cuda/random.cu PROPERTIES COMPILE_OPTIONS --fmad=false)
-    set_target_properties(basin_cuda PROPERTIES
-        CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+    set_target_properties(basin_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)
     target_link_options(basin_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
     if(TARGET basin_program)
         add_dependencies(basin_program basin_cuda)

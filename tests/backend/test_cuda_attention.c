@@ -1,10 +1,12 @@
 /* Energy attention and the products over pairs on a CUDA device against plain loops in double: all
  * pairs and lists, hubs and isolated nodes, multipliers and mixing, in float, tf32 and bfloat16.
  * Each call runs three times (one by one, captured, replayed) and must give the same bits. Skipped
- * where there is no device. */
+ * where there is no device. `time [BATCH [NODES]]` as arguments: no tests, see attention_timing.h.
+ */
 #include <stdio.h>
 
 #include "backend/attention_problem.h"
+#include "backend/attention_timing.h"
 
 #include "backend/kernel.h"
 
@@ -334,8 +336,9 @@ static void dense_shapes(flavour f) {
         {1, 1, 1, 1, 1},      {2, 5, 5, 3, 7},       {3, 9, 9, 2, 16},     {1, 16, 16, 2, 8},
         {1, 40, 40, 4, 33},   {1, 64, 64, 2, 64},    {1, 70, 70, 1, 64},   {2, 33, 33, 12, 64},
         {1, 197, 197, 2, 64}, {1, 130, 130, 1, 128}, {1, 300, 300, 1, 32}, {2, 65, 65, 2, 100}};
-    static const int64_t oblong[][5] = {
-        {2, 19, 50, 3, 20}, {2, 50, 19, 3, 24}, {1, 150, 1100, 1, 8}};
+    static const int64_t oblong[][5] = {{2, 19, 50, 3, 20},   {2, 50, 19, 3, 24},
+                                        {1, 150, 1100, 1, 8}, {2, 200, 208, 3, 64},
+                                        {2, 208, 193, 2, 40}, {1, 199, 195, 2, 48}};
     for (size_t i = 0; i < sizeof square / sizeof *square; i++)
         for (int self = 0; self < 2; self++) check_dense(square[i], self, false, false, f);
     for (size_t i = 0; i < sizeof oblong / sizeof *oblong; i++)
@@ -436,13 +439,16 @@ static void test_large_scores(void **state) {
     }
 }
 
-/* An absent output changes no other, and an absent cotangent counts as zero. */
+/* An absent output changes no other, and an absent cotangent counts as zero. Kind 4 is the size of
+ * a picture's tokens, in bfloat16. */
 static void test_absent(void **state) {
     (void)state;
-    for (int kind = 0; kind < 4; kind++) {
-        bool list = kind & 1, full = kind & 2;
-        problem p = list ? list_problem(20, 15, 6, 3, 18, full, full)
-                         : dense_problem(2, 12, 12, 3, 18, true, full, full);
+    for (int kind = 0; kind < 5; kind++) {
+        bool list = kind & 1, full = kind & 2, picture = kind == 4;
+        problem p = list      ? list_problem(20, 15, 6, 3, 18, full, full)
+                    : picture ? dense_problem(2, 196, 196, 2, 64, true, false, false)
+                              : dense_problem(2, 12, 12, 3, 18, true, full, full);
+        if (picture) round_inputs(&p);
         pattern t = pattern_new(&p, list, !list);
         double *out[OUTPUTS];
         for (int o = 0; o < OUTPUTS + 3; o++) {
@@ -453,7 +459,8 @@ static void test_absent(void **state) {
             double terms = naive(&p, out);
             unsigned which = outputs_of(&p) & (o < OUTPUTS ? 1u << o : ~0u);
             check_call(&p, &t, out, terms,
-                       o < GQ ? BASIN_OP_ATTENTION_FORCE : BASIN_OP_ATTENTION_REVERSE, which, F32);
+                       o < GQ ? BASIN_OP_ATTENTION_FORCE : BASIN_OP_ATTENTION_REVERSE, which,
+                       picture ? BF16 : F32);
             outputs_free(out);
             p.in[A] = kept[0];
             p.in[B] = kept[1];
@@ -527,11 +534,16 @@ static void test_pairs(void **state) {
     }
 }
 
-int main(void) {
+int main(int count, char **word) {
     basin_error error;
     if (basin_backend_open(&cuda, "cuda", 0, &error) != BASIN_OK) {
         printf("%s: skipped\n", error.text);
         return 77; /* CTest's "skipped" */
+    }
+    if (count > 1 && !strcmp(word[1], "time")) {
+        timing_all(cuda, count > 2 ? atoll(word[2]) : 256, count > 3 ? atoll(word[3]) : 197);
+        basin_backend_close(cuda);
+        return 0;
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dense_f32),    cmocka_unit_test(test_dense_tf32),

@@ -1,6 +1,8 @@
 /* Energy attention over all pairs on tensor cores: two launches, by query and by key, and the sum
- * of the queries' shares of dbeta. See attention_dense.h. */
+ * of the queries' shares of dbeta. See attention_dense.h; attention_strip_sm90a.cu does the tokens
+ * of pictures in one launch. */
 #include "backend/cuda/attention_dense.h"
+#include "backend/cuda/attention_strip.h"
 
 enum { MAX_WIDTH = 128 };
 
@@ -76,13 +78,31 @@ static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, ba
     BASIN_CUDA_TRY(frame->cuda, start(&p, mode, by_key, warps, frame->stream));
 }
 
+/* One launch for both sides. */
+static void launch_strip(const basin_cuda_frame *frame, const basin_cuda_heads *at,
+                         basin_cuda_mode mode, const dense_space *s) {
+    bool reverse = mode == BASIN_CUDA_REVERSE;
+    basin_strip_launch p = {};
+    p.q = at->q, p.k = at->k, p.a = reverse ? at->a : NULL, p.b = reverse ? at->b : NULL;
+    p.out_q = at->out_q, p.out_k = at->out_k;
+    p.beta = at->beta, p.w = at->w, p.lse = at->lse, p.gw = at->gw, p.slope = s->slope;
+    p.queries = (int)at->queries, p.keys = (int)at->keys;
+    p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
+    BASIN_CUDA_TRY(frame->cuda,
+                   basin_strip_start(&p, at->kind, mode, at->batch * at->heads, frame->stream));
+}
+
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode) {
     dense_space s;
     lay_out(&s, at, mode, frame->workspace);
-    launch(frame, at, mode, &s, false);
-    if (mode == BASIN_CUDA_VALUE) return;
-    if (at->out_k) launch(frame, at, mode, &s, true);
+    if (basin_strip_fits(frame->cuda, at, mode)) {
+        launch_strip(frame, at, mode, &s);
+    } else {
+        launch(frame, at, mode, &s, false);
+        if (mode == BASIN_CUDA_VALUE) return;
+        if (at->out_k) launch(frame, at, mode, &s, true);
+    }
     if (at->out_beta)
         basin_cuda_sum(frame, at->out_beta, BASIN_REAL, s.slope, BASIN_REAL, 1,
                        at->batch * at->queries, at->heads, s.sum);

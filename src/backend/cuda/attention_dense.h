@@ -96,19 +96,37 @@ basin_dense_scores(float (*r)[4], float (*c)[4], const typename M::T *x, const t
     }
 }
 
-/* sum [16, WIDTH] += weights [16, COLUMNS] times streamed rows. */
+/* sum [16, WIDTH] += weights [16, COLUMNS] times streamed rows. Tensor cores cut off what they add
+ * instead of rounding it, which adds up over a thousand rows: exact products are summed afresh for
+ * these COLUMNS and then added. */
 template <typename M, int WIDTH, int LD, int COLUMNS>
 static __device__ __forceinline__ void basin_dense_gather(float (*sum)[4], const float (*weight)[4],
                                                           const typename M::T *other) {
-#pragma unroll
-    for (int n = 0; n < COLUMNS; n += M::K) {
-        typename M::left_t a = M::again(weight + n / 8);
+    typename M::right_t b[2];
+    if constexpr (M::EXACT) {
 #pragma unroll
         for (int y = 0; y < WIDTH; y += 16) {
-            typename M::right_t b[2];
-            M::right_rows(b, other, LD, n, y);
-            M::add(sum[y / 8], a, b[0]);
-            M::add(sum[y / 8 + 1], a, b[1]);
+            float part[2][4] = {};
+#pragma unroll
+            for (int n = 0; n < COLUMNS; n += M::K) {
+                typename M::left_t a = M::again(weight + n / 8);
+                M::right_rows(b, other, LD, n, y);
+                M::add(part[0], a, b[0]);
+                M::add(part[1], a, b[1]);
+            }
+#pragma unroll
+            for (int i = 0; i < 8; i++) sum[y / 8 + i / 4][i % 4] += part[i / 4][i % 4];
+        }
+    } else {
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n += M::K) {
+            typename M::left_t a = M::again(weight + n / 8);
+#pragma unroll
+            for (int y = 0; y < WIDTH; y += 16) {
+                M::right_rows(b, other, LD, n, y);
+                M::add(sum[y / 8], a, b[0]);
+                M::add(sum[y / 8 + 1], a, b[1]);
+            }
         }
     }
 }

@@ -22,7 +22,8 @@ static __device__ __forceinline__ uint32_t basin_shared_address(const void *p) {
 /* bfloat16 operands, float sums: m16n8k16. */
 struct basin_mma_bf16 {
     typedef basin_bf16 T;
-    enum { K = 16, PAD = 8, UNROLL = 4 }; /* rows of ld = width + PAD lie in different banks */
+    /* Rows of ld = width + PAD lie in different banks. EXACT: as good as products of floats. */
+    enum { K = 16, PAD = 8, UNROLL = 4, EXACT = 0 };
     struct left_t {
         uint32_t v[4];
     };
@@ -104,7 +105,7 @@ static __device__ __forceinline__ float basin_shared_float(const float *p) {
 /* Where the elements of m16n8k8's operands lie. `number` makes an operand of floats. */
 template <typename number> struct basin_mma_k8 {
     typedef float T;
-    enum { K = 8, PAD = 4, UNROLL = 2 };
+    enum { K = 8, PAD = 4, UNROLL = 2, EXACT = number::EXACT };
     typedef typename number::left_t left_t;
     typedef typename number::right_t right_t;
 
@@ -144,6 +145,7 @@ template <typename number> struct basin_mma_k8 {
 
 /* One tf32 product: a relative error of 2^-11 in each operand. */
 struct basin_number_tf32 {
+    enum { EXACT = 0 };
     struct left_t {
         uint32_t v[4];
     };
@@ -163,6 +165,7 @@ struct basin_number_tf32 {
 
 /* Three tf32 products for one of floats, each split into a high and a low part: about 2^-21. */
 struct basin_number_f32 {
+    enum { EXACT = 1 };
     struct left_t {
         uint32_t high[4], low[4];
     };

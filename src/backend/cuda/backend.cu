@@ -141,7 +141,7 @@ static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
                                                 cudaDevAttrMultiProcessorCount, cuda->device));
     BASIN_CUDA_TRY(cuda, cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                                 cuda->device));
-    cuda->shared_limit = (size_t)shared;
+    cuda->shared_limit = (size_t)shared, cuda->capability = major * 10 + minor;
     if (cuda->error.status == BASIN_OK && major < 9)
         return basin_fail(
             error, BASIN_UNSUPPORTED,
@@ -153,6 +153,7 @@ static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
 static void make_resources(basin_cuda *cuda) {
     const char *careful = getenv("BASIN_CUDA_SYNC");
     cuda->careful = careful && strcmp(careful, "0") != 0;
+    if (!getenv("BASIN_CUDA_STRIP")) cuda->capability = 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     cuda->lt_bytes = (size_t)32 << 20; /* what NVIDIA recommends for Hopper */
     BASIN_CUDA_TRY(cuda, cudaMalloc(&cuda->lt_workspace, cuda->lt_bytes));

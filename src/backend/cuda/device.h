@@ -37,9 +37,9 @@ typedef struct basin_cuda {
     cublasLtHandle_t lt;
     void *lt_workspace; /* device memory, lt_bytes of it */
     size_t lt_bytes;
-    int device, multiprocessors;
-    size_t shared_limit;                  /* bytes of shared memory a block may ask for */
-    basin_error error;                    /* the first fault of the stream; wait() reports it */
+    int device, multiprocessors, capability; /* capability: 90 is 9.0 */
+    size_t shared_limit;                     /* bytes of shared memory a block may ask for */
+    basin_error error;                       /* the first fault of the stream; wait() reports it */
     int *fault_taken;                     /* device memory: 1 once a kernel has written a fault */
     basin_cuda_fault *fault_host, *fault; /* one mapped record, as the host and the device see it */
     basin_cuda_graphs *graphs;

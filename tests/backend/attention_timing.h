@@ -1,0 +1,110 @@
+/* How long energy attention over all pairs takes on a device, at the paper's image model, beside
+ * the floors of its products and of its memory traffic. Not a test: `test_cuda_attention time
+ * [BATCH [NODES]]`. */
+#ifndef BASIN_TESTS_BACKEND_ATTENTION_TIMING_H
+#define BASIN_TESTS_BACKEND_ATTENTION_TIMING_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/kernel.h"
+
+enum { TIMING_CALLS = 10, TIMING_RUNS = 7, TIMING_HEADS = 12, TIMING_WIDTH = 64 };
+
+typedef struct timing {
+    basin_backend *backend;
+    basin_call call[TIMING_CALLS]; /* the same one, so that a run is long */
+    void *block[1 + BASIN_MAX_IN + BASIN_MAX_OUT];
+    int blocks;
+    double bytes; /* of operands */
+} timing;
+
+/* An operand of random numbers in [-1, 1), as floats or as the upper halves of floats. */
+static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_shape shape) {
+    size_t count = (size_t)basin_shape_count(shape), size = kind == BASIN_NARROW ? 2 : 4;
+    char *host = malloc(count * size);
+    uint64_t state = (uint64_t)t->blocks + 1;
+    void *memory = t->backend->table->alloc(t->backend, count * size);
+    if (!host || !memory) {
+        fprintf(stderr, "no memory for %zu bytes\n", count * size);
+        exit(1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        float x = (float)(state >> 40) / 8388608.0f - 1.0f;
+        memcpy(host + i * size, (char *)&x + (4 - size), size);
+    }
+    t->backend->table->copy_in(t->backend, memory, host, count * size);
+    free(host);
+    t->bytes += (double)count * (double)size;
+    t->block[t->blocks] = memory;
+    return (basin_operand){.block = t->blocks++, .kind = kind, .shape = shape};
+}
+
+static inline double timing_seconds(timing *t) {
+    struct timespec a, b;
+    basin_error error = {0};
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    t->backend->table->run(t->backend, t->call, TIMING_CALLS, t->block);
+    if (t->backend->table->wait(t->backend, &error) != BASIN_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+/* One form: what training asks of it. Prints a row. */
+static inline void timing_row(basin_backend *backend, bool reverse, const char *name,
+                              basin_kind kind, uint8_t products, double rate, int64_t batch,
+                              int64_t nodes) {
+    timing t = {.backend = backend, .blocks = 1};
+    basin_shape large = BASIN_SHAPE(batch, nodes, TIMING_HEADS, TIMING_WIDTH);
+    basin_shape row = BASIN_SHAPE(batch, nodes, TIMING_HEADS), heads = BASIN_SHAPE(TIMING_HEADS);
+    basin_call call = {.op = reverse ? BASIN_OP_ATTENTION_REVERSE : BASIN_OP_ATTENTION_FORCE,
+                       .attr = {.exclude_self = true, .products = products}};
+    for (int i = 0; i < BASIN_MAX_IN; i++) call.in[i].block = -1;
+    for (int i = 0; i < BASIN_MAX_OUT; i++) call.out[i].block = -1;
+    call.ins = reverse ? BASIN_ATT_B + 1 : BASIN_ATT_W + 1, call.outs = 6;
+    call.in[BASIN_ATT_Q] = timing_operand(&t, kind, large);
+    call.in[BASIN_ATT_K] = timing_operand(&t, kind, large);
+    call.in[BASIN_ATT_BETA] = timing_operand(&t, BASIN_REAL, heads);
+    call.in[BASIN_ATT_W] = timing_operand(&t, BASIN_REAL, row);
+    if (reverse) {
+        call.in[BASIN_ATT_A] = timing_operand(&t, kind, large);
+        call.in[BASIN_ATT_B] = timing_operand(&t, kind, large);
+        call.out[BASIN_ATT_GW] = timing_operand(&t, BASIN_REAL, row);
+        call.out[BASIN_ATT_GBETA] = timing_operand(&t, BASIN_REAL, heads);
+    }
+    call.out[reverse ? BASIN_ATT_GQ : BASIN_ATT_DQ] = timing_operand(&t, kind, large);
+    call.out[reverse ? BASIN_ATT_GK : BASIN_ATT_DK] = timing_operand(&t, kind, large);
+    call.workspace_bytes = backend->table->workspace(backend, &call);
+    t.block[0] = backend->table->alloc(backend, call.workspace_bytes + 1);
+    for (int i = 0; i < TIMING_CALLS; i++) t.call[i] = call;
+    double least = 1e9, flops = (reverse ? 14.0 : 6.0) * (double)(batch * nodes * nodes) *
+                                TIMING_HEADS * TIMING_WIDTH;
+    for (int i = 0; i < TIMING_RUNS; i++) {
+        double seconds = timing_seconds(&t) / TIMING_CALLS;
+        if (i > 2 && seconds < least) least = seconds;
+    }
+    double product = flops / rate, memory = t.bytes / 4.3e12;
+    double floor = product > memory ? product : memory;
+    printf("%-5s %-8s %8.3f ms   products %.3f, memory %.3f: %.2f of the floor\n", name,
+           reverse ? "reverse" : "force", 1e3 * least, 1e3 * product, 1e3 * memory, least / floor);
+    for (int i = 0; i < t.blocks; i++) backend->table->free(backend, t.block[i]);
+}
+
+/* Rates are what large products reach on an H200. */
+static inline void timing_all(basin_backend *backend, int64_t batch, int64_t nodes) {
+    printf("batch %lld, %lld nodes, H %d, Y %d, all pairs but self\n", (long long)batch,
+           (long long)nodes, TIMING_HEADS, TIMING_WIDTH);
+    for (int reverse = 0; reverse < 2; reverse++) {
+        timing_row(backend, reverse, "bf16", BASIN_NARROW, 0, 770e12, batch, nodes);
+        timing_row(backend, reverse, "tf32", BASIN_REAL, BASIN_PRODUCTS_TF32, 385e12, batch, nodes);
+        timing_row(backend, reverse, "f32", BASIN_REAL, 0, 128e12, batch, nodes);
+    }
+}
+
+#endif
