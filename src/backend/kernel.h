@@ -71,6 +71,7 @@ typedef struct basin_backend_table {
     size_t real_size; /* bytes of a REAL element */
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
+    bool chain;       /* whether a product adds to a tensor of its result's kind for nothing */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;

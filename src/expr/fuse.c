@@ -9,10 +9,10 @@
 
 typedef struct fusion {
     basin_ir *ir;
-    int *leader;    /* [steps] the last step of the group a step is in; itself if alone */
-    int *first;     /* [steps] of leaders: the first step of their group */
-    bool *anchored; /* [steps] of leaders: whether a member reads a product that nobody else does */
-    int *viewed;    /* [values] uses of the value through its own shape, by live steps */
+    int *leader; /* [steps] the last step of the group a step is in; itself if alone */
+    int *first;  /* [steps] of leaders: the first step of their group */
+    int *anchor; /* [steps] of pointwise ones: find_anchor */
+    int *viewed; /* [values] uses of the value through its own shape, by live steps */
 } fusion;
 
 static basin_status no_memory(basin_ir *ir) {
@@ -45,31 +45,34 @@ static int single_reader(const fusion *f, int step, const int *reader) {
     return basin_shape_equal(domain->shape, v->shape) ? leader : -1;
 }
 
-/* Whether the step reads a matrix product whose only reader it is: it can be that product's
- * epilogue. A group takes one such step at most, so that a long sum of products is accumulated
- * product by product, in place, and never waits for all of them. */
-static bool is_anchor(const basin_ir *ir, const basin_ir_step *step) {
+/* The latest matrix product that the step reads, itself or through others that nobody else reads,
+ * and whose only reader that is: its group can be that product's epilogue. -1 if there is none. */
+static int find_anchor(const fusion *f, const basin_ir_step *step) {
+    const basin_ir *ir = f->ir;
+    int64_t count = basin_shape_count(ir->value[step->out[0]].shape);
+    int anchor = -1;
     for (int k = 0; k < step->ins; k++) {
         const basin_ir_value *root = &ir->value[ir->value[step->in[k]].root];
-        if (root->producer >= 0 && ir->step[root->producer].op == BASIN_OP_MATMUL &&
-            root->uses == 1 && !root->output)
-            return true;
+        if (root->producer < 0 || root->uses != 1 || root->output) continue;
+        if (basin_shape_count(root->shape) != count) continue;
+        bool product = ir->step[root->producer].op == BASIN_OP_MATMUL;
+        bool pointwise = basin_op_is_pointwise(ir->step[root->producer].op);
+        int found = product ? root->producer : pointwise ? f->anchor[root->producer] : -1;
+        if (found > anchor) anchor = found;
     }
-    return false;
+    return anchor;
 }
 
-/* Moves step i into the group if that stays within the limits. */
+/* Moves step i into the group if that stays within the limits. A group has one anchor, so that a
+ * long sum of products is accumulated product by product, in place, and never waits for all. */
 static void join(fusion *f, int i, int group) {
     basin_group grown;
-    bool anchor = is_anchor(f->ir, &f->ir->step[i]);
-    f->anchored[i] = anchor;
-    if (group < 0 || (anchor && f->anchored[group])) return;
+    if (group < 0 || (f->anchor[i] >= 0 && f->anchor[i] != f->anchor[group])) return;
     f->leader[i] = group;
     basin_group_collect(&grown, f->ir, f->leader, i, group);
-    if (basin_group_fits(&grown, f->ir)) {
-        f->anchored[group] = f->anchored[group] || anchor;
+    if (basin_group_fits(&grown, f->ir))
         f->first[group] = i;
-    } else
+    else
         f->leader[i] = i;
 }
 
@@ -80,6 +83,8 @@ static bool find_groups(fusion *f, bool plain) {
     int *reader = basin_array_new(ir->values, sizeof *reader);
     if (!reader) return false;
     for (size_t i = 0; i < ir->values; i++) reader[i] = -1;
+    for (size_t i = 0; i < ir->steps; i++)
+        f->anchor[i] = basin_op_is_pointwise(ir->step[i].op) ? find_anchor(f, &ir->step[i]) : -1;
     for (int i = (int)ir->steps - 1; i >= 0; i--) {
         const basin_ir_step *step = &ir->step[i];
         f->leader[i] = f->first[i] = i;
@@ -225,13 +230,13 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain) {
     basin_ir_count_uses(ir);
     f.leader = basin_array_new(ir->steps, sizeof *f.leader);
     f.first = basin_array_new(ir->steps, sizeof *f.first);
-    f.anchored = calloc(ir->steps + 1, sizeof *f.anchored);
+    f.anchor = basin_array_new(ir->steps, sizeof *f.anchor);
     f.viewed = calloc(ir->values + 1, sizeof *f.viewed);
-    bool ok = f.leader && f.first && f.anchored && f.viewed;
+    bool ok = f.leader && f.first && f.anchor && f.viewed;
     status = ok ? form_groups(&f, plain) : no_memory(ir);
     free(f.leader);
     free(f.first);
-    free(f.anchored);
+    free(f.anchor);
     free(f.viewed);
     if (!status) status = basin_ir_sort(ir);
     if (!status) status = demote_early_writes(ir);

@@ -2,6 +2,7 @@
  *
  *     lower:  simplified graph -> steps that can run in order; recomputed ones repeated
  *     order:  dead steps gone; log-sum-exps taken from the forces that compute them anyway
+ *     chain:  sums of products, one after the other
  *     pack:   factors that several products share, packed once
  *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
  *     narrow: intermediate results as bfloat16, where the backend was asked for that
@@ -69,6 +70,9 @@ basin_status basin_ir_share_forces(basin_ir *ir);
 /* Marks steps nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
 void basin_ir_count_uses(basin_ir *ir);
+/* Sums of products in the order in which these are computed, so that each adds to those before. New
+ * constants go into the graph. */
+basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
 basin_status basin_ir_fuse(basin_ir *ir, bool plain);

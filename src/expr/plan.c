@@ -347,6 +347,8 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.nodes = (int)ir->steps;
     for (size_t i = 0; i < ir->steps; i++) plan->stats.recomputed += ir->step[i].again;
     if (!status && !plain) status = basin_ir_share_forces(ir);
+    if (!status && !plain && (table->chain || plan->store->backend->narrow))
+        status = basin_ir_chain(ir, plan->simple.graph);
     if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
     if (!status) status = basin_ir_fuse(ir, plain);
     if (!status && plan->store->backend->narrow)

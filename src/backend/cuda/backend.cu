@@ -106,6 +106,7 @@ static const basin_backend_table make_table(void) {
     t.real_size = sizeof(float);
     t.real = BASIN_F32;
     t.fuse = true;
+    t.chain = true;
     t.narrow_size = sizeof(basin_bf16);
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;
@@ -152,6 +153,8 @@ static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
 
 static void make_resources(basin_cuda *cuda) {
     const char *careful = getenv("BASIN_CUDA_SYNC");
+    const char *tune = getenv("BASIN_CUDA_TUNE");
+    cuda->tune = !tune || strcmp(tune, "0") != 0;
     cuda->careful = careful && strcmp(careful, "0") != 0;
     if (!getenv("BASIN_CUDA_STRIP")) cuda->capability = 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));

@@ -88,4 +88,16 @@ bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *produ
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                             const void *a, const void *b, const void *c, const void *bias);
 
+/* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
+ * the first. Descriptors in cuBLASLt's order. */
+enum { BASIN_CUDA_CANDIDATES = 16 };
+struct basin_cuda_contest {
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t b, a, d;
+    const cublasLtMatmulAlgo_t *algo; /* [count] */
+    int count;
+};
+int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
+                           const basin_cuda_product *product);
+
 #endif

@@ -1,8 +1,8 @@
 /* Matrix products through cuBLASLt, which counts columns first: a row-major D = A B is its
  * D' = B' A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the
  * product; another one runs as a program over the raw product, which waits in the workspace (the
- * result itself may lie on an operand of the program). Algorithms come from cuBLASLt's heuristic,
- * once for each kind of product, never from timing: a run repeats bit for bit. */
+ * result itself may lie on an operand of the program). Algorithms are chosen once for each kind of
+ * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). */
 #include <new>
 #include <string.h>
 
@@ -98,11 +98,13 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
                                                     &bias, sizeof bias));
 }
 
-static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product *p) {
+/* Up to `room` algorithms, the one that cuBLASLt thinks best first; returns how many. */
+static int ask_heuristic(basin_cuda *cuda, const kind *k, const basin_cuda_product *p,
+                         cublasLtMatmulAlgo_t *algo, int room) {
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t found;
-    int count = 0;
-    if (!TRY_LT(cuda, cublasLtMatmulPreferenceCreate(&preference))) return;
+    cublasLtMatmulHeuristicResult_t found[BASIN_CUDA_CANDIDATES];
+    int count = 0, good = 0;
+    if (!TRY_LT(cuda, cublasLtMatmulPreferenceCreate(&preference))) return 0;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                          &cuda->lt_bytes, sizeof cuda->lt_bytes);
     const cublasLtMatmulPreferenceAttributes_t sides[] = {
@@ -117,11 +119,27 @@ static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product
         cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
                                        sizeof somewhere);
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(cuda->lt, k->desc, k->b, k->a, k->d,
-                                                           k->d, preference, 1, &found, &count);
-    k->exists =
-        status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
-    if (k->exists) k->algo = found.algo;
+                                                           k->d, preference, room, found, &count);
+    for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS) algo[good++] = found[i].algo;
     cublasLtMatmulPreferenceDestroy(preference);
+    return good;
+}
+
+static bool pays_to_time(const basin_cuda *cuda, const basin_cuda_product *p) {
+    const double least = 0x1p31; /* multiply-adds: some microseconds */
+    return cuda->tune && !p->bias && p->alignment == 64 &&
+           (double)p->batch * (double)p->m * (double)p->n * (double)p->k >= least;
+}
+
+static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product *p) {
+    cublasLtMatmulAlgo_t algo[BASIN_CUDA_CANDIDATES];
+    bool timed = pays_to_time(cuda, p);
+    int count = ask_heuristic(cuda, k, p, algo, timed ? BASIN_CUDA_CANDIDATES : 1);
+    k->exists = count > 0;
+    if (!k->exists) return;
+    basin_cuda_contest contest = {k->desc, k->b, k->a, k->d, algo, count};
+    k->algo = algo[count > 1 ? basin_cuda_contest_run(cuda, &contest, p) : 0];
 }
 
 static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
@@ -320,7 +338,11 @@ static int64_t rows_at_a_time(const basin_cuda_product *p) {
 size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call) {
     basin_cuda_product p = product_of(call);
     form f;
-    if (is_empty(&p) || fuse((basin_cuda *)cuda, &p, &f, call)) return 0;
+    if (is_empty(&p)) return 0;
+    if (fuse((basin_cuda *)cuda, &p, &f, call)) {
+        if (p.k > 0) basin_cuda_product_exists((basin_cuda *)cuda, &p); /* chosen before a run */
+        return 0;
+    }
     return (size_t)(p.batch * rows_at_a_time(&p) * p.n) *
            (p.narrow_result ? sizeof(basin_bf16) : sizeof(float));
 }
