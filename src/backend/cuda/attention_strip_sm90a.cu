@@ -17,257 +17,9 @@
  * multiprocessors at 1.75 GHz: 0.09 and 0.22 ms. Bytes: q, k (a, b) read, two results written,
  * once: 310 and 465 MB (floats twice that), 0.07 and 0.11 ms at 4.3 TB/s. */
 #include "backend/cuda/attention_dense_rows.h"
-#include "backend/cuda/attention_strip.h"
-#include "backend/cuda/attention_wgmma.h"
+#include "backend/cuda/attention_strip_rows.h"
 
-enum {
-    ROWS = 208,                        /* of a table; the others of a strip */
-    WIDTH = 64,                        /* columns of a table */
-    SUMS = WIDTH / 2,                  /* of a thread: two rows, every fourth pair of columns */
-    TABLE_BYTES = ROWS * 128,          /* a multiple of 1,024 */
-    BEHIND_BYTES = (256 - ROWS) * 128, /* the last 64 own rows reach beyond the last table */
-    NODES_LEAST = ROWS - 15,           /* only the last 16 columns are looked at for the end */
-};
-
-/* What the key side needs to know of each query; lies behind the last table. */
-struct strip_queries {
-    float most[ROWS];   /* the largest score, in units of log 2 */
-    float weight[ROWS]; /* w / sum of 2^(z' - most) in units of w; 0 where there is no query */
-    float mean[ROWS];   /* reverse: the mean of c under P, in units of c */
-    int exponent[5][4]; /* of the largest q, k, a, b, w, as each warp saw them */
-};
-static_assert(sizeof(strip_queries) <= BEHIND_BYTES, "the summaries fit behind the tables");
-
-enum { Q, K, A, B, W };
-
-/* Floats: a table holds x / unit. Products r are then in units of q k, c in units of a k = b q, gs
- * in units of c / q k, so that P a and gs q have the same; weights are lifted from 1 to 2^LIFT,
- * small ones being subnormal halves. */
-template <typename T> struct strip_block {
-    enum { WIDE = sizeof(T) == 4, LIFT = WIDE ? 10 : 0 };
-    typedef typename std::conditional<WIDE, basin_wgmma_half, basin_wgmma_bf16>::type number;
-    char *q, *k, *a, *b; /* tables in shared memory */
-    strip_queries *known;
-    int64_t entry;
-    int head, warp, g, t;
-    float unit_q, unit_k, unit_a, unit_b, unit_c, unit_w;
-    float beta, steep; /* steep: beta in units of r */
-    float scale;       /* steep / log 2, never 0, so that a left-out pair weighs nothing */
-    float left_out;    /* the score of a left-out pair */
-};
-
-/* ---- memory ---- */
-
-static __device__ __forceinline__ void copy_async(uint32_t shared, const void *global, int from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
-                 "r"(from)
-                 : "memory");
-}
-
-/* One head's rows of bfloat16, zeros beyond `nodes` rows and `width` columns and where x is NULL.
- */
-static __device__ __forceinline__ void fetch(const strip_block<basin_bf16> &s, char *table,
-                                             const basin_bf16 *x, int nodes,
-                                             const basin_strip_launch &p) {
-    int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
-    int64_t step = (int64_t)p.heads * p.width;
-    uint32_t to = basin_shared_address(table) + (uint32_t)(row * 128 + ((piece ^ row % 8) * 16));
-    const basin_bf16 *from =
-        x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + piece * 8;
-    bool wide = x && piece * 8 < p.width;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
-        bool there = wide && row + i * 16 < nodes;
-        copy_async(to + (uint32_t)i * 2048, there ? (const void *)(from + i * 16 * step) : p.q,
-                   there ? 16 : 0);
-    }
-}
-
-static __device__ __forceinline__ void fetch_all(strip_block<basin_bf16> &s,
-                                                 const basin_strip_launch &p, bool reverse) {
-    fetch(s, s.q, (const basin_bf16 *)p.q, p.queries, p);
-    fetch(s, s.k, (const basin_bf16 *)p.k, p.keys, p);
-    if (reverse) {
-        fetch(s, s.a, (const basin_bf16 *)p.a, p.queries, p);
-        fetch(s, s.b, (const basin_bf16 *)p.b, p.keys, p);
-    }
-    s.unit_q = s.unit_k = s.unit_a = s.unit_b = s.unit_c = s.unit_w = 1;
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-/* ---- floats ---- */
-
-/* A thread's share of a table: 8 columns of every 16th row. */
-struct strip_share {
-    float4 x[ROWS / 16][2];
-};
-
-static __device__ __forceinline__ uint32_t two_halves(float low, float high) {
-    uint32_t both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
-/* The exponent to divide by, of the largest of the warp's numbers: it comes to 2^10 or more, less
- * than 2^11. Zeros ask for none. */
-static __device__ __forceinline__ int exponent_of(float largest) {
-    int e = (__float_as_int(basin_warp_max(largest)) >> 23) - 127 - 10;
-    return max(-60, min(60, e));
-}
-
-static __device__ __forceinline__ float power_of_two(int e) {
-    return __int_as_float((max(-126, min(127, e)) + 127) << 23);
-}
-
-static __device__ __forceinline__ void take(strip_share &v, const strip_block<float> &s,
-                                            const float *x, int nodes, int which,
-                                            const basin_strip_launch &p) {
-    int row = (int)threadIdx.x / 8, column = (int)threadIdx.x % 8 * 8;
-    int64_t step = (int64_t)p.heads * p.width;
-    const float *from = x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + column;
-    float most = 0;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
-        bool there = x && column < p.width && row + i * 16 < nodes;
-#pragma unroll
-        for (int j = 0; j < 2; j++)
-            v.x[i][j] =
-                there ? *(const float4 *)(from + i * 16 * step + j * 4) : make_float4(0, 0, 0, 0);
-    }
-#pragma unroll
-    for (int i = 0; i < ROWS / 8; i++) {
-        float4 y = v.x[i / 2][i % 2];
-        most = fmaxf(fmaxf(most, fmaxf(fabsf(y.x), fabsf(y.y))), fmaxf(fabsf(y.z), fabsf(y.w)));
-    }
-    int e = exponent_of(most);
-    if (threadIdx.x % 32 == 0) s.known->exponent[which][s.warp] = e;
-}
-
-static __device__ __forceinline__ void place(char *table, const strip_share &v, float factor) {
-    int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
-    char *to = table + row * 128 + (piece ^ row % 8) * 16;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
-        const float4 *x = v.x[i];
-        *(uint4 *)(to + i * 2048) = make_uint4(two_halves(x[0].x * factor, x[0].y * factor),
-                                               two_halves(x[0].z * factor, x[0].w * factor),
-                                               two_halves(x[1].x * factor, x[1].y * factor),
-                                               two_halves(x[1].z * factor, x[1].w * factor));
-    }
-}
-
-static __device__ __forceinline__ int exponent_known(const strip_block<float> &s, int which) {
-    const int *e = s.known->exponent[which];
-    return max(max(e[0], e[1]), max(e[2], e[3]));
-}
-
-/* Tables of halves; c = a k + b q asks for one unit of both products, the larger. */
-static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const basin_strip_launch &p,
-                                                 bool reverse) {
-    strip_share x, y;
-    float w = 0;
-    for (int i = (int)threadIdx.x; i < p.queries; i += 128)
-        w = fmaxf(w, fabsf(p.w[(s.entry * p.queries + i) * p.heads + s.head]));
-    int e = exponent_of(w), c = 0;
-    if (threadIdx.x % 32 == 0) s.known->exponent[W][s.warp] = e;
-    take(x, s, (const float *)p.q, p.queries, Q, p);
-    __syncthreads();
-    int q = exponent_known(s, Q);
-    place(s.q, x, power_of_two(-q));
-    take(x, s, (const float *)p.k, p.keys, K, p);
-    __syncthreads();
-    int k = exponent_known(s, K);
-    place(s.k, x, power_of_two(-k));
-    s.unit_q = power_of_two(q), s.unit_k = power_of_two(k);
-    s.unit_w = power_of_two(exponent_known(s, W));
-    if (reverse) {
-        take(x, s, (const float *)p.a, p.queries, A, p);
-        take(y, s, (const float *)p.b, p.keys, B, p);
-        __syncthreads();
-        c = max(exponent_known(s, A) + k, exponent_known(s, B) + q);
-        place(s.a, x, power_of_two(k - c));
-        place(s.b, y, power_of_two(q - c));
-    }
-    s.unit_c = power_of_two(c), s.unit_a = power_of_two(c - k), s.unit_b = power_of_two(c - q);
-}
-
-/* ---- results ---- */
-
-/* Four threads of a row exchange what they hold so that each has 16 bytes in a row. */
-static __device__ __forceinline__ void transpose(uint32_t (&v)[4], int t) {
-    uint32_t x = __shfl_xor_sync(0xffffffffu, t & 1 ? v[0] : v[1], 1);
-    uint32_t y = __shfl_xor_sync(0xffffffffu, t & 1 ? v[2] : v[3], 1);
-    if (t & 1)
-        v[0] = x, v[2] = y;
-    else
-        v[1] = x, v[3] = y;
-    x = __shfl_xor_sync(0xffffffffu, t & 2 ? v[0] : v[2], 2);
-    y = __shfl_xor_sync(0xffffffffu, t & 2 ? v[1] : v[3], 2);
-    if (t & 2)
-        v[0] = x, v[1] = y;
-    else
-        v[2] = x, v[3] = y;
-}
-
-/* Rows row + g and row + g + 8 of the sums, times a factor each. */
-static __device__ __forceinline__ void write(const strip_block<float> &s, void *out,
-                                             const float (&sum)[SUMS], const float factor[2],
-                                             int row, int nodes, int heads, int width) {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        int node = row + s.g + i * 8;
-        float *to = (float *)out + ((s.entry * nodes + node) * heads + s.head) * width + 2 * s.t;
-#pragma unroll
-        for (int j = 0; j < WIDTH / 8; j++)
-            if (node < nodes && j * 8 < width)
-                *(float2 *)(to + j * 8) =
-                    make_float2(sum[j * 4 + i * 2] * factor[i], sum[j * 4 + i * 2 + 1] * factor[i]);
-    }
-}
-
-static __device__ __forceinline__ void write(const strip_block<basin_bf16> &s, void *out,
-                                             const float (&sum)[SUMS], const float factor[2],
-                                             int row, int nodes, int heads, int width) {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        int node = row + s.g + i * 8;
-        basin_bf16 *to = (basin_bf16 *)out + ((s.entry * nodes + node) * heads + s.head) * width;
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            uint32_t v[4];
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                int at = (half * 4 + j) * 4 + i * 2;
-                v[j] = basin_mma_bf16::two(sum[at] * factor[i], sum[at + 1] * factor[i]);
-            }
-            transpose(v, s.t);
-            int column = (half * 4 + s.t) * 8;
-            if (node < nodes && column < width)
-                *(uint4 *)(to + column) = make_uint4(v[0], v[1], v[2], v[3]);
-        }
-    }
-}
-
-/* ---- products ----
- * A strip is cut into pieces of N others: ptxas keeps all registers of a product's result until the
- * last of them is dead, so what is made of one piece takes the place of the one before. */
-
-template <int N> struct piece {
-    float r[N / 2], c[N / 2]; /* [4 j + e]: own row g (e < 2) or g + 8, other 8 j + 2 t + e % 2 */
-};
-template <int N> struct weights {
-    uint32_t p[N / 16][4], s[N / 16][4]; /* left operands: of P or t, and in reverse of gs */
-};
-
-/* Four pairs of numbers as a left operand. */
-template <typename T>
-static __device__ __forceinline__ void pack(uint32_t (&to)[4], const strip_block<T> &,
-                                            const float (&x)[8]) {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        to[i] = strip_block<T>::WIDE ? two_halves(x[2 * i], x[2 * i + 1])
-                                     : basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
-}
+/* ---- products ---- */
 
 /* r (+)= rows `first` .. + 63 of x times rows `from` .. + N - 1 of y. */
 template <typename number, bool ADD, int HALF>
@@ -312,124 +64,6 @@ static __device__ __forceinline__ void gather(float (&sum)[SUMS], const weights<
         sum_rows<number, ADD>(sum, w.p, y, from);
     }
     basin_wgmma_close();
-}
-
-/* ---- scores in registers ---- */
-
-/* Pairs of a node with itself; `row` is the warp's first own row, a multiple of 16, less the
- * piece's first other. */
-template <typename T, int N>
-static __device__ __forceinline__ void leave_out_self(const strip_block<T> &s, piece<N> &v,
-                                                      int row) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++)
-        if (row == step * 16) {
-            if (s.g == 2 * s.t) v.r[8 * step] = v.r[8 * step + 6] = s.left_out;
-            if (s.g == 2 * s.t + 1) v.r[8 * step + 1] = v.r[8 * step + 7] = s.left_out;
-        }
-}
-
-/* Others from `nodes` on, all of them among the last 16. */
-template <typename T, int N>
-static __device__ __forceinline__ void leave_out_end(const strip_block<T> &s, piece<N> &v,
-                                                     int nodes) {
-#pragma unroll
-    for (int i = N / 2 - 8; i < N / 2; i++)
-        if (i / 4 * 8 + 2 * s.t + i % 2 >= nodes) v.r[i] = s.left_out;
-}
-
-/* What is summed over a row: the largest score (of this thread's columns, as beta's sign has it),
- * weights 2^(z' - most), and these times c, r and c r. */
-struct strip_row {
-    float most[2], total[2], gain[2], slope[2], bend[2];
-};
-
-template <typename T, int N>
-static __device__ __forceinline__ void raise(strip_row &row, const strip_block<T> &s,
-                                             const piece<N> &v) {
-    if (s.scale > 0) {
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) row.most[i / 2 % 2] = fmaxf(row.most[i / 2 % 2], v.r[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) row.most[i / 2 % 2] = fminf(row.most[i / 2 % 2], v.r[i]);
-    }
-}
-
-/* The largest score of the whole row, in units of log 2, less the lift of the weights. */
-template <typename T>
-static __device__ __forceinline__ void settle(strip_row &row, const strip_block<T> &s) {
-    for (int i = 0; i < 2; i++)
-        row.most[i] = basin_quad_max(row.most[i] * s.scale) - (float)strip_block<T>::LIFT;
-}
-
-/* Sums over the row's weights; a force keeps them. */
-template <basin_cuda_mode MODE, bool SLOPE, typename T, int N>
-static __device__ __forceinline__ void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s,
-                                             const piece<N> &v) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++) {
-        float kept[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            int n = step * 8 + e, i = e / 2 % 2;
-            kept[e] = basin_exp2(fmaf(v.r[n], s.scale, -row.most[i]));
-            row.total[i] += kept[e];
-            if (MODE == BASIN_CUDA_REVERSE) row.gain[i] = fmaf(kept[e], v.c[n], row.gain[i]);
-            if (SLOPE) {
-                float moved = kept[e] * v.r[n];
-                row.slope[i] += moved;
-                if (MODE == BASIN_CUDA_REVERSE) row.bend[i] = fmaf(moved, v.c[n], row.bend[i]);
-            }
-        }
-        if (MODE == BASIN_CUDA_FORCE) pack(w.p[step], s, kept);
-    }
-}
-
-/* The reverse, sums being known: P = 2^(z' - level) and gs = P beta (c - mean). */
-template <typename T, int N>
-static __device__ __forceinline__ void bend(weights<N> &w, const strip_block<T> &s,
-                                            const piece<N> &v, const float level[2],
-                                            const float mean[2]) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++) {
-        float p[8], gs[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            int n = step * 8 + e, i = e / 2 % 2;
-            p[e] = basin_exp2(fmaf(v.r[n], s.scale, -level[i]));
-            gs[e] = p[e] * s.steep * (v.c[n] - mean[i]);
-        }
-        pack(w.p[step], s, p);
-        pack(w.s[step], s, gs);
-    }
-}
-
-/* By key: P w, and in reverse P w beta (c - mean), from what is known of the queries. */
-template <basin_cuda_mode MODE, typename T, int N>
-static __device__ __forceinline__ void weigh_known(weights<N> &w, const strip_block<T> &s,
-                                                   const piece<N> &v, int from) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++) {
-        float p[8], gs[8];
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-            int at = from + step * 16 + j * 8 + 2 * s.t;
-            float2 most = *(const float2 *)&s.known->most[at];
-            float2 weight = *(const float2 *)&s.known->weight[at], mean = {0, 0};
-            if (MODE == BASIN_CUDA_REVERSE) mean = *(const float2 *)&s.known->mean[at];
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int n = step * 8 + j * 4 + e, to = j * 4 + e;
-                p[to] = basin_exp2(fmaf(v.r[n], s.scale, e % 2 ? -most.y : -most.x)) *
-                        (e % 2 ? weight.y : weight.x);
-                if (MODE == BASIN_CUDA_REVERSE)
-                    gs[to] = p[to] * s.steep * (v.c[n] - (e % 2 ? mean.y : mean.x));
-            }
-        }
-        pack(w.p[step], s, p);
-        if (MODE == BASIN_CUDA_REVERSE) pack(w.s[step], s, gs);
-    }
 }
 
 /* ---- by query ---- */
@@ -494,12 +128,16 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     if (p.exclude_self) leave_out_self(s, v1, first - 96);
     raise(row, s, v1);
     settle(row, s);
-    if (p.slope)
+    if (first >= p.queries)
+        idle(w0, v0, false);
+    else if (p.slope)
         weigh<BASIN_CUDA_FORCE, true>(w0, row, s, v0);
     else
         weigh<BASIN_CUDA_FORCE, false>(w0, row, s, v0);
     gather<number, BASIN_CUDA_FORCE, false>(sum, w0, s.k, NULL, 0);
-    if (p.slope)
+    if (first >= p.queries)
+        idle(w1, v1, false);
+    else if (p.slope)
         weigh<BASIN_CUDA_FORCE, true>(w1, row, s, v1);
     else
         weigh<BASIN_CUDA_FORCE, false>(w1, row, s, v1);
@@ -545,7 +183,8 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     settle(row, s);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(v0.c), basin_wgmma_pin(v1.c), basin_wgmma_pin(v2.c);
-    if (p.slope) {
+    if (first >= p.queries) {
+    } else if (p.slope) {
         weigh<BASIN_CUDA_REVERSE, true>(w0, row, s, v0);
         weigh<BASIN_CUDA_REVERSE, true>(w1, row, s, v1);
         weigh<BASIN_CUDA_REVERSE, true>(w2, row, s, v2);
@@ -556,11 +195,20 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     }
     close_row<BASIN_CUDA_REVERSE>(mean, level, factor, row, s, p, first);
     if (!p.out_q) return;
-    bend(w0, s, v0, level, mean);
+    if (first < p.queries)
+        bend(w0, s, v0, level, mean);
+    else
+        idle(w0, v0, true);
     gather<number, BASIN_CUDA_REVERSE, false>(sum, w0, s.k, s.b, 0);
-    bend(w1, s, v1, level, mean);
+    if (first < p.queries)
+        bend(w1, s, v1, level, mean);
+    else
+        idle(w1, v1, true);
     gather<number, BASIN_CUDA_REVERSE, true>(sum, w1, s.k, s.b, 32);
-    bend(w2, s, v2, level, mean);
+    if (first < p.queries)
+        bend(w2, s, v2, level, mean);
+    else
+        idle(w2, v2, true);
     gather<number, BASIN_CUDA_REVERSE, true>(sum, w2, s.k, s.b, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
@@ -586,13 +234,21 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     basin_wgmma_close();
     basin_wgmma_wait<1>();
     basin_wgmma_pin(v0.r);
-    if (p.exclude_self) leave_out_self(s, v0, first);
-    weigh_known<BASIN_CUDA_FORCE>(w0, s, v0, 0);
+    if (first < p.keys) {
+        if (p.exclude_self) leave_out_self(s, v0, first);
+        weigh_known<BASIN_CUDA_FORCE>(w0, s, v0, 0);
+    } else {
+        idle(w0, v0, false);
+    }
     gather<number, BASIN_CUDA_FORCE, false>(sum, w0, s.q, NULL, 0);
     basin_wgmma_wait<1>();
     basin_wgmma_pin(v1.r);
-    if (p.exclude_self) leave_out_self(s, v1, first - 96);
-    weigh_known<BASIN_CUDA_FORCE>(w1, s, v1, 96);
+    if (first < p.keys) {
+        if (p.exclude_self) leave_out_self(s, v1, first - 96);
+        weigh_known<BASIN_CUDA_FORCE>(w1, s, v1, 96);
+    } else {
+        idle(w1, v1, false);
+    }
     gather<number, BASIN_CUDA_FORCE, true>(sum, w1, s.q, NULL, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
@@ -612,8 +268,13 @@ reverse_piece(float (&sum)[SUMS], weights<N> &w, const strip_block<T> &s,
     basin_wgmma_close();
     basin_wgmma_wait<0>();
     basin_wgmma_pin(v.r), basin_wgmma_pin(v.c);
-    if (p.exclude_self) leave_out_self(s, v, tile + s.warp * 16 - from);
-    weigh_known<BASIN_CUDA_REVERSE>(w, s, v, from);
+    int first = tile + s.warp * 16;
+    if (first < p.keys) {
+        if (p.exclude_self) leave_out_self(s, v, first - from);
+        weigh_known<BASIN_CUDA_REVERSE>(w, s, v, from);
+    } else {
+        idle(w, v, true);
+    }
     gather<number, BASIN_CUDA_REVERSE, ADD>(sum, w, s.q, s.a, from);
 }
 
