@@ -12,7 +12,7 @@
                  "Where the settings below start: honest, chosen on validation graphs; the "       \
                  "others are the paper's configurations."),                                        \
         BASIN_INTEGER(type, s.epochs, "epochs", "N", 0, 1 << 24,                                   \
-                      "Epochs of training; 0: by the size of the set, 30 to 150."),                \
+                      "Epochs of training; 0: by the size of the set, 30 to 100."),                \
         BASIN_INTEGER(type, s.warmup, "warmup", "N", 0, 1 << 24,                                   \
                       "Epochs until the learning rate is reached."),                               \
         BASIN_INTEGER(type, s.batch, "batch", "N", 1, 1 << 20, "Graphs a step."),                  \

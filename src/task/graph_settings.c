@@ -191,16 +191,14 @@ bool basin_graph_preset(basin_graph_settings *settings, const char *name) {
     return true;
 }
 
-/* 4,000 steps, in 40 to 150 epochs; but not more than 12 million tokens, in 30 epochs at least. */
+/* 100 epochs; of large graphs fewer, 12 million tokens in all, but not below 30. */
 int64_t basin_graph_epochs(const basin_graph_settings *settings, const basin_graphset *set,
                            const int64_t *graph, int64_t count) {
     if (settings->epochs) return settings->epochs;
-    int64_t tokens = 1, steps = count / settings->batch + 1, epochs = 4000 / steps;
+    int64_t tokens = 1;
     for (int64_t i = 0; i < count; i++) tokens += basin_graphset_tokens(set, graph[i]);
-    if (epochs < 40) epochs = 40;
-    if (epochs > 150) epochs = 150;
-    if (epochs > 12000000 / tokens) epochs = 12000000 / tokens;
-    return epochs > 30 ? epochs : 30;
+    int64_t epochs = 12000000 / tokens;
+    return epochs > 100 ? 100 : epochs < 30 ? 30 : epochs;
 }
 
 basin_status basin_graph_settings_check(const basin_graph_settings *s, basin_error *error) {

@@ -36,7 +36,7 @@ typedef struct basin_graph_settings {
     double query_deviation, memory_deviation; /* of first weights; 0: 1 / sqrt(D) */
     int64_t outputs;                          /* at least so many; the published TU heads have 10 */
     /* training */
-    int64_t epochs; /* 0: as many as a set of its size wants, 30 to 150 (basin_graph_epochs) */
+    int64_t epochs; /* 0: as many as a set of its size wants, 30 to 100 (basin_graph_epochs) */
     int64_t warmup, batch;
     double rate, rate_first, rate_last, decay, beta2, clip, smoothing;
     bool centralise, weight_classes, recompute;
@@ -49,9 +49,9 @@ typedef struct basin_graph_settings {
         .walks = 16, .standardise = true, .edge_sums = true, .degrees = 8, .dim = 64, .heads = 4,  \
         .head_dim = 16, .memories = 128, .blocks = 4, .steps = 1, .alpha = 0.5, .noise = 0.02,     \
         .attention = true, .hopfield = true, .learn_beta = true, .adjacency = "bilinear",          \
-        .readout = "auto", .hidden = 64, .norm_head = true, .drop = 0.2, .epochs = 100,            \
-        .warmup = 5, .batch = 32, .rate = 1e-3, .rate_last = 1e-5, .decay = 0.05, .beta2 = 0.99,   \
-        .clip = 1, .smoothing = 0.05, .weight_classes = true                                       \
+        .readout = "auto", .hidden = 64, .norm_head = true, .drop = 0.2, .epochs = 0, .warmup = 5, \
+        .batch = 32, .rate = 1e-3, .rate_last = 1e-5, .decay = 0.05, .beta2 = 0.99, .clip = 1,     \
+        .smoothing = 0.05, .weight_classes = true                                                  \
     }
 
 extern const basin_setting basin_graph_settings_table[];
