@@ -80,6 +80,12 @@ BASIN_API basin_expr basin_energy_pairs(basin_expr g, basin_expr xi_query, basin
                                         basin_expr xi_pair, const basin_pair_inputs *inputs,
                                         const basin_pattern *pattern);
 
+/* Couplings of pairs, attention without its log-sum-exp: E = -sum over pairs (C, B) and heads of
+ * c[pair, h] Q_C . K_B; wk, wq [H, Y, D], c [pairs, H]. Quadratic, so the pulls of the pairs add
+ * up. For tokens g [N, D] and a list of pairs. */
+BASIN_API basin_expr basin_energy_couplings(basin_expr g, basin_expr wk, basin_expr wq,
+                                            basin_expr c, const basin_pattern *pattern);
+
 /* ---- the block ---- */
 
 typedef struct basin_block_config {
@@ -95,6 +101,7 @@ typedef struct basin_block_config {
     basin_init init_memory; /* of xi; zero means N(0, 0.02) */
     int64_t pair_memories;  /* R of the Hopfield network of pairs; 0: none */
     int64_t pair_features;  /* P of it */
+    int64_t couplings;      /* heads, of width Y, of couplings of pairs; 0: none */
 } basin_block_config;
 
 /* The block's parameters as expressions; those that the configuration leaves out are NULL. */
@@ -102,6 +109,7 @@ typedef struct basin_block {
     basin_block_config config;
     basin_expr wk, wq, xi, gamma, delta, beta, mix;
     basin_expr xi_query, xi_key, xi_pair; /* [R, D] [R, D] [R, P] */
+    basin_expr ck, cq, ce;                /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
 } basin_block;
 
 /* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they

@@ -42,6 +42,8 @@
                       "Memories of the Hopfield network."),                                        \
         BASIN_INTEGER(type, s.pair_memories, "pair-memories", "R", 0, 1 << 24,                     \
                       "Memories of pairs of nodes and their edge; 0: none."),                      \
+        BASIN_INTEGER(type, s.couplings, "couplings", "N", 0, 4096,                                \
+                      "Heads of couplings between the nodes of an edge; 0: none."),                \
         BASIN_INTEGER(type, s.blocks, "blocks", "S", 1, BASIN_MAX_BLOCKS,                          \
                       "Blocks, each with weights of its own."),                                    \
         BASIN_INTEGER(type, s.steps, "steps", "T", 1, 1000, "Steps of descent in a block."),       \

@@ -74,6 +74,16 @@ basin_expr basin_energy_pairs(basin_expr g, basin_expr xi_query, basin_expr xi_k
     return basin_scale(basin_sum_all(basin_mul(pairs, inputs->strength)), -0.5);
 }
 
+basin_expr basin_energy_couplings(basin_expr g, basin_expr wk, basin_expr wq, basin_expr c,
+                                  const basin_pattern *pattern) {
+    if (!check_tokens(g, wk, 2, "couplings") || !check_tokens(g, wq, 2, "couplings")) return NULL;
+    if (!pattern || !pattern->row || has_batch(g))
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                                "couplings want tokens [N, D] and a list of pairs");
+    basin_expr score = basin_pair_dot(project(g, wq), project(g, wk), pattern);
+    return basin_neg(basin_sum_all(basin_mul(score, c)));
+}
+
 static basin_init init_or(basin_init given, double deviation) {
     basin_init normal = {BASIN_INIT_NORMAL, deviation};
     return given.kind == BASIN_INIT_CONSTANT && given.scale == 0 ? normal : given;
@@ -119,6 +129,16 @@ static void declare_pairs(basin_block *b, basin_params *params, const char *pref
                         (basin_init){BASIN_INIT_LECUN, (double)c->pair_features});
 }
 
+static void declare_couplings(basin_block *b, basin_params *params, const char *prefix) {
+    const basin_block_config *c = &b->config;
+    basin_shape shape = BASIN_SHAPE(c->couplings, c->head_dim, c->dim);
+    basin_init init = init_or(c->init_query, 0.002);
+    b->ck = basin_param_add(params, prefix, "ck", shape, init);
+    b->cq = basin_param_add(params, prefix, "cq", shape, init);
+    b->ce = basin_param_add(params, prefix, "ce", BASIN_SHAPE(c->pair_features, c->couplings),
+                            (basin_init){BASIN_INIT_LECUN, (double)c->pair_features});
+}
+
 basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
                                  const basin_block_config *config) {
     *block = (basin_block){.config = *config};
@@ -131,6 +151,7 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
             basin_param_add(params, prefix, "xi", BASIN_SHAPE(config->memories, config->dim),
                             init_or(config->init_memory, 0.02));
     if (config->pair_memories > 0) declare_pairs(block, params, prefix);
+    if (config->couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
@@ -165,12 +186,22 @@ static basin_expr pairs_part(const basin_block_bound *bound, basin_expr g) {
     return basin_energy_pairs(g, b->xi_query, b->xi_key, b->xi_pair, bound->pairs, bound->pattern);
 }
 
+static basin_expr couplings_part(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    const basin_pair_inputs *p = bound->pairs;
+    basin_expr strength =
+        basin_reshape(p->strength, BASIN_SHAPE(basin_expr_shape(p->strength).dim[0], 1));
+    basin_expr c = basin_mul(basin_matmul(p->features, b->ce), strength);
+    return basin_energy_couplings(g, b->ck, b->cq, c, bound->pattern);
+}
+
 static basin_expr part(const void *context, basin_expr g, int number) {
     const basin_block_bound *bound = context;
     const basin_block_config *c = &bound->block->config;
     if (!c->no_attention && number-- == 0) return attention_part(bound, g);
     if (!c->no_hopfield && number-- == 0) return hopfield_part(bound, g);
-    return pairs_part(bound, g);
+    if (c->pair_memories > 0 && number-- == 0) return pairs_part(bound, g);
+    return couplings_part(bound, g);
 }
 
 basin_energy basin_block_energy(const basin_block_bound *bound) {
@@ -179,5 +210,6 @@ basin_energy basin_block_energy(const basin_block_bound *bound) {
     if (!c->no_attention) energy.name[energy.parts++] = "attention";
     if (!c->no_hopfield) energy.name[energy.parts++] = "hopfield";
     if (c->pair_memories > 0) energy.name[energy.parts++] = "pairs";
+    if (c->couplings > 0) energy.name[energy.parts++] = "couplings";
     return energy;
 }

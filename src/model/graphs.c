@@ -95,6 +95,7 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
                                        int64_t graphs, int64_t nodes, int64_t pairs) {
     const basin_graphs_config *c = &model->config;
     int64_t tokens = nodes + graphs;
+    bool pairwise = c->block.pair_memories > 0 || c->block.couplings > 0;
     return (basin_graphs_batch){
         .nodes = basin_input(graph, "nodes", BASIN_SHAPE(nodes, c->features)),
         .positions = c->positions > 0
@@ -107,10 +108,8 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
         .after = basin_index(graph, "after", BASIN_SHAPE(tokens)),
         .first = basin_index(graph, "first", BASIN_SHAPE(graphs)),
         .owner = basin_index(graph, "owner", BASIN_SHAPE(tokens)),
-        .query =
-            c->block.pair_memories > 0 ? basin_index(graph, "query", BASIN_SHAPE(pairs)) : NULL,
-        .strength =
-            c->block.pair_memories > 0 ? basin_input(graph, "strength", BASIN_SHAPE(pairs)) : NULL,
+        .query = pairwise ? basin_index(graph, "query", BASIN_SHAPE(pairs)) : NULL,
+        .strength = pairwise ? basin_input(graph, "strength", BASIN_SHAPE(pairs)) : NULL,
         .pattern = basin_pairs_declare(graph, "pairs", tokens, tokens, pairs)};
 }
 

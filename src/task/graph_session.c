@@ -52,6 +52,7 @@ basin_graphs_config basin_graph_session_config(const basin_graph_session *sessio
                   .learn_beta = s->learn_beta,
                   .mix = s->mix,
                   .pair_memories = s->pair_memories,
+                  .couplings = s->couplings,
                   .pair_features = session->encoding.edge_features,
                   .init_query = query,
                   .init_memory = memory},

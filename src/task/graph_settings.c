@@ -22,6 +22,7 @@ const basin_setting basin_graph_settings_table[] = {
     BASIN_SETTING_INTEGER_OF(type, head_dim, 1, 65536),
     BASIN_SETTING_INTEGER_OF(type, memories, 1, 1 << 24),
     BASIN_SETTING_INTEGER_OF(type, pair_memories, 0, 1 << 24),
+    BASIN_SETTING_INTEGER_OF(type, couplings, 0, 4096),
     BASIN_SETTING_INTEGER_OF(type, blocks, 1, BASIN_MAX_BLOCKS),
     BASIN_SETTING_INTEGER_OF(type, steps, 1, 1000),
     BASIN_SETTING_REAL_OF(type, alpha, 0, 1e3),

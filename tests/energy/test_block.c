@@ -15,7 +15,7 @@ typedef struct variant {
     const char *name;
     basin_hopfield hopfield;
     double power;
-    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, pairs;
+    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, pairs, couplings;
     int64_t batch; /* 0: tokens of rank 2 */
 } variant;
 
@@ -39,6 +39,7 @@ static const variant variants[] = {
     {.name = "list, scale and mix", .list = true, .scale = true, .mix = true, .learn_beta = true},
     {.name = "list, softmax", .list = true, .hopfield = BASIN_HOPFIELD_SOFTMAX},
     {.name = "list, pairs", .list = true, .pairs = true},
+    {.name = "list, couplings", .list = true, .couplings = true, .no_attention = true},
     {.name = "pairs alone", .list = true, .pairs = true, .no_attention = true, .no_hopfield = true},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
@@ -73,6 +74,7 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
                                  .learn_beta = v->learn_beta,
                                  .mix = v->mix,
                                  .pair_memories = v->pairs ? R : 0,
+                                 .couplings = v->couplings ? H : 0,
                                  .pair_features = P};
     if (basin_block_declare(&s->block, &l->params, "", &config))
         fail_msg("%s", basin_graph_error(l->graph)->text);
@@ -87,7 +89,7 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
             v->list ? basin_expr_shape(s->pattern.key).dim[0] : (v->batch ? v->batch : 1) * N * N;
         s->bound.scale = lab_state(l, "scale", BASIN_SHAPE(pairs, H));
     }
-    if (v->pairs) {
+    if (v->pairs || v->couplings) {
         s->pairs = (basin_pair_inputs){lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P)),
                                        lab_index(l, "query", some_queries, SOME_EDGES),
                                        lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES))};
@@ -226,6 +228,22 @@ static double pairs_loop(const numbers *n, const double *g) {
     return energy;
 }
 
+static double couplings_loop(const numbers *n, const double *g) {
+    const double *cq = n->xi_query.data, *ck = n->xi_key.data, *ce = n->xi_pair.data;
+    const double *feature = n->features.data, *strength = n->strength.data;
+    double energy = 0;
+    for (int p = 0; p < SOME_EDGES; p++)
+        for (int h = 0; h < H; h++) {
+            double c = 0, z = 0;
+            for (int f = 0; f < P; f++) c += ce[f * H + h] * feature[p * P + f];
+            for (int y = h * Y; y < (h + 1) * Y; y++)
+                z += along(cq + y * D, g + some_queries[p] * D) *
+                     along(ck + y * D, g + some_keys[p] * D);
+            energy -= strength[p] * c * z;
+        }
+    return energy;
+}
+
 static numbers numbers_of(scene *s, const variant *v) {
     numbers n = {.g = state_of(s, "x")};
     if (!v->no_attention) n.wk = state_of(s, "wk"), n.wq = state_of(s, "wq");
@@ -233,9 +251,10 @@ static numbers numbers_of(scene *s, const variant *v) {
     if (v->learn_beta && !v->no_attention) n.beta = state_of(s, "beta");
     if (v->mix) n.mix = state_of(s, "mix");
     if (v->scale) n.scale = state_of(s, "scale");
-    if (!v->pairs) return n;
-    n.xi_query = state_of(s, "xi_query"), n.xi_key = state_of(s, "xi_key");
-    n.xi_pair = state_of(s, "xi_pair");
+    if (!v->pairs && !v->couplings) return n;
+    n.xi_query = state_of(s, v->pairs ? "xi_query" : "cq");
+    n.xi_key = state_of(s, v->pairs ? "xi_key" : "ck");
+    n.xi_pair = state_of(s, v->pairs ? "xi_pair" : "ce");
     n.features = state_of(s, "features"), n.strength = state_of(s, "strength");
     return n;
 }
@@ -253,7 +272,8 @@ static void energy_values(void **state) {
             const double *g = (double *)n.g.data + b * N * D;
             double wanted = (v->no_attention ? 0 : attention_loop(&n, g, b, v)) +
                             (v->no_hopfield ? 0 : hopfield_loop(&n, g, v)) +
-                            (v->pairs ? pairs_loop(&n, g) : 0);
+                            (v->pairs ? pairs_loop(&n, g) : 0) +
+                            (v->couplings ? couplings_loop(&n, g) : 0);
             double value = basin_tensor_at(&found, b);
             if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
                 fail_msg("%s: the energy is %.15g, wanted %.15g", v->name, value, wanted);

@@ -205,7 +205,7 @@ static void lay_strengths(graphs_scene *s, int64_t all) {
             query[i] = q;
             strength[i] = 1.0 / (s->pairs.row[q + 1] - s->pairs.row[q]);
         }
-    if (!s->model.config.block.pair_memories) return;
+    if (!s->model.config.block.pair_memories && !s->model.config.block.couplings) return;
     s->batch.query = lab_index(&s->lab, "query", query, all);
     s->batch.strength = lab_input(&s->lab, "strength", BASIN_SHAPE(all), strength);
 }
@@ -255,6 +255,7 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
                                  .descent = {.steps = 2, .alpha = 0.2}};
     sizes.block.mix = config.block.mix;
     sizes.block.pair_memories = config.block.pair_memories;
+    sizes.block.couplings = config.block.couplings;
     sizes.block.pair_features = EDGE_F;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
@@ -335,8 +336,9 @@ static void graphs_variants(void **state) {
          .read = BASIN_READ_CLS | BASIN_READ_SIZED,
          .hidden = 3,
          .norm_head = true},
-        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.pair_memories = 4}}};
-    for (int i = 0; i < 4; i++) {
+        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.pair_memories = 4}},
+        {.block = {.couplings = 2}}};
+    for (int i = 0; i < 5; i++) {
         graphs_scene s;
         graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);
         own_pairs(&s);
