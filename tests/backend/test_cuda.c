@@ -70,6 +70,18 @@ static const epilogue epilogue_cases[] = {
      2,
      1,
      true},
+    {"-0.5 tile where c > 0",
+     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
+      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+      {BASIN_OP_STEP, 2, 1, 0, 0, 0},
+      {BASIN_STEP_IMMEDIATE, 3, 0, 0, 0, -0.5},
+      {BASIN_OP_MUL, 4, 0, 3, 0, 0},
+      {BASIN_OP_MUL, 5, 2, 4, 0, 0},
+      {BASIN_OP_MUL, 6, 5, 2, 0, 0}},
+     7,
+     6,
+     1,
+     true},
 };
 
 static const struct {

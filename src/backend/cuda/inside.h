@@ -75,6 +75,8 @@ void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned bloc
 struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;
+    bool
+        masked; /* by bits, row after row: the result is 0 where one is not set; without the rest */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
     bool narrow_factors, narrow_result;
     bool add; /* there is a C */
@@ -86,7 +88,10 @@ void basin_cuda_factors_new(basin_cuda *cuda);
 void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                            const void *a, const void *b, const void *c, const void *bias);
+                            const void *a, const void *b, const void *c, const void *bias,
+                            const void *mask);
+/* A bit for each of `count` numbers, a multiple of 8, set where it is above 0. */
+void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t count);
 
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */
@@ -97,6 +102,7 @@ struct basin_cuda_contest {
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
+/* -1 where a masked product does not come out masked (its bits are cuBLASLt's own affair). */
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product);
 

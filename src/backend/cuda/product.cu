@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 
 #define TRY_LT(cuda, expression) try_lt((cuda), (expression), #expression, __LINE__)
@@ -54,9 +55,9 @@ void basin_cuda_factors_free(basin_cuda *cuda) {
 /* All of the product that its algorithm depends on. */
 static std::string key_of(const basin_cuda_product *p) {
     const int64_t field[] = {
-        p->batch, p->m,        p->n,        p->k,      p->transpose_a,    p->transpose_b,
-        p->relu,  p->bias,     p->step_a,   p->step_b, p->narrow_factors, p->narrow_result,
-        p->add,   p->products, p->alignment};
+        p->batch, p->m,        p->n,         p->k,      p->transpose_a,    p->transpose_b,
+        p->relu,  p->bias,     p->step_a,    p->step_b, p->narrow_factors, p->narrow_result,
+        p->add,   p->products, p->alignment, p->masked};
     return std::string((const char *)field, sizeof field);
 }
 
@@ -81,6 +82,7 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
     cublasLtEpilogue_t epilogue = p->relu && p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS
                                   : p->relu          ? CUBLASLT_EPILOGUE_RELU
                                   : p->bias          ? CUBLASLT_EPILOGUE_BIAS
+                                  : p->masked        ? CUBLASLT_EPILOGUE_DRELU
                                                      : CUBLASLT_EPILOGUE_DEFAULT;
     cudaDataType_t bias = CUDA_R_32F;
     if (!TRY_LT(cuda, cublasLtMatmulDescCreate(
@@ -96,6 +98,9 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
     if (p->bias)
         TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                     &bias, sizeof bias));
+    if (p->masked)
+        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                                    &p->n, sizeof p->n));
 }
 
 /* Up to `room` algorithms, the one that cuBLASLt thinks best first; returns how many. */
@@ -118,6 +123,9 @@ static int ask_heuristic(basin_cuda *cuda, const kind *k, const basin_cuda_produ
     if (p->bias)
         cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
                                        sizeof somewhere);
+    if (p->masked)
+        cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                       &somewhere, sizeof somewhere);
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(cuda->lt, k->desc, k->b, k->a, k->d,
                                                            k->d, preference, room, found, &count);
     for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++)
@@ -139,7 +147,9 @@ static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product
     k->exists = count > 0;
     if (!k->exists) return;
     basin_cuda_contest contest = {k->desc, k->b, k->a, k->d, algo, count};
-    k->algo = algo[count > 1 ? basin_cuda_contest_run(cuda, &contest, p) : 0];
+    int winner = count > 1 || p->masked ? basin_cuda_contest_run(cuda, &contest, p) : 0;
+    k->exists = winner >= 0;
+    k->algo = algo[k->exists ? winner : 0];
 }
 
 static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
@@ -163,7 +173,7 @@ bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *produ
 }
 
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
-                            const void *b, const void *c, const void *bias) {
+                            const void *b, const void *c, const void *bias, const void *mask) {
     kind *k = find(cuda, p);
     float alpha = (float)p->alpha, beta = p->add ? (float)p->beta : 0;
     if (!k->exists) {
@@ -178,6 +188,9 @@ void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *p, void 
     if (p->bias)
         TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                     &bias, sizeof bias));
+    if (p->masked)
+        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(
+                         k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &mask, sizeof mask));
     TRY_LT(cuda,
            cublasLtMatmul(cuda->lt, k->desc, &alpha, b, k->b, a, k->a, &beta, c ? c : d, k->d, d,
                           k->d, &k->algo, cuda->lt_workspace, cuda->lt_bytes, cuda->stream));
@@ -185,14 +198,16 @@ void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *p, void 
 
 /* ---- epilogues that cuBLASLt computes ---- */
 
-/* A register as a formula: alpha tile + beta c + row + constant, perhaps under a relu. c and row
- * are operands of the program (-1: none). */
+/* A register as a formula: alpha tile + beta c + row + constant, perhaps under a relu, perhaps 0
+ * where an operand `mask` is not above 0. c, row and mask are operands of the program (-1: none).
+ */
 typedef struct form {
     bool known, relu;
     double alpha, beta, constant, of_row;
-    int c, row;
+    int c, row, mask;
 } form;
 
+/* A constant, perhaps masked. */
 static bool is_constant(const form *f) {
     return f->known && !f->relu && f->alpha == 0 && f->c < 0 && f->row < 0;
 }
@@ -211,9 +226,30 @@ static form sum_of(form f, form g) {
                 f.constant + g.constant,
                 f.of_row + g.of_row,
                 f.c >= 0 ? f.c : g.c,
-                f.row >= 0 ? f.row : g.row};
+                f.row >= 0 ? f.row : g.row,
+                f.mask};
     if (f.c >= 0 && g.c >= 0 && f.c != g.c) out.known = false;
     if (f.row >= 0 && g.row >= 0 && f.row != g.row) out.known = false;
+    if (f.mask != g.mask) out.known = false;
+    return out;
+}
+
+static form product_by(form f, const form *constant) {
+    int mask = constant->mask;
+    f = scaled(f, constant->constant);
+    if (f.mask >= 0 && mask >= 0 && f.mask != mask) f.known = false;
+    if (mask >= 0) f.mask = mask;
+    return f;
+}
+
+/* 1 where the operand is above 0. */
+static form step_of(const form *f) {
+    form out = {};
+    out.known = f->known && !f->relu && f->alpha == 0 && f->beta == 1 && f->constant == 0 &&
+                f->c >= 0 && f->row < 0 && f->mask < 0;
+    out.constant = 1;
+    out.c = out.row = -1;
+    out.mask = f->c;
     return out;
 }
 
@@ -225,7 +261,7 @@ static form operand_form(const basin_call *call, const basin_program *program, i
                  (dim[0] == 1 || stride[0] == dim[1] * dim[2]);
     bool row = (dim[2] == 1 || stride[2] == 1) && (dim[1] == 1 || stride[1] == 0) &&
                (dim[0] == 1 || stride[0] == 0);
-    f.c = f.row = -1;
+    f.c = f.row = f.mask = -1;
     if (dense && call->in[2 + a].kind == call->out[0].kind)
         f.known = true, f.c = a, f.beta = 1;
     else if (row && call->in[2 + a].kind == BASIN_REAL)
@@ -235,8 +271,8 @@ static form operand_form(const basin_call *call, const basin_program *program, i
 
 static form step_form(const basin_call *call, const basin_program *program, const basin_step *s,
                       const form *r) {
-    form constant = {true, false, 0, 0, s->value, 0, -1, -1};
-    form tile = {true, false, 1, 0, 0, 0, -1, -1}, unknown = {};
+    form constant = {true, false, 0, 0, s->value, 0, -1, -1, -1};
+    form tile = {true, false, 1, 0, 0, 0, -1, -1, -1}, unknown = {};
     switch (s->op) {
     case BASIN_STEP_TILE: return tile;
     case BASIN_STEP_IMMEDIATE: return constant;
@@ -246,15 +282,16 @@ static form step_form(const basin_call *call, const basin_program *program, cons
     case BASIN_OP_ADD: return sum_of(r[s->a], r[s->b]);
     case BASIN_OP_SUB: return sum_of(r[s->a], scaled(r[s->b], -1));
     case BASIN_OP_MUL:
-        if (is_constant(&r[s->a])) return scaled(r[s->b], r[s->a].constant);
-        return is_constant(&r[s->b]) ? scaled(r[s->a], r[s->b].constant) : unknown;
+        if (is_constant(&r[s->a])) return product_by(r[s->b], &r[s->a]);
+        return is_constant(&r[s->b]) ? product_by(r[s->a], &r[s->b]) : unknown;
     case BASIN_OP_DIV:
-        return is_constant(&r[s->b]) && r[s->b].constant != 0
+        return is_constant(&r[s->b]) && r[s->b].constant != 0 && r[s->b].mask < 0
                    ? scaled(r[s->a], 1 / r[s->b].constant)
                    : unknown;
+    case BASIN_OP_STEP: return step_of(&r[s->a]);
     case BASIN_OP_RELU: {
         form f = r[s->a];
-        f.known = f.known && !f.relu && f.alpha != 0;
+        f.known = f.known && !f.relu && f.alpha != 0 && f.mask < 0;
         f.relu = true;
         return f;
     }
@@ -273,7 +310,8 @@ static form epilogue_form(const basin_call *call) {
     }
     form f = r[program->store[0]];
     bool bias = f.row < 0 || f.of_row == 1;
-    return f.known && f.alpha != 0 && f.constant == 0 && bias ? f : unknown;
+    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* cuBLASLt masks nothing but products */
+    return f.known && f.alpha != 0 && f.constant == 0 && bias && alone ? f : unknown;
 }
 
 /* ---- MATMUL ---- */
@@ -304,13 +342,15 @@ static basin_cuda_product product_of(const basin_call *call) {
 /* The product with as much of its epilogue as cuBLASLt takes: all of it, and true, or none. */
 static bool fuse(basin_cuda *cuda, basin_cuda_product *p, form *f, const basin_call *call) {
     *f = form{};
-    f->c = f->row = -1;
+    f->c = f->row = f->mask = -1;
     if (!call->program) return true;
     if (p->k == 0) return false;
     form found = epilogue_form(call);
     if (!found.known || (found.row >= 0 && p->narrow_result))
         return false; /* a bias is as its result */
+    if (found.mask >= 0 && (p->batch != 1 || p->n % 128 != 0 || !p->narrow_factors)) return false;
     basin_cuda_product fused = *p;
+    fused.masked = found.mask >= 0;
     fused.relu = found.relu;
     fused.bias = found.row >= 0;
     fused.add = found.c >= 0;
@@ -320,6 +360,37 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, form *f, const basin_c
     *f = found;
     return true;
 }
+
+/* ---- masks ---- */
+
+/* A bit an element, set where it is above 0: 8 neighbours make a byte. */
+template <typename T> static __global__ void write_mask(uint8_t *mask, const T *x, int64_t bytes) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < bytes;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        unsigned bits = 0;
+        basin_pack<T, 16 / sizeof(T)> part[sizeof(T) / 2];
+#pragma unroll
+        for (int k = 0; k < (int)(sizeof(T) / 2); k++)
+            part[k] = ((const basin_pack<T, 16 / sizeof(T)> *)(x + i * 8))[k];
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            bits |=
+                (unsigned)(basin_to_float(part[k * sizeof(T) / 16].v[k % (16 / sizeof(T))]) > 0.0f)
+                << k;
+        mask[i] = (uint8_t)bits;
+    }
+}
+
+void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t count) {
+    basin_cuda_typed(kind, [&](auto zero) {
+        using T = decltype(zero);
+        write_mask<T><<<basin_cuda_grid(cuda, count / 8, 256), 256, 0, cuda->stream>>>(
+            (uint8_t *)mask, (const T *)x, count / 8);
+    });
+    BASIN_CUDA_LAUNCHED(cuda, "mask");
+}
+
+/* ---- running ---- */
 
 static bool is_empty(const basin_cuda_product *p) {
     return p->batch == 0 || p->m == 0 || p->n == 0;
@@ -341,7 +412,7 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
     if (is_empty(&p)) return 0;
     if (fuse((basin_cuda *)cuda, &p, &f, call)) {
         if (p.k > 0) basin_cuda_product_exists((basin_cuda *)cuda, &p); /* chosen before a run */
-        return 0;
+        return p.masked ? (size_t)(p.m * p.n / 8) : 0;
     }
     return (size_t)(p.batch * rows_at_a_time(&p) * p.n) *
            (p.narrow_result ? sizeof(basin_bf16) : sizeof(float));
@@ -349,10 +420,10 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
 
 /* A sum over nothing is zero. */
 static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
-                     const void *b, const void *c, const void *bias) {
+                     const void *b, const void *c, const void *bias, const void *mask) {
     size_t size = p->narrow_result ? sizeof(basin_bf16) : sizeof(float);
     if (p->k > 0)
-        basin_cuda_product_run(cuda, p, d, a, b, c, bias);
+        basin_cuda_product_run(cuda, p, d, a, b, c, bias, mask);
     else
         BASIN_CUDA_TRY(
             cuda, cudaMemsetAsync(d, 0, (size_t)(p->batch * p->m * p->n) * size, cuda->stream));
@@ -371,7 +442,7 @@ static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
         const char *a = (const char *)frame->in[0] + (size_t)(first * p.k) * factor;
         p.m = tile.rows;
         if (!basin_cuda_codes_collecting(cuda))
-            multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL);
+            multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL, NULL);
         if (basin_cuda_program_of(&program, frame, &tile)) basin_cuda_program_run(cuda, &program);
     }
 }
@@ -387,6 +458,9 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     }
     const void *c = f.c < 0 ? NULL : frame->in[2 + f.c];
     const void *bias = f.row < 0 ? NULL : frame->in[2 + f.row];
-    if (!basin_cuda_codes_collecting(cuda))
-        multiply(cuda, &p, frame->out[0], frame->in[0], frame->in[1], c, bias);
+    if (basin_cuda_codes_collecting(cuda)) return;
+    if (p.masked)
+        basin_cuda_mask(cuda, frame->workspace, frame->in[2 + f.mask],
+                        frame->call->in[2 + f.mask].kind, p.m * p.n);
+    multiply(cuda, &p, frame->out[0], frame->in[0], frame->in[1], c, bias, frame->workspace);
 }
