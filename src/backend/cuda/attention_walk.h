@@ -40,8 +40,8 @@ static inline int64_t basin_walk_piece(const basin_cuda_heads *at) {
     int64_t even = basin_cuda_ceil(basin_cuda_ceil(pairs, BASIN_WALK_CHUNKS), 32) * 32;
     int64_t few = basin_cuda_ceil(4 * pairs, nodes > 0 ? nodes : 1);
     if (even > BASIN_WALK_PIECE || few > BASIN_WALK_PIECE)
-        return even > BASIN_WALK_PIECE ? even : BASIN_WALK_PIECE;
-    return few < BASIN_WALK_LEAST ? BASIN_WALK_LEAST : few;
+        return even > BASIN_WALK_PIECE ? even : (int64_t)BASIN_WALK_PIECE;
+    return few < BASIN_WALK_LEAST ? (int64_t)BASIN_WALK_LEAST : few;
 }
 
 static inline basin_walk basin_walk_of(const basin_cuda_heads *at, bool by_key) {
