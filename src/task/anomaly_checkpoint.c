@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/file.h"
 #include "task/anomaly_file.h"
 
 enum { NUMBER = 40, MOST_MEMBERS = 64, MEMBER_TEXT = 80 };
@@ -63,7 +62,6 @@ basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_recipe *rec
     basin_anomaly_recipe found = *recipe;
     *checkpoint = NULL;
     if (!path) return BASIN_OK;
-    basin_writer_sweep(path);
     if (access(path, F_OK)) return BASIN_OK;
     basin_status status = basin_bundle_read(checkpoint, path, error);
     if (!status) status = read_recipe(&found, *checkpoint, error);

@@ -121,6 +121,7 @@ static basin_status validate(basin_fit *f, double value[3], basin_error *error) 
     value[0] = value[1] = value[2] = NAN;
     if (!f->val_count) return BASIN_OK;
     rest(f);
+    f->scored_best = false;
     basin_status status =
         basin_scorer_run(f->scorer, f->probability, f->at.member, f->store, evaluated(f), error);
     if (status) return status;
@@ -144,6 +145,7 @@ static basin_status consider(basin_fit *f, const double value[3], basin_error *e
     if (!better) return BASIN_OK;
     f->at.best = v;
     f->at.best_epoch = f->at.epoch;
+    f->scored_best = f->val_count > 0;
     return basin_states_copy(f->store, &f->net.params, "best.", evaluated(f), error);
 }
 
@@ -298,8 +300,10 @@ static basin_status choose_threshold(basin_fit *f, basin_error *error) {
     basin_anomaly_detector *d = f->detector;
     d->threshold = 0.5;
     if (!f->val_count || d->stopped) return BASIN_OK;
-    basin_status status =
-        basin_anomaly_mean(f->probability, d, f->scorer, f->view.shape.nodes, f->work, error);
+    basin_status status = BASIN_OK;
+    if (d->members > 1 || !f->scored_best)
+        status =
+            basin_anomaly_mean(f->probability, d, f->scorer, f->view.shape.nodes, f->work, error);
     for (int64_t i = 0; i < f->val_count && !status; i++)
         f->val_score[i] = f->probability[f->val[i]];
     basin_threshold_scan scan = basin_recipe_scan(f->recipe.threshold);

@@ -23,6 +23,7 @@ typedef struct basin_fit {
     int64_t train_count, val_count;
     float *label, *weight; /* [N] */
     double *probability;   /* [N] */
+    bool scored_best;      /* they are those of the best weights so far */
     double *val_score;
     uint8_t *val_label;
     basin_bundle *resumed; /* the checkpoint that the run goes on from; NULL: a new run */

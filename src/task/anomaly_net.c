@@ -138,9 +138,9 @@ basin_status basin_net_new(basin_net *net, const basin_anomaly_recipe *recipe,
     if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
     const basin_error *found = basin_graph_error(net->graph);
     if (!found) return BASIN_OK;
-    basin_fail(error, found->status, "%s", found->text);
+    basin_status status = basin_fail(error, found->status, "%s", found->text);
     basin_net_free(net);
-    return error ? error->status : BASIN_BAD_VALUE;
+    return status;
 }
 
 void basin_net_free(basin_net *net) {

@@ -149,10 +149,17 @@ static const char *verdict(basin_status status, bool hit, long leaked) {
     return NULL;
 }
 
-long alloc_fail_check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *context) {
+/* The first half of `points` all, the others evenly apart; 0: one by one. */
+static long next_point(long n, long points, long most) {
+    if (!points || n < points / 2 || most <= points) return n + 1;
+    long apart = (most - points / 2) / (points - points / 2);
+    return n + (apart > 1 ? apart : 1);
+}
+
+static long check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *context, long points) {
     bool hit = true;
-    long leaked, made, most = 0;
-    for (long n = 0; hit; n++) {
+    long leaked, made, most = 0, last = 0;
+    for (long n = 0; hit; last = n, n = next_point(n, points, most)) {
         for (int persistent = 0; persistent <= 1; persistent++) {
             basin_status status = run_once(&hit, &leaked, &made, run, context, n, persistent);
             const char *wrong = verdict(status, hit, leaked);
@@ -167,9 +174,20 @@ long alloc_fail_check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *con
         if (n == 0)
             hit = true; /* the run without failures */
         else if (!hit)
-            return n - 1;
+            return points ? most : last;
     }
     return 0;
+}
+
+long alloc_fail_check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *context) {
+    return check(text, run, context, 0);
+}
+
+long alloc_fail_sample(alloc_scenario *run, void *context, long points) {
+    char text[ALLOC_FAIL_TEXT];
+    long made = check(text, run, context, getenv("BASIN_TEST_ALLOC_ALL") ? 0 : points);
+    if (made < 0) fail_msg("%s", text);
+    return made;
 }
 
 long alloc_fail_sweep(alloc_scenario *run, void *context) {

@@ -19,6 +19,10 @@ typedef basin_status alloc_scenario(void *context);
  * otherwise; returns how many allocations the scenario makes. */
 long alloc_fail_sweep(alloc_scenario *run, void *context);
 
+/* The same for scenarios of thousands of allocations: about `points` of them fail, the first ones
+ * and then others evenly apart; all with BASIN_TEST_ALLOC_ALL in the environment. */
+long alloc_fail_sample(alloc_scenario *run, void *context, long points);
+
 /* The same without cmocka: -1 and a line in `text` where a run did not do what it must. */
 enum { ALLOC_FAIL_TEXT = 200 };
 long alloc_fail_check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *context);
