@@ -16,12 +16,8 @@
 
 #include "backend/cuda/attention.h"
 
-enum {
-    BASIN_WALK_WARPS = 4,
-    BASIN_WALK_CHUNKS = 8192,
-    BASIN_WALK_LEAST = 16,
-    BASIN_WALK_PIECE = 64
-};
+enum { BASIN_WALK_WARPS = 4 };
+static const int64_t BASIN_WALK_CHUNKS = 8192, BASIN_WALK_LEAST = 16, BASIN_WALK_PIECE = 64;
 
 /* One side of a CSR list, or (start NULL) of all pairs of a batch. */
 struct basin_walk {
