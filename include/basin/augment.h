@@ -70,7 +70,7 @@ BASIN_API basin_status basin_augment_check(const basin_augment *augment, basin_e
 typedef struct basin_scratch {
     float *memory, *plane;
     size_t capacity, plane_capacity;
-    basin_picture picture;
+    basin_picture picture, spare;
 } basin_scratch;
 BASIN_API void basin_scratch_free(basin_scratch *scratch);
 

@@ -25,6 +25,16 @@ extern "C" {
 
 typedef struct basin_feed basin_feed;
 
+/* What crops are cut from. It changes the values a little (what was reduced first is smoother), so
+ * a run keeps to one of them; whether there is memory to keep pictures changes nothing. Crops are
+ * drawn by the size in the file always, so they show the same part of the picture. */
+typedef enum basin_cut {
+    BASIN_CUT_FILES,   /* only the part wanted is decoded, a JPEG reduced by 2, 4 or 8 meanwhile,
+                          as far as the crop allows */
+    BASIN_CUT_WHOLE,   /* the picture decoded whole, its long side at most 64 times the crop's */
+    BASIN_CUT_REDUCED, /* and its short side at most 8/7 of the crop's, as in evaluation */
+} basin_cut;
+
 typedef struct basin_feed_config {
     const basin_pictures *pictures; /* borrowed, and must outlive the feed */
     const int64_t *item;            /* [items] which of them, copied; NULL: all */
@@ -35,7 +45,9 @@ typedef struct basin_feed_config {
     uint64_t seed;
     int threads;       /* 0: one a processor, at most 16 */
     int ahead;         /* batches kept ready; 0: 4 */
-    size_t keep_bytes; /* memory for keeping small pictures decoded; 0: none */
+    basin_cut cut;
+    size_t keep_bytes; /* memory for keeping pictures decoded, those that files give unreduced or
+                          all of them as `cut` says; 0: none */
     /* Told of each picture that cannot be read, from within basin_feed_next; may be NULL. */
     void (*unreadable)(void *context, const char *name, const char *why);
     void *context;
@@ -62,6 +74,8 @@ BASIN_API int64_t basin_feed_items(const basin_feed *feed);
 BASIN_API int64_t basin_feed_unreadable(const basin_feed *feed); /* found so far */
 /* Seconds that basin_feed_next has waited: near 0 where the workers keep up. */
 BASIN_API double basin_feed_waited(const basin_feed *feed);
+/* Bytes of pictures kept decoded. */
+BASIN_API size_t basin_feed_kept(const basin_feed *feed);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "backend/crop.h"
 #include "backend/op.h"
 #include "basin/plan.h"
 
@@ -93,6 +94,12 @@ typedef struct basin_backend_table {
     /* Reports what failed so far, without waiting; NULL where `run` has finished when it returns,
      * and `wait` costs nothing. */
     basin_status (*check)(basin_backend *backend, basin_error *error);
+    /* Queues the crops of a batch into `values` [count, channels * size * size]; NULL where the
+     * host cuts them. */
+    void (*crop)(basin_backend *backend, float *values, const basin_crop_batch *batch);
+    /* Memory of the host that `crop` can read, too; NULL where there is none such. */
+    void *(*alloc_host)(basin_backend *backend, size_t bytes);
+    void (*free_host)(basin_backend *backend, void *memory);
     void (*close)(basin_backend *backend);
 } basin_backend_table;
 

@@ -13,8 +13,8 @@
 
 typedef struct options {
     basin_image_settings settings;
-    const char *preset, *out, *log, *test, *backend, *products, *dtype;
-    int64_t threads, limit, hold_out, seed;
+    const char *preset, *out, *log, *test, *backend, *products, *dtype, *keep, *cut;
+    int64_t threads, limit, hold_out, seed, log_every, test_every;
     double save_every;
     bool resume, print_config, json, quiet;
 } options;
@@ -25,6 +25,10 @@ static const options defaults = {
     .backend = "cpu",
     .products = "f32",
     .dtype = "f32",
+    .keep = "auto",
+    .cut = "auto",
+    .log_every = 20,
+    .test_every = 1,
     .save_every = 60,
 };
 
@@ -36,8 +40,19 @@ static const basin_option table[] = {
                "Pictures to score after every epoch; they are not trained on."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "Keep N pictures, chosen by the seed, from training and score those."),
+    BASIN_INTEGER(options, test_every, "test-every", "EPOCHS", 1, 1 << 24,
+                  "Score them after so many epochs only, and after the last."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_TEXT(options, log, 0, "log", "FILE", "Write a log, one JSON object a line."),
+    BASIN_INTEGER(options, log_every, "log-every", "STEPS", 1, 1 << 24,
+                  "Steps that a line of the log stands for; 1: the loss of every step."),
+    BASIN_CHOICE(options, keep, "keep-decoded", BASIN_IMAGE_KEEPS,
+                 "Decode pictures once and keep them: in the host's memory, or in the GPU's, which "
+                 "then cuts the crops itself (of host, too). auto: where all of them fit."),
+    BASIN_CHOICE(options, cut, "cut-from", BASIN_IMAGE_CUTS,
+                 "What crops are cut from: the parts of files that each needs, the picture decoded "
+                 "whole, or that with its short side reduced to 8/7 of SIZE. auto: whole where "
+                 "pictures are kept, reduced where they are large, else files."),
     BASIN_FLAG(options, resume, 0, "resume",
                "Go on from the checkpoint that an interrupted run left. Ends with the same bits as "
                "a run that was never cut."),
@@ -82,6 +97,9 @@ static void print_json(const basin_image_outcome *r, const options *o) {
     basin_json_number(&json, "images_per_second", r->images_per_second);
     basin_json_number(&json, "seconds_waiting_for_pictures", r->waited);
     basin_json_integer(&json, "memory_bytes", (int64_t)r->memory);
+    basin_json_text(&json, "pictures_kept", r->keep);
+    basin_json_text(&json, "crops_cut_from", r->cut);
+    basin_json_integer(&json, "pictures_kept_bytes", (int64_t)r->kept);
     basin_json_end(&json);
 }
 
@@ -98,6 +116,9 @@ static void print_text(const basin_image_outcome *r, const options *o) {
     if (isfinite(r->test_mse)) printf(", test MSE %.4f", r->test_mse);
     printf("\n%.0f s, %.0f images/s, %.2f GiB", r->seconds, r->images_per_second,
            (double)r->memory / 1073741824.0);
+    if (r->kept)
+        printf("; pictures kept decoded (%s, %s): %.2f GiB", r->keep, r->cut,
+               (double)r->kept / 1073741824.0);
     if (r->unreadable) printf("; %lld unreadable pictures skipped", (long long)r->unreadable);
     printf("\n");
 }
@@ -116,6 +137,10 @@ static basin_image_run make_run(const options *o, const char *const *path, int p
         .out = o->out,
         .log = o->log,
         .resume = o->resume,
+        .log_every = o->log_every,
+        .test_every = o->test_every,
+        .keep = o->keep,
+        .cut = o->cut,
         .save_every = o->save_every,
     };
     if (o->hold_out) {

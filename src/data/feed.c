@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "basin/random.h"
 #include "data/augment.h"
+#include "data/keep.h"
 #include "data/order.h"
 #include "data/pictures.h"
 
@@ -39,7 +40,7 @@ struct basin_feed {
     int ring;
     pthread_t *worker;
     int workers;
-    basin_picture *kept; /* [items] decoded pictures, NULL where none are kept */
+    basin_kept *kept;    /* [items] decoded pictures, NULL where none are kept */
     atomic_uchar *noted; /* [items] 1 once it could not be read */
     atomic_uchar *held;  /* [items] 1 while one thread keeps it, 2 once it is there */
     atomic_size_t kept_bytes;
@@ -59,7 +60,8 @@ struct basin_feed {
 
 /* ---- one picture ---- */
 
-static void keep(basin_feed *feed, int64_t k, const basin_picture *picture) {
+static void keep(basin_feed *feed, int64_t k, const basin_picture *picture, int64_t height,
+                 int64_t width) {
     size_t bytes = (size_t)picture->height * (size_t)picture->width * (size_t)picture->channels;
     unsigned char none = 0;
     if (!feed->kept || !atomic_compare_exchange_strong(&feed->held[k], &none, 1)) return;
@@ -72,7 +74,7 @@ static void keep(basin_feed *feed, int64_t k, const basin_picture *picture) {
                                     NULL))
         return;
     memcpy(copy.pixel, picture->pixel, bytes);
-    feed->kept[k] = copy;
+    feed->kept[k] = (basin_kept){height, width, copy};
     atomic_store(&feed->held[k], 2);
 }
 
@@ -102,8 +104,30 @@ static basin_status fill_encoded(float *values, basin_feed *feed, int64_t k, int
     status = basin_augment_decode(&scratch->picture, &drawn, &c->augment, &decoder, all, error);
     basin_decoder_close(&decoder);
     if (status) return status;
-    if (all) keep(feed, k, &scratch->picture);
+    if (all) keep(feed, k, &scratch->picture, decoder.height, decoder.width);
     return basin_augment_run(values, &c->augment, &drawn, &scratch->picture, scratch, error);
+}
+
+static basin_status fill_kept(float *values, basin_feed *feed, int64_t k, int64_t epoch,
+                              const basin_kept *kept, basin_scratch *scratch, basin_error *error) {
+    const basin_feed_config *c = &feed->config;
+    basin_drawn drawn;
+    basin_kept_draw(&drawn, &c->augment, kept->height, kept->width, kept->picture.height,
+                    kept->picture.width, c->seed, epoch, feed->item[k]);
+    return basin_augment_run(values, &c->augment, &drawn, &kept->picture, scratch, error);
+}
+
+/* From the form that is kept, whether there is memory to keep it or not. */
+static basin_status fill_whole(float *values, basin_feed *feed, int64_t k, int64_t epoch,
+                               basin_scratch *scratch, basin_error *error) {
+    const basin_feed_config *c = &feed->config;
+    basin_kept fresh = {.picture = scratch->picture};
+    basin_status status = basin_kept_load(&fresh, c->pictures, feed->item[k], c->cut,
+                                          c->augment.size, &scratch->spare, error);
+    scratch->picture = fresh.picture;
+    if (status) return status;
+    keep(feed, k, &fresh.picture, fresh.height, fresh.width);
+    return fill_kept(values, feed, k, epoch, &fresh, scratch, error);
 }
 
 /* Item k of this epoch into `values`. */
@@ -111,25 +135,21 @@ static basin_status fill(float *values, basin_feed *feed, int64_t k, int64_t epo
                          basin_scratch *scratch, basin_error *error) {
     const basin_feed_config *c = &feed->config;
     basin_fetched fetched;
-    basin_drawn drawn;
-    int64_t index = feed->item[k];
-    const basin_picture *picture = &scratch->picture;
-    if (feed->kept && atomic_load(&feed->held[k]) == 2) {
-        picture = &feed->kept[k];
-    } else {
-        basin_status status =
-            basin_pictures_fetch(&fetched, &scratch->picture, c->pictures, index, error);
-        bool all = feed->kept && atomic_load(&feed->held[k]) == 0;
-        if (!status && fetched.bytes)
-            status = fill_encoded(values, feed, k, epoch, &fetched, all, scratch, error);
-        /* Damage beyond the crop does no harm, whether pictures are kept or not. */
-        if (status == BASIN_BAD_FILE && all && fetched.bytes)
-            status = fill_encoded(values, feed, k, epoch, &fetched, false, scratch, error);
-        basin_map_close(&fetched.map);
-        if (status || fetched.bytes) return status;
-    }
-    basin_augment_draw(&drawn, &c->augment, picture->height, picture->width, c->seed, epoch, index);
-    return basin_augment_run(values, &c->augment, &drawn, picture, scratch, error);
+    if (feed->kept && atomic_load(&feed->held[k]) == 2)
+        return fill_kept(values, feed, k, epoch, &feed->kept[k], scratch, error);
+    if (c->cut != BASIN_CUT_FILES) return fill_whole(values, feed, k, epoch, scratch, error);
+    basin_status status =
+        basin_pictures_fetch(&fetched, &scratch->picture, c->pictures, feed->item[k], error);
+    bool all = feed->kept && atomic_load(&feed->held[k]) == 0;
+    if (!status && fetched.bytes)
+        status = fill_encoded(values, feed, k, epoch, &fetched, all, scratch, error);
+    /* Damage beyond the crop does no harm, whether pictures are kept or not. */
+    if (status == BASIN_BAD_FILE && all && fetched.bytes)
+        status = fill_encoded(values, feed, k, epoch, &fetched, false, scratch, error);
+    basin_map_close(&fetched.map);
+    if (status || fetched.bytes) return status;
+    basin_kept raw = {scratch->picture.height, scratch->picture.width, scratch->picture};
+    return fill_kept(values, feed, k, epoch, &raw, scratch, error);
 }
 
 /* Remembers that an item cannot be read, with the reason, for the reader to tell. */
@@ -333,6 +353,7 @@ void basin_feed_seek(basin_feed *feed, int64_t step) {
 int64_t basin_feed_steps(const basin_feed *feed) { return feed->steps; }
 int64_t basin_feed_items(const basin_feed *feed) { return feed->items; }
 double basin_feed_waited(const basin_feed *feed) { return feed->waited; }
+size_t basin_feed_kept(const basin_feed *feed) { return atomic_load(&feed->kept_bytes); }
 
 int64_t basin_feed_unreadable(const basin_feed *feed) {
     basin_feed *f = (basin_feed *)feed;
@@ -439,7 +460,8 @@ void basin_feed_free(basin_feed *feed) {
         free(feed->slot[i].values);
         free(feed->slot[i].index);
     }
-    for (int64_t i = 0; feed->kept && i < feed->items; i++) basin_picture_free(&feed->kept[i]);
+    for (int64_t i = 0; feed->kept && i < feed->items; i++)
+        basin_picture_free(&feed->kept[i].picture);
     pthread_cond_destroy(&feed->work);
     pthread_cond_destroy(&feed->ready);
     pthread_mutex_destroy(&feed->lock);

@@ -22,6 +22,7 @@ void basin_scratch_free(basin_scratch *scratch) {
     free(scratch->memory);
     free(scratch->plane);
     basin_picture_free(&scratch->picture);
+    basin_picture_free(&scratch->spare);
     *scratch = (basin_scratch){0};
 }
 
@@ -240,14 +241,12 @@ static uint8_t byte_of(float value) {
     return (uint8_t)lrintf(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-basin_status basin_picture_scale(basin_picture *to, const basin_picture *from, int64_t height,
-                                 int64_t width, basin_error *error) {
+basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *from,
+                                     const basin_box *box, int64_t height, int64_t width,
+                                     basin_error *error) {
     basin_scratch scratch = {0};
-    basin_resize resize = {.box = {0, 0, (double)from->height, (double)from->width},
-                           .height = height,
-                           .width = width,
-                           .out_height = height,
-                           .out_width = width};
+    basin_resize resize = {
+        .box = *box, .height = height, .width = width, .out_height = height, .out_width = width};
     basin_status status = basin_picture_resize_memory(to, height, width, from->channels, error);
     if (status) return status;
     size_t area = (size_t)height * (size_t)width, channels = (size_t)from->channels;
@@ -260,4 +259,10 @@ basin_status basin_picture_scale(basin_picture *to, const basin_picture *from, i
     free(plane);
     basin_scratch_free(&scratch);
     return status;
+}
+
+basin_status basin_picture_scale(basin_picture *to, const basin_picture *from, int64_t height,
+                                 int64_t width, basin_error *error) {
+    basin_box whole = {0, 0, (double)from->height, (double)from->width};
+    return basin_picture_scale_box(to, from, &whole, height, width, error);
 }

@@ -29,6 +29,11 @@ basin_status basin_resize_run(float *plane /* [channels, out_height, out_width] 
                               const basin_resize *resize, const basin_picture *picture,
                               basin_scratch *scratch, basin_error *error);
 
+/* basin_picture_scale of a part of the picture. */
+basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *from,
+                                     const basin_box *box, int64_t height, int64_t width,
+                                     basin_error *error);
+
 /* Makes room for `count` floats, which are the scratch's until the next call. */
 float *basin_scratch_take(basin_scratch *scratch, size_t count);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "expr/crop.h"
 #include "expr/describe.h"
 #include "expr/ir.h"
 #include "expr/program.h"
@@ -433,6 +434,26 @@ basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_te
     }
     return basin_device_write(plan->store->backend, (char *)plan->block[INPUTS] + found->offset,
                               input->kind, tensor, error);
+}
+
+basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
+                             basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    if (!input || input->node->op != BASIN_OP_INPUT || input->kind != BASIN_REAL)
+        return basin_fail(error, BASIN_BAD_VALUE, "only inputs of numbers can be written");
+    if (!backend->table->crop)
+        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not cut crops",
+                          backend->table->name);
+    int64_t found = basin_shape_count(input->shape);
+    int64_t wanted = batch->count * batch->channels * batch->size * batch->size;
+    if (found != wanted)
+        return basin_fail(
+            error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
+            (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
+    plan_input *place = find_input(plan, input);
+    if (!place) return BASIN_OK;
+    backend->table->crop(backend, (float *)((char *)plan->block[INPUTS] + place->offset), batch);
+    return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
 }
 
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {

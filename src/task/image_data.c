@@ -92,10 +92,10 @@ static void tell(void *context, const char *name, const char *why) {
     basin_watch_note(watch, "skipped: %s", why);
 }
 
-basin_status basin_image_feed(basin_feed **feed, const basin_image_data *data,
-                              const basin_image_settings *settings, int64_t batch, bool training,
-                              int threads, const basin_watch *watch, basin_error *error) {
-    basin_feed_config config = {
+basin_feed_config basin_image_feed_config(const basin_image_data *data,
+                                          const basin_image_settings *settings, int64_t batch,
+                                          bool training, int threads, const basin_watch *watch) {
+    return (basin_feed_config){
         .pictures = data->pictures,
         .item = data->item,
         .items = data->items,
@@ -108,5 +108,12 @@ basin_status basin_image_feed(basin_feed **feed, const basin_image_data *data,
         .unreadable = tell,
         .context = (void *)(uintptr_t)watch,
     };
+}
+
+basin_status basin_image_feed(basin_feed **feed, const basin_image_data *data,
+                              const basin_image_settings *settings, int64_t batch, bool training,
+                              int threads, const basin_watch *watch, basin_error *error) {
+    basin_feed_config config =
+        basin_image_feed_config(data, settings, batch, training, threads, watch);
     return basin_feed_new(feed, &config, error);
 }

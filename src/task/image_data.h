@@ -30,6 +30,10 @@ void basin_image_data_close(basin_image_data *data);
 basin_status basin_image_measure(basin_image_settings *settings, const basin_image_data *data,
                                  basin_error *error);
 
+/* The feed of such pictures, and the configuration that it is made with. */
+basin_feed_config basin_image_feed_config(const basin_image_data *data,
+                                          const basin_image_settings *settings, int64_t batch,
+                                          bool training, int threads, const basin_watch *watch);
 /* Batches of patches. Unreadable pictures are told to the watcher. */
 basin_status basin_image_feed(basin_feed **feed, const basin_image_data *data,
                               const basin_image_settings *settings, int64_t batch, bool training,

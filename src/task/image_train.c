@@ -26,12 +26,12 @@ typedef struct state {
     basin_image_graph graph;
     basin_trainer trainer;
     basin_image_data data, test;
-    basin_feed *feed;
+    basin_image_input *input;
     basin_run_log log;
     char *checkpoint;
     uint8_t *mask;            /* [B, N] */
     float *replaced, *counts; /* [B, N] */
-    int64_t first_step, total;
+    int64_t first_step, per_epoch, total;
     double begun, saved;
     double epoch_loss, recent_loss; /* sums */
     int64_t epoch_steps, recent_steps;
@@ -52,7 +52,7 @@ char *basin_image_checkpoint_path(const char *out) {
 
 static basin_status make_trainer(state *s, basin_error *error) {
     const basin_image_settings *c = &s->session.settings;
-    int64_t per_epoch = basin_feed_steps(s->feed);
+    int64_t per_epoch = s->per_epoch = s->data.items / c->batch;
     basin_status status = basin_image_graph_new(&s->graph, c, c->batch, error);
     if (status) return status;
     s->total = per_epoch * c->epochs;
@@ -96,6 +96,36 @@ static basin_status same_run(const basin_image_settings *saved, const basin_imag
                       path, name);
 }
 
+/* What crops are cut from stays as it was when the run began, so that "auto" may see another memory
+ * after a kill. */
+static basin_status make_input(state *s, const basin_bundle *checkpoint, basin_error *error) {
+    const basin_image_run *run = s->run;
+    const char *cut = run->cut ? run->cut : "auto", *saved = NULL;
+    if (checkpoint) {
+        saved = basin_bundle_meta(checkpoint, "basin.cut");
+        if (!saved) saved = "files";
+        if (strcmp(cut, "auto") != 0 && strcmp(cut, saved) != 0)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: its crops are cut from '%s', wanted '%s'; resume with the same, "
+                              "or train without --resume",
+                              s->checkpoint, saved, cut);
+        cut = saved;
+    }
+    basin_image_input_config config = {.data = &s->data,
+                                       .settings = &s->session.settings,
+                                       .backend = run->backend,
+                                       .keep = run->keep ? run->keep : "auto",
+                                       .cut = cut,
+                                       .threads = run->loader_threads,
+                                       .watch = run->watch};
+    basin_status status = basin_image_input_new(&s->input, &config, error);
+    if (!status) {
+        s->outcome->keep = basin_image_input_keep(s->input);
+        s->outcome->cut = basin_image_input_cut(s->input);
+    }
+    return status;
+}
+
 /* The settings to train with: the run's, with the statistics of the checkpoint or measured. */
 static basin_status choose_settings(basin_image_settings *settings, state *s,
                                     const basin_bundle *checkpoint, basin_error *error) {
@@ -120,11 +150,9 @@ static basin_status begin(state *s, const basin_bundle *checkpoint, basin_error 
                             "%lld pictures to train on, wanted at least a batch of %lld",
                             (long long)s->data.items, (long long)settings.batch);
     if (!status) status = basin_image_session_new(&s->session, &settings, run->backend, error);
-    if (!status)
-        status = basin_image_feed(&s->feed, &s->data, &settings, settings.batch, true,
-                                  run->loader_threads, run->watch, error);
     if (!status) status = make_trainer(s, error);
     if (!status) status = make_buffers(s, error);
+    if (!status) status = make_input(s, checkpoint, error);
     if (!status && checkpoint)
         status = basin_checkpoint_read(&s->trainer.step, s->session.store, checkpoint, error);
     s->first_step = s->trainer.step;
@@ -137,9 +165,11 @@ static basin_status begin(state *s, const basin_bundle *checkpoint, basin_error 
 static basin_status save(state *s, basin_error *error) {
     char *config = basin_settings_print(&s->session.settings, basin_image_settings_table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
-    basin_meta meta[] = {{"basin.model", "image"}, {"basin.config", config}};
+    basin_meta meta[] = {{"basin.model", "image"},
+                         {"basin.config", config},
+                         {"basin.cut", basin_image_input_cut(s->input)}};
     basin_status status =
-        basin_checkpoint_write(s->checkpoint, s->session.store, s->trainer.step, meta, 2, error);
+        basin_checkpoint_write(s->checkpoint, s->session.store, s->trainer.step, meta, 3, error);
     cJSON_free(config);
     s->saved = basin_task_clock();
     return status;
@@ -152,18 +182,18 @@ static basin_status write_input(state *s, basin_expr input, const float *values,
     return basin_plan_write(s->trainer.plan, input, &tensor, error);
 }
 
-static basin_status write_batch(state *s, const basin_batch *batch, basin_error *error) {
+static basin_status write_batch(state *s, basin_error *error) {
     const basin_image_settings *c = &s->session.settings;
-    int64_t tokens = basin_image_tokens(c);
-    for (int64_t i = 0; i < batch->count; i++)
+    int64_t tokens = basin_image_tokens(c), step = s->trainer.step;
+    for (int64_t i = 0; i < c->batch; i++)
         basin_image_mask_draw(s->mask + i * tokens, tokens, c->occlude, c->keep,
-                              (uint64_t)c->seed ^ MASK_SALT,
-                              (uint64_t)(batch->step * c->batch + i));
-    for (int64_t i = 0; i < batch->count * tokens; i++) {
+                              (uint64_t)c->seed ^ MASK_SALT, (uint64_t)(step * c->batch + i));
+    for (int64_t i = 0; i < c->batch * tokens; i++) {
         s->replaced[i] = s->mask[i] == BASIN_PATCH_REPLACED;
         s->counts[i] = s->mask[i] != BASIN_PATCH_SHOWN;
     }
-    basin_status status = write_input(s, s->graph.patches, batch->values, error);
+    basin_status status =
+        basin_image_input_write(s->input, s->trainer.plan, s->graph.patches, step, error);
     if (!status) status = write_input(s, s->graph.replaced, s->replaced, error);
     if (!status) status = write_input(s, s->graph.occluded, s->counts, error);
     return status;
@@ -188,7 +218,8 @@ static void show(state *s) {
 
 static basin_status log_step(state *s, basin_error *error) {
     double now = basin_task_clock();
-    if (!s->log.file || s->trainer.step % LOG_STEPS != 0) return BASIN_OK;
+    int64_t every = s->run->log_every > 0 ? s->run->log_every : LOG_STEPS;
+    if (!s->log.file || s->trainer.step % every != 0) return BASIN_OK;
     const basin_schedule *r = &s->trainer.schedule;
     basin_json line = basin_log_line(&s->log);
     basin_json_integer(&line, "step", s->trainer.step);
@@ -208,8 +239,10 @@ static basin_status log_step(state *s, basin_error *error) {
 static basin_status end_epoch(state *s, int64_t epoch, basin_error *error) {
     basin_image_outcome *o = s->outcome;
     basin_status status = BASIN_OK;
+    bool scored = s->test.pictures && (s->trainer.step == s->total || s->run->test_every < 2 ||
+                                       epoch % s->run->test_every == 0);
     o->loss = s->epoch_steps ? s->epoch_loss / (double)s->epoch_steps : NAN;
-    if (s->test.pictures) {
+    if (scored) {
         basin_image_scoring scoring = {.data = &s->test, .masks = 1, .batch = 0};
         basin_image_scores scores;
         status = basin_image_score(&scores, &s->session, &scoring, error);
@@ -221,11 +254,11 @@ static basin_status end_epoch(state *s, int64_t epoch, basin_error *error) {
         basin_json_integer(&line, "step", s->trainer.step);
         basin_json_integer(&line, "epoch", epoch);
         basin_json_number(&line, "train_mse", o->loss);
-        if (s->test.pictures) basin_json_number(&line, "test_mse", o->test_mse);
+        if (scored) basin_json_number(&line, "test_mse", o->test_mse);
         basin_json_number(&line, "seconds", basin_task_clock() - s->begun);
         status = basin_log_end(&s->log, &line, error);
     }
-    if (s->test.pictures)
+    if (scored)
         basin_watch_note(s->run->watch, "epoch %lld: training loss %.4f, test MSE %.4f",
                          (long long)epoch, o->loss, o->test_mse);
     s->epoch_loss = 0;
@@ -234,10 +267,8 @@ static basin_status end_epoch(state *s, int64_t epoch, basin_error *error) {
 }
 
 static basin_status step(state *s, basin_error *error) {
-    basin_batch batch;
     double loss;
-    basin_status status = basin_feed_next(&batch, s->feed, error);
-    if (!status) status = write_batch(s, &batch, error);
+    basin_status status = write_batch(s, error);
     if (!status) status = basin_trainer_step(&s->trainer, &loss, error);
     if (status) return status;
     s->epoch_loss += loss;
@@ -245,9 +276,8 @@ static basin_status step(state *s, basin_error *error) {
     s->epoch_steps++;
     s->recent_steps++;
     status = log_step(s, error);
-    int64_t per_epoch = basin_feed_steps(s->feed);
-    if (!status && s->trainer.step % per_epoch == 0)
-        status = end_epoch(s, s->trainer.step / per_epoch, error);
+    if (!status && s->trainer.step % s->per_epoch == 0)
+        status = end_epoch(s, s->trainer.step / s->per_epoch, error);
     if (!status && basin_task_clock() - s->saved > s->run->save_every) status = save(s, error);
     return status;
 }
@@ -255,7 +285,6 @@ static basin_status step(state *s, basin_error *error) {
 static basin_status go(state *s, basin_error *error) {
     basin_status status = BASIN_OK;
     s->begun = s->saved = s->recent_since = basin_task_clock();
-    basin_feed_seek(s->feed, s->trainer.step);
     while (!status && s->trainer.step < s->total && !basin_watch_stopped(s->run->watch)) {
         status = step(s, error);
         show(s);
@@ -282,15 +311,14 @@ static void finish(state *s) {
     o->seconds = basin_task_clock() - s->begun;
     o->images_per_second =
         (double)((o->steps - s->first_step) * o->settings.batch) / fmax(o->seconds, 1e-9);
-    if (s->feed) {
-        o->unreadable = basin_feed_unreadable(s->feed);
-        o->waited = basin_feed_waited(s->feed);
-    }
+    o->unreadable = basin_image_input_unreadable(s->input);
+    o->waited = basin_image_input_waited(s->input);
+    o->kept = basin_image_input_bytes(s->input);
 }
 
 static void clean(state *s) {
     basin_log_close(&s->log);
-    basin_feed_free(s->feed);
+    basin_image_input_free(s->input);
     basin_trainer_free(&s->trainer);
     basin_image_graph_free(&s->graph);
     basin_image_session_close(&s->session);

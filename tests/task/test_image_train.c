@@ -102,6 +102,15 @@ static void same_file(const char *a, const char *b) {
     free(y);
 }
 
+static int count_lines(const char *path) {
+    int lines = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    for (int c; (c = fgetc(file)) != EOF;) lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
 static void training_learns(void **state) {
     bench b;
     bench_open(&b, state, "whole");
@@ -140,6 +149,45 @@ static void a_stopped_run_resumes_to_the_same_bytes(void **state) {
     assert_true(o.finished_before);
     basin_backend_close(whole.run.backend);
     basin_backend_close(cut.run.backend);
+}
+
+/* Generated pictures are never reduced: where crops are cut from changes nothing, and a run goes on
+ * with what it began with. */
+static void kept_pictures_train_the_same(void **state) {
+    bench plain, kept;
+    basin_error error = {0};
+    basin_image_outcome outcome;
+    bench_open(&plain, state, "plain");
+    plain.run.keep = "off";
+    basin_image_outcome o = train(&plain);
+    assert_string_equal(o.keep, "off");
+    assert_string_equal(o.cut, "files");
+    bench_open(&kept, state, "kept");
+    kept.run.keep = "host";
+    kept.run.test_every = 3;
+    kept.run.log_every = 1;
+    kept.stop_at = 7;
+    o = train(&kept);
+    assert_string_equal(o.keep, "host");
+    assert_string_equal(o.cut, "whole");
+    kept.run.resume = true;
+    kept.stop_at = -1;
+    kept.run.cut = "reduced";
+    assert_int_equal(basin_image_train(&outcome, &kept.run, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "its crops are cut from 'whole', wanted 'reduced'"));
+    kept.run.cut = "auto";
+    kept.run.keep = "off";
+    o = train(&kept);
+    assert_string_equal(o.keep, "off");
+    assert_string_equal(o.cut, "whole");
+    same_file(plain.out, kept.out);
+    assert_int_equal(count_lines(kept.log), 20 + 4);
+    kept.run.resume = false;
+    kept.run.keep = "device";
+    assert_int_equal(basin_image_train(&outcome, &kept.run, &error), BASIN_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "wanted --keep-decoded auto, off or host"));
+    basin_backend_close(plain.run.backend);
+    basin_backend_close(kept.run.backend);
 }
 
 static void another_configuration_does_not_resume(void **state) {
@@ -200,6 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_learns),
         cmocka_unit_test(a_stopped_run_resumes_to_the_same_bytes),
+        cmocka_unit_test(kept_pictures_train_the_same),
         cmocka_unit_test(another_configuration_does_not_resume),
         cmocka_unit_test(too_few_pictures_are_refused),
         cmocka_unit_test(scores_do_not_depend_on_the_batch),

@@ -83,6 +83,7 @@ static void close_backend(basin_backend *backend) {
     basin_cuda_codes_free(cuda);
     basin_cuda_factors_free(cuda);
     basin_cuda_staging_free(cuda);
+    basin_cuda_crops_free(cuda);
     if (cuda->lt) cublasLtDestroy(cuda->lt);
     if (cuda->lt_workspace) cudaFree(cuda->lt_workspace);
     if (cuda->fault_taken) cudaFree(cuda->fault_taken);
@@ -118,6 +119,9 @@ static const basin_backend_table make_table(void) {
     t.run = basin_cuda_run;
     t.check = stream_check;
     t.wait = stream_wait;
+    t.crop = basin_cuda_crop;
+    t.alloc_host = basin_cuda_alloc_host;
+    t.free_host = basin_cuda_free_host;
     t.close = close_backend;
     return t;
 }

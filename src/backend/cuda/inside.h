@@ -26,6 +26,12 @@ void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device,
 void basin_cuda_fill_zero(basin_backend *backend, void *device, size_t bytes);
 size_t basin_cuda_free_bytes(basin_backend *backend);
 
+/* crop.cu */
+void basin_cuda_crop(basin_backend *backend, float *values, const basin_crop_batch *batch);
+void basin_cuda_crops_free(basin_cuda *cuda);
+void *basin_cuda_alloc_host(basin_backend *backend, size_t bytes);
+void basin_cuda_free_host(basin_backend *backend, void *memory);
+
 /* A pointwise program as the device runs it: over [dim...], axes merged. Operand a is at in[a], of
  * stride[a] elements along each axis. pointwise.cu */
 struct basin_cuda_program {

@@ -1,0 +1,32 @@
+/* Crops on the device: from 8-bit pictures in memory that the device reads to a batch of normalised
+ * values, as data/augment.c has it on the host and to the same bits.
+ *
+ *     the box of the picture becomes full_height x full_width, bilinear with antialiasing
+ *     (data/resize.h); of that, `size` rows from from_y and `size` columns from from_x are taken,
+ *     mirrored where `mirror` is set; brightness, contrast and saturation change by their factors,
+ *     in `order` (data/jitter.c); then value * factor[c] + offset[c]. */
+#ifndef BASIN_BACKEND_CROP_H
+#define BASIN_BACKEND_CROP_H
+
+#include <stdint.h>
+
+/* The box may be 64 times as large as the full sizes it becomes, and perhaps more. */
+typedef struct basin_crop {
+    const uint8_t *pixel; /* [height, width, channels], where the device can read it */
+    double box_y, box_x, box_height, box_width;
+    int32_t height, width, channels; /* of the picture; 1 or 3 */
+    int32_t full_height, full_width, from_y, from_x;
+    int32_t mirror;
+    int32_t order[3]; /* of brightness 0, contrast 1, saturation 2 */
+    float factor[3];  /* 1: left alone */
+} basin_crop;
+
+typedef struct basin_crop_batch {
+    const basin_crop *crop; /* [count], in the host's memory, which may change at once */
+    int64_t count, size;
+    int64_t patch;    /* values come as [N, (c, patch, patch)]; 0: as [c, size, size] */
+    int32_t channels; /* 1 or 3; pictures are converted */
+    float factor[3], offset[3];
+} basin_crop_batch;
+
+#endif
