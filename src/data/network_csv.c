@@ -5,8 +5,6 @@
  * Nodes are read twice: first to learn which columns are numbers and which values texts take, then
  * to fill the features. Texts become a column a value, up to a limit; a column beyond it is left
  * out, and the network's note says so. */
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,31 +13,16 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "data/csv.h"
-#include "data/dictionary.h"
+#include "data/csv_column.h"
 
 enum { MOST_TABLES = 64, MOST_RELATIONS = 1000, CATEGORIES = 32 };
-
-typedef enum column_kind { COLUMN_SKIP, COLUMN_NUMBER, COLUMN_TEXT } column_kind;
-
-typedef struct column {
-    column_kind kind;
-    bool feature; /* whether it may become one */
-    bool many;    /* more texts than the limit */
-    int64_t numbers, texts;
-    int64_t text_line; /* where the first text stands */
-    char text[40];
-    basin_dictionary category;
-    int32_t *rank; /* [categories] of each in alphabetical order */
-    int64_t first; /* its first feature */
-} column;
 
 typedef struct table {
     const basin_csv_source *source;
     bool edges;
     int id, label, split, mask[3];
     int from, to, type;
-    column *column; /* [columns] */
+    basin_column *column; /* [columns] */
     size_t columns;
 } table;
 
@@ -150,64 +133,10 @@ static basin_status read_headers(job *j, const basin_csv_source *source, int cou
                       source[0].path, count > 1 ? "any" : "its", count > 1 ? " of the files" : "");
 }
 
-/* ---- values ---- */
-
-static bool is_missing(const char *text) {
-    static const char *const word[] = {"", "na", "n/a", "nan", "null", "none", "?", NULL};
-    for (const char *const *w = word; *w; w++)
-        if (!strcasecmp(text, *w)) return true;
-    return false;
-}
-
-static bool parse_number(double *value, const char *text) {
-    char *end;
-    while (isspace((unsigned char)*text)) text++;
-    /* strtod also knows words and hexadecimals */
-    if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+' && *text != '.')
-        return false;
-    *value = strtod(text, &end);
-    while (isspace((unsigned char)*end)) end++;
-    return end != text && !*end && !strpbrk(text, "xXnN");
-}
-
-static bool parse_label(int32_t *label, const char *text) {
-    static const struct {
-        const char *text;
-        int32_t label;
-    } word[] = {{"true", 1}, {"yes", 1}, {"false", 0}, {"no", 0}, {"unknown", -1}};
-    double value;
-    if (is_missing(text)) {
-        *label = -1;
-        return true;
-    }
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        if (!strcasecmp(text, word[i].text)) {
-            *label = word[i].label;
-            return true;
-        }
-    if (!parse_number(&value, text) || value != floor(value) || value < -1 || value > INT16_MAX)
-        return false;
-    *label = (int32_t)value;
-    return true;
-}
-
 /* ---- first pass over nodes ---- */
 
-static basin_status see_value(job *j, column *c, const basin_csv *csv, const char *text) {
-    double value;
-    int32_t number;
-    if (!c->feature || is_missing(text)) return BASIN_OK;
-    if (parse_number(&value, text)) {
-        c->numbers++;
-    } else if (c->texts++ == 0) {
-        c->text_line = csv->line;
-        snprintf(c->text, sizeof c->text, "%.*s", (int)sizeof c->text - 1, text);
-    }
-    int64_t most = j->o->max_categories > 0 ? j->o->max_categories : CATEGORIES;
-    if (c->many) return BASIN_OK;
-    basin_status status = basin_dictionary_add(&c->category, &number, text, j->error);
-    if (!status && c->category.names.names.count > most) c->many = true;
-    return status;
+static int64_t most_categories(const job *j) {
+    return j->o->max_categories > 0 ? j->o->max_categories : CATEGORIES;
 }
 
 static basin_status see_node(job *j, int t, const basin_csv *csv) {
@@ -227,7 +156,8 @@ static basin_status see_node(job *j, int t, const basin_csv *csv) {
                           csv->path, csv->line, id);
     j->seen[node] = t + 1;
     for (size_t i = 0; i < j->table[t].columns && !status; i++)
-        status = see_value(j, &j->table[t].column[i], csv, basin_csv_field(csv, i));
+        status = basin_column_see(&j->table[t].column[i], csv, basin_csv_field(csv, i),
+                                  most_categories(j), j->error);
     return status;
 }
 
@@ -307,48 +237,6 @@ static basin_status read_edges(job *j, const table *t) {
 
 /* ---- columns to features ---- */
 
-static int compare(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Categories in alphabetical order, so that the order of rows does not matter. */
-static basin_status rank_categories(job *j, column *c, basin_names_builder *names,
-                                    const char *title, const char *path) {
-    size_t count = (size_t)c->category.names.names.count;
-    const char **sorted = basin_array_new(count, sizeof *sorted);
-    c->rank = basin_array_new(count, sizeof *c->rank);
-    basin_status status = sorted && c->rank ? BASIN_OK : no_memory(j, path);
-    for (size_t i = 0; i < count && !status; i++)
-        sorted[i] = c->category.names.names.text + c->category.names.names.at[i];
-    if (!status) qsort(sorted, count, sizeof *sorted, compare);
-    for (size_t i = 0; i < count && !status; i++) {
-        char name[300];
-        int length = snprintf(name, sizeof name, "%.140s=%.140s", title, sorted[i]);
-        c->rank[basin_dictionary_find(&c->category, sorted[i])] = (int32_t)i;
-        status = basin_names_add(names, name, (size_t)length, j->error);
-    }
-    free(sorted);
-    return status;
-}
-
-static basin_status settle_column(job *j, column *c, basin_names_builder *names, const char *title,
-                                  const char *path) {
-    c->first = names->names.count;
-    if (c->numbers > c->texts && c->texts)
-        return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: line %" PRId64 ": column '%s' holds '%s', wanted a number as in the "
-                          "other rows (--drop %s leaves the column out)",
-                          path, c->text_line, title, c->text, title);
-    if (!c->feature || (!c->numbers && !c->texts)) return BASIN_OK;
-    if (!c->texts) {
-        c->kind = COLUMN_NUMBER;
-        return basin_names_add(names, title, strlen(title), j->error);
-    }
-    if (c->many) return BASIN_OK;
-    c->kind = COLUMN_TEXT;
-    return rank_categories(j, c, names, title, path);
-}
-
 static basin_status settle_columns(job *j, basin_names_builder *names) {
     for (int t = 0; t < j->tables; t++) {
         basin_csv csv;
@@ -356,7 +244,8 @@ static basin_status settle_columns(job *j, basin_names_builder *names) {
         basin_status status = open_source(&csv, j->table[t].source, j->error);
         if (status) return status;
         for (size_t i = 0; i < j->table[t].columns && !status; i++)
-            status = settle_column(j, &j->table[t].column[i], names, csv.name[i], csv.path);
+            status =
+                basin_column_settle(&j->table[t].column[i], names, csv.name[i], csv.path, j->error);
         basin_csv_close(&csv);
         if (status) return status;
     }
@@ -366,9 +255,9 @@ static basin_status settle_columns(job *j, basin_names_builder *names) {
 static void note_columns(job *j, const table *t, const basin_csv *csv) {
     for (size_t i = 0; i < t->columns; i++)
         if (t->column[i].many && t->column[i].texts)
-            basin_network_add_note(
-                j->network, "column '%s' has more than %" PRId64 " values and is left out",
-                csv->name[i], j->o->max_categories > 0 ? j->o->max_categories : CATEGORIES);
+            basin_network_add_note(j->network,
+                                   "column '%s' has more than %" PRId64 " values and is left out",
+                                   csv->name[i], most_categories(j));
 }
 
 /* ---- second pass over nodes ---- */
@@ -391,35 +280,19 @@ static basin_status alloc_nodes(job *j, bool labels, bool masks) {
     return BASIN_OK;
 }
 
-static void fill_features(job *j, const table *t, const basin_csv *csv, int32_t node) {
-    float *x = j->network->feature + (int64_t)node * j->network->features;
-    for (size_t i = 0; i < t->columns; i++) {
-        const column *c = &t->column[i];
-        const char *text = c->kind ? basin_csv_field(csv, i) : NULL;
-        double value;
-        if (c->kind == COLUMN_NUMBER && !is_missing(text) && parse_number(&value, text))
-            x[c->first] = (float)value;
-        if (c->kind != COLUMN_TEXT) continue;
-        int64_t count = c->category.names.names.count;
-        for (int64_t k = 0; k < count; k++) x[c->first + k] = 0;
-        int32_t at = is_missing(text) ? -1 : basin_dictionary_find(&c->category, text);
-        if (at >= 0) x[c->first + c->rank[at]] = 1;
-    }
-}
-
 static basin_status fill_split(job *j, const table *t, const basin_csv *csv, int32_t node) {
     uint8_t *part[] = {j->network->train, j->network->val, j->network->test};
     static const char *const word[] = {"train", "val", "test"};
     for (int i = 0; i < 3; i++) {
         int32_t in = 0;
-        if (t->mask[i] >= 0 && !parse_label(&in, basin_csv_field(csv, (size_t)t->mask[i])))
+        if (t->mask[i] >= 0 && !basin_cell_label(&in, basin_csv_field(csv, (size_t)t->mask[i])))
             return basin_fail(j->error, BASIN_BAD_FILE,
                               "%s: line %" PRId64 ": mask '%s' is '%s', wanted 0 or 1", csv->path,
                               csv->line, word[i], basin_csv_field(csv, (size_t)t->mask[i]));
         if (in > 0) part[i][node] = 1;
     }
     const char *text = t->split >= 0 ? basin_csv_field(csv, (size_t)t->split) : "";
-    if (is_missing(text)) return BASIN_OK;
+    if (basin_cell_missing(text)) return BASIN_OK;
     for (int i = 0; i < 3; i++)
         if (!strncasecmp(text, word[i], strlen(word[i]))) {
             part[i][node] = 1;
@@ -437,13 +310,15 @@ static basin_status fill_node(job *j, const table *t, const basin_csv *csv) {
                           csv->path);
     if (t->label >= 0) {
         const char *text = basin_csv_field(csv, (size_t)t->label);
-        if (!parse_label(&j->network->label[node], text))
+        if (!basin_cell_label(&j->network->label[node], text))
             return basin_fail(j->error, BASIN_BAD_FILE,
                               "%s: line %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
                               "where it is not known",
                               csv->path, csv->line, text);
     }
-    if (j->network->feature) fill_features(j, t, csv, node);
+    float *x = j->network->feature + (int64_t)node * j->network->features;
+    for (size_t i = 0; i < t->columns && j->network->feature; i++)
+        basin_column_fill(x, &t->column[i], basin_csv_field(csv, i));
     return j->network->train ? fill_split(j, t, csv, node) : BASIN_OK;
 }
 
@@ -527,10 +402,7 @@ static basin_status make_network(job *j) {
 
 static void job_free(job *j) {
     for (int t = 0; t < j->tables; t++) {
-        for (size_t i = 0; i < j->table[t].columns; i++) {
-            basin_dictionary_free(&j->table[t].column[i].category);
-            free(j->table[t].column[i].rank);
-        }
+        for (size_t i = 0; i < j->table[t].columns; i++) basin_column_free(&j->table[t].column[i]);
         free(j->table[t].column);
     }
     for (int r = 0; r < MOST_RELATIONS; r++) free(j->edges[r].pair);

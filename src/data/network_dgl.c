@@ -18,210 +18,20 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/dgl_values.h"
 #include "data/network.h"
 
 #define MAGIC_FILE UINT64_C(0xdd2e4ff046b4a13f)
 #define MAGIC_GRAPH UINT64_C(0xdd589fbe35224abf)
 #define MAGIC_META UINT64_C(0xdd3c5ffe20046abf)
 #define MAGIC_RELATION UINT64_C(0xdd2e60f0f6b4a127)
-#define MAGIC_CSR UINT64_C(0xdd6cd31205dff127)
-#define MAGIC_COO UINT64_C(0xdd61ffd305dff127)
-#define MAGIC_TENSOR UINT64_C(0xdd5e40f096b4a13f)
 
-enum { HEAD = 4096, MOST_TYPES = 128, FORM_COO = 1, FORM_CSR = 2, FORM_CSC = 4 };
+enum { HEAD = 4096, MOST_TYPES = 128 };
 
 bool basin_network_dgl_is(const void *data, size_t size) {
     uint64_t magic = 0;
     if (size >= sizeof magic) memcpy(&magic, data, sizeof magic);
     return magic == MAGIC_FILE;
-}
-
-typedef struct cursor {
-    const unsigned char *data;
-    size_t size, at;
-    const char *path;
-    basin_status status;
-    basin_error *error;
-} cursor;
-
-/* The whole numbers of a file lie in it as they lie here. */
-static const unsigned char *take(cursor *c, uint64_t bytes, const char *what) {
-    if (c->status) return NULL;
-    if (bytes > c->size - c->at) {
-        c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                               "%s: cut off in %s: %" PRIu64 " bytes wanted at %zu of %zu", c->path,
-                               what, bytes, c->at, c->size);
-        return NULL;
-    }
-    const unsigned char *from = c->data + c->at;
-    c->at += (size_t)bytes;
-    return from;
-}
-
-static uint64_t take_u64(cursor *c, const char *what) {
-    uint64_t value = 0;
-    const unsigned char *from = take(c, sizeof value, what);
-    if (from) memcpy(&value, from, sizeof value);
-    return value;
-}
-
-static void take_magic(cursor *c, uint64_t magic, const char *what) {
-    size_t at = c->at;
-    uint64_t found = take_u64(c, what);
-    if (!c->status && found != magic)
-        c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                               "%s: %s at byte %zu begins with %" PRIx64 ", wanted %" PRIx64,
-                               c->path, what, at, found, magic);
-}
-
-/* A count of things of which each takes at least `least` bytes. */
-static size_t take_count(cursor *c, uint64_t least, uint64_t most, const char *what) {
-    uint64_t count = take_u64(c, what);
-    if (!c->status && (count > most || count > (c->size - c->at) / least))
-        c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                               "%s: %" PRIu64 " %s, more than the file or this reader has room for",
-                               c->path, count, what);
-    return c->status ? 0 : (size_t)count;
-}
-
-static void take_name(cursor *c, char *name, size_t room) {
-    size_t length = take_count(c, 1, room - 1, "bytes of a name");
-    const unsigned char *from = take(c, length, "a name");
-    if (from && memchr(from, 0, length))
-        c->status =
-            basin_fail(c->error, BASIN_BAD_FILE, "%s: a name with a zero byte in it", c->path);
-    if (c->status) length = 0;
-    if (length) memcpy(name, from, length);
-    name[length] = 0;
-}
-
-static bool find_type(basin_dtype *dtype, unsigned code, unsigned bits) {
-    static const struct {
-        unsigned code, bits;
-        basin_dtype dtype;
-    } type[] = {{0, 8, BASIN_I8},    {0, 16, BASIN_I16}, {0, 32, BASIN_I32}, {0, 64, BASIN_I64},
-                {1, 8, BASIN_U8},    {2, 16, BASIN_F16}, {2, 32, BASIN_F32}, {2, 64, BASIN_F64},
-                {4, 16, BASIN_BF16}, {6, 8, BASIN_BOOL}, {1, 1, BASIN_BOOL}};
-    for (size_t i = 0; i < sizeof type / sizeof *type; i++)
-        if (type[i].code == code && type[i].bits == bits) {
-            *dtype = type[i].dtype;
-            return true;
-        }
-    return false;
-}
-
-/* A tensor that borrows from the file, aligned or not. */
-static basin_tensor take_tensor(cursor *c, const char *what) {
-    basin_tensor t = {.dtype = BASIN_U8, .shape = {.rank = 1}};
-    take_magic(c, MAGIC_TENSOR, what);
-    (void)take(c, 16, what); /* reserved, and the device, which is always the host */
-    int32_t rank = 0;
-    const unsigned char *from = take(c, 8, what);
-    if (from) memcpy(&rank, from, sizeof rank);
-    bool known = from && find_type(&t.dtype, from[4], from[5]) && from[6] == 1 && from[7] == 0;
-    if (from && (rank < 0 || rank > BASIN_MAX_RANK || !known))
-        c->status =
-            basin_fail(c->error, BASIN_BAD_FILE,
-                       "%s: %s has %d axes of type %d with %d bits, which is not known here",
-                       c->path, what, rank, from[4], from[5]);
-    if (c->status) return t;
-    t.shape.rank = rank;
-    for (int i = 0; i < rank; i++) t.shape.dim[i] = (int64_t)take_u64(c, what);
-    uint64_t bytes = take_u64(c, what);
-    int64_t count = c->status ? 0 : basin_shape_count(t.shape);
-    size_t wanted = 0;
-    if (!c->status &&
-        (count < 0 || !basin_size_multiply(&wanted, (size_t)count, basin_dtype_size(t.dtype)) ||
-         wanted != bytes))
-        c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                               "%s: %s has %" PRIu64 " bytes, which its shape does not account for",
-                               c->path, what, bytes);
-    t.data = (void *)(uintptr_t)take(c, bytes, what);
-    if (c->status) t.shape = (basin_shape){1, {0}};
-    return t;
-}
-
-/* An aligned copy, as the container's functions want it; basin_tensor_free it. */
-static basin_status align(basin_tensor *to, const basin_tensor *from, basin_error *error) {
-    basin_status status = basin_tensor_new(to, from->dtype, from->shape, error);
-    size_t bytes = status ? 0 : basin_tensor_bytes(to);
-    if (bytes) memcpy(to->data, from->data, bytes);
-    return status;
-}
-
-/* ---- matrices ---- */
-
-typedef struct matrix {
-    int form; /* FORM_* */
-    uint64_t rows, columns;
-    basin_tensor first, second; /* COO: row, col; else starts, columns */
-    basin_tensor number;        /* of each entry, or empty */
-} matrix;
-
-static matrix take_matrix(cursor *c, int form) {
-    matrix m = {.form = form};
-    take_magic(c, form == FORM_COO ? MAGIC_COO : MAGIC_CSR, "a matrix");
-    m.columns = take_u64(c, "a matrix");
-    m.rows = take_u64(c, "a matrix");
-    m.first = take_tensor(c, "a matrix");
-    m.second = take_tensor(c, "a matrix");
-    m.number = take_tensor(c, "a matrix");
-    (void)take(c, form == FORM_COO ? 2 : 1, "a matrix"); /* whether it is sorted */
-    if (c->status) return m;
-    bool whole = (m.first.dtype == BASIN_I64 || m.first.dtype == BASIN_I32) &&
-                 m.second.dtype == m.first.dtype && m.first.shape.rank == 1 &&
-                 m.second.shape.rank == 1;
-    int64_t wanted = form == FORM_COO               ? m.second.shape.dim[0]
-                     : m.rows < BASIN_NETWORK_NODES ? (int64_t)m.rows + 1
-                                                    : -1;
-    if (!whole || m.first.shape.dim[0] != wanted)
-        c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                               "%s: the edges of a relation are %" PRId64 " and %" PRId64
-                               " numbers of type %s and %s, which do not fit each other",
-                               c->path, m.first.shape.dim[0], m.second.shape.dim[0],
-                               basin_dtype_name(m.first.dtype), basin_dtype_name(m.second.dtype));
-    return m;
-}
-
-static int64_t whole_at(const basin_tensor *t, int64_t i) {
-    int64_t wide;
-    int32_t narrow;
-    if (t->dtype == BASIN_I64) {
-        memcpy(&wide, (const char *)t->data + i * 8, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *)t->data + i * 4, sizeof narrow);
-    return narrow;
-}
-
-/* The row of every entry of a CSR or CSC matrix, [entries]; NULL and an error where rows overlap.
- */
-static int32_t *spread_rows(cursor *c, const matrix *m) {
-    int64_t entries = m->second.shape.dim[0], at = 0;
-    int32_t *row = basin_array_new((size_t)entries, sizeof *row);
-    if (!row) {
-        c->status = basin_fail(c->error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " edges",
-                               c->path, entries);
-        return NULL;
-    }
-    for (uint64_t i = 0; i < m->rows; i++) {
-        int64_t begin = whole_at(&m->first, (int64_t)i), end = whole_at(&m->first, (int64_t)i + 1);
-        if (begin != at || end < begin || end > entries) {
-            c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                                   "%s: row %" PRIu64 " of a relation runs from %" PRId64
-                                   " to %" PRId64 " of %" PRId64 " edges",
-                                   c->path, i, begin, end, entries);
-            free(row);
-            return NULL;
-        }
-        while (at < end) row[at++] = (int32_t)i;
-    }
-    if (at == entries) return row;
-    c->status = basin_fail(c->error, BASIN_BAD_FILE,
-                           "%s: the rows of a relation hold %" PRId64 " of its %" PRId64 " edges",
-                           c->path, at, entries);
-    free(row);
-    return NULL;
 }
 
 /* ---- a graph ---- */
@@ -230,7 +40,7 @@ typedef struct graph {
     size_t types, relations, nodes_count;
     uint64_t nodes[MOST_TYPES];
     int from[MOST_TYPES], to[MOST_TYPES]; /* node types that a relation joins */
-    matrix edges[MOST_TYPES];
+    basin_dgl_matrix edges[MOST_TYPES];
     char relation_name[MOST_TYPES][200];
     int type;         /* the node type that is read */
     char chosen[200]; /* its name */
@@ -238,14 +48,14 @@ typedef struct graph {
     bool has_feature, has_label, has_mask[3];
 } graph;
 
-static matrix take_meta(cursor *c) {
-    take_magic(c, MAGIC_META, "a meta graph");
-    return take_matrix(c, FORM_CSR);
+static basin_dgl_matrix take_meta(basin_dgl_cursor *c) {
+    basin_dgl_magic(c, MAGIC_META, "a meta graph");
+    return basin_dgl_take_matrix(c, BASIN_DGL_CSR);
 }
 
 /* Which types the relations join: entry e of row s of the meta graph is relation number[e]. */
-static void read_meta(cursor *c, graph *g) {
-    matrix m = take_meta(c);
+static void read_meta(basin_dgl_cursor *c, graph *g) {
+    basin_dgl_matrix m = take_meta(c);
     size_t relations = c->status ? 0 : (size_t)m.second.shape.dim[0];
     if (c->status) return;
     if (m.rows == 0 || m.rows > MOST_TYPES || relations > MOST_TYPES) {
@@ -256,12 +66,12 @@ static void read_meta(cursor *c, graph *g) {
     }
     g->types = (size_t)m.rows;
     g->relations = relations;
-    int32_t *row = spread_rows(c, &m);
+    int32_t *row = basin_dgl_rows(c, &m);
     bool numbered = m.number.shape.rank == 1 && m.number.shape.dim[0] == (int64_t)relations &&
                     (m.number.dtype == BASIN_I64 || m.number.dtype == BASIN_I32);
     for (size_t e = 0; row && e < relations && !c->status; e++) {
-        int64_t number = numbered ? whole_at(&m.number, (int64_t)e) : (int64_t)e;
-        int64_t to = whole_at(&m.second, (int64_t)e);
+        int64_t number = numbered ? basin_dgl_whole(&m.number, (int64_t)e) : (int64_t)e;
+        int64_t to = basin_dgl_whole(&m.second, (int64_t)e);
         if (number < 0 || (size_t)number >= relations || to < 0 || (size_t)to >= g->types) {
             c->status = basin_fail(c->error, BASIN_BAD_FILE,
                                    "%s: relation %" PRId64 " leads to node type %" PRId64 " of %zu",
@@ -277,22 +87,22 @@ static void read_meta(cursor *c, graph *g) {
 /* Which forms follow: a set of bits where the high word is 1, one number in older files. */
 static int forms_of(uint64_t code) {
     if (code >> 32) return (int)(code & 7);
-    return code == 1 ? FORM_COO : code == 2 ? FORM_CSR : code == 3 ? FORM_CSC : 0;
+    return code == 1 ? BASIN_DGL_COO : code == 2 ? BASIN_DGL_CSR : code == 3 ? BASIN_DGL_CSC : 0;
 }
 
-static void read_relation(cursor *c, matrix *edges) {
-    take_magic(c, MAGIC_RELATION, "a relation");
-    uint64_t code = take_u64(c, "a relation");
-    (void)take_u64(c, "a relation");
+static void read_relation(basin_dgl_cursor *c, basin_dgl_matrix *edges) {
+    basin_dgl_magic(c, MAGIC_RELATION, "a relation");
+    uint64_t code = basin_dgl_u64(c, "a relation");
+    (void)basin_dgl_u64(c, "a relation");
     int forms = forms_of(code);
     if (!c->status && !forms)
         c->status = basin_fail(
             c->error, BASIN_BAD_FILE,
             "%s: a relation is stored in form %" PRIx64 ", wanted COO, CSR or CSC", c->path, code);
-    for (int form = FORM_COO; form <= FORM_CSC; form *= 2) {
+    for (int form = BASIN_DGL_COO; form <= BASIN_DGL_CSC; form *= 2) {
         if (!(forms & form)) continue;
         (void)take_meta(c);
-        matrix m = take_matrix(c, form);
+        basin_dgl_matrix m = basin_dgl_take_matrix(c, form);
         if (!edges->form) *edges = m;
     }
 }
@@ -316,19 +126,19 @@ static void keep_tensor(graph *g, const char *name, basin_tensor t) {
 }
 
 /* Tensors of one type; `g` NULL skips them. */
-static void read_tensors(cursor *c, graph *g) {
-    size_t count = take_count(c, 16, 1 << 20, "tensors");
+static void read_tensors(basin_dgl_cursor *c, graph *g) {
+    size_t count = basin_dgl_count(c, 16, 1 << 20, "tensors");
     for (size_t i = 0; i < count && !c->status; i++) {
         char name[200];
-        take_name(c, name, sizeof name);
-        basin_tensor t = take_tensor(c, name);
+        basin_dgl_name(c, name, sizeof name);
+        basin_tensor t = basin_dgl_tensor(c, name);
         if (g && !c->status) keep_tensor(g, name, t);
     }
 }
 
 /* The node type to read is the first with labels; without any the largest. */
-static void read_node_tensors(cursor *c, graph *g) {
-    size_t lists = take_count(c, 8, MOST_TYPES, "lists of tensors"), start = c->at;
+static void read_node_tensors(basin_dgl_cursor *c, graph *g) {
+    size_t lists = basin_dgl_count(c, 8, MOST_TYPES, "lists of tensors"), start = c->at;
     graph *trial = calloc(1, sizeof *trial);
     if (!trial) c->status = basin_fail(c->error, BASIN_NO_MEMORY, "%s: out of memory", c->path);
     bool labelled = false;
@@ -347,43 +157,43 @@ static void read_node_tensors(cursor *c, graph *g) {
     if (!c->status) c->at = end;
 }
 
-static void read_names(cursor *c, graph *g) {
+static void read_names(basin_dgl_cursor *c, graph *g) {
     char name[200];
-    size_t types = take_count(c, 8, MOST_TYPES, "node types");
+    size_t types = basin_dgl_count(c, 8, MOST_TYPES, "node types");
     for (size_t t = 0; t < types; t++) {
-        take_name(c, name, sizeof name);
+        basin_dgl_name(c, name, sizeof name);
         if ((int)t == g->type) memcpy(g->chosen, name, sizeof name);
     }
-    size_t relations = take_count(c, 8, MOST_TYPES, "relations");
+    size_t relations = basin_dgl_count(c, 8, MOST_TYPES, "relations");
     for (size_t r = 0; r < relations; r++) {
-        take_name(c, name, sizeof name);
+        basin_dgl_name(c, name, sizeof name);
         if (r < g->relations) memcpy(g->relation_name[r], name, sizeof name);
     }
 }
 
-static void read_graph(cursor *c, graph *g) {
-    take_magic(c, MAGIC_GRAPH, "a graph");
+static void read_graph(basin_dgl_cursor *c, graph *g) {
+    basin_dgl_magic(c, MAGIC_GRAPH, "a graph");
     read_meta(c, g);
-    size_t relations = take_count(c, 8, MOST_TYPES, "relations");
+    size_t relations = basin_dgl_count(c, 8, MOST_TYPES, "relations");
     if (!c->status && relations != g->relations)
         c->status = basin_fail(c->error, BASIN_BAD_FILE, "%s: %zu relations, wanted %zu", c->path,
                                relations, g->relations);
     for (size_t r = 0; r < relations && !c->status; r++) read_relation(c, &g->edges[r]);
-    size_t types = take_count(c, 8, MOST_TYPES, "node counts");
+    size_t types = basin_dgl_count(c, 8, MOST_TYPES, "node counts");
     if (!c->status && types != g->types)
         c->status = basin_fail(c->error, BASIN_BAD_FILE, "%s: %zu node counts, wanted %zu", c->path,
                                types, g->types);
-    for (size_t t = 0; t < types; t++) g->nodes[t] = take_u64(c, "node counts");
+    for (size_t t = 0; t < types; t++) g->nodes[t] = basin_dgl_u64(c, "node counts");
     read_node_tensors(c, g);
-    size_t lists = take_count(c, 8, MOST_TYPES, "lists of tensors");
+    size_t lists = basin_dgl_count(c, 8, MOST_TYPES, "lists of tensors");
     for (size_t r = 0; r < lists && !c->status; r++) read_tensors(c, NULL);
     read_names(c, g);
 }
 
-static uint64_t read_head(cursor *c) {
-    take_magic(c, MAGIC_FILE, "the file");
-    uint64_t version = take_u64(c, "the head"), kind = take_u64(c, "the head");
-    uint64_t graphs = take_u64(c, "the head");
+static uint64_t read_head(basin_dgl_cursor *c) {
+    basin_dgl_magic(c, MAGIC_FILE, "the file");
+    uint64_t version = basin_dgl_u64(c, "the head"), kind = basin_dgl_u64(c, "the head");
+    uint64_t graphs = basin_dgl_u64(c, "the head");
     if (!c->status && (version != 2 || kind != 2))
         c->status = basin_fail(c->error, BASIN_UNSUPPORTED,
                                "%s: a DGL file of version %" PRIu64 " and kind %" PRIu64
@@ -392,8 +202,8 @@ static uint64_t read_head(cursor *c) {
     if (!c->status && graphs == 0)
         c->status = basin_fail(c->error, BASIN_BAD_FILE, "%s: no graph is in it", c->path);
     c->at = 0;
-    (void)take(c, HEAD, "the head");
-    uint64_t first = take_u64(c, "the head");
+    (void)basin_dgl_take(c, HEAD, "the head");
+    uint64_t first = basin_dgl_u64(c, "the head");
     if (!c->status && (first < c->at || first > c->size))
         c->status = basin_fail(c->error, BASIN_BAD_FILE,
                                "%s: the first graph begins at byte %" PRIu64 " of %zu", c->path,
@@ -410,42 +220,42 @@ static basin_status set_tensors(basin_network *n, const graph *g, const basin_ne
     basin_tensor t = {0};
     basin_status status = BASIN_OK;
     if (g->has_feature) {
-        status = align(&t, &g->feature, error);
+        status = basin_dgl_align(&t, &g->feature, error);
         if (!status) status = basin_network_set_features(n, &t, o, error);
         basin_tensor_free(&t);
     }
     if (!status && g->has_label) {
-        status = align(&t, &g->label, error);
+        status = basin_dgl_align(&t, &g->label, error);
         if (!status) status = basin_network_set_labels(n, &t, o, error);
         basin_tensor_free(&t);
     }
     for (int i = 0; i < 3 && !status; i++) {
         if (!g->has_mask[i]) continue;
-        status = align(&t, &g->mask[i], error);
+        status = basin_dgl_align(&t, &g->mask[i], error);
         if (!status) status = basin_network_set_masks(n, part[i], &t, error);
         basin_tensor_free(&t);
     }
     return status;
 }
 
-static void add_relation(cursor *c, basin_network *n, const matrix *m, const char *name,
-                         const basin_network_options *o) {
+static void add_relation(basin_dgl_cursor *c, basin_network *n, const basin_dgl_matrix *m,
+                         const char *name, const basin_network_options *o) {
     basin_edges edges = {.from = m->first.data,
                          .to = m->second.data,
                          .dtype = m->first.dtype,
                          .stride = 1,
                          .count = m->second.shape.dim[0]};
     int32_t *row = NULL, *other = NULL;
-    if (m->form != FORM_COO) {
-        row = spread_rows(c, m);
+    if (m->form != BASIN_DGL_COO) {
+        row = basin_dgl_rows(c, m);
         other = row ? basin_array_new((size_t)edges.count, sizeof *other) : NULL;
         if (row && !other)
             c->status = basin_fail(c->error, BASIN_NO_MEMORY, "%s: out of memory", c->path);
         for (int64_t e = 0; other && e < edges.count; e++) {
-            int64_t v = whole_at(&m->second, e);
+            int64_t v = basin_dgl_whole(&m->second, e);
             other[e] = v < 0 || v > INT32_MAX ? -1 : (int32_t)v;
         }
-        bool by_source = m->form == FORM_CSR;
+        bool by_source = m->form == BASIN_DGL_CSR;
         edges.from = by_source ? row : other;
         edges.to = by_source ? other : row;
         edges.dtype = BASIN_I32;
@@ -455,7 +265,7 @@ static void add_relation(cursor *c, basin_network *n, const matrix *m, const cha
     free(other);
 }
 
-static void add_relations(cursor *c, basin_network *n, const graph *g,
+static void add_relations(basin_dgl_cursor *c, basin_network *n, const graph *g,
                           const basin_network_options *o) {
     size_t left_out = 0;
     for (size_t r = 0; r < g->relations && !c->status; r++) {
@@ -480,7 +290,7 @@ basin_status basin_network_dgl_parse(basin_network **network, const void *data, 
                                      const char *path, const basin_network_options *options,
                                      basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
-    cursor c = {.data = data, .size = size, .path = path, .error = error};
+    basin_dgl_cursor c = {.data = data, .size = size, .path = path, .error = error};
     *network = NULL;
     graph *g = calloc(1, sizeof *g);
     if (!g) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
