@@ -1,53 +1,9 @@
 /* MATLAB files in CARE-GNN's layout, written by matio itself, and structures it should never give.
  */
+#include "data/mats.h"
 #include "data/networks.h"
 
 #include <math.h>
-
-#include "data/network_mat.h"
-
-/* Column after column: edges 0 -> 1, 2 -> 1, 0 -> 2 and a stored zero at (3, 3). */
-static mat_uint32_t rows[] = {0, 2, 0, 3}, starts[] = {0, 0, 2, 3, 4};
-static double ones[] = {1, 1, 1, 0};
-static double dense[] = {1, 2, 3, 4, 5, 6, 7, 8}; /* [4, 2] by columns */
-static double label[] = {0, 1, 0, 1};
-
-static mat_sparse_t small_sparse(void) {
-    return (mat_sparse_t){
-        .nzmax = 4, .ir = rows, .nir = 4, .jc = starts, .njc = 5, .ndata = 4, .data = ones};
-}
-
-static void put_variable(mat_t *file, const char *name, enum matio_classes class, size_t r,
-                         size_t c, void *data, int flags) {
-    size_t dims[] = {r, c};
-    matvar_t *v =
-        Mat_VarCreate(name, class, MAT_T_DOUBLE, 2, dims, data, MAT_F_DONT_COPY_DATA | flags);
-    assert_non_null(v);
-    assert_int_equal(Mat_VarWrite(file, v, MAT_COMPRESSION_ZLIB), 0);
-    Mat_VarFree(v);
-}
-
-static void write_file(const char *path, enum mat_ft version, bool sparse_features, void *y,
-                       size_t labels) {
-    remove(path);
-    mat_t *file = Mat_CreateVer(path, NULL, version);
-    assert_non_null(file);
-    mat_sparse_t s = small_sparse();
-    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s, 0);
-    put_variable(file, "net_upu", MAT_C_SPARSE, 4, 4, &s, 0);
-    mat_uint32_t feature_starts[] = {0, 2, 4};
-    mat_sparse_t x = {.nzmax = 4,
-                      .ir = rows,
-                      .nir = 4,
-                      .jc = feature_starts,
-                      .njc = 3,
-                      .ndata = 4,
-                      .data = dense};
-    put_variable(file, "features", sparse_features ? MAT_C_SPARSE : MAT_C_DOUBLE, 4, 2,
-                 sparse_features ? (void *)&x : dense, 0);
-    put_variable(file, "label", MAT_C_DOUBLE, 1, labels, y, 0);
-    Mat_Close(file);
-}
 
 static void reads_both_versions(void **state) {
     char path[PATH_TEXT];
@@ -57,7 +13,7 @@ static void reads_both_versions(void **state) {
         basin_network *n;
         basin_error error;
         basin_network_options o = {.directed = true, .unlabelled_first = 1};
-        write_file(path, version[i / 2], i % 2, label, 4);
+        write_mat(path, version[i / 2], i % 2, mat_label, 4);
         if (open_one(&n, path, &o, &error)) fail_msg("%s", error.text);
         assert_int_equal(n->nodes, 4);
         assert_int_equal(n->relations, 2);
@@ -77,12 +33,12 @@ static void refuses_bad_files(void **state) {
     folder_path(path, state, "bad.mat");
     folder_path(cut, state, "cut.mat");
     double odd[] = {0, 1, 0.5, 1};
-    write_file(path, MAT_FT_MAT5, false, odd, 4);
+    write_mat(path, MAT_FT_MAT5, false, odd, 4);
     assert_refused(path, "the label of node 2 is 0.5");
-    write_file(path, MAT_FT_MAT5, false, label, 3);
+    write_mat(path, MAT_FT_MAT5, false, mat_label, 3);
     assert_refused(path, "labels are [3], wanted [4]");
     double nan_x[8] = {1, 2, NAN};
-    memcpy(nan_x + 3, dense, 5 * sizeof(double));
+    memcpy(nan_x + 3, mat_dense, 5 * sizeof(double));
     mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
     mat_sparse_t s = small_sparse();
     put_variable(file, "features", MAT_C_DOUBLE, 4, 2, nan_x, 0);
@@ -90,10 +46,10 @@ static void refuses_bad_files(void **state) {
     Mat_Close(file);
     assert_refused(path, "feature 0 of node 2 is missing or NaN");
     file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
-    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, dense, 0);
+    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, mat_dense, 0);
     Mat_Close(file);
     assert_refused(path, "no edges are in it");
-    write_file(path, MAT_FT_MAT5, false, label, 4);
+    write_mat(path, MAT_FT_MAT5, false, mat_label, 4);
     static unsigned char bytes[1 << 14];
     FILE *in = fopen(path, "rb");
     size_t size = fread(bytes, 1, sizeof bytes, in);
