@@ -1,5 +1,5 @@
-/* basin bench pictures: how many pictures a second the input pipeline delivers, and where one
- * thread's time goes. */
+/* basin bench pictures: how many pictures a second the input pipeline delivers, from files or from
+ * pictures kept decoded, and where one thread's time goes. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,16 +9,24 @@
 #include "cli/table.h"
 #include "data/augment.h"
 #include "data/pictures.h"
+#include "task/image_input.h"
 #include "view/json.h"
 
 enum { ROUNDS = 101, SAMPLE = 256 };
 
 typedef struct options {
     int64_t size, patch, batch, threads, rounds, seed;
+    const char *keep, *cut, *backend;
     bool json;
 } options;
 
-static const options defaults = {.size = 224, .patch = 16, .batch = 64, .rounds = 3};
+static const options defaults = {.size = 224,
+                                 .patch = 16,
+                                 .batch = 64,
+                                 .rounds = 3,
+                                 .keep = "off",
+                                 .cut = "auto",
+                                 .backend = "cpu"};
 
 static const basin_option table[] = {
     BASIN_INTEGER(options, size, "size", "S", 1, 4096, "Side of what comes out, in pixels."),
@@ -27,6 +35,10 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, ROUNDS,
                   "Times all pictures are run through; the median is printed."),
     BASIN_INTEGER(options, threads, "threads", "N", 0, 16, "Worker threads; 0 is one a processor."),
+    BASIN_CHOICE(options, keep, "keep-decoded", BASIN_IMAGE_KEEPS,
+                 "Where pictures are kept decoded; the first pass, which decodes, is not timed."),
+    BASIN_CHOICE(options, cut, "cut-from", BASIN_IMAGE_CUTS, "What crops are cut from."),
+    BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -34,7 +46,9 @@ static const basin_option table[] = {
 
 typedef struct result {
     int64_t pictures, unreadable;
-    double rate;                       /* images/s of the feed */
+    const char *keep, *cut;
+    size_t kept;                       /* bytes of decoded pictures */
+    double rate;                       /* images/s of batches in the plan's input */
     double read, crop, augment, whole; /* seconds a picture, one thread */
 } result;
 
@@ -58,37 +72,95 @@ static basin_augment transforms(const options *o) {
     return a;
 }
 
-/* Images a second over whole epochs, from the second batch on. */
-static basin_status time_feed(result *r, const options *o, const basin_pictures *pictures,
+/* What a training run has of the input pipeline: a plan with an input for the batch. */
+typedef struct rig {
+    basin_backend *backend;
+    basin_store *store;
+    basin_graph *graph;
+    basin_expr patches;
+    basin_plan *plan;
+    basin_image_data data;
+    basin_image_settings settings;
+    basin_image_input *input;
+} rig;
+
+static basin_status rig_plan(rig *g, basin_error *error) {
+    const basin_image_settings *s = &g->settings;
+    g->graph = basin_graph_new();
+    if (!g->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    g->patches =
+        basin_input(g->graph, "patches",
+                    BASIN_SHAPE(s->batch, basin_image_tokens(s), basin_image_patch_values(s)));
+    basin_expr output = basin_sum_all(g->patches);
+    basin_status status = basin_store_new(&g->store, g->backend, error);
+    if (status) return status;
+    basin_plan_spec spec = {.output = &output, .outputs = 1};
+    return basin_plan_new(&g->plan, g->store, &spec, error);
+}
+
+static basin_status rig_new(rig *g, const options *o, const char *const *path, int paths,
+                            basin_error *error) {
+    basin_image_source source = {.path = path, .paths = paths};
+    *g = (rig){0};
+    basin_status status = basin_option_backend(&g->backend, o->backend, 0, "f32", "f32", error);
+    if (!status) status = basin_image_data_open(&g->data, &source, error);
+    if (status) return status;
+    basin_image_preset(&g->settings, "imagenet");
+    g->settings.size = o->size;
+    g->settings.patch = o->patch;
+    g->settings.seed = o->seed;
+    g->settings.batch = o->batch < g->data.items ? o->batch : g->data.items;
+    status = rig_plan(g, error);
+    basin_image_input_config config = {.data = &g->data,
+                                       .settings = &g->settings,
+                                       .backend = g->backend,
+                                       .keep = o->keep,
+                                       .cut = o->cut,
+                                       .threads = (int)o->threads};
+    if (!status) status = basin_image_input_new(&g->input, &config, error);
+    return status;
+}
+
+static void rig_free(rig *g) {
+    basin_image_input_free(g->input);
+    basin_plan_free(g->plan);
+    basin_store_free(g->store);
+    basin_graph_free(g->graph);
+    basin_image_data_close(&g->data);
+    basin_backend_close(g->backend);
+}
+
+static basin_status rig_epoch(rig *g, int64_t epoch, basin_error *error) {
+    int64_t steps = g->data.items / g->settings.batch;
+    basin_status status = BASIN_OK;
+    for (int64_t s = 0; s < steps && !status; s++)
+        status = basin_image_input_write(g->input, g->plan, g->patches, epoch * steps + s, error);
+    return status ? status : basin_backend_wait(g->backend, error);
+}
+
+/* Images a second over whole epochs, after one that keeps what is to be kept. */
+static basin_status time_feed(result *r, const options *o, const char *const *path, int paths,
                               basin_error *error) {
     double rate[ROUNDS];
-    basin_feed *feed;
-    basin_batch batch;
-    basin_feed_config config = {.pictures = pictures,
-                                .augment = transforms(o),
-                                .batch = o->batch,
-                                .training = true,
-                                .seed = (uint64_t)o->seed,
-                                .threads = (int)o->threads};
-    if (config.batch > r->pictures) config.batch = r->pictures;
-    basin_status status = basin_feed_new(&feed, &config, error);
-    if (status) return status;
-    status = basin_feed_next(&batch, feed, error);
+    rig g;
+    basin_status status = rig_new(&g, o, path, paths, error);
+    int64_t first = status || strcmp(basin_image_input_keep(g.input), "off") == 0 ? 0 : 1;
+    if (!status && first) status = rig_epoch(&g, 0, error);
     for (int64_t i = 0; i < o->rounds && !status; i++) {
         double start = now(CLOCK_MONOTONIC);
-        int64_t seen = 0;
-        for (int64_t s = 0; s < basin_feed_steps(feed) && !status; s++) {
-            status = basin_feed_next(&batch, feed, error);
-            seen += batch.count;
-        }
-        rate[i] = (double)seen / (now(CLOCK_MONOTONIC) - start);
+        status = rig_epoch(&g, first + i, error);
+        rate[i] = (double)(g.data.items / g.settings.batch * g.settings.batch) /
+                  (now(CLOCK_MONOTONIC) - start);
     }
     if (!status) {
         qsort(rate, (size_t)o->rounds, sizeof *rate, compare);
         r->rate = rate[o->rounds / 2];
+        r->unreadable = basin_image_input_unreadable(g.input);
+        r->keep = basin_image_input_keep(g.input);
+        r->cut = basin_image_input_cut(g.input);
+        r->kept = basin_image_input_bytes(g.input);
     }
-    r->unreadable = basin_feed_unreadable(feed);
-    basin_feed_free(feed);
+    rig_free(&g);
     return status;
 }
 
@@ -154,6 +226,9 @@ static void print_json(const result *r, const options *o) {
     basin_json_integer(&json, "unreadable", r->unreadable);
     basin_json_integer(&json, "size", o->size);
     basin_json_number(&json, "images_per_second", r->rate);
+    basin_json_text(&json, "pictures_kept", r->keep);
+    basin_json_text(&json, "crops_cut_from", r->cut);
+    basin_json_integer(&json, "pictures_kept_bytes", (int64_t)r->kept);
     basin_json_number(&json, "read_seconds", r->read);
     basin_json_number(&json, "decode_part_seconds", r->crop);
     basin_json_number(&json, "decode_whole_seconds", r->whole);
@@ -178,7 +253,11 @@ static bool print_table(const result *r) {
     }
     printf("%lld pictures, %lld unreadable\n", (long long)r->pictures, (long long)r->unreadable);
     if (!basin_table_print(&rows, stdout, 2)) return false;
-    printf("feed: %.1f images/s\n", r->rate);
+    printf("feed: %.1f images/s", r->rate);
+    if (r->kept)
+        printf(", pictures kept decoded (%s, %s): %.2f GiB", r->keep, r->cut,
+               (double)r->kept / 1073741824.0);
+    printf("\n");
     return true;
 }
 
@@ -191,7 +270,8 @@ static int run(const void *values, int operands, char **operand) {
     if (basin_pictures_open(&pictures, (const char *const *)operand, operands, NULL, &error))
         return basin_report(&error);
     r.pictures = basin_pictures_count(pictures);
-    if (time_feed(&r, o, pictures, &error) || time_stages(&r, o, pictures, &error))
+    if (time_feed(&r, o, (const char *const *)operand, operands, &error) ||
+        time_stages(&r, o, pictures, &error))
         code = basin_report(&error);
     else if (o->json)
         print_json(&r, o);
@@ -210,9 +290,11 @@ const basin_command basin_command_bench_pictures = {
     .text =
         "The pictures at PATH (folders, archives, idx, CIFAR, shapes:COUNT) go through the "
         "training transforms of the paper's table: a random resized crop, a flip, colour jitter, "
-        "normalisation. Prints images/s with all worker threads, and one thread's time by stage.",
+        "normalisation, into the input of a plan. Prints images/s with all worker threads, and one "
+        "thread's time by stage.",
     .example = "  basin bench pictures photos/\n"
-               "  basin bench pictures --size 112 --threads 1 train.tar\n",
+               "  basin bench pictures --size 112 --threads 1 train.tar\n"
+               "  basin bench pictures --backend cuda --keep-decoded device photos/\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

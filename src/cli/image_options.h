@@ -54,7 +54,9 @@
                    "Largest norm of the gradient; 0: any."),                                       \
         BASIN_CHOICE(type, settings.crop, "crop", "none|random",                                   \
                      "How a picture becomes SIZE x SIZE in training: resized and cut in the "      \
-                     "middle, or a random part of it, resized (0.08 to 1 of its area)."),          \
+                     "middle, or a random part of it, resized."),                                  \
+        BASIN_REAL(type, settings.crop_scale, "crop-scale", "SHARE", 1e-4, 1,                      \
+                   "The least share of a picture's area that a random part has."),                 \
         BASIN_SWITCH(type, settings.flip, "flip", "Mirror every other picture in training."),      \
         BASIN_REAL(type, settings.jitter, "jitter", "J", 0, 1,                                     \
                    "Change brightness, contrast and saturation by up to this factor."),            \

@@ -18,12 +18,13 @@ typedef struct basin_image_settings {
     int64_t steps;                          /* T; of a ViT its depth */
     double alpha;
     bool attention, hopfield, self_attention, cls;
-    const char *init; /* first values: paper, published */
+    const char *init;      /* first values: paper, published */
     int64_t occlude, keep; /* patches that count, and how many of them are left as they are */
     double mean[3], deviation[3]; /* of the channels; pixels are (value / 255 - mean) / deviation */
     int64_t epochs, warmup, batch;
     double rate, rate_ends, decay, beta2, clip;
-    const char *crop; /* none, random: the random resized crop of the paper's table */
+    const char *crop;  /* none, random: the random resized crop of the paper's table */
+    double crop_scale; /* the least share of a picture's area that a random crop has */
     bool flip;
     double jitter;
     bool recompute; /* trade time for memory */

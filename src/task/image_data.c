@@ -73,9 +73,10 @@ basin_status basin_image_measure(basin_image_settings *settings, const basin_ima
 static basin_augment augment(const basin_image_settings *s, bool training) {
     int channels = (int)s->channels;
     basin_augment a = BASIN_AUGMENT_EVAL(s->size, channels, s->patch);
-    if (training && !strcmp(s->crop, "random"))
+    if (training && !strcmp(s->crop, "random")) {
         a = BASIN_AUGMENT_TRAIN(s->size, channels, s->patch);
-    else if (strcmp(s->crop, "random") != 0)
+        a.scale_low = s->crop_scale;
+    } else if (strcmp(s->crop, "random") != 0)
         a.enlarge = 1;
     a.flip = training && s->flip ? 0.5 : 0;
     a.brightness = a.contrast = a.saturation = training ? s->jitter : 0;

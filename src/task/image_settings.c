@@ -39,6 +39,7 @@ const basin_setting basin_image_settings_table[] = {
     BASIN_SETTING_REAL_OF(type, beta2, 0, 1),
     BASIN_SETTING_REAL_OF(type, clip, 0, 1e9),
     BASIN_SETTING_CHOICE_OF(type, crop, crops),
+    BASIN_SETTING_REAL_SINCE(type, crop_scale, 1e-4, 1, 0.08),
     BASIN_SETTING_SWITCH_OF(type, flip),
     BASIN_SETTING_REAL_OF(type, jitter, 0, 1),
     BASIN_SETTING_SWITCH_OF(type, recompute),
@@ -75,6 +76,7 @@ static const basin_image_settings imagenet = {
     .beta2 = 0.99,
     .clip = 1,
     .crop = "random",
+    .crop_scale = 0.08,
     .flip = true,
     .jitter = 0.4,
 };

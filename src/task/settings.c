@@ -145,7 +145,10 @@ basin_status basin_settings_parse(void *settings, const basin_setting *table, co
                    path, item->string);
     for (const basin_setting *s = table; s->name && !status; s++) {
         item = cJSON_GetObjectItemCaseSensitive(object, s->name);
-        if (!item || !from_json(settings, s, item)) status = bad_value(s, item, path, error);
+        if (!item && s->later)
+            *(double *)(void *)((char *)settings + s->offset) = s->absent;
+        else if (!item || !from_json(settings, s, item))
+            status = bad_value(s, item, path, error);
     }
     cJSON_Delete(object);
     return status;

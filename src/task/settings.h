@@ -24,24 +24,29 @@ typedef struct basin_setting {
     double low, high;           /* INTEGER and REAL: the range a file may ask for */
     const char *const *choices; /* ends with NULL */
     int count;
+    bool later;    /* files of earlier versions lack it: REAL only, */
+    double absent; /* which then means this */
 } basin_setting;
 
 #define BASIN_SETTING_INTEGER_OF(type, field, low, high)                                           \
-    { #field, BASIN_SETTING_INTEGER, offsetof(type, field), low, high, NULL, 0 }
+    { #field, BASIN_SETTING_INTEGER, offsetof(type, field), low, high, NULL, 0, false, 0 }
 #define BASIN_SETTING_REAL_OF(type, field, low, high)                                              \
-    { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0 }
+    { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0, false, 0 }
+#define BASIN_SETTING_REAL_SINCE(type, field, low, high, absent)                                   \
+    { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0, true, absent }
 #define BASIN_SETTING_SWITCH_OF(type, field)                                                       \
-    { #field, BASIN_SETTING_SWITCH, offsetof(type, field), 0, 0, NULL, 0 }
+    { #field, BASIN_SETTING_SWITCH, offsetof(type, field), 0, 0, NULL, 0, false, 0 }
 #define BASIN_SETTING_CHOICE_OF(type, field, choices)                                              \
-    { #field, BASIN_SETTING_CHOICE, offsetof(type, field), 0, 0, choices, 0 }
+    { #field, BASIN_SETTING_CHOICE, offsetof(type, field), 0, 0, choices, 0, false, 0 }
 #define BASIN_SETTING_REALS_OF(type, field, count)                                                 \
-    { #field, BASIN_SETTING_REALS, offsetof(type, field), 0, 0, NULL, count }
+    { #field, BASIN_SETTING_REALS, offsetof(type, field), 0, 0, NULL, count, false, 0 }
 #define BASIN_SETTINGS_END                                                                         \
-    { NULL, BASIN_SETTING_INTEGER, 0, 0, 0, NULL, 0 }
+    { NULL, BASIN_SETTING_INTEGER, 0, 0, 0, NULL, 0, false, 0 }
 
 /* The settings as a JSON object, one line, or indented for people; free it. NULL without memory. */
 char *basin_settings_print(const void *settings, const basin_setting *table, bool indented);
-/* Reads a JSON object into `settings`. Every field of the table must be there; others are errors.
+/* Reads a JSON object into `settings`. Every field of the table must be there, but for
+ * those of later versions; others are errors.
  * `path` is what errors call the file. Choices then point to the table's strings. */
 basin_status basin_settings_parse(void *settings, const basin_setting *table, const char *json,
                                   const char *path, basin_error *error);

@@ -61,6 +61,20 @@ static void wrong_settings_are_named(void **state) {
     refuse("{\"depth\":1}", "'depth' is not known");
 }
 
+static void settings_of_later_versions_may_be_absent(void **state) {
+    (void)state;
+    const basin_setting wider[] = {BASIN_SETTING_INTEGER_OF(sample, dim, 1, 4096),
+                                   BASIN_SETTING_REAL_SINCE(sample, alpha, 0, 10, 0.25),
+                                   BASIN_SETTINGS_END};
+    sample back = some;
+    basin_error error = {0};
+    assert_int_equal(basin_settings_parse(&back, wider, "{\"dim\":7}", "f", &error), BASIN_OK);
+    assert_true(back.dim == 7 && back.alpha == 0.25);
+    assert_int_equal(basin_settings_parse(&back, wider, "{\"dim\":7,\"alpha\":2}", "f", &error),
+                     BASIN_OK);
+    assert_true(back.alpha == 2);
+}
+
 static void add_line(const char *path, int64_t step, int64_t resumed) {
     basin_run_log log;
     basin_error error = {0};
@@ -94,6 +108,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_survive_json),
         cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(settings_of_later_versions_may_be_absent),
         cmocka_unit_test(a_resumed_log_drops_what_was_undone),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
