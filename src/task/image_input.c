@@ -24,7 +24,7 @@ struct basin_image_input {
     basin_feed *feed;   /* the host cuts */
     basin_album *album; /* the device cuts */
     basin_crop *crop;   /* [batch] */
-    int64_t next;       /* the step that the feed is at; -1: not known */
+    int64_t next;       /* the step that the feed is at, or the crops are of; -1: not known */
 };
 
 /* ---- memory ---- */
@@ -241,6 +241,18 @@ static basin_crop crop_of(const basin_album_page *page, const basin_drawn *drawn
     return crop;
 }
 
+void basin_image_input_prepare(basin_image_input *input, int64_t step) {
+    if (!input->album || input->next == step) return;
+    for (int64_t i = 0; i < input->feed_config.batch; i++) {
+        const basin_album_page *page;
+        basin_drawn drawn;
+        int64_t index;
+        basin_album_draw(&page, &drawn, &index, input->album, step, i);
+        input->crop[i] = crop_of(page, &drawn);
+    }
+    input->next = step;
+}
+
 static basin_status write_crops(basin_image_input *input, basin_plan *plan, basin_expr patches,
                                 int64_t step, basin_error *error) {
     const basin_augment *a = &input->feed_config.augment;
@@ -253,13 +265,7 @@ static basin_status write_crops(basin_image_input *input, basin_plan *plan, basi
         batch.factor[c] = 1 / (255 * a->deviation[c]);
         batch.offset[c] = -a->mean[c] / a->deviation[c];
     }
-    for (int64_t i = 0; i < batch.count; i++) {
-        const basin_album_page *page;
-        basin_drawn drawn;
-        int64_t index;
-        basin_album_draw(&page, &drawn, &index, input->album, step, i);
-        input->crop[i] = crop_of(page, &drawn);
-    }
+    basin_image_input_prepare(input, step);
     return basin_plan_crop(plan, patches, &batch, error);
 }
 

@@ -27,6 +27,8 @@ basin_status basin_image_input_new(basin_image_input **input,
                                    const basin_image_input_config *config, basin_error *error);
 void basin_image_input_free(basin_image_input *input);
 
+/* Draws what a step needs, ahead of writing it, while a device is busy. */
+void basin_image_input_prepare(basin_image_input *input, int64_t step);
 /* The batch of a step, to the input [B, N, P] of the plan. */
 basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
                                      int64_t step, basin_error *error);

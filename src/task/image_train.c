@@ -31,6 +31,7 @@ typedef struct state {
     char *checkpoint;
     uint8_t *mask;            /* [B, N] */
     float *replaced, *counts; /* [B, N] */
+    int64_t masked_step;      /* the step that they are of; -1: none yet */
     int64_t first_step, per_epoch, total;
     double begun, saved;
     double epoch_loss, recent_loss; /* sums */
@@ -182,9 +183,13 @@ static basin_status write_input(state *s, basin_expr input, const float *values,
     return basin_plan_write(s->trainer.plan, input, &tensor, error);
 }
 
-static basin_status write_batch(state *s, basin_error *error) {
+/* What the host draws for a step, crops and masks. */
+static void prepare(state *s, int64_t step) {
     const basin_image_settings *c = &s->session.settings;
-    int64_t tokens = basin_image_tokens(c), step = s->trainer.step;
+    int64_t tokens = basin_image_tokens(c);
+    basin_image_input_prepare(s->input, step);
+    if (s->masked_step == step) return;
+    s->masked_step = step;
     for (int64_t i = 0; i < c->batch; i++)
         basin_image_mask_draw(s->mask + i * tokens, tokens, c->occlude, c->keep,
                               (uint64_t)c->seed ^ MASK_SALT, (uint64_t)(step * c->batch + i));
@@ -192,6 +197,11 @@ static basin_status write_batch(state *s, basin_error *error) {
         s->replaced[i] = s->mask[i] == BASIN_PATCH_REPLACED;
         s->counts[i] = s->mask[i] != BASIN_PATCH_SHOWN;
     }
+}
+
+static basin_status write_batch(state *s, basin_error *error) {
+    int64_t step = s->trainer.step;
+    prepare(s, step);
     basin_status status =
         basin_image_input_write(s->input, s->trainer.plan, s->graph.patches, step, error);
     if (!status) status = write_input(s, s->graph.replaced, s->replaced, error);
@@ -269,7 +279,9 @@ static basin_status end_epoch(state *s, int64_t epoch, basin_error *error) {
 static basin_status step(state *s, basin_error *error) {
     double loss;
     basin_status status = write_batch(s, error);
-    if (!status) status = basin_trainer_step(&s->trainer, &loss, error);
+    if (!status) status = basin_trainer_step(&s->trainer, NULL, error);
+    if (!status && s->trainer.step < s->total) prepare(s, s->trainer.step);
+    if (!status) status = basin_trainer_loss(&s->trainer, &loss, error);
     if (status) return status;
     s->epoch_loss += loss;
     s->recent_loss += loss;
@@ -332,7 +344,7 @@ static void clean(state *s) {
 
 basin_status basin_image_train(basin_image_outcome *outcome, const basin_image_run *run,
                                basin_error *error) {
-    state s = {.run = run, .outcome = outcome};
+    state s = {.run = run, .outcome = outcome, .masked_step = -1};
     basin_bundle *checkpoint = NULL;
     *outcome = (basin_image_outcome){.loss = NAN, .test_mse = NAN};
     basin_status status = basin_image_settings_check(&run->settings, error);
