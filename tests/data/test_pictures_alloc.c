@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "basin/feed.h"
 #include "basin/metrics_picture.h"
+#include "data/album.h"
 #include "data/make.h"
 #include "io/folder.h"
 #include "support/alloc_fail.h"
@@ -72,6 +72,61 @@ static basin_status feed_all(void *folder) {
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 
+/* Where keeping a picture fails it is only not kept, so the feed here keeps none. */
+static basin_status feed_reduced(void *folder) {
+    const char *path = folder;
+    basin_error error = {0};
+    basin_pictures *pictures;
+    basin_feed *feed = NULL;
+    basin_batch batch;
+    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_feed_config config = {.pictures = pictures,
+                                .augment = BASIN_AUGMENT_EVAL(8, 3, 4),
+                                .batch = 2,
+                                .cut = BASIN_CUT_REDUCED,
+                                .threads = 1};
+    if (!status) status = basin_feed_new(&feed, &config, &error);
+    if (!status) {
+        do status = basin_feed_next(&batch, feed, &error);
+        while (!status && batch.count);
+    }
+    basin_feed_free(feed);
+    basin_pictures_free(pictures);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
+static void *slab_alloc(void *context, size_t bytes) {
+    (void)context;
+    return malloc(bytes);
+}
+static void slab_free(void *context, void *memory) {
+    (void)context;
+    free(memory);
+}
+static void slab_write(void *context, void *to, const void *from, size_t bytes) {
+    (void)context;
+    memcpy(to, from, bytes);
+}
+
+static basin_status album_all(void *folder) {
+    const char *path = folder;
+    basin_error error = {0};
+    basin_pictures *pictures;
+    basin_album *album = NULL;
+    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_album_config config = {.feed = {.pictures = pictures,
+                                          .augment = BASIN_AUGMENT_TRAIN(8, 3, 4),
+                                          .batch = 2,
+                                          .training = true,
+                                          .cut = BASIN_CUT_REDUCED,
+                                          .threads = 1},
+                                 .memory = {NULL, slab_alloc, slab_free, slab_write}};
+    if (!status) status = basin_album_new(&album, &config, &error);
+    basin_album_free(album);
+    basin_pictures_free(pictures);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
 static basin_status write_all(void *folder) {
     char path[PATH_TEXT];
     basin_error error = {0};
@@ -92,10 +147,15 @@ static basin_status write_all(void *folder) {
 
 static void reading(void **state) { assert_true(alloc_fail_sweep(read_all, *state) > 20); }
 static void feeding(void **state) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
+static void feeding_reduced(void **state) {
+    assert_true(alloc_fail_sweep(feed_reduced, *state) > 30);
+}
+static void albums(void **state) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
 static void writing(void **state) { assert_true(alloc_fail_sweep(write_all, *state) > 8); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reading), cmocka_unit_test(feeding),
+                                       cmocka_unit_test(feeding_reduced), cmocka_unit_test(albums),
                                        cmocka_unit_test(writing)};
     return cmocka_run_group_tests(tests, setup, folder_remove);
 }
