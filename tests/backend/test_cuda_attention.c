@@ -439,6 +439,21 @@ static void test_large_scores(void **state) {
     }
 }
 
+/* The sizes of a picture's tokens with a beta below 0, one of 0, and numbers far from 1. */
+static void test_picture(void **state) {
+    (void)state;
+    for (int f = F32; f <= BF16; f++) {
+        problem p = dense_problem(1, 197, 197, 3, 64, true, false, false);
+        static const double size[INPUTS] = {
+            [Q] = 30, [K] = 0.01, [W] = 1e-3, [A] = 1e-5, [B] = 1e-3};
+        for (int i = 0; i < INPUTS; i++)
+            for (int64_t j = 0; size[i] > 0 && j < p.size[i]; j++)
+                p.in[i][j] = (float)(size[i] * p.in[i][j]);
+        p.in[BETA][1] = 0, p.in[BETA][2] = -p.in[BETA][2];
+        check(&p, false, true, (flavour)f);
+    }
+}
+
 /* An absent output changes no other, and an absent cotangent counts as zero. Kind 4 is the size of
  * a picture's tokens, in bfloat16. */
 static void test_absent(void **state) {
@@ -551,7 +566,7 @@ int main(int count, char **word) {
         cmocka_unit_test(test_list_bf16),    cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_list_long),    cmocka_unit_test(test_no_pairs),
         cmocka_unit_test(test_large_scores), cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_picture),      cmocka_unit_test(test_pairs),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

@@ -345,6 +345,9 @@ static cudaError_t start(const basin_strip_launch *p, int64_t blocks, cudaStream
     void (*kernel)(const basin_strip_launch) = strip_kernel<T, MODE>;
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (code == cudaSuccess) /* as many blocks at a time as there are registers for */
+        code = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared);
     if (code != cudaSuccess) return code;
     kernel<<<(unsigned)blocks, 128, bytes, stream>>>(*p);
     return cudaGetLastError();

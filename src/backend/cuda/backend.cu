@@ -160,7 +160,6 @@ static void make_resources(basin_cuda *cuda) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
     cuda->tune = !tune || strcmp(tune, "0") != 0;
     cuda->careful = careful && strcmp(careful, "0") != 0;
-    if (!getenv("BASIN_CUDA_STRIP")) cuda->capability = 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     cuda->lt_bytes = (size_t)32 << 20; /* what NVIDIA recommends for Hopper */
     BASIN_CUDA_TRY(cuda, cudaMalloc(&cuda->lt_workspace, cuda->lt_bytes));
