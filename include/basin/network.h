@@ -227,6 +227,7 @@ typedef enum basin_scaler_kind {
     BASIN_SCALE_QUANTILE, /* ranks turned into normal scores, cut at 5.2 */
     BASIN_SCALE_BOTH,     /* standard and quantile side by side */
     BASIN_SCALE_BINS,     /* how far through each of eight bins of equal count, from -1 to 1 */
+    BASIN_SCALE_ALL,      /* standard, quantile and bins side by side */
 } basin_scaler_kind;
 
 /* Fitted on some nodes, used on all. */
@@ -237,7 +238,7 @@ typedef struct basin_scaler {
     float *quantile;      /* [F, points] of quantile and bins, ascending */
 } basin_scaler;
 
-/* How many numbers a feature becomes: 1, of both 2, of bins 8. */
+/* How many numbers a feature becomes: 1, of both 2, of bins 8, of all 10. */
 BASIN_API int64_t basin_scaler_planes(basin_scaler_kind kind);
 
 BASIN_API basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind,
@@ -255,7 +256,7 @@ BASIN_API basin_status basin_scaler_store(basin_bundle *bundle, const char *pref
 BASIN_API basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle,
                                          const char *prefix, basin_error *error);
 BASIN_API const char *
-basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", "quantile", "both", "bins" */
+basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. "all" */
 BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name,
                                           basin_error *error);
 

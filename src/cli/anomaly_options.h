@@ -14,9 +14,10 @@
                  "default: made for all graphs; the others are the paper's model with a row of "   \
                  "its table (-1: the rows of 1 %). Other options override it."),                   \
         BASIN_CHOICE(type, recipe.scaling, "scaling",                                              \
-                     "auto|none|standard|quantile|both|bins|mixed",                                \
-                     "Scaling of features, fitted on the training nodes; auto: standard or "       \
-                     "quantile, whichever validation prefers."),                                   \
+                     "auto|none|standard|quantile|both|bins|both+standard+quantile|"               \
+                     "both+quantile+bins|both+standard+bins|standard+quantile+bins",               \
+                     "Scaling of features, fitted on the training nodes; joined ones are seen by " \
+                     "members in turn; auto: those that do well on validation."),                  \
         BASIN_INTEGER(type, recipe.hops, "hops", "N", -1, 8,                                       \
                       "Means of the features over N hops stand beside them; -1: 0 or 2, "          \
                       "whichever validation prefers."),                                            \

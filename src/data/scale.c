@@ -3,8 +3,8 @@
  *     standard   y = (x - mean) / deviation
  *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
  * `points` quantiles with straight lines between them; ties go to the middle of their ranks
- *     both       the two side by side
- *     bins       eight numbers, y[b] = -1 below bin b, 1 above it, a straight line inside */
+ *     bins       eight numbers, y[b] = -1 below bin b, 1 above it, a straight line inside
+ *     both, all  the first two, or the three, side by side */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,20 +14,27 @@
 #include "base/memory.h"
 #include "data/network.h"
 
-enum { MOST_POINTS = 1001, BINS = 8, KINDS = 5 };
+enum { MOST_POINTS = 1001, BINS = 8, KINDS = 6 };
 
-static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both", "bins"};
-
-int64_t basin_scaler_planes(basin_scaler_kind kind) {
-    return kind == BASIN_SCALE_BOTH ? 2 : kind == BASIN_SCALE_BINS ? BINS : 1;
-}
+static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both", "bins", "all"};
 
 static bool has_mean(basin_scaler_kind kind) {
-    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH;
+    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
 }
 
-static bool has_quantiles(basin_scaler_kind kind) {
-    return kind == BASIN_SCALE_QUANTILE || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_BINS;
+static bool has_bins(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_BINS || kind == BASIN_SCALE_ALL;
+}
+
+static bool has_scores(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_QUANTILE || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
+}
+
+static bool has_quantiles(basin_scaler_kind kind) { return has_scores(kind) || has_bins(kind); }
+
+int64_t basin_scaler_planes(basin_scaler_kind kind) {
+    int64_t planes = has_mean(kind) + has_scores(kind) + (has_bins(kind) ? BINS : 0);
+    return planes ? planes : 1;
 }
 
 const char *basin_scaler_name(basin_scaler_kind kind) { return kind_name[kind]; }
@@ -39,7 +46,7 @@ basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin
             return BASIN_OK;
         }
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "scaling '%s', wanted none, standard, quantile, both or bins", name);
+                      "scaling '%s', wanted none, standard, quantile, both, bins or all", name);
 }
 
 void basin_scaler_free(basin_scaler *scale) {
@@ -199,18 +206,22 @@ static float through(float low, float high, float x) {
     return x >= high ? 1 : 2 * (x - low) / (high - low) - 1;
 }
 
+/* Edge b of the bins, between quantiles where there are more of those than edges. */
+static float edge(const float *q, int64_t points, int64_t b) {
+    double at = (double)(b * (points - 1)) / BINS;
+    int64_t i = (int64_t)at;
+    return i + 1 < points ? (float)(q[i] + (at - (double)i) * ((double)q[i + 1] - q[i])) : q[i];
+}
+
 static void apply_row(float *y, const basin_scaler *s, const float *x) {
     int64_t F = s->features;
     for (int64_t f = 0; f < F; f++) {
         const float *q = s->quantile ? s->quantile + f * s->points : NULL;
-        float v = x[f];
-        if (s->kind == BASIN_SCALE_BINS) {
-            for (int64_t b = 0; b < BINS; b++) y[b * F + f] = through(q[b], q[b + 1], v);
-            continue;
-        }
-        if (has_quantiles(s->kind))
-            y[(s->kind == BASIN_SCALE_BOTH ? F : 0) + f] = to_score(q, s->points, v);
-        if (has_mean(s->kind)) y[f] = (v - s->mean[f]) * s->factor[f];
+        float *to = y + f, v = x[f];
+        if (has_mean(s->kind)) *to = (v - s->mean[f]) * s->factor[f], to += F;
+        if (has_scores(s->kind)) *to = to_score(q, s->points, v), to += F;
+        for (int64_t b = 0; b < BINS && has_bins(s->kind); b++, to += F)
+            *to = through(edge(q, s->points, b), edge(q, s->points, b + 1), v);
     }
 }
 

@@ -20,7 +20,8 @@
  * the table basin_anomaly_settings. */
 typedef struct basin_anomaly_recipe {
     /* what a node is described by */
-    const char *scaling;    /* none, standard, quantile: of features, fitted on training nodes */
+    const char *scaling;    /* none, standard, quantile, both, bins: of features, fitted on training
+                             * nodes; joined by + where members see different ones */
     int64_t hops;           /* means of the features over so many hops stand beside them; -1 here
                              * and "auto" above: validation chooses, with a quick MLP */
     bool degree;            /* so does the logarithm of the number of neighbours */
@@ -43,7 +44,7 @@ typedef struct basin_anomaly_recipe {
     double rate, decay, clip;
     double average;        /* of weights over steps: w' = average w' + (1 - average) w; 0: none */
     const char *select;    /* macro_f1, auroc, auprc: of validation, chooses the epoch */
-    const char *threshold; /* all, grid: which thresholds validation may choose */
+    const char *threshold; /* all, grid, smooth: how validation chooses it */
     const char *balance;   /* full, root, none: weight of anomalies against the class ratio */
     const char *sampling;  /* auto, full, subgraph, neighbours */
     double fraction;       /* of the training nodes in a subgraph */
@@ -61,7 +62,7 @@ typedef struct basin_anomaly_recipe {
         .attention = true, .hopfield = true, .concat = true, .learn_beta = true,                   \
         .query_init = 0.05, .dropout = 0.2, .epochs = 300, .evaluate = 2, .patience = 50,          \
         .warmup = 10, .rate = 3e-3, .decay = 0.02, .clip = 1, .average = 0.95, .select = "auprc",  \
-        .threshold = "all", .balance = "root", .sampling = "auto", .fraction = 0.05,               \
+        .threshold = "smooth", .balance = "root", .sampling = "auto", .fraction = 0.05,            \
         .batch = 1024, .fanout = 16, .members = 3,                                                 \
     }
 

@@ -112,10 +112,8 @@ basin_status basin_view_scale(basin_view *view, const basin_scaler *scale, basin
 
 basin_status basin_view_fit(basin_scaler *scale, const basin_view *view, const int64_t *node,
                             int64_t nodes, basin_error *error) {
-    basin_scaler_kind kind = BASIN_SCALE_BOTH;
-    basin_status status = BASIN_OK;
-    if (!basin_recipe_has(view->recipe->scaling, "mixed"))
-        status = basin_scaler_parse(&kind, view->recipe->scaling, error);
+    basin_scaler_kind kind;
+    basin_status status = basin_scaling_kind(&kind, view->recipe, error);
     return status ? status
                   : basin_scaler_fit(scale, kind, view->raw, view->features, node, nodes, error);
 }

@@ -151,30 +151,6 @@ void basin_net_free(basin_net *net) {
 
 /* ---- writing ---- */
 
-basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_recipe *recipe,
-                              int64_t columns) {
-    return basin_recipe_has(recipe->scaling, "mixed")
-               ? basin_input(graph, "mask", BASIN_SHAPE(columns))
-               : NULL;
-}
-
-/* For each hop the table has the standard columns first, then as many quantile ones. */
-basin_status basin_mask_write(basin_plan *plan, basin_expr mask, const basin_anomaly_recipe *recipe,
-                              int64_t member, basin_error *error) {
-    if (!mask) return BASIN_OK;
-    int64_t columns = basin_expr_shape(mask).dim[0], half = columns / (1 + recipe->hops) / 2;
-    basin_tensor tensor;
-    basin_status status = basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(columns), error);
-    if (status) return status;
-    for (int64_t c = 0; c < columns; c++) {
-        bool quantile = c / half % 2;
-        ((float *)tensor.data)[c] = member % 3 == 0 || (member % 3 == 2) == quantile;
-    }
-    status = basin_plan_write(plan, mask, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
-}
-
 /* Rows of numbers into an input that may have more of them; the rest becomes zero. */
 static basin_status write_rows(basin_plan *plan, basin_expr input, const float *data, int64_t rows,
                                basin_error *error) {

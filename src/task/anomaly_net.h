@@ -46,12 +46,18 @@ typedef struct basin_net_data {
 
 basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin_net_data *data,
                              basin_error *error);
-/* Of mixed scalings, which of the table's columns a member sees: all, the standard ones, the
- * quantile ones, in turn. */
+/* ---- scalings ---- */
+
+/* A recipe's scaling may be several, joined by +: the table has the columns of all of them, and
+ * members see one after the other's. */
+basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_recipe *recipe,
+                                basin_error *error);
+/* The mask that hides the others' columns from a member; NULL where there is one scaling. */
 basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_recipe *recipe,
                               int64_t columns);
 basin_status basin_mask_write(basin_plan *plan, basin_expr mask, const basin_anomaly_recipe *recipe,
                               int64_t member, basin_error *error);
+
 basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
                                   basin_error *error);
 

@@ -83,26 +83,58 @@ static basin_status probe(double *value, const basin_fit *f, int64_t hops, const
     return BASIN_OK;
 }
 
+enum { SINGLES = 4, WIDE = 4096 };
+static const char *const single[SINGLES] = {"both", "standard", "quantile", "bins"};
+
+/* Means over two hops, or none. */
+static basin_status choose_hops(basin_fit *f, double *value, basin_error *error) {
+    bool joined = strchr(f->recipe.scaling, '+'),
+         open = basin_recipe_has(f->recipe.scaling, "auto");
+    const char *kind = joined || open ? "both" : f->recipe.scaling;
+    double with = -1;
+    basin_status status = probe(value, f, 0, kind, error);
+    if (!status) status = probe(&with, f, 2, kind, error);
+    f->recipe.hops = with > *value ? 2 : 0;
+    *value = fmax(*value, with);
+    return status;
+}
+
+/* Of four scalings the one that does worst is left out; members see the others in turn. One member
+ * sees the best. `value` has that of the first. */
+static basin_status choose_scaling(basin_fit *f, double value[SINGLES], bool known,
+                                   basin_error *error) {
+    static const char *const others[SINGLES] = {"standard+quantile+bins", "both+quantile+bins",
+                                                "both+standard+bins", "both+standard+quantile"};
+    basin_status status = BASIN_OK;
+    int best = 0, worst = 0;
+    for (int i = known; i < SINGLES && !status; i++)
+        status = probe(&value[i], f, f->recipe.hops, single[i], error);
+    for (int i = 1; i < SINGLES; i++) {
+        if (value[i] > value[best]) best = i;
+        if (value[i] < value[worst]) worst = i;
+    }
+    f->recipe.scaling = f->recipe.members > 1 ? others[worst] : single[best];
+    return status;
+}
+
 static basin_status choose_inputs(basin_fit *f, basin_error *error) {
     bool hops = f->recipe.hops < 0, scaling = basin_recipe_has(f->recipe.scaling, "auto");
-    int64_t best_hops = hops ? 2 : f->recipe.hops;
-    const char *best_scaling = scaling ? "standard" : f->recipe.scaling;
-    basin_status status = BASIN_OK;
-    double best = -1, value = -1;
-    if ((hops || scaling) && f->val_count && f->network->nodes <= PROBE_NODES)
-        for (int i = 0; i < 4 && !status; i++) {
-            int64_t h = hops ? i / 2 * 2 : best_hops;
-            const char *kind = scaling ? i % 2 ? "quantile" : "standard" : best_scaling;
-            if ((!hops && i / 2) || (!scaling && i % 2)) continue;
-            status = probe(&value, f, h, kind, error);
-            if (status || value <= best) continue;
-            best = value, f->recipe.hops = h, f->recipe.scaling = kind;
-        }
-    if (best < 0) f->recipe.hops = best_hops, f->recipe.scaling = best_scaling;
+    bool ask = f->val_count && f->network->nodes <= PROBE_NODES, asked = ask && hops;
+    double value[SINGLES] = {0};
+    basin_status status = asked ? choose_hops(f, &value[0], error) : BASIN_OK;
+    if (hops && !ask) f->recipe.hops = 2;
+    /* the columns of bins would be too many where there are many features */
+    bool wide = f->network->features * 10 * (1 + f->recipe.hops) > WIDE;
+    if (!status && scaling && ask && !wide) {
+        status = choose_scaling(f, value, asked, error);
+        asked = true;
+    } else if (scaling) {
+        f->recipe.scaling = f->recipe.members > 1 ? "both+standard+quantile" : "both";
+    }
     if (hops || scaling)
-        basin_watch_note(f->work->watch, "inputs: %s scaling, means over %lld hops%s",
+        basin_watch_note(f->work->watch, "inputs: scaling %s, means over %lld hops%s",
                          f->recipe.scaling, (long long)f->recipe.hops,
-                         best < 0 ? "" : " (chosen by validation)");
+                         asked ? " (chosen by validation)" : "");
     f->detector->recipe.hops = f->recipe.hops;
     f->detector->recipe.scaling = f->recipe.scaling;
     return status;

@@ -46,7 +46,7 @@ static void from_a_table_to_reasons(void **state) {
 /* Columns of both scalings, and members that see some of them, come back as the table's columns. */
 static void reasons_of_a_mixture_add_up(void **state) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
-                                  " --scaling mixed --members 3 -o x.safetensors");
+                                  " --scaling both+standard+quantile --members 3 -o x.safetensors");
     assert_int_equal(p->code, 0);
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);

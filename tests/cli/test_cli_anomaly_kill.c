@@ -8,7 +8,7 @@
     "--hidden 16 --members 2 --patience 0 --evaluate 5 --threads 1 --quiet --save-every 0 "
 
 static void killed_on_the_full_graph(void **state) {
-    survive_kills(state, TRAIN "--epochs 150 --hops 1 --scaling both", 3, 100, 2);
+    survive_kills(state, TRAIN "--epochs 150 --hops 1 --scaling both+standard+quantile", 3, 100, 2);
 }
 
 static void killed_while_sampling(void **state) {
@@ -16,6 +16,18 @@ static void killed_while_sampling(void **state) {
                   TRAIN "--epochs 80 --hops 0 --scaling standard --sampling neighbours --fraction "
                         "0.5 --batch 64",
                   2, 100, 2);
+}
+
+/* What validation chose before the kill is in the checkpoint, not chosen anew. */
+static void killed_after_choosing(void **state) {
+    const char *command = TRAIN "--epochs 300";
+    const program *p = run(state, "%s -o whole.safetensors", command);
+    if (p->code) fail_msg("%s", p->err);
+    for (unsigned time = 200; time <= 500; time += 300)
+        if (!run_and_kill(state, command, time)) fail_msg("it had ended after %u ms", time);
+    p = run(state, "%s -o cut.safetensors --resume", command);
+    if (p->code) fail_msg("%s", p->err);
+    same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
 static void a_finished_run_is_left_alone(void **state) {
@@ -30,6 +42,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(killed_on_the_full_graph, make_table, program_teardown),
         cmocka_unit_test_setup_teardown(killed_while_sampling, make_table, program_teardown),
+        cmocka_unit_test_setup_teardown(killed_after_choosing, make_table, program_teardown),
         cmocka_unit_test_setup_teardown(a_finished_run_is_left_alone, make_table, program_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ static basin_status scale(void *context) {
 
 static void scales(void **state) {
     (void)state;
-    for (basin_scaler_kind kind = BASIN_SCALE_STANDARD; kind <= BASIN_SCALE_BINS; kind++)
+    for (basin_scaler_kind kind = BASIN_SCALE_STANDARD; kind <= BASIN_SCALE_ALL; kind++)
         assert_true(alloc_fail_sweep(scale, &kind) > 5);
 }
 

@@ -59,7 +59,7 @@ static void turns_ranks_into_normal_scores(void **state) {
 static void puts_scalings_side_by_side(void **state) {
     (void)state;
     enum { N = 81 };
-    float x[2 * N], y[4 * N], standard[2 * N], quantile[2 * N], bins[16 * N];
+    float x[2 * N], y[4 * N], standard[2 * N], quantile[2 * N], bins[16 * N], all[20 * N];
     int64_t node[N];
     for (int i = 0; i < N; i++) {
         x[2 * i] = (float)i, x[2 * i + 1] = i < 60 ? 0 : (float)(i * i);
@@ -68,20 +68,24 @@ static void puts_scalings_side_by_side(void **state) {
     const struct {
         basin_scaler_kind kind;
         float *to;
-    } all[] = {{BASIN_SCALE_STANDARD, standard},
-               {BASIN_SCALE_QUANTILE, quantile},
-               {BASIN_SCALE_BOTH, y},
-               {BASIN_SCALE_BINS, bins}};
-    for (int k = 0; k < 4; k++) {
+    } made[] = {{BASIN_SCALE_STANDARD, standard},
+                {BASIN_SCALE_QUANTILE, quantile},
+                {BASIN_SCALE_BOTH, y},
+                {BASIN_SCALE_BINS, bins},
+                {BASIN_SCALE_ALL, all}};
+    for (int k = 0; k < 5; k++) {
         basin_scaler s;
-        assert_int_equal(basin_scaler_fit(&s, all[k].kind, x, 2, node, N, NULL), BASIN_OK);
-        basin_scaler_apply(all[k].to, &s, x, N);
+        assert_int_equal(basin_scaler_fit(&s, made[k].kind, x, 2, node, N, NULL), BASIN_OK);
+        basin_scaler_apply(made[k].to, &s, x, N);
         basin_scaler_free(&s);
     }
     for (int i = 0; i < N; i++)
         for (int f = 0; f < 2; f++) {
             assert_true(y[4 * i + f] == standard[2 * i + f]);
             assert_true(y[4 * i + 2 + f] == quantile[2 * i + f]);
+            assert_memory_equal(&all[20 * i], &y[4 * i], 4 * sizeof *y);
+            for (int b = 0; b < 8; b++)
+                assert_true(fabsf(all[20 * i + 4 + 2 * b + f] - bins[16 * i + 2 * b + f]) < 1e-4f);
         }
     for (int b = 0; b < 8; b++) { /* 35 lies half way through the fourth bin, from 30 to 40 */
         float wanted = b < 3 ? 1 : b > 3 ? -1 : 0;
@@ -96,10 +100,10 @@ static void keeps_scales_in_files(void **state) {
     (void)state;
     const float x[] = {1, 5, 3, 4, 8, 7, 2, 2};
     const int64_t node[] = {0, 1, 2, 3};
-    for (int kind = 0; kind <= BASIN_SCALE_BINS; kind++) {
+    for (int kind = 0; kind <= BASIN_SCALE_ALL; kind++) {
         basin_scaler s, t;
         basin_bundle *bundle;
-        float y[64] = {0}, z[64] = {0};
+        float y[80] = {0}, z[80] = {0};
         assert_int_equal(basin_scaler_fit(&s, (basin_scaler_kind)kind, x, 2, node, 4, NULL),
                          BASIN_OK);
         assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);

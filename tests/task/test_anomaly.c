@@ -85,7 +85,7 @@ static void streaming_equals_the_whole(void **state) {
     basin_network *network = fraud_new(700, 5, 1, false);
     recipe.epochs = 15, recipe.blocks = 2, recipe.steps = 2, recipe.alpha = 0.5;
     compare_stream("two blocks", network, &recipe, &work);
-    recipe.scaling = "mixed", recipe.members = 3, recipe.epochs = 5;
+    recipe.scaling = "both+quantile+bins", recipe.members = 3, recipe.epochs = 5;
     compare_stream("members that see different scalings", network, &recipe, &work);
     recipe.heads = 16, recipe.head_dim = 4, recipe.dim = 100, recipe.members = 1;
     compare_stream("several blocks of nodes, rows that are padded", network, &recipe, &work);
@@ -119,7 +119,7 @@ static void a_file_scores_as_the_detector_did(void **state) {
     basin_anomaly_recipe recipe = fraud_recipe();
     basin_anomaly_detector *detector, *back;
     basin_error error;
-    recipe.members = 3, recipe.epochs = 10, recipe.scaling = "mixed";
+    recipe.members = 3, recipe.epochs = 10, recipe.scaling = "both+quantile+bins";
     basin_network *network = fraud_new(500, 8, 1, false), *unseen = fraud_new(300, 9, 1, false);
     uint8_t *part = calloc(500, 1);
     double a[500], b[500];
@@ -167,7 +167,7 @@ static void check_resumed(void **state, const char *sampling) {
     basin_anomaly_detector *straight, *broken, *resumed;
     basin_error error;
     recipe.members = 2, recipe.epochs = 8, recipe.sampling = sampling, recipe.fraction = 0.6;
-    recipe.batch = 64, recipe.scaling = "mixed";
+    recipe.batch = 64, recipe.scaling = "both+quantile+bins";
     basin_network *network = fraud_new(400, 4, 1, false);
     uint8_t *part = calloc(400, 1);
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);

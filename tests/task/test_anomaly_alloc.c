@@ -73,7 +73,8 @@ static void training_on_samples(void **state) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
-    s.recipe.sampling = "neighbours", s.recipe.fraction = 1, s.recipe.scaling = "mixed";
+    s.recipe.sampling = "neighbours", s.recipe.fraction = 1,
+    s.recipe.scaling = "both+quantile+bins";
     s.recipe.batch = 8, s.recipe.degree_power = 0.5;
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
     scene_free(&s);
