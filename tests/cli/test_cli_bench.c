@@ -51,6 +51,24 @@ static void recomputes(void **state) {
     assert_true(bytes[1] < bytes[0] / 2);
 }
 
+#define SMALL "bench pictures --size 24 --patch 8 --batch 4 --rounds 2 --threads 2"
+
+static void times_pictures(void **state) {
+    static const char *const how[][4] = {{"", "off", "files"},
+                                         {"--keep-decoded host", "host", "whole"},
+                                         {"--keep-decoded auto", "host", "whole"},
+                                         {"--cut-from reduced", "off", "reduced"}};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        cJSON *tree = run_json(run(state, SMALL " --json %s shapes:16:1:40x50x3", how[i][0]));
+        assert_true(json_number(tree, "images_per_second") > 0);
+        assert_string_equal(json_at(tree, "pictures_kept")->valuestring, how[i][1]);
+        assert_string_equal(json_at(tree, "crops_cut_from")->valuestring, how[i][2]);
+        cJSON_Delete(tree);
+    }
+    assert_error(run(state, SMALL " --keep-decoded device shapes:16"), 1,
+                 "wanted --keep-decoded auto, off or host");
+}
+
 static void rejects_absurd_shapes(void **state) {
     assert_error(run(state, "bench --quiet --batch 100000000 --tokens 100000000"), 1, "memory");
     assert_error(run(state, "bench --shape huge"), 2, "'huge' is not one of paper|");
@@ -62,6 +80,7 @@ int main(void) {
         cmocka_unit_test(times_images),
         cmocka_unit_test(times_graphs),
         cmocka_unit_test(recomputes),
+        cmocka_unit_test(times_pictures),
         cmocka_unit_test(rejects_absurd_shapes),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
