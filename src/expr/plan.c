@@ -41,6 +41,7 @@ struct basin_plan {
     int outputs;
     void **block;
     size_t blocks;
+    bool shares; /* computes in the store's arena */
     basin_plan_stats stats;
     basin_simple simple; /* what was planned */
     basin_ir ir;         /* keeps the programs and values that calls were made of */
@@ -360,7 +361,11 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     status = basin_ir_layout(ir, table, plain);
     if (!status) status = make_calls(plan, spec, error);
     if (!status) status = check_room(plan, error);
-    if (!status) status = alloc_block(plan, ARENA, ir->arena_bytes, error);
+    plan->shares = plan->store->share;
+    if (!status && plan->shares)
+        status = basin_store_reserve(plan->store, ir->arena_bytes, error);
+    else if (!status)
+        status = alloc_block(plan, ARENA, ir->arena_bytes, error);
     if (!status) status = alloc_block(plan, INPUTS, plan->stats.input_bytes, error);
     if (!status) find_bounds(plan);
     plan->stats.arena_bytes = ir->arena_bytes;
@@ -391,8 +396,9 @@ basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_p
 void basin_plan_free(basin_plan *plan) {
     if (!plan) return;
     basin_backend *backend = plan->store->backend;
+    if (plan->store->last == plan) plan->store->last = NULL;
     if (plan->block) {
-        backend->table->free(backend, plan->block[ARENA]);
+        if (!plan->shares) backend->table->free(backend, plan->block[ARENA]);
         backend->table->free(backend, plan->block[INPUTS]);
     }
     basin_ir_free(&plan->ir);
@@ -459,6 +465,13 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_backend_table *table = backend->table;
+    if (plan->shares) {
+        /* it may have been lost while it was to grow for another plan */
+        basin_status status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
+        if (status) return status;
+        plan->block[ARENA] = plan->store->arena;
+        plan->store->last = plan;
+    }
     table->run(backend, plan->call, plan->calls, plan->block);
     return table->check ? table->check(backend, error) : table->wait(backend, error);
 }
@@ -470,6 +483,10 @@ basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *
         if (!basin_shape_equal(output->shape, tensor->shape))
             return shapes_differ("output", output, tensor, error);
         const basin_operand *where = &plan->output[i].where;
+        if (plan->shares && plan->store->last != plan && where->block == ARENA)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "the results of a plan were overwritten by those of another that "
+                              "shares its memory");
         return basin_device_read(plan->store->backend, tensor,
                                  (char *)plan->block[where->block] + where->offset, where->kind,
                                  error);

@@ -19,8 +19,23 @@ void basin_store_free(basin_store *store) {
         store->backend->table->free(store->backend, store->entry[i].memory);
         free(store->entry[i].name);
     }
+    store->backend->table->free(store->backend, store->arena);
     free(store->entry);
     free(store);
+}
+
+void basin_store_share_results(basin_store *store) { store->share = !store->backend->table->check; }
+
+basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *error) {
+    const basin_backend_table *table = store->backend->table;
+    if (store->arena && bytes <= store->arena_bytes) return BASIN_OK;
+    table->free(store->backend, store->arena);
+    store->last = NULL;
+    store->arena = table->alloc(store->backend, bytes);
+    store->arena_bytes = store->arena ? bytes : 0;
+    if (store->arena) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "plans need %zu bytes of memory for their results",
+                      bytes);
 }
 
 int basin_store_count(const basin_store *store) { return (int)store->entries; }

@@ -15,7 +15,14 @@ struct basin_store {
     basin_backend *backend;
     basin_store_entry *entry;
     size_t entries, capacity;
+    bool share;  /* results of plans lie in one arena: */
+    void *arena; /* it moves when it grows, and then has lost what it held */
+    size_t arena_bytes;
+    const void *last; /* the plan that ran last in it */
 };
+
+/* Makes the shared arena at least so large. */
+basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *error);
 
 /* Finds a state, or creates it filled with zeros. Its memory never moves. */
 basin_status basin_store_demand(int *entry, basin_store *store, const char *name, basin_shape shape,

@@ -96,6 +96,7 @@ static basin_status start(basin_graph_session *session, const basin_bundle *bund
     basin_graph *graph;
     basin_params params;
     basin_status status = basin_store_new(&session->store, session->backend, error);
+    if (!status) basin_store_share_results(session->store); /* plans of all sizes run in turn */
     if (!status) status = declare(&graph, &params, session, error);
     if (status) return status;
     if (bundle)

@@ -545,6 +545,45 @@ static void test_many_paths(void **state) {
     check_free(&c);
 }
 
+/* Plans that share their memory give the results of plans that do not, in turn, the smaller and
+ * the larger; what another plan overwrote is not handed out. */
+static void test_shared_results(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(8, 8), -1, 1);
+    basin_expr y[2] = {basin_matmul(x, basin_exp(x)), NULL};
+    basin_expr wide[3] = {y[0], basin_sin(x), basin_matmul(basin_cos(x), y[0])};
+    y[1] = basin_concat(wide, 3, 0);
+    bench b;
+    open_bench(&b, "cpu", 1);
+    basin_store_share_results(b.store);
+    float number[64], small[64], large[192], again[64];
+    for (int i = 0; i < 64; i++) number[i] = (float)(i % 7) / 7;
+    basin_tensor in = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(8, 8));
+    basin_tensor out[3] = {basin_tensor_borrow(small, BASIN_F32, BASIN_SHAPE(8, 8)),
+                           basin_tensor_borrow(large, BASIN_F32, BASIN_SHAPE(24, 8)),
+                           basin_tensor_borrow(again, BASIN_F32, BASIN_SHAPE(8, 8))};
+    basin_plan *plan[2];
+    basin_error error = {0};
+    for (int i = 0; i < 2; i++) {
+        basin_plan_spec spec = {.output = &y[i], .outputs = 1};
+        assert_int_equal(basin_plan_new(&plan[i], b.store, &spec, &error), BASIN_OK);
+        assert_int_equal(basin_plan_write(plan[i], x, &in, &error), BASIN_OK);
+        assert_int_equal(basin_plan_run(plan[i], &error), BASIN_OK);
+        assert_int_equal(basin_plan_read(plan[i], y[i], &out[i], &error), BASIN_OK);
+    }
+    assert_memory_equal(small, large, sizeof small);
+    assert_int_equal(basin_plan_read(plan[0], y[0], &out[2], &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_plan_run(plan[0], &error), BASIN_OK);
+    assert_int_equal(basin_plan_read(plan[0], y[0], &out[2], &error), BASIN_OK);
+    assert_memory_equal(small, again, sizeof small);
+    basin_plan_free(plan[0]);
+    basin_plan_free(plan[1]);
+    close_bench(&b);
+    check_free(&c);
+}
+
 static void test_empty(void **state) {
     (void)state;
     check c;
@@ -583,6 +622,7 @@ int main(void) {
         cmocka_unit_test(test_long_chain),
         cmocka_unit_test(test_shared_forces),
         cmocka_unit_test(test_many_paths),
+        cmocka_unit_test(test_shared_results),
         cmocka_unit_test(test_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
