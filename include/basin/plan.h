@@ -61,6 +61,11 @@ BASIN_API basin_status basin_backend_set_storage(basin_backend *backend, basin_d
 BASIN_API void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds);
 BASIN_API basin_dtype basin_backend_storage(const basin_backend *backend);
 
+/* Plans made from now on may need that many bytes for results and inputs; 0: what the device has
+ * free. A plan that needs more is refused before anything is allocated, and the message says what
+ * would help. */
+BASIN_API void basin_backend_set_memory_limit(basin_backend *backend, size_t bytes);
+
 /* A store holds the states of expressions, by name, in the backend's memory: parameters, the
  * optimiser's moments, the tokens of a descent. Plans made on one store share them. */
 typedef struct basin_store basin_store;

@@ -41,6 +41,9 @@ basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype
 void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds) {
     backend->narrow_least = multiply_adds;
 }
+void basin_backend_set_memory_limit(basin_backend *backend, size_t bytes) {
+    backend->memory_limit = bytes;
+}
 basin_dtype basin_backend_storage(const basin_backend *backend) {
     return backend->narrow ? BASIN_BF16 : backend->table->real;
 }

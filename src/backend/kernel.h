@@ -108,6 +108,7 @@ struct basin_backend {
     int threads;             /* host backends */
     basin_products products; /* for plans made from now on */
     bool narrow;             /* they store intermediate results as bfloat16 */
+    size_t memory_limit;     /* bytes a plan may need; 0: as many as are free */
     double narrow_least;     /* for products of that many multiply-adds and more */
 };
 

@@ -65,6 +65,8 @@ typedef enum basin_op {
     BASIN_OP_SUM,
     BASIN_OP_MAX,
 
+    BASIN_OP_SQUARES, /* of n operands of any shapes: [], the sum of all their squares */
+
     /* Over the row. */
     BASIN_OP_LOGSUMEXP, /* [.., n] -> [..] */
     BASIN_OP_SOFTMAX,   /* [.., n] -> [.., n] */
@@ -72,8 +74,9 @@ typedef enum basin_op {
     /* in: x [.., D], gamma [], delta [D]; out g = gamma (x - mean) / sqrt(var + attr.value) + delta
      */
     BASIN_OP_LAYERNORM,
-    /* in: x, gamma, c [.., D] (cotangent of g); out: dx, dgamma [], ddelta [D]; each may be absent
-     */
+    /* in: x, gamma, c [.., D] (cotangent of g), and perhaps r like x, which is added to dx; out:
+     * dx, dgamma [], ddelta [D], each may be absent, and perhaps dx once more, NARROW. Only plans
+     * ask for the two that may be missing. */
     BASIN_OP_LAYERNORM_REVERSE,
 
     /* in: A [batch, m, k] (attr.transpose_a: [batch, k, m]), B likewise; out [batch, m, n].

@@ -44,6 +44,7 @@ static const char *const names[BASIN_OP_COUNT] = {
     [BASIN_OP_SCATTER] = "SCATTER",
     [BASIN_OP_SUM] = "SUM",
     [BASIN_OP_MAX] = "MAX",
+    [BASIN_OP_SQUARES] = "SQUARES",
     [BASIN_OP_LOGSUMEXP] = "LOGSUMEXP",
     [BASIN_OP_SOFTMAX] = "SOFTMAX",
     [BASIN_OP_LAYERNORM] = "LAYERNORM",

@@ -14,6 +14,7 @@ static basin_rule *const rules[BASIN_OP_COUNT] = {
     [BASIN_OP_SCATTER] = basin_rule_scatter,
     [BASIN_OP_SUM] = basin_rule_sum,
     [BASIN_OP_MAX] = basin_rule_max,
+    [BASIN_OP_SQUARES] = basin_rule_squares,
     [BASIN_OP_LOGSUMEXP] = basin_rule_logsumexp,
     [BASIN_OP_SOFTMAX] = basin_rule_softmax,
     [BASIN_OP_LAYERNORM] = basin_rule_layernorm,

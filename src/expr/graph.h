@@ -67,6 +67,9 @@ static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BAS
 /* Any pointwise operation over its one, two or three operands. */
 basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value);
 
+/* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
+double basin_split_factor(basin_expr *a);
+
 /* The shape to which a and b broadcast; false if they do not. */
 bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b);
 /* Sums `a` over the axes along which `shape` was broadcast to a's shape. */
@@ -82,7 +85,7 @@ typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const boo
                         basin_expr *grad);
 basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_rule_slice,
     basin_rule_pad, basin_rule_concat, basin_rule_gather, basin_rule_scatter, basin_rule_sum,
-    basin_rule_max, basin_rule_logsumexp, basin_rule_softmax, basin_rule_layernorm,
+    basin_rule_max, basin_rule_squares, basin_rule_logsumexp, basin_rule_softmax, basin_rule_layernorm,
     basin_rule_layernorm_reverse, basin_rule_matmul, basin_rule_attention,
     basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum, basin_rule_conv,
     basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool, basin_rule_avgpool_reverse,

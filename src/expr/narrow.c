@@ -4,7 +4,7 @@
  * pairs are narrow; a small product gains nothing from it and stays float, factors and all. Narrow
  * is what nobody but such products reads, or a layer norm's reverse as its cotangent; a factor that
  * others read, too (a weight, the cotangent of the tokens), is float and gets a narrow copy, stored
- * by the program that computes it where there is one. Everything else stays float: inputs, states,
+ * by the step that computes it where that can. Everything else stays float: inputs, states,
  * outputs, the tokens, statistics, sums, energies, heads, lists of pairs, gradients on their way
  * into a state. */
 #include <stdlib.h>
@@ -154,6 +154,10 @@ static bool store_twice(narrowing *n, int made, int root) {
         basin_ir_step *step = &n->step[i];
         for (int k = 0; k < step->outs; k++) {
             if (step->out[k] != root) continue;
+            if (step->op == BASIN_OP_LAYERNORM_REVERSE && k == 0 && step->outs == 3) {
+                step->out[step->outs++] = made;
+                return true;
+            }
             if (step->op != BASIN_OP_POINTWISE || step->outs == BASIN_MAX_OUT) return false;
             step->program->store[step->program->stores++] = step->program->store[k];
             step->out[step->outs++] = made;

@@ -1,5 +1,6 @@
 /* Which steps run, and in which order: dead ones are dropped, log-sum-exps that a force computes
- * anyway are taken from there, and the rest is sorted so that producers come first. */
+ * anyway are taken from there, what is added to the reverse of a layer norm is added there, and the
+ * rest is sorted so that producers come first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,4 +174,35 @@ basin_status basin_ir_share_forces(basin_ir *ir) {
     }
     walk_end(&w);
     return ok ? basin_ir_sort(ir) : no_memory(ir);
+}
+
+/* The reverse of a layer norm whose result dx only step `add` reads, to add another value to it
+ * that is there before; -1 where there is none. */
+static int residual_of(const basin_ir *ir, const basin_ir_step *add, int side) {
+    int dx = add->in[side], other = add->in[1 - side];
+    const basin_ir_value *v = &ir->value[dx], *r = &ir->value[other];
+    if (v->root != dx || v->producer < 0 || v->uses != 1 || v->output || v->state) return -1;
+    const basin_ir_step *reverse = &ir->step[v->producer];
+    bool fits = reverse->op == BASIN_OP_LAYERNORM_REVERSE && reverse->ins == 3 &&
+                reverse->out[0] == dx && basin_shape_equal(v->shape, r->shape) &&
+                basin_shape_equal(v->shape, ir->value[add->out[0]].shape);
+    return fits && ir->value[r->root].producer < v->producer ? v->producer : -1;
+}
+
+basin_status basin_ir_join_residuals(basin_ir *ir) {
+    basin_ir_count_uses(ir);
+    for (size_t i = 0; i < ir->steps; i++) {
+        basin_ir_step *add = &ir->step[i];
+        if (add->op != BASIN_OP_ADD || add->dead) continue;
+        for (int side = 0; side < 2; side++) {
+            int reverse = residual_of(ir, add, side);
+            if (reverse < 0) continue;
+            ir->step[reverse].in[ir->step[reverse].ins++] = add->in[1 - side];
+            ir->step[reverse].out[0] = add->out[0];
+            ir->value[add->out[0]].producer = reverse;
+            add->dead = true;
+            break;
+        }
+    }
+    return basin_ir_sort(ir);
 }

@@ -125,10 +125,12 @@ static basin_status check_room(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     size_t needed = plan->ir.arena_bytes + plan->stats.input_bytes;
     size_t room = backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
+    if (backend->memory_limit && backend->memory_limit < room) room = backend->memory_limit;
     if (needed <= room) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
-                      "a plan needs %.2f GiB (results %.2f, inputs %.2f) and %s has %.2f GiB free; "
-                      "a smaller batch or recomputation of activations needs less",
+                      "a plan needs %.4g GiB (results %.4g, inputs %.4g) and %s has %.4g GiB for "
+                      "it; a smaller batch (--batch), activations computed again instead of kept "
+                      "(--recompute) or narrow ones (--dtype bf16) need less",
                       (double)needed / 0x1p30, (double)plan->ir.arena_bytes / 0x1p30,
                       (double)plan->stats.input_bytes / 0x1p30, backend->table->name,
                       (double)room / 0x1p30);
@@ -349,6 +351,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.nodes = (int)ir->steps;
     for (size_t i = 0; i < ir->steps; i++) plan->stats.recomputed += ir->step[i].again;
     if (!status && !plain) status = basin_ir_share_forces(ir);
+    if (!status && !plain) status = basin_ir_join_residuals(ir);
     if (!status && !plain && (table->chain || plan->store->backend->narrow))
         status = basin_ir_chain(ir, plan->simple.graph);
     if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);

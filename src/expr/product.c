@@ -35,8 +35,7 @@ static basin_expr product(basin_expr a, bool transpose_a, basin_expr b, bool tra
     return basin_node_single(a->graph, BASIN_OP_MATMUL, &attr, (basin_expr[]){a, b}, 2, shape);
 }
 
-/* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
-static double split_factor(basin_expr *a) {
+double basin_split_factor(basin_expr *a) {
     const basin_node *node = (*a)->node;
     if (node->op == BASIN_OP_NEG) {
         *a = node->in[0];
@@ -52,7 +51,7 @@ static double split_factor(basin_expr *a) {
 basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     if (!a || !b) return NULL;
     if (!a->graph->simplify) return product(a, transpose_a, b, transpose_b);
-    double factor = split_factor(&a) * split_factor(&b);
+    double factor = basin_split_factor(&a) * basin_split_factor(&b);
     return basin_scale(product(a, transpose_a, b, transpose_b), factor);
 }
 basin_expr basin_matmul(basin_expr a, basin_expr b) { return basin_matmul_t(a, false, b, false); }

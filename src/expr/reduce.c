@@ -43,6 +43,25 @@ basin_expr basin_mean(basin_expr a, int axis, int count) {
 }
 basin_expr basin_mean_all(basin_expr a) { return a ? basin_mean(a, 0, a->shape.rank) : NULL; }
 
+basin_expr basin_sum_squares(const basin_expr *a, int count) {
+    basin_expr sum = NULL;
+    for (int first = 0; first < count; first += BASIN_MAX_IN) {
+        int part = count - first < BASIN_MAX_IN ? count - first : BASIN_MAX_IN;
+        for (int i = 0; i < part; i++)
+            if (!a[first + i]) return NULL;
+        basin_expr squares = basin_node_single(a[first]->graph, BASIN_OP_SQUARES, &(basin_attr){0},
+                                               a + first, part, BASIN_SCALAR);
+        sum = sum ? basin_add(sum, squares) : squares;
+    }
+    return sum;
+}
+
+void basin_rule_squares(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad) {
+    for (int i = 0; i < node->ins; i++)
+        if (want[i]) grad[i] = basin_scale(basin_mul(cotangent[0], node->in[i]), 2);
+}
+
 static basin_expr spread(const basin_node *node, basin_expr reduced) {
     basin_shape shape = node->in[0]->shape;
     basin_shape ones = with_ones(shape, node->attr.axis, node->attr.count);

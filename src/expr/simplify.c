@@ -51,10 +51,17 @@ static void rebuild_as_is(rewrite *r, const basin_node *node, const basin_expr *
         if (node->out[i]) r->map[node->out[i]->id] = made->out[i];
 }
 
+/* A constant factor moves behind the sum, where there is less to multiply. */
+static basin_expr rebuild_sum(const basin_node *node, basin_expr a) {
+    double factor = a && a->graph->simplify ? basin_split_factor(&a) : 1;
+    return basin_scale(basin_sum(a, node->attr.axis, node->attr.count), factor);
+}
+
 static basin_expr rebuild_single(const basin_node *node, const basin_expr *in) {
     basin_shape shape = node->out[0]->shape;
     switch (node->op) {
     case BASIN_OP_COPY: return basin_broadcast(in[0], shape);
+    case BASIN_OP_SUM: return rebuild_sum(node, in[0]);
     case BASIN_OP_RESHAPE: return basin_reshape(in[0], shape);
     default: return basin_matmul_t(in[0], node->attr.transpose_a, in[1], node->attr.transpose_b);
     }
@@ -69,7 +76,7 @@ static void rebuild(rewrite *r, const basin_node *node) {
     else if (node->op == BASIN_OP_CONST)
         r->map[node->out[0]->id] = basin_const(r->to, node->attr.value);
     else if (node->op == BASIN_OP_COPY || node->op == BASIN_OP_RESHAPE ||
-             node->op == BASIN_OP_MATMUL)
+             node->op == BASIN_OP_MATMUL || node->op == BASIN_OP_SUM)
         r->map[node->out[0]->id] = rebuild_single(node, in);
     else if (basin_op_is_pointwise(node->op))
         r->map[node->out[0]->id] = basin_pointwise(node->op, in, node->attr.value);

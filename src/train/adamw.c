@@ -8,12 +8,7 @@
 #include "base/memory.h"
 
 static basin_expr global_norm(const basin_expr *gradient, size_t count) {
-    basin_expr sum = NULL;
-    for (size_t i = 0; i < count; i++) {
-        basin_expr part = basin_sum_all(basin_square(gradient[i]));
-        sum = sum ? basin_add(sum, part) : part;
-    }
-    return basin_sqrt(sum);
+    return basin_sqrt(basin_sum_squares(gradient, (int)count));
 }
 
 static basin_expr moment(basin_expr state, const char *suffix) {

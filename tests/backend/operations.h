@@ -294,12 +294,25 @@ static void row_operations(void **state) {
     }
 }
 
+/* Tensors of all sizes, an empty one and a long one among them. */
+static void squares(void **state) {
+    (void)state;
+    const basin_shape shapes[] = {BASIN_SHAPE(300, 700), BASIN_SCALAR,         BASIN_SHAPE(0, 4),
+                                  BASIN_SHAPE(16384),    BASIN_SHAPE(3, 5, 7), BASIN_SHAPE(16385)};
+    for (int count = 1; count <= 6; count++) {
+        duel d = duel_new(BASIN_OP_SQUARES);
+        for (int i = 0; i < count; i++) duel_in(&d, shapes[i], -1, 2);
+        duel_out(&d, BASIN_SCALAR);
+        duel_fight(&d, 2e-6);
+    }
+}
+
 static void layernorm_reverse(void **state) {
     (void)state;
     const basin_shape shapes[] = {BASIN_SHAPE(1, 4), BASIN_SHAPE(1100, 33),
                                   BASIN_SHAPE(4, 49, 192)};
     for (int i = 0; i < 3; i++)
-        for (int absent = 0; absent < 8; absent++) {
+        for (int absent = 0; absent < 16; absent++) { /* the last bit: with a residual */
             duel d = duel_new(BASIN_OP_LAYERNORM_REVERSE);
             const basin_shape outs[] = {shapes[i], BASIN_SCALAR,
                                         BASIN_SHAPE(shapes[i].dim[shapes[i].rank - 1])};
@@ -307,6 +320,7 @@ static void layernorm_reverse(void **state) {
             duel_in(&d, shapes[i], -3, 5);
             duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
             duel_in(&d, shapes[i], -1, 1);
+            if (absent & 8) duel_in(&d, shapes[i], -1, 1);
             for (int j = 0; j < 3; j++) {
                 if (absent >> j & 1)
                     duel_out_absent(&d);
@@ -605,6 +619,7 @@ static void draws(void **state) {
         cmocka_unit_test_teardown(rows_by_index, duel_verdict),                                    \
         cmocka_unit_test_teardown(reductions, duel_verdict),                                       \
         cmocka_unit_test_teardown(row_operations, duel_verdict),                                   \
+        cmocka_unit_test_teardown(squares, duel_verdict),                                          \
         cmocka_unit_test_teardown(layernorm_reverse, duel_verdict),                                \
         cmocka_unit_test_teardown(products, duel_verdict),                                         \
         cmocka_unit_test_teardown(epilogues, duel_verdict),                                        \

@@ -141,6 +141,32 @@ static void long_product(void **state) {
     duel_fight(&d, 3e-6);
 }
 
+/* So few tiles and so long a sum that it is cut into parts; with and without something to add. */
+static void long_sum_product(void **state) {
+    (void)state;
+    for (int add = 0; add < 2; add++) {
+        const epilogue *e = &epilogue_cases[3];
+        duel d = duel_new(BASIN_OP_MATMUL);
+        basin_shape domain = BASIN_SHAPE(1, 96, 130);
+        basin_step step[8];
+        basin_program program = {.steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
+        memcpy(step, e->step, sizeof step);
+        program.step = step;
+        program.store[0] = (uint16_t)e->out;
+        d.call.attr.transpose_a = true;
+        duel_in(&d, BASIN_SHAPE(8192, 96), -1, 1);
+        duel_in(&d, BASIN_SHAPE(8192, 130), -1, 1);
+        if (add) {
+            duel_in(&d, domain, -1, 1);
+            basin_shape_broadcast(program.stride[0], &domain, &domain);
+            d.call.program = &program;
+        }
+        duel_out(&d, add ? domain : BASIN_SHAPE(96, 130));
+        if (add) d.in_place[0] = 2;
+        duel_fight(&d, 3e-6);
+    }
+}
+
 /* ---- narrow operands ---- */
 
 static void narrow_products(void **state) {
@@ -215,6 +241,18 @@ static void narrow_rows(void **state) {
             duel_out(&d, row);
             duel_narrow(&d, (mask & 1) | (mask & 2) << 1, mask >> 2);
             duel_fight(&d, mask & 4 ? 5e-3 : 1e-5);
+            d = duel_new(BASIN_OP_LAYERNORM_REVERSE); /* with a residual, and stored twice */
+            d.call.attr.value = 1e-5;
+            duel_in(&d, shapes[i], -3, 5);
+            duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
+            duel_in(&d, shapes[i], -1, 1);
+            duel_in(&d, shapes[i], -1, 1);
+            duel_out(&d, shapes[i]);
+            duel_out_absent(&d);
+            duel_out_absent(&d);
+            duel_out(&d, shapes[i]);
+            duel_narrow(&d, (mask & 1) | (mask & 2) << 1, 8);
+            duel_fight(&d, 5e-3);
             d = duel_new(BASIN_OP_LAYERNORM);
             d.call.attr.value = 1e-5;
             duel_in(&d, shapes[i], -3, 5);
@@ -394,6 +432,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BASIN_OPERATION_TESTS cmocka_unit_test_teardown(fused_products, duel_verdict),
         cmocka_unit_test_teardown(long_product, duel_verdict),
+        cmocka_unit_test_teardown(long_sum_product, duel_verdict),
         cmocka_unit_test_teardown(narrow_products, duel_verdict),
         cmocka_unit_test_teardown(narrow_rows, duel_verdict),
         cmocka_unit_test_teardown(narrow_attention, duel_verdict),

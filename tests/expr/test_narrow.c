@@ -131,6 +131,14 @@ static void test_descent(void **state) {
     assert_int_equal(count_between(plan, "MATMUL            [14, 8]", "(a + (0.1 * product))"), 3);
     assert_int_equal(count_between(plan, "MATMUL            [14, 8]", "(a - (0.1 * product))"), 6);
     basin_plan_free(plan);
+    /* backwards, each step's layer norm adds the cotangent that passes by, and stores both widths;
+     * the first one, below which nothing wants its products, stores one */
+    basin_expr back = basin_grad(basin_sum_all(basin_square(end)), tokens);
+    plan = lab_plan(&l, &back, 1);
+    const char *twice = "LAYERNORM_REVERSE [2, 7, 8], -, -, bf16 [2, 7, 8] <- [2, 7, 8], [], bf16";
+    assert_int_equal(count_calls(plan, twice), 2);
+    assert_int_equal(count_calls(plan, "LAYERNORM_REVERSE"), 3);
+    basin_plan_free(plan);
     lab_close(&l);
 }
 

@@ -60,6 +60,30 @@ static void test_dead_and_equal(void **state) {
     check_free(&c);
 }
 
+/* A plan that does not fit is refused with its size and advice, one that does is not. */
+static void test_memory_limit(void **state) {
+    (void)state;
+    check c;
+    bench b;
+    basin_error error = {0};
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(512, 512), -1, 1);
+    basin_expr y = basin_matmul(basin_exp(x), x);
+    basin_plan_spec spec = {.output = &y, .outputs = 1};
+    open_bench(&b, "cpu", 1);
+    basin_plan_stats stats = make_plan(&b, &spec);
+    basin_plan_free(b.plan);
+    basin_backend_set_memory_limit(b.backend, stats.arena_bytes + stats.input_bytes - 1);
+    assert_int_equal(basin_plan_new(&b.plan, b.store, &spec, &error), BASIN_NO_MEMORY);
+    assert_null(b.plan);
+    assert_non_null(strstr(error.text, "GiB"));
+    assert_non_null(strstr(error.text, "--recompute"));
+    basin_backend_set_memory_limit(b.backend, stats.arena_bytes + stats.input_bytes);
+    make_plan(&b, &spec);
+    close_bench(&b);
+    check_free(&c);
+}
+
 static void test_chains(void **state) {
     (void)state;
     check c;
@@ -604,6 +628,7 @@ static void test_empty(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dead_and_equal),
+        cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_registers),
         cmocka_unit_test(test_epilogues),

@@ -37,6 +37,7 @@ static const operation operations[BASIN_OP_COUNT] = {
     [BASIN_OP_SCATTER] = {basin_cpu_scatter, NULL},
     [BASIN_OP_SUM] = {basin_cpu_sum, basin_cpu_reduce_workspace},
     [BASIN_OP_MAX] = {basin_cpu_max, basin_cpu_reduce_workspace},
+    [BASIN_OP_SQUARES] = {basin_cpu_squares, basin_cpu_squares_workspace},
     [BASIN_OP_LOGSUMEXP] = {basin_cpu_logsumexp, NULL},
     [BASIN_OP_SOFTMAX] = {basin_cpu_softmax, NULL},
     [BASIN_OP_LAYERNORM] = {basin_cpu_layernorm, NULL},

@@ -63,6 +63,8 @@ void basin_cpu_gather(const basin_cpu_frame *frame);
 void basin_cpu_scatter(const basin_cpu_frame *frame);
 
 /* reduce.c */
+void basin_cpu_squares(const basin_cpu_frame *frame);
+size_t basin_cpu_squares_workspace(const basin_call *call, int threads);
 size_t basin_cpu_reduce_workspace(const basin_call *call, int threads);
 void basin_cpu_sum(const basin_cpu_frame *frame);
 void basin_cpu_max(const basin_cpu_frame *frame);

@@ -40,8 +40,9 @@ void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
     const float *gamma = frame->in[1]; /* [] */
     const float *c = frame->in[2];     /* [rows, width] */
     float *dx = frame->out[0], *dgamma = frame->out[1], *ddelta = frame->out[2];
-    float *part_delta = frame->workspace;            /* [chunks, width] */
-    float *part_gamma = part_delta + chunks * width; /* [chunks] */
+    const float *r = frame->call->ins > 3 ? frame->in[3] : NULL; /* [rows, width] */
+    float *part_delta = frame->workspace;                        /* [chunks, width] */
+    float *part_gamma = part_delta + chunks * width;             /* [chunks] */
     float epsilon = (float)frame->call->attr.value;
     int team = basin_cpu_team(frame, rows * width);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
@@ -50,9 +51,11 @@ void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
         double sum = 0;
         if (part) memset(part, 0, (size_t)width * sizeof *part);
         int64_t last = basin_cpu_first(k + 1, chunks, rows);
-        for (int64_t i = basin_cpu_first(k, chunks, rows); i < last; i++)
+        for (int64_t i = basin_cpu_first(k, chunks, rows); i < last; i++) {
             sum += frame->simd->norm_reverse(dx ? dx + i * width : NULL, part, x + i * width,
                                              *gamma, c + i * width, epsilon, width);
+            for (int64_t j = i * width; r && dx && j < (i + 1) * width; j++) dx[j] += r[j];
+        }
         part_gamma[k] = (float)sum;
     }
     if (dgamma) *dgamma = frame->simd->sum(part_gamma, chunks);

@@ -113,3 +113,45 @@ void basin_cpu_softmax(const basin_cpu_frame *frame) {
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < rows; i++) frame->simd->softmax(y + i * n, x + i * n, n);
 }
+
+/* ---- sums of squares of many tensors ---- */
+
+static int64_t square_chunks(const basin_call *call, int k) {
+    return (basin_shape_count(call->in[k].shape) + CHUNK - 1) / CHUNK;
+}
+
+static int64_t all_square_chunks(const basin_call *call) {
+    int64_t chunks = 0;
+    for (int k = 0; k < call->ins; k++) chunks += square_chunks(call, k);
+    return chunks;
+}
+
+size_t basin_cpu_squares_workspace(const basin_call *call, int threads) {
+    (void)threads;
+    return (size_t)all_square_chunks(call) * sizeof(double);
+}
+
+/* The squares of one chunk of all operands' chunks. */
+static double square_part(const basin_cpu_frame *frame, int64_t chunk) {
+    const basin_call *call = frame->call;
+    int k = 0;
+    for (; chunk >= square_chunks(call, k); k++) chunk -= square_chunks(call, k);
+    int64_t count = basin_shape_count(call->in[k].shape), first = chunk * CHUNK;
+    const float *x = (const float *)frame->in[k] + first;
+    double sum = 0;
+    for (int64_t i = 0; i < CHUNK && first + i < count; i += STRETCH) {
+        int64_t left = count - first - i;
+        sum += (double)frame->simd->dot(x + i, x + i, left < STRETCH ? left : STRETCH);
+    }
+    return sum;
+}
+
+void basin_cpu_squares(const basin_cpu_frame *frame) {
+    int64_t chunks = all_square_chunks(frame->call);
+    double *part = frame->workspace, sum = 0; /* [chunks] */
+    int team = basin_cpu_team(frame, chunks * CHUNK);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < chunks; i++) part[i] = square_part(frame, i);
+    for (int64_t i = 0; i < chunks; i++) sum += part[i];
+    *(float *)frame->out[0] = (float)sum;
+}

@@ -88,6 +88,25 @@ static std::vector<char> compile(basin_cuda *cuda, const std::string &source) {
     return image;
 }
 
+/* A text is the body of a kernel over `const basin_args p` that knows which `block` of how many
+ * `blocks` it is; behind BASIN_CUDA_FOR_MANY, over each p of a basin_many. */
+static std::string kernel_text(const std::string &text, size_t number) {
+    const std::string mark = BASIN_CUDA_FOR_MANY;
+    std::string head =
+        "extern \"C\" __global__ void __launch_bounds__(256) program" + std::to_string(number);
+    if (text.compare(0, mark.size(), mark) != 0)
+        return head +
+               "(const basin_args p) {\nconst unsigned block = blockIdx.x, blocks = "
+               "gridDim.x;\n" +
+               text + "}\n";
+    return head +
+           "(const __grid_constant__ basin_many m) {\nint k = 0;\n"
+           "while (blockIdx.x >= m.first[k + 1]) k++;\nconst basin_args &p = m.p[k];\n"
+           "const unsigned block = blockIdx.x - m.first[k], blocks = m.first[k + 1] - "
+           "m.first[k];\n" +
+           text.substr(mark.size()) + "}\n";
+}
+
 void basin_cuda_codes_compile(basin_cuda *cuda) {
     basin_cuda_codes *codes = cuda->codes;
     std::vector<std::string> wanted;
@@ -95,9 +114,7 @@ void basin_cuda_codes_compile(basin_cuda *cuda) {
     codes->collecting = false;
     if (wanted.empty() || cuda->error.status != BASIN_OK) return;
     std::string source = BASIN_CUDA_PRELUDE;
-    for (size_t i = 0; i < wanted.size(); i++)
-        source += "extern \"C\" __global__ void __launch_bounds__(256) program" +
-                  std::to_string(i) + "(const basin_args p) " + wanted[i] + "\n";
+    for (size_t i = 0; i < wanted.size(); i++) source += kernel_text(wanted[i], i);
     std::vector<char> image = compile(cuda, source);
     CUmodule module;
     if (image.empty()) {

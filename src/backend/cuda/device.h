@@ -174,6 +174,8 @@ size_t basin_cuda_scatter_workspace(const basin_cuda *cuda, const basin_call *ca
 /* reduce.cu */
 void basin_cuda_reduce(const basin_cuda_frame *frame); /* SUM, MAX */
 size_t basin_cuda_reduce_workspace(const basin_cuda *cuda, const basin_call *call);
+void basin_cuda_squares(const basin_cuda_frame *frame);
+size_t basin_cuda_squares_workspace(const basin_cuda *cuda, const basin_call *call);
 /* out [outer, inner] = sums over the middle of x [outer, middle, inner], for other operations;
  * workspace of basin_cuda_sum_bytes. */
 size_t basin_cuda_sum_bytes(int64_t outer, int64_t middle, int64_t inner);

@@ -60,6 +60,11 @@ struct basin_cuda_tile {
 bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
                            const basin_cuda_tile *tile);
 void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
+/* Runs as many of the pointwise calls, from the first on, as are one program over operands that do
+ * not meet: the updates of all parameters, for one. Returns how many, at least 1. */
+/* As many as it looks at; before CUDA 12.1 a kernel took fewer arguments. */
+enum { BASIN_CUDA_TOGETHER = CUDART_VERSION >= 12010 ? 24 : 1 };
+int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames);
 
 /* code.cu: kernels compiled at run time, kept by their text. */
 struct CUfunc_st;
@@ -70,8 +75,10 @@ void basin_cuda_codes_free(basin_cuda *cuda);
 void basin_cuda_codes_collect(basin_cuda *cuda);
 void basin_cuda_codes_compile(basin_cuda *cuda);
 bool basin_cuda_codes_collecting(const basin_cuda *cuda);
-/* The kernel of the text, a function body over `const basin_args p`; NULL while collecting, and
- * where it does not compile (the stream knows why). */
+/* The kernel of the text, a function body over `const basin_args p`, or, where it begins with
+ * BASIN_CUDA_FOR_MANY, over all of a `basin_many`; NULL while collecting, and where it does not
+ * compile (the stream knows why). */
+#define BASIN_CUDA_FOR_MANY "/*many*/"
 CUfunc_st *basin_cuda_code_find(basin_cuda *cuda, const char *text);
 void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned blocks,
                             unsigned threads, void *arguments);

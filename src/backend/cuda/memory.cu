@@ -7,8 +7,9 @@
 
 #include "backend/cuda/inside.h"
 
-/* A batch of graphs is a dozen small pieces, and none should wait for the step before. */
-enum { SMALL_SLOTS = 32, LARGE_SLOTS = 4 };
+/* A batch of graphs is a dozen small pieces, one of 256 pictures of the paper's size five large
+ * ones, and none should wait for the step before. */
+enum { SMALL_SLOTS = 32, LARGE_SLOTS = 6 };
 static const size_t SMALL = (size_t)1 << 20, PIECE = (size_t)32 << 20;
 
 /* One piece under way. */

@@ -1,6 +1,7 @@
 /* Layer norm with a scalar gain: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps).
  * Its reverse for a cotangent c of g:
- *   dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c.
+ *   dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c;
+ * perhaps with r added to dx, and dx written a second time for products to read.
  * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read again from
  * cache by a block. dgamma and ddelta are sums over rows (reduce.cu), the first of a number a row
  * that waits in the workspace. */
@@ -69,16 +70,23 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* Where the reverse reads and writes. */
+struct reverse_of {
+    basin_sink dx, again;
+    float *row_gamma; /* [rows], or NULL */
+    basin_source x, c, r;
+    const float *gamma;
+};
+
 template <int V, int ITEMS>
 static __global__ void __launch_bounds__(THREADS)
-    reverse_rows(basin_sink dx, float *row_gamma, basin_source x, const float *gamma,
-                 basin_source c, int64_t rows, int width, float epsilon) {
+    reverse_rows(reverse_of o, int64_t rows, int width, float epsilon) {
     int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32, at = i * width;
     int lane = (int)threadIdx.x % 32;
     row_of<V, ITEMS> n, cotangent;
     if (i >= rows) return;
-    load_row(&n, x, at, width);
-    load_row(&cotangent, c, at, width);
+    load_row(&n, o.x, at, width);
+    load_row(&cotangent, o.c, at, width);
     float inverse = centre_row(&n, width, epsilon), sum = 0, dot = 0;
 #pragma unroll
     for (int k = 0; k < ITEMS; k++)
@@ -89,18 +97,20 @@ static __global__ void __launch_bounds__(THREADS)
             dot += cotangent.v[k][l] * n.v[k][l];
         }
     sum = basin_warp_sum(sum), dot = basin_warp_sum(dot);
-    if (row_gamma && lane == 0) row_gamma[i] = dot;
-    if (!dx.data) return;
-    float gain = *gamma * inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
+    if (o.row_gamma && lane == 0) o.row_gamma[i] = dot;
+    if (!o.dx.data) return;
+    float gain = *o.gamma * inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
 #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         int j = (lane + 32 * k) * V;
         if (j >= width) continue;
-        float out[V];
+        float out[V], more[V] = {};
+        if (o.r.data) basin_read<V>(more, o.r, at + j);
 #pragma unroll
         for (int l = 0; l < V; l++)
-            out[l] = gain * (cotangent.v[k][l] - mean - n.v[k][l] * mean_dot);
-        basin_write<V>(dx, at + j, out);
+            out[l] = gain * (cotangent.v[k][l] - mean - n.v[k][l] * mean_dot) + more[l];
+        basin_write<V>(o.dx, at + j, out);
+        if (o.again.data) basin_write<V>(o.again, at + j, out);
     }
 }
 
@@ -142,24 +152,26 @@ static __global__ void norm_long(basin_sink g, basin_source x, const float *gamm
         basin_write_one(g, at + j, gain * (basin_read_one(x, at + j) - m.mean) + delta[j]);
 }
 
-static __global__ void reverse_long(basin_sink dx, float *row_gamma, basin_source x,
-                                    const float *gamma, basin_source c, int width, float epsilon) {
+static __global__ void reverse_long(reverse_of o, int width, float epsilon) {
     __shared__ float shared[ROWS];
     int64_t at = (int64_t)blockIdx.x * width;
-    moments m = long_moments(x, at, width, epsilon, shared);
+    moments m = long_moments(o.x, at, width, epsilon, shared);
     float sum = 0, dot = 0;
     for (int j = (int)threadIdx.x; j < width; j += THREADS) {
-        float cotangent = basin_read_one(c, at + j);
+        float cotangent = basin_read_one(o.c, at + j);
         sum += cotangent;
-        dot += cotangent * (basin_read_one(x, at + j) - m.mean) * m.inverse;
+        dot += cotangent * (basin_read_one(o.x, at + j) - m.mean) * m.inverse;
     }
     sum = block_sum(sum, shared), dot = block_sum(dot, shared);
-    if (row_gamma && threadIdx.x == 0) row_gamma[blockIdx.x] = dot;
-    if (!dx.data) return;
-    float gain = *gamma * m.inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
+    if (o.row_gamma && threadIdx.x == 0) o.row_gamma[blockIdx.x] = dot;
+    if (!o.dx.data) return;
+    float gain = *o.gamma * m.inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
     for (int j = (int)threadIdx.x; j < width; j += THREADS) {
-        float n = (basin_read_one(x, at + j) - m.mean) * m.inverse;
-        basin_write_one(dx, at + j, gain * (basin_read_one(c, at + j) - mean - n * mean_dot));
+        float n = (basin_read_one(o.x, at + j) - m.mean) * m.inverse;
+        float out = gain * (basin_read_one(o.c, at + j) - mean - n * mean_dot);
+        if (o.r.data) out += basin_read_one(o.r, at + j);
+        basin_write_one(o.dx, at + j, out);
+        if (o.again.data) basin_write_one(o.again, at + j, out);
     }
 }
 
@@ -232,21 +244,25 @@ size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *cuda, const basi
 
 void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame) {
     table t = table_of(frame->call);
-    basin_sink dx = basin_cuda_sink(frame, 0);
-    basin_source x = basin_cuda_source(frame, 0), c = basin_cuda_source(frame, 2);
-    const float *gamma = (const float *)frame->in[1];
+    const basin_call *call = frame->call;
     float *row_gamma = frame->out[1] ? (float *)frame->workspace : NULL;
     void *scratch = (char *)frame->workspace + (row_gamma ? gamma_bytes(&t) : 0);
+    reverse_of o = {};
+    o.dx = basin_cuda_sink(frame, 0);
+    if (call->outs > 3) o.again = basin_cuda_sink(frame, 3);
+    o.row_gamma = row_gamma;
+    o.x = basin_cuda_source(frame, 0), o.c = basin_cuda_source(frame, 2);
+    if (call->ins > 3) o.r = basin_cuda_source(frame, 3);
+    o.gamma = (const float *)frame->in[1];
     float epsilon = (float)frame->call->attr.value;
-    if (t.rows > 0 && t.width > 0 && (dx.data || row_gamma)) {
+    if (t.rows > 0 && t.width > 0 && (o.dx.data || row_gamma)) {
         bool done = with_row(t.width, [&](auto v, auto items) {
             reverse_rows<decltype(v)::value, decltype(items)::value>
                 <<<(unsigned)basin_cuda_ceil(t.rows, ROWS), THREADS, 0, frame->stream>>>(
-                    dx, row_gamma, x, gamma, c, t.rows, t.width, epsilon);
+                    o, t.rows, t.width, epsilon);
         });
         if (!done)
-            reverse_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(dx, row_gamma, x, gamma,
-                                                                          c, t.width, epsilon);
+            reverse_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(o, t.width, epsilon);
         BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm reverse");
     }
     if (frame->out[1])

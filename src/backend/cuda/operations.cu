@@ -15,6 +15,7 @@ basin_cuda_operation basin_cuda_operation_of(basin_op op) {
     case BASIN_OP_SCATTER: return operation{basin_cuda_scatter, basin_cuda_scatter_workspace};
     case BASIN_OP_SUM:
     case BASIN_OP_MAX: return operation{basin_cuda_reduce, basin_cuda_reduce_workspace};
+    case BASIN_OP_SQUARES: return operation{basin_cuda_squares, basin_cuda_squares_workspace};
     case BASIN_OP_LOGSUMEXP:
     case BASIN_OP_SOFTMAX: return operation{basin_cuda_softmax, NULL};
     case BASIN_OP_LAYERNORM: return operation{basin_cuda_layernorm, NULL};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <memory>
 #include <string>
 
 #include "backend/cuda/elements.h"
@@ -290,8 +291,8 @@ static std::string text_of(const basin_cuda_program *p, const layout *l) {
     std::string text = "{\n";
     for (int a = 0; a < p->operands; a++)
         if (l->walk[a] == SCALAR) text += load_text(p, a, 1, "0");
-    text += "for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < p.vectors; "
-            "i += (long long)gridDim.x * blockDim.x) {\n";
+    text += "for (long long i = (long long)block * blockDim.x + threadIdx.x; i < p.vectors; "
+            "i += (long long)blocks * blockDim.x) {\n";
     if (l->strided) text += offsets_text(p, l);
     for (int a = 0; a < p->operands; a++) {
         if (l->walk[a] == DENSE) text += load_text(p, a, l->width, at);
@@ -316,12 +317,9 @@ static std::string text_of(const basin_cuda_program *p, const layout *l) {
 
 /* ---- running it ---- */
 
-void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p) {
-    layout l = layout_of(p);
-    CUfunc_st *function = basin_cuda_code_find(cuda, text_of(p, &l).c_str());
-    if (!function) return;
+static basin_cuda_arguments arguments_of(const basin_cuda_program *p, const layout *l) {
     basin_cuda_arguments args = {};
-    args.vectors = count_of(p) / l.width;
+    args.vectors = count_of(p) / l->width;
     for (int a = 0; a < p->operands; a++) {
         args.in[a] = p->in[a];
         for (int i = 0; i < p->rank; i++) args.stride[a][i] = p->stride[a][i];
@@ -331,10 +329,75 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p) {
         basin_divisor by = basin_divisor_of(p->dim[i]);
         args.dim[i] = by.d, args.multiplier[i] = by.multiplier, args.shift[i] = by.shift;
     }
+    return args;
+}
+
+void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p) {
+    layout l = layout_of(p);
+    CUfunc_st *function = basin_cuda_code_find(cuda, text_of(p, &l).c_str());
+    if (!function) return;
+    basin_cuda_arguments args = arguments_of(p, &l);
     basin_cuda_code_launch(cuda, function, basin_cuda_grid(cuda, args.vectors, 256), 256, &args);
 }
 
 void basin_cuda_pointwise(const basin_cuda_frame *frame) {
     basin_cuda_program p;
     if (basin_cuda_program_of(&p, frame, NULL)) basin_cuda_program_run(frame->cuda, &p);
+}
+
+/* ---- several at once ---- */
+
+static size_t bytes_of(const basin_operand *operand) {
+    size_t size = operand->kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
+    return (size_t)basin_shape_product(&operand->shape, 0, operand->shape.rank) * size;
+}
+
+static bool overlap(const void *a, const basin_operand *x, const void *b, const basin_operand *y) {
+    return a && b && (const char *)a < (const char *)b + bytes_of(y) &&
+           (const char *)b < (const char *)a + bytes_of(x);
+}
+
+/* Whether a result of f lies on an operand or a result of g. */
+static bool disturbs(const basin_cuda_frame *f, const basin_cuda_frame *g) {
+    for (int o = 0; o < f->call->outs; o++) {
+        for (int i = 0; i < g->call->ins; i++)
+            if (overlap(f->out[o], &f->call->out[o], g->in[i], &g->call->in[i])) return true;
+        for (int i = 0; i < g->call->outs; i++)
+            if (overlap(f->out[o], &f->call->out[o], g->out[i], &g->call->out[i])) return true;
+    }
+    return false;
+}
+
+static bool apart(const basin_cuda_frame *frame, int count) {
+    for (int i = 0; i < count; i++)
+        if (disturbs(&frame[i], &frame[count]) || disturbs(&frame[count], &frame[i])) return false;
+    return true;
+}
+
+int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames) {
+    basin_cuda *cuda = frame->cuda;
+    basin_cuda_program p;
+    if (!basin_cuda_program_of(&p, frame, NULL)) return 1;
+    layout l = layout_of(&p);
+    const std::string text = text_of(&p, &l);
+    static_assert(sizeof(basin_cuda_many) <= 32764, "what the arguments of a kernel may take");
+    std::unique_ptr<basin_cuda_many> many(new basin_cuda_many());
+    int count = 0;
+    unsigned blocks = 0;
+    do {
+        many->p[count] = arguments_of(&p, &l);
+        blocks += basin_cuda_grid(cuda, many->p[count].vectors, 256);
+        many->first[++count] = blocks;
+        if (count == frames || count == BASIN_CUDA_MANY || !apart(frame, count) ||
+            !basin_cuda_program_of(&p, &frame[count], NULL))
+            break;
+        l = layout_of(&p);
+    } while (text_of(&p, &l) == text);
+    if (count == 1) {
+        basin_cuda_pointwise(frame);
+        return 1;
+    }
+    CUfunc_st *function = basin_cuda_code_find(cuda, (BASIN_CUDA_FOR_MANY + text).c_str());
+    if (function) basin_cuda_code_launch(cuda, function, blocks, 256, many.get());
+    return count;
 }

@@ -14,6 +14,14 @@ struct basin_cuda_arguments {
     long long stride[16][8];
 };
 
+/* As `basin_many`: a launch of one program over several sets of operands, which fills the 32 KiB
+ * that the arguments of a kernel may take. */
+enum { BASIN_CUDA_MANY = 24 };
+struct basin_cuda_many {
+    uint32_t first[BASIN_CUDA_MANY + 2]; /* the first block of each; even, for what follows */
+    basin_cuda_arguments p[BASIN_CUDA_MANY];
+};
+
 static const char BASIN_CUDA_PRELUDE[] = R"code(
 struct basin_args {
     const void *in[16];
@@ -21,6 +29,10 @@ struct basin_args {
     long long vectors;
     unsigned dim[8], multiplier[8], shift[8];
     long long stride[16][8];
+};
+struct basin_many {
+    unsigned first[26];
+    basin_args p[24];
 };
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
     T v[N];

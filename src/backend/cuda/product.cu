@@ -390,6 +390,64 @@ void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kin
     BASIN_CUDA_LAUNCHED(cuda, "mask");
 }
 
+/* ---- long sums ---- */
+
+/* The gradient of a weight is a small matrix, each element of it a sum over all tokens: too few
+ * tiles for the processors. cuBLASLt cuts such sums by itself where factors are narrow; for others
+ * they are cut here, into a number of parts that follows from the sizes alone. */
+static int64_t parts_of(const basin_cuda *cuda, const basin_cuda_product *p) {
+    const int64_t most = 32, room = (int64_t)96 << 20;
+    bool plain = !p->relu && !p->bias && !p->masked && !p->narrow_result;
+    int64_t tiles = basin_cuda_ceil(p->m, 256) * basin_cuda_ceil(p->n, 128);
+    if (p->narrow_factors || !plain || p->batch != 1 || !p->transpose_a || p->transpose_b ||
+        p->k < 4096 || p->m * p->n % 4 != 0 || tiles >= 2 * cuda->multiprocessors)
+        return 1;
+    int64_t parts = 4 * cuda->multiprocessors / tiles; /* four rounds of tiles */
+    if (parts > most) parts = most;
+    while (parts > 1 && (p->k % (4 * parts) != 0 || parts * p->m * p->n * 4 > room)) parts--;
+    return parts;
+}
+
+/* d = alpha (the sum of the parts) + beta c; count is a multiple of 4 */
+static __global__ void join_parts(float *d, const float *part, const float *c, int parts,
+                                  int64_t count, float alpha, float beta) {
+    typedef basin_pack<float, 4> four;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count / 4) return;
+    four sum = ((const four *)part)[i], more = {};
+    for (int k = 1; k < parts; k++) {
+        four next = ((const four *)(part + k * count))[i];
+#pragma unroll
+        for (int j = 0; j < 4; j++) sum.v[j] += next.v[j];
+    }
+    if (c) more = ((const four *)c)[i];
+#pragma unroll
+    for (int j = 0; j < 4; j++) sum.v[j] = alpha * sum.v[j] + beta * more.v[j];
+    ((four *)d)[i] = sum;
+}
+
+static basin_cuda_product part_of(const basin_cuda_product *p, int64_t parts) {
+    basin_cuda_product part = *p;
+    part.batch = parts;
+    part.k = p->k / parts;
+    part.step_a = part.k * p->m, part.step_b = part.k * p->n;
+    part.alpha = 1, part.beta = 0, part.add = false;
+    return part;
+}
+
+static void run_in_parts(const basin_cuda_frame *frame, const basin_cuda_product *p, const void *c,
+                         int64_t parts) {
+    basin_cuda *cuda = frame->cuda;
+    basin_cuda_product part = part_of(p, parts);
+    int64_t count = p->m * p->n;
+    basin_cuda_product_run(cuda, &part, frame->workspace, frame->in[0], frame->in[1], NULL, NULL,
+                           NULL);
+    join_parts<<<(unsigned)basin_cuda_ceil(count / 4, 256), 256, 0, cuda->stream>>>(
+        (float *)frame->out[0], (const float *)frame->workspace, p->add ? (const float *)c : NULL,
+        (int)parts, count, (float)p->alpha, (float)p->beta);
+    BASIN_CUDA_LAUNCHED(cuda, "parts of a product");
+}
+
 /* ---- running ---- */
 
 static bool is_empty(const basin_cuda_product *p) {
@@ -411,7 +469,10 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
     form f;
     if (is_empty(&p)) return 0;
     if (fuse((basin_cuda *)cuda, &p, &f, call)) {
-        if (p.k > 0) basin_cuda_product_exists((basin_cuda *)cuda, &p); /* chosen before a run */
+        int64_t parts = parts_of(cuda, &p);
+        basin_cuda_product chosen = parts > 1 ? part_of(&p, parts) : p;
+        if (p.k > 0) basin_cuda_product_exists((basin_cuda *)cuda, &chosen); /* before a run */
+        if (parts > 1) return (size_t)(parts * p.m * p.n) * sizeof(float);
         return p.masked ? (size_t)(p.m * p.n / 8) : 0;
     }
     return (size_t)(p.batch * rows_at_a_time(&p) * p.n) *
@@ -458,7 +519,12 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     }
     const void *c = f.c < 0 ? NULL : frame->in[2 + f.c];
     const void *bias = f.row < 0 ? NULL : frame->in[2 + f.row];
+    int64_t parts = parts_of(cuda, &p);
     if (basin_cuda_codes_collecting(cuda)) return;
+    if (parts > 1) {
+        run_in_parts(frame, &p, c, parts);
+        return;
+    }
     if (p.masked)
         basin_cuda_mask(cuda, frame->workspace, frame->in[2 + f.mask],
                         frame->call->in[2 + f.mask].kind, p.m * p.n);

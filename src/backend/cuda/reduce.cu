@@ -187,3 +187,76 @@ void basin_cuda_reduce(const basin_cuda_frame *frame) {
     else
         reduce<most>(frame->cuda, out, x, &e, frame->workspace);
 }
+
+/* ---- sums of squares of many tensors, in two launches ---- */
+
+enum { SQUARES = 64 * THREADS }; /* elements of a block */
+
+struct tensors {
+    const float *x[BASIN_MAX_IN];
+    int64_t count[BASIN_MAX_IN];
+    unsigned first[BASIN_MAX_IN + 1]; /* block */
+    int number;
+};
+
+static __device__ float block_sum(float value, float *partial) {
+    value = basin_warp_sum(value);
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < THREADS / 32; i++) sum += partial[i];
+    return sum;
+}
+
+static __global__ void squares_part(float *part, tensors t) {
+    __shared__ float partial[THREADS / 32];
+    int k = 0;
+    while (blockIdx.x >= t.first[k + 1]) k++;
+    int64_t begin = (int64_t)(blockIdx.x - t.first[k]) * SQUARES, end = begin + SQUARES;
+    if (end > t.count[k]) end = t.count[k];
+    float value[4] = {0, 0, 0, 0};
+    int64_t i = begin + threadIdx.x;
+    for (; i + 3 * THREADS < end; i += 4 * THREADS)
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            float x = t.x[k][i + j * THREADS];
+            value[j] += x * x;
+        }
+    for (; i < end; i += THREADS) value[0] += t.x[k][i] * t.x[k][i];
+    float sum = block_sum((value[0] + value[1]) + (value[2] + value[3]), partial);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
+static __global__ void squares_join(float *out, const float *part, int64_t parts) {
+    __shared__ float partial[THREADS / 32];
+    float value = 0;
+    for (int64_t i = threadIdx.x; i < parts; i += THREADS) value += part[i];
+    value = block_sum(value, partial);
+    if (threadIdx.x == 0) *out = value;
+}
+
+static int64_t square_blocks(const basin_call *call, tensors *t) {
+    int64_t blocks = 0;
+    for (int k = 0; k < call->ins; k++) {
+        int64_t count = basin_shape_product(&call->in[k].shape, 0, call->in[k].shape.rank);
+        if (t) t->count[k] = count, t->first[k] = (unsigned)blocks;
+        blocks += basin_cuda_ceil(count, SQUARES);
+    }
+    if (t) t->first[call->ins] = (unsigned)blocks, t->number = call->ins;
+    return blocks;
+}
+
+size_t basin_cuda_squares_workspace(const basin_cuda *cuda, const basin_call *call) {
+    (void)cuda;
+    return (size_t)square_blocks(call, NULL) * sizeof(float);
+}
+
+void basin_cuda_squares(const basin_cuda_frame *frame) {
+    tensors t = {};
+    int64_t blocks = square_blocks(frame->call, &t);
+    for (int k = 0; k < t.number; k++) t.x[k] = (const float *)frame->in[k];
+    float *part = (float *)frame->workspace;
+    if (blocks > 0) squares_part<<<(unsigned)blocks, THREADS, 0, frame->stream>>>(part, t);
+    squares_join<<<1, THREADS, 0, frame->stream>>>((float *)frame->out[0], part, blocks);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "squares");
+}

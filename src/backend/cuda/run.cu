@@ -96,24 +96,41 @@ static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block
     op.run(&frame);
 }
 
+/* Runs the first call, with those behind it that can go along; returns how many. */
+static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
+    basin_cuda_frame frame[BASIN_CUDA_TOGETHER];
+    int frames = 0;
+    while (frames < BASIN_CUDA_TOGETHER && (size_t)frames < calls &&
+           call[frames].op == BASIN_OP_POINTWISE && !cuda->careful) {
+        frame[frames] = frame_of(cuda, &call[frames], block);
+        frames++;
+    }
+    if (frames > 1) return (size_t)basin_cuda_pointwise_many(frame, frames);
+    run_one(cuda, call, block);
+    return 1;
+}
+
 static void run_eagerly(basin_cuda *cuda, const basin_call *call, size_t calls,
                         void *const *block) {
-    for (size_t i = 0; i < calls && cuda->error.status == BASIN_OK; i++) {
-        run_one(cuda, &call[i], block);
+    for (size_t i = 0; i < calls && cuda->error.status == BASIN_OK;) {
+        size_t some = run_some(cuda, &call[i], calls - i, block);
+        i += some;
         if (!cuda->careful) continue;
         cudaError_t code = cudaStreamSynchronize(cuda->stream);
         if (code == cudaSuccess) continue;
         basin_fail(&cuda->error, BASIN_IO,
-                   "backend cuda: call %zu of %zu, operation %d: %s (BASIN_CUDA_SYNC)", i, calls,
-                   (int)call[i].op, cudaGetErrorString(code));
+                   "backend cuda: call %zu of %zu, operation %d: %s (BASIN_CUDA_SYNC)", i - 1,
+                   calls, (int)call[i - 1].op, cudaGetErrorString(code));
     }
 }
 
 /* Compiles all programs of the list at once. */
 static void prepare(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
     basin_cuda_codes_collect(cuda);
-    for (size_t i = 0; i < calls; i++)
-        if (call[i].program || basin_op_is_pointwise(call[i].op)) run_one(cuda, &call[i], block);
+    for (size_t i = 0; i < calls;) {
+        bool program = call[i].program || basin_op_is_pointwise(call[i].op);
+        i += program ? run_some(cuda, &call[i], calls - i, block) : 1;
+    }
     basin_cuda_codes_compile(cuda);
 }
 
@@ -122,7 +139,7 @@ static void capture(basin_cuda *cuda, recorded *r, void *const *block) {
     if (!BASIN_CUDA_TRY(cuda,
                         cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal)))
         return;
-    for (size_t i = 0; i < r->calls; i++) run_one(cuda, &r->call[i], block);
+    for (size_t i = 0; i < r->calls;) i += run_some(cuda, &r->call[i], r->calls - i, block);
     if (!BASIN_CUDA_TRY(cuda, cudaStreamEndCapture(cuda->stream, &graph))) return;
     BASIN_CUDA_TRY(cuda, cudaGraphInstantiate(&r->graph, graph, 0));
     BASIN_CUDA_TRY(cuda, cudaGraphDestroy(graph));

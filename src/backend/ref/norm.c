@@ -37,12 +37,14 @@ void basin_ref_layernorm_reverse(const basin_ref_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t width = shape->dim[shape->rank - 1];
     int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
-    const double *x = frame->in[0];     /* [rows, width] */
-    const double *gamma = frame->in[1]; /* [] */
-    const double *c = frame->in[2];     /* [rows, width] */
-    double *dx = frame->out[0];         /* [rows, width] */
-    double *dgamma = frame->out[1];     /* [] */
-    double *ddelta = frame->out[2];     /* [width] */
+    const double *x = frame->in[0];                               /* [rows, width] */
+    const double *gamma = frame->in[1];                           /* [] */
+    const double *c = frame->in[2];                               /* [rows, width] */
+    double *dx = frame->out[0];                                   /* [rows, width] */
+    double *dgamma = frame->out[1];                               /* [] */
+    double *ddelta = frame->out[2];                               /* [width] */
+    const double *r = frame->call->ins > 3 ? frame->in[3] : NULL; /* [rows, width] */
+    double *again = frame->call->outs > 3 ? frame->out[3] : NULL; /* [rows, width] */
     basin_ref_clear(frame);
     for (int64_t i = 0; i < rows; i++) {
         const double *xi = x + i * width, *ci = c + i * width;
@@ -58,6 +60,8 @@ void basin_ref_layernorm_reverse(const basin_ref_frame *frame) {
             double n = (xi[j] - m.mean) / m.deviation;
             dx[i * width + j] =
                 *gamma / m.deviation * (ci[j] - sum_c / (double)width - n * sum_cn / (double)width);
+            if (r) dx[i * width + j] += r[i * width + j];
+            if (again) again[i * width + j] = dx[i * width + j];
         }
     }
 }

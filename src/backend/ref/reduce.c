@@ -80,3 +80,13 @@ void basin_ref_softmax(const basin_ref_frame *frame) {
         for (int64_t j = 0; j < n; j++) y[i * n + j] = exp(x[i * n + j] - lse);
     }
 }
+
+void basin_ref_squares(const basin_ref_frame *frame) {
+    double sum = 0;
+    for (int k = 0; k < frame->call->ins; k++) {
+        const double *x = frame->in[k];
+        int64_t count = basin_shape_count(frame->call->in[k].shape);
+        for (int64_t i = 0; i < count; i++) sum += x[i] * x[i];
+    }
+    *(double *)frame->out[0] = sum;
+}

@@ -41,6 +41,7 @@ static const operation operations[BASIN_OP_COUNT] = {
     [BASIN_OP_SCATTER] = basin_ref_scatter,
     [BASIN_OP_SUM] = basin_ref_sum,
     [BASIN_OP_MAX] = basin_ref_max,
+    [BASIN_OP_SQUARES] = basin_ref_squares,
     [BASIN_OP_LOGSUMEXP] = basin_ref_logsumexp,
     [BASIN_OP_SOFTMAX] = basin_ref_softmax,
     [BASIN_OP_LAYERNORM] = basin_ref_layernorm,

@@ -51,6 +51,7 @@ void basin_ref_scatter(const basin_ref_frame *frame);
 /* reduce.c */
 void basin_ref_sum(const basin_ref_frame *frame);
 void basin_ref_max(const basin_ref_frame *frame);
+void basin_ref_squares(const basin_ref_frame *frame);
 void basin_ref_logsumexp(const basin_ref_frame *frame);
 void basin_ref_softmax(const basin_ref_frame *frame);
 
