@@ -236,6 +236,27 @@ static void test_intermediates(void **state) {
     check_free(&c);
 }
 
+/* More tensors than an operation takes operands, one of them twice, and a constant. */
+static void test_squares(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr a = check_input(&c, "a", BASIN_SHAPE(2, 3), -1, 1), part[20], wanted = NULL;
+    basin_expr b = check_input(&c, "b", BASIN_SHAPE(4), -1, 1);
+    for (int i = 0; i < 20; i++) part[i] = basin_scale(i % 2 ? a : basin_sin(b), 0.1 * i + 0.1);
+    part[7] = a, part[8] = basin_const(c.graph, 3);
+    basin_expr y = basin_sum_squares(part, 20);
+    for (int i = 0; i < 20; i++) {
+        basin_expr square = basin_sum_all(basin_square(part[i]));
+        wanted = wanted ? basin_add(wanted, square) : square;
+    }
+    assert_same_value(&c, y, wanted);
+    check_gradients(&c, basin_sin(y), 1e-6);
+    part[3] = NULL;
+    assert_null(basin_sum_squares(part, 20));
+    check_free(&c);
+}
+
 static void test_variables(void **state) {
     (void)state;
     check c;
@@ -269,11 +290,12 @@ static void test_vjp(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary),       cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_select),      cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_stop_gradient),
-        cmocka_unit_test(test_third_order), cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_vjp),         cmocka_unit_test(test_intermediates),
+        cmocka_unit_test(test_unary),         cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_select),        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_extremes),      cmocka_unit_test(test_stop_gradient),
+        cmocka_unit_test(test_third_order),   cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_variables),     cmocka_unit_test(test_vjp),
+        cmocka_unit_test(test_intermediates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

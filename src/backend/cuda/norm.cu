@@ -3,8 +3,8 @@
  *   dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c;
  * perhaps with r added to dx, and dx written a second time for products to read.
  * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read again from
- * cache by a block. dgamma and ddelta are sums over rows (reduce.cu), the first of a number a row
- * that waits in the workspace. */
+ * cache by a block. dgamma and ddelta are sums over rows: each block leaves those over its own rows
+ * in the workspace, and these are summed (reduce.cu). */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 
@@ -73,33 +73,19 @@ static __global__ void __launch_bounds__(THREADS)
 /* Where the reverse reads and writes. */
 struct reverse_of {
     basin_sink dx, again;
-    float *row_gamma; /* [rows], or NULL */
+    float *
+        gammas; /* sums of c n, of a block's rows [blocks], of long rows one each [rows]; or NULL */
+    float *deltas; /* sums of c over a block's rows [blocks, width]; or NULL */
     basin_source x, c, r;
     const float *gamma;
 };
 
+/* dx of a warp's row, once n and the cotangent are there with their sums. */
 template <int V, int ITEMS>
-static __global__ void __launch_bounds__(THREADS)
-    reverse_rows(reverse_of o, int64_t rows, int width, float epsilon) {
-    int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32, at = i * width;
+static __device__ __forceinline__ void
+write_row(const reverse_of &o, const row_of<V, ITEMS> &n, const row_of<V, ITEMS> &cotangent,
+          int64_t at, int width, float gain, float mean, float mean_dot) {
     int lane = (int)threadIdx.x % 32;
-    row_of<V, ITEMS> n, cotangent;
-    if (i >= rows) return;
-    load_row(&n, o.x, at, width);
-    load_row(&cotangent, o.c, at, width);
-    float inverse = centre_row(&n, width, epsilon), sum = 0, dot = 0;
-#pragma unroll
-    for (int k = 0; k < ITEMS; k++)
-#pragma unroll
-        for (int l = 0; l < V; l++) {
-            n.v[k][l] *= inverse;
-            sum += cotangent.v[k][l];
-            dot += cotangent.v[k][l] * n.v[k][l];
-        }
-    sum = basin_warp_sum(sum), dot = basin_warp_sum(dot);
-    if (o.row_gamma && lane == 0) o.row_gamma[i] = dot;
-    if (!o.dx.data) return;
-    float gain = *o.gamma * inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
 #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         int j = (lane + 32 * k) * V;
@@ -112,6 +98,61 @@ static __global__ void __launch_bounds__(THREADS)
         basin_write<V>(o.dx, at + j, out);
         if (o.again.data) basin_write<V>(o.again, at + j, out);
     }
+}
+
+/* What the warps of a block have summed over their rows, together. */
+template <int V, int ITEMS>
+static __device__ __forceinline__ void join_rows(const reverse_of &o, const row_of<V, ITEMS> &delta,
+                                                 float gamma, int width) {
+    __shared__ float shared[ROWS][32 * V * ITEMS], gammas[ROWS];
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++)
+#pragma unroll
+        for (int l = 0; l < V; l++) shared[warp][(lane + 32 * k) * V + l] = delta.v[k][l];
+    if (lane == 0) gammas[warp] = gamma;
+    __syncthreads();
+    for (int j = (int)threadIdx.x; o.deltas && j < width; j += THREADS) {
+        float sum = 0;
+        for (int i = 0; i < ROWS; i++) sum += shared[i][j];
+        o.deltas[(int64_t)blockIdx.x * width + j] = sum;
+    }
+    if (o.gammas && threadIdx.x == 0) {
+        float sum = 0;
+        for (int i = 0; i < ROWS; i++) sum += gammas[i];
+        o.gammas[blockIdx.x] = sum;
+    }
+}
+
+/* A block takes `turns` times as many neighbouring rows as it has warps. */
+template <int V, int ITEMS>
+static __global__ void __launch_bounds__(THREADS)
+    reverse_rows(reverse_of o, int64_t rows, int turns, int width, float epsilon) {
+    row_of<V, ITEMS> delta = {};
+    float gamma = 0;
+    for (int turn = 0; turn < turns; turn++) {
+        int64_t i = ((int64_t)blockIdx.x * turns + turn) * ROWS + threadIdx.x / 32;
+        if (i >= rows) break;
+        row_of<V, ITEMS> n, cotangent;
+        load_row(&n, o.x, i * width, width);
+        load_row(&cotangent, o.c, i * width, width);
+        float inverse = centre_row(&n, width, epsilon), sum = 0, dot = 0;
+#pragma unroll
+        for (int k = 0; k < ITEMS; k++)
+#pragma unroll
+            for (int l = 0; l < V; l++) {
+                n.v[k][l] *= inverse;
+                sum += cotangent.v[k][l];
+                dot += cotangent.v[k][l] * n.v[k][l];
+                delta.v[k][l] += cotangent.v[k][l];
+            }
+        sum = basin_warp_sum(sum), dot = basin_warp_sum(dot);
+        gamma += dot;
+        if (o.dx.data)
+            write_row(o, n, cotangent, i * width, width, *o.gamma * inverse, sum / (float)width,
+                      dot / (float)width);
+    }
+    if (o.deltas || o.gammas) join_rows(o, delta, gamma, width);
 }
 
 /* ---- long rows: a block each ---- */
@@ -163,7 +204,7 @@ static __global__ void reverse_long(reverse_of o, int width, float epsilon) {
         dot += cotangent * (basin_read_one(o.x, at + j) - m.mean) * m.inverse;
     }
     sum = block_sum(sum, shared), dot = block_sum(dot, shared);
-    if (o.row_gamma && threadIdx.x == 0) o.row_gamma[blockIdx.x] = dot;
+    if (o.gammas && threadIdx.x == 0) o.gammas[blockIdx.x] = dot;
     if (!o.dx.data) return;
     float gain = *o.gamma * m.inverse, mean = sum / (float)width, mean_dot = dot / (float)width;
     for (int j = (int)threadIdx.x; j < width; j += THREADS) {
@@ -227,48 +268,70 @@ void basin_cuda_layernorm(const basin_cuda_frame *frame) {
     BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm");
 }
 
-/* The workspace: c n summed a row [rows], then what the sum over rows wants. */
-static size_t gamma_bytes(const table *t) {
-    return ((size_t)t->rows * sizeof(float) + 63) / 64 * 64;
+/* How the rows of a reverse are cut: as their number says. */
+struct share {
+    int64_t parts; /* blocks; for long rows, the rows themselves */
+    int turns;
+    bool is_long;
+};
+
+static share share_of(const table *t) {
+    const int64_t most = 2048;
+    int64_t groups = basin_cuda_ceil(t->rows, ROWS), turns = basin_cuda_ceil(groups, most);
+    bool is_long = !with_row(t->width, [](auto, auto) {});
+    if (is_long) return {t->rows, 1, true};
+    return {turns > 0 ? basin_cuda_ceil(groups, turns) : 0, (int)turns, false};
 }
 
+static size_t aligned(int64_t floats) { return ((size_t)floats * sizeof(float) + 63) / 64 * 64; }
+
+/* The workspace: sums of c n [parts], of c [parts, width] unless rows are long, then what sums over
+ * the parts want. */
 size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *cuda, const basin_call *call) {
     table t = table_of(call);
-    size_t first = call->out[1].block < 0 ? 0 : gamma_bytes(&t), second = 0;
+    share s = share_of(&t);
+    bool gamma = call->out[1].block >= 0, delta = call->out[2].block >= 0;
+    size_t scratch = gamma ? basin_cuda_sum_bytes(1, s.parts, 1) : 0;
     (void)cuda;
-    if (call->out[1].block >= 0) second = basin_cuda_sum_bytes(1, t.rows, 1);
-    if (call->out[2].block >= 0 && basin_cuda_sum_bytes(1, t.rows, t.width) > second)
-        second = basin_cuda_sum_bytes(1, t.rows, t.width);
-    return first + second;
+    if (delta && basin_cuda_sum_bytes(1, s.parts, t.width) > scratch)
+        scratch = basin_cuda_sum_bytes(1, s.parts, t.width);
+    return (gamma ? aligned(s.parts) : 0) + (delta && !s.is_long ? aligned(s.parts * t.width) : 0) +
+           scratch;
+}
+
+static void launch_reverse(const basin_cuda_frame *frame, const reverse_of *o, const table *t,
+                           const share *s) {
+    float epsilon = (float)frame->call->attr.value;
+    bool wanted = o->dx.data || o->gammas || o->deltas;
+    if (t->rows == 0 || t->width == 0 || !wanted) return;
+    bool done = with_row(t->width, [&](auto v, auto items) {
+        reverse_rows<decltype(v)::value, decltype(items)::value>
+            <<<(unsigned)s->parts, THREADS, 0, frame->stream>>>(*o, t->rows, s->turns, t->width,
+                                                                epsilon);
+    });
+    if (!done)
+        reverse_long<<<(unsigned)t->rows, THREADS, 0, frame->stream>>>(*o, t->width, epsilon);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm reverse");
 }
 
 void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame) {
-    table t = table_of(frame->call);
     const basin_call *call = frame->call;
-    float *row_gamma = frame->out[1] ? (float *)frame->workspace : NULL;
-    void *scratch = (char *)frame->workspace + (row_gamma ? gamma_bytes(&t) : 0);
+    table t = table_of(call);
+    share s = share_of(&t);
     reverse_of o = {};
+    char *free = (char *)frame->workspace;
     o.dx = basin_cuda_sink(frame, 0);
     if (call->outs > 3) o.again = basin_cuda_sink(frame, 3);
-    o.row_gamma = row_gamma;
     o.x = basin_cuda_source(frame, 0), o.c = basin_cuda_source(frame, 2);
     if (call->ins > 3) o.r = basin_cuda_source(frame, 3);
     o.gamma = (const float *)frame->in[1];
-    float epsilon = (float)frame->call->attr.value;
-    if (t.rows > 0 && t.width > 0 && (o.dx.data || row_gamma)) {
-        bool done = with_row(t.width, [&](auto v, auto items) {
-            reverse_rows<decltype(v)::value, decltype(items)::value>
-                <<<(unsigned)basin_cuda_ceil(t.rows, ROWS), THREADS, 0, frame->stream>>>(
-                    o, t.rows, t.width, epsilon);
-        });
-        if (!done)
-            reverse_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(o, t.width, epsilon);
-        BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm reverse");
-    }
+    if (frame->out[1]) o.gammas = (float *)free, free += aligned(s.parts);
+    if (frame->out[2] && !s.is_long) o.deltas = (float *)free, free += aligned(s.parts * t.width);
+    launch_reverse(frame, &o, &t, &s);
     if (frame->out[1])
-        basin_cuda_sum(frame, frame->out[1], BASIN_REAL, row_gamma, BASIN_REAL, 1,
-                       t.width > 0 ? t.rows : 0, 1, scratch);
+        basin_cuda_sum(frame, frame->out[1], BASIN_REAL, o.gammas, BASIN_REAL, 1,
+                       t.width > 0 ? s.parts : 0, 1, free);
     if (frame->out[2])
-        basin_cuda_sum(frame, frame->out[2], frame->call->out[2].kind, frame->in[2],
-                       frame->call->in[2].kind, 1, t.rows, t.width, scratch);
+        basin_cuda_sum(frame, frame->out[2], call->out[2].kind, s.is_long ? frame->in[2] : o.deltas,
+                       s.is_long ? call->in[2].kind : BASIN_REAL, 1, s.parts, t.width, free);
 }
