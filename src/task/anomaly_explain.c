@@ -181,6 +181,14 @@ static basin_status read_into(double *sum, double *spare, lens *l, basin_expr ou
     return status;
 }
 
+static basin_status add_logit(double *sum, lens *l, double factor, basin_error *error) {
+    double value;
+    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    basin_status status = basin_plan_read(l->plan, l->logit, &tensor, error);
+    if (!status) *sum += factor * value;
+    return status;
+}
+
 /* What the node gives its neighbours and what they give it. */
 static basin_status read_shares(gathered *g, lens *l, double factor, basin_error *error) {
     basin_status status = BASIN_OK;
@@ -214,8 +222,8 @@ static basin_status look(gathered *g, lens *l, double factor, basin_error *error
     if (!status) status = read_into(g->hopfield, g->slope, l, l->hopfield, factor, error);
     if (!status) status = read_shares(g, l, factor, error);
     if (!status) status = read_slope(g, l, error);
+    if (!status) status = add_logit(&g->logit, l, factor, error);
     if (status) return status;
-    g->logit += factor * basin_plan_scalar(l->plan, l->logit);
     for (int64_t i = 0; i < N; i++)
         for (int64_t c = 0; c < C; c++)
             g->push[i] += factor * g->slope[i * C + c] * (double)l->view->table[i * C + c];
@@ -237,7 +245,7 @@ static basin_status integrate(gathered *g, lens *l, double factor, basin_error *
     int64_t C = l->view->shape.columns;
     const float *own = l->view->table + l->node * C;
     basin_status status = run_with_row(l, g, 0, error);
-    if (!status) g->typical_logit += factor * basin_plan_scalar(l->plan, l->logit);
+    if (!status) status = add_logit(&g->typical_logit, l, factor, error);
     for (int s = 0; s < PATH_STEPS && !status; s++) {
         status = run_with_row(l, g, (s + 0.5) / PATH_STEPS, error);
         if (!status) status = read_slope(g, l, error);

@@ -12,12 +12,12 @@
 #include "task/anomaly_stream.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "backend/cpu/attention_walk.h"
-#include "backend/kernel.h"
 #include "base/memory.h"
 #include "task/anomaly_stream_plans.h"
 
@@ -259,7 +259,7 @@ static basin_status recall(basin_stream *s, float *token, int block, basin_error
 
 static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
     const basin_anomaly_recipe *r = s->view->recipe;
-    int threads = s->work->backend->threads;
+    int threads = basin_backend_threads(s->work->backend); /* 0 of a GPU's */
     return (basin_walk){.rows = s->g,
                         .stride = s->plans.stride,
                         .heads = r->heads,
@@ -268,7 +268,7 @@ static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
                         .other = ask ? l->key : l->query,
                         .drop_self = !basin_recipe_has(r->self_loops, "keep"),
                         .add_self = basin_recipe_has(r->self_loops, "add"),
-                        .threads = threads > 0 ? threads : 1};
+                        .threads = threads > 0 ? threads : omp_get_max_threads()};
 }
 
 /* All nodes as queries (ask) or as keys. */
