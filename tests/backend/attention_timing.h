@@ -21,8 +21,10 @@ typedef struct timing {
     double bytes; /* of operands */
 } timing;
 
-/* An operand of random numbers in [-1, 1), as floats or as the upper halves of floats. */
-static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_shape shape) {
+/* An operand of random numbers in [-1, 1) or, positive, [0, 1], as floats or as the upper halves of
+ * floats. */
+static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_shape shape,
+                                           bool positive) {
     size_t count = (size_t)basin_shape_count(shape), size = kind == BASIN_NARROW ? 2 : 4;
     char *host = malloc(count * size);
     uint64_t state = (uint64_t)t->blocks + 1;
@@ -34,6 +36,7 @@ static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_sha
     for (size_t i = 0; i < count; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         float x = (float)(state >> 40) / 8388608.0f - 1.0f;
+        if (positive && x < 0) x = -x;
         memcpy(host + i * size, (char *)&x + (4 - size), size);
     }
     t->backend->table->copy_in(t->backend, memory, host, count * size);
@@ -68,18 +71,18 @@ static inline void timing_row(basin_backend *backend, bool reverse, const char *
     for (int i = 0; i < BASIN_MAX_IN; i++) call.in[i].block = -1;
     for (int i = 0; i < BASIN_MAX_OUT; i++) call.out[i].block = -1;
     call.ins = reverse ? BASIN_ATT_B + 1 : BASIN_ATT_W + 1, call.outs = 6;
-    call.in[BASIN_ATT_Q] = timing_operand(&t, kind, large);
-    call.in[BASIN_ATT_K] = timing_operand(&t, kind, large);
-    call.in[BASIN_ATT_BETA] = timing_operand(&t, BASIN_REAL, heads);
-    call.in[BASIN_ATT_W] = timing_operand(&t, BASIN_REAL, row);
+    call.in[BASIN_ATT_Q] = timing_operand(&t, kind, large, false);
+    call.in[BASIN_ATT_K] = timing_operand(&t, kind, large, false);
+    call.in[BASIN_ATT_BETA] = timing_operand(&t, BASIN_REAL, heads, true);
+    call.in[BASIN_ATT_W] = timing_operand(&t, BASIN_REAL, row, true);
     if (reverse) {
-        call.in[BASIN_ATT_A] = timing_operand(&t, kind, large);
-        call.in[BASIN_ATT_B] = timing_operand(&t, kind, large);
-        call.out[BASIN_ATT_GW] = timing_operand(&t, BASIN_REAL, row);
-        call.out[BASIN_ATT_GBETA] = timing_operand(&t, BASIN_REAL, heads);
+        call.in[BASIN_ATT_A] = timing_operand(&t, kind, large, false);
+        call.in[BASIN_ATT_B] = timing_operand(&t, kind, large, false);
+        call.out[BASIN_ATT_GW] = timing_operand(&t, BASIN_REAL, row, true);
+        call.out[BASIN_ATT_GBETA] = timing_operand(&t, BASIN_REAL, heads, true);
     }
-    call.out[reverse ? BASIN_ATT_GQ : BASIN_ATT_DQ] = timing_operand(&t, kind, large);
-    call.out[reverse ? BASIN_ATT_GK : BASIN_ATT_DK] = timing_operand(&t, kind, large);
+    call.out[reverse ? BASIN_ATT_GQ : BASIN_ATT_DQ] = timing_operand(&t, kind, large, false);
+    call.out[reverse ? BASIN_ATT_GK : BASIN_ATT_DK] = timing_operand(&t, kind, large, false);
     call.workspace_bytes = backend->table->workspace(backend, &call);
     t.block[0] = backend->table->alloc(backend, call.workspace_bytes + 1);
     for (int i = 0; i < TIMING_CALLS; i++) t.call[i] = call;

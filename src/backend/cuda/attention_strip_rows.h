@@ -25,16 +25,25 @@ static __device__ __forceinline__ void pack(uint32_t (&to)[4], const strip_block
 }
 
 /* Pairs of a node with itself; `row` is the warp's first own row, a multiple of 16, less the
- * piece's first other. */
+ * piece's first other. FROM and TO: among which 16s of others to look for it. */
+template <int FROM, int TO, typename T, int N>
+static __device__ __forceinline__ void leave_out_band(const strip_block<T> &s, piece<N> &v,
+                                                      int row) {
+    constexpr int MIDDLE = (FROM + TO) / 2;
+    if constexpr (TO - FROM > 1) {
+        if (row < MIDDLE * 16)
+            leave_out_band<FROM, MIDDLE>(s, v, row);
+        else
+            leave_out_band<MIDDLE, TO>(s, v, row);
+    } else {
+        if (s.g == 2 * s.t) v.r[8 * FROM] = v.r[8 * FROM + 6] = s.left_out;
+        if (s.g == 2 * s.t + 1) v.r[8 * FROM + 1] = v.r[8 * FROM + 7] = s.left_out;
+    }
+}
 template <typename T, int N>
 static __device__ __forceinline__ void leave_out_self(const strip_block<T> &s, piece<N> &v,
                                                       int row) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++)
-        if (row == step * 16) {
-            if (s.g == 2 * s.t) v.r[8 * step] = v.r[8 * step + 6] = s.left_out;
-            if (s.g == 2 * s.t + 1) v.r[8 * step + 1] = v.r[8 * step + 7] = s.left_out;
-        }
+    if (row >= 0 && row < N) leave_out_band<0, N / 16>(s, v, row);
 }
 
 /* Others from `nodes` on, all of them among the last 16. */
@@ -55,12 +64,15 @@ struct strip_row {
 template <typename T, int N>
 static __device__ __forceinline__ void raise(strip_row &row, const strip_block<T> &s,
                                              const piece<N> &v) {
+    float most[4] = {row.most[0], row.most[0], row.most[1], row.most[1]};
     if (s.scale > 0) {
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) row.most[i / 2 % 2] = fmaxf(row.most[i / 2 % 2], v.r[i]);
+        for (int i = 0; i < N / 2; i++) most[i % 4] = fmaxf(most[i % 4], v.r[i]);
+        row.most[0] = fmaxf(most[0], most[1]), row.most[1] = fmaxf(most[2], most[3]);
     } else {
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) row.most[i / 2 % 2] = fminf(row.most[i / 2 % 2], v.r[i]);
+        for (int i = 0; i < N / 2; i++) most[i % 4] = fminf(most[i % 4], v.r[i]);
+        row.most[0] = fminf(most[0], most[1]), row.most[1] = fminf(most[2], most[3]);
     }
 }
 
@@ -94,11 +106,12 @@ static __device__ __forceinline__ void weigh(weights<N> &w, strip_row &row, cons
     }
 }
 
-/* The reverse, sums being known: P = 2^(z' - level) and gs = P beta (c - mean). */
+/* The reverse, sums being known: P = 2^(z' - level) and gs = P (beta c + shift), shift
+ * being - beta times the mean of c. */
 template <typename T, int N>
 static __device__ __forceinline__ void bend(weights<N> &w, const strip_block<T> &s,
                                             const piece<N> &v, const float level[2],
-                                            const float mean[2]) {
+                                            const float shift[2]) {
 #pragma unroll
     for (int step = 0; step < N / 16; step++) {
         float p[8], gs[8];
@@ -106,38 +119,48 @@ static __device__ __forceinline__ void bend(weights<N> &w, const strip_block<T> 
         for (int e = 0; e < 8; e++) {
             int n = step * 8 + e, i = e / 2 % 2;
             p[e] = basin_exp2(fmaf(v.r[n], s.scale, -level[i]));
-            gs[e] = p[e] * s.steep * (v.c[n] - mean[i]);
+            gs[e] = p[e] * fmaf(v.c[n], s.steep, shift[i]);
         }
         pack(w.p[step], s, p);
         pack(w.s[step], s, gs);
     }
 }
 
-/* By key: P w, and in reverse P w beta (c - mean), from what is known of the queries. */
-template <basin_cuda_mode MODE, typename T, int N>
-static __device__ __forceinline__ void weigh_known(weights<N> &w, const strip_block<T> &s,
-                                                   const piece<N> &v, int from) {
+/* By key: P w, and in reverse P w (beta c + shift), from what is known of the queries. MIXED: signs
+ * of w differ; else they are left to the end. */
+template <basin_cuda_mode MODE, bool MIXED, typename T, int N>
+static __device__ __forceinline__ void weigh_signed(weights<N> &w, const strip_block<T> &s,
+                                                    const piece<N> &v, int from) {
 #pragma unroll
     for (int step = 0; step < N / 16; step++) {
         float p[8], gs[8];
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             int at = from + step * 16 + j * 8 + 2 * s.t;
-            float2 most = *(const float2 *)&s.known->most[at];
-            float2 weight = *(const float2 *)&s.known->weight[at], mean = {0, 0};
-            if (MODE == BASIN_CUDA_REVERSE) mean = *(const float2 *)&s.known->mean[at];
+            float2 level = *(const float2 *)&s.known->level[at], sign = {1, 1}, shift = {0, 0};
+            if (MIXED) sign = *(const float2 *)&s.known->w[at];
+            if (MODE == BASIN_CUDA_REVERSE) shift = *(const float2 *)&s.known->shift[at];
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int n = step * 8 + j * 4 + e, to = j * 4 + e;
-                p[to] = basin_exp2(fmaf(v.r[n], s.scale, e % 2 ? -most.y : -most.x)) *
-                        (e % 2 ? weight.y : weight.x);
+                p[to] = basin_exp2(fmaf(v.r[n], s.scale, e % 2 ? -level.y : -level.x));
+                if (MIXED) p[to] *= e % 2 ? sign.y : sign.x;
                 if (MODE == BASIN_CUDA_REVERSE)
-                    gs[to] = p[to] * s.steep * (v.c[n] - (e % 2 ? mean.y : mean.x));
+                    gs[to] = p[to] * fmaf(v.c[n], s.steep, e % 2 ? shift.y : shift.x);
             }
         }
         pack(w.p[step], s, p);
         if (MODE == BASIN_CUDA_REVERSE) pack(w.s[step], s, gs);
     }
+}
+
+template <basin_cuda_mode MODE, typename T, int N>
+static __device__ __forceinline__ void weigh_known(weights<N> &w, const strip_block<T> &s,
+                                                   const piece<N> &v, int from) {
+    if (s.mixed)
+        weigh_signed<MODE, true>(w, s, v, from);
+    else
+        weigh_signed<MODE, false>(w, s, v, from);
 }
 
 /* For warps whose rows lie behind the last node: weights of anything, as no one reads their sums.

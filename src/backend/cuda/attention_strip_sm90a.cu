@@ -68,36 +68,38 @@ static __device__ __forceinline__ void gather(float (&sum)[SUMS], const weights<
 
 /* ---- by query ---- */
 
-/* Sums over all columns; writes what a query comes to. */
+/* Sums over all columns; writes what a query comes to. Out: what a force or its reverse is still to
+ * be multiplied with, and in reverse, for P and gs, log2 of what P is divided by and their shift.
+ */
 template <basin_cuda_mode MODE, typename T>
-static __device__ __forceinline__ void close_row(float mean[2], float level[2], float factor[2],
+static __device__ __forceinline__ void close_row(float shift[2], float level[2], float factor[2],
                                                  const strip_row &row, const strip_block<T> &s,
                                                  const basin_strip_launch &p, int first) {
+    enum { REVERSE = MODE == BASIN_CUDA_REVERSE, LIFT = strip_block<T>::LIFT };
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int query = first + s.g + i * 8;
         bool there = query < p.queries;
         int64_t at = (s.entry * p.queries + query) * p.heads + s.head;
-        float w = there ? p.w[at] : 0.0f, total = basin_quad_sum(row.total[i]);
-        float inverse = 1.0f / total;
-        mean[i] = MODE == BASIN_CUDA_REVERSE ? basin_quad_sum(row.gain[i]) * inverse : 0.0f;
-        float lse = row.most[i] + log2f(total), slope = 0, bent = 0;
-        level[i] = lse - (float)strip_block<T>::LIFT;
-        factor[i] = MODE == BASIN_CUDA_REVERSE
-                        ? s.beta * w * s.unit_b * power_of_two(-strip_block<T>::LIFT)
-                        : s.beta * w * inverse * s.unit_k;
+        float w = there ? s.known->w[query] : 0.0f, total = basin_quad_sum(row.total[i]);
+        float inverse = __fdividef(1.0f, total), mean = 0, slope = 0, bent = 0;
+        if (REVERSE) mean = basin_quad_sum(row.gain[i]) * inverse;
+        shift[i] = -s.steep * mean;
+        level[i] = REVERSE ? row.most[i] + __log2f(total) - (float)LIFT : 0.0f;
+        factor[i] =
+            REVERSE ? s.beta * w * s.unit_b * power_of_two(-LIFT) : s.beta * w * inverse * s.unit_k;
         if (p.slope) slope = basin_quad_sum(row.slope[i]) * inverse;
-        if (p.slope && MODE == BASIN_CUDA_REVERSE) bent = basin_quad_sum(row.bend[i]) * inverse;
+        if (p.slope && REVERSE) bent = basin_quad_sum(row.bend[i]) * inverse;
+        __syncwarp();
         if (!there || s.t != 0) continue;
-        s.known->most[query] = row.most[i];
-        s.known->weight[query] = w / s.unit_w * inverse;
-        if (MODE == BASIN_CUDA_REVERSE) s.known->mean[query] = mean[i];
-        if (p.lse) p.lse[at] = lse * BASIN_LN_2;
-        if (p.gw) p.gw[at] = s.beta * s.unit_c * mean[i];
+        s.known->level[query] = row.most[i] + __log2f(total) - __log2f(fabsf(w) * s.per_w);
+        s.known->w[query] = w < 0 ? -1.0f : 1.0f;
+        if (REVERSE) s.known->shift[query] = shift[i];
+        if (p.lse) p.lse[at] = fmaf(row.most[i], BASIN_LN_2, logf(total));
+        if (p.gw) p.gw[at] = s.beta * s.unit_c * mean;
         if (p.slope)
-            p.slope[at] = MODE == BASIN_CUDA_REVERSE
-                              ? w * s.unit_c * fmaf(s.steep, bent - mean[i] * slope, mean[i])
-                              : w * s.unit_q * s.unit_k * slope;
+            p.slope[at] = REVERSE ? w * s.unit_c * fmaf(s.steep, bent - mean * slope, mean)
+                                  : w * s.unit_q * s.unit_k * slope;
     }
 }
 
@@ -110,7 +112,7 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     piece<112> v1;
     weights<96> w0;
     weights<112> w1;
-    float sum[SUMS], mean[2], level[2], factor[2];
+    float sum[SUMS], shift[2], level[2], factor[2];
     int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.q, tile, s.k, 0);
@@ -120,29 +122,30 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     strip_row row = {{s.left_out, s.left_out}};
     basin_wgmma_wait<1>();
     basin_wgmma_pin(v0.r);
+    bool busy = first < p.queries;
     if (p.exclude_self) leave_out_self(s, v0, first);
-    raise(row, s, v0);
+    if (busy) raise(row, s, v0);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(v1.r);
     leave_out_end(s, v1, p.keys - 96);
     if (p.exclude_self) leave_out_self(s, v1, first - 96);
-    raise(row, s, v1);
+    if (busy) raise(row, s, v1);
     settle(row, s);
-    if (first >= p.queries)
+    if (!busy)
         idle(w0, v0, false);
     else if (p.slope)
         weigh<BASIN_CUDA_FORCE, true>(w0, row, s, v0);
     else
         weigh<BASIN_CUDA_FORCE, false>(w0, row, s, v0);
     gather<number, BASIN_CUDA_FORCE, false>(sum, w0, s.k, NULL, 0);
-    if (first >= p.queries)
+    if (!busy)
         idle(w1, v1, false);
     else if (p.slope)
         weigh<BASIN_CUDA_FORCE, true>(w1, row, s, v1);
     else
         weigh<BASIN_CUDA_FORCE, false>(w1, row, s, v1);
     gather<number, BASIN_CUDA_FORCE, true>(sum, w1, s.k, NULL, 96);
-    close_row<BASIN_CUDA_FORCE>(mean, level, factor, row, s, p, first);
+    close_row<BASIN_CUDA_FORCE>(shift, level, factor, row, s, p, first);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
     if (p.out_q) write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
@@ -159,7 +162,7 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     weights<32> w0;
     weights<64> w1;
     weights<112> w2;
-    float sum[SUMS], mean[2], level[2], factor[2];
+    float sum[SUMS], shift[2], level[2], factor[2];
     int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.q, tile, s.k, 0);
@@ -179,34 +182,34 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
         leave_out_self(s, v1, first - 32);
         leave_out_self(s, v2, first - 96);
     }
-    raise(row, s, v0), raise(row, s, v1), raise(row, s, v2);
+    bool busy = first < p.queries;
+    if (busy) raise(row, s, v0), raise(row, s, v1), raise(row, s, v2);
     settle(row, s);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(v0.c), basin_wgmma_pin(v1.c), basin_wgmma_pin(v2.c);
-    if (first >= p.queries) {
-    } else if (p.slope) {
+    if (busy && p.slope) {
         weigh<BASIN_CUDA_REVERSE, true>(w0, row, s, v0);
         weigh<BASIN_CUDA_REVERSE, true>(w1, row, s, v1);
         weigh<BASIN_CUDA_REVERSE, true>(w2, row, s, v2);
-    } else {
+    } else if (busy) {
         weigh<BASIN_CUDA_REVERSE, false>(w0, row, s, v0);
         weigh<BASIN_CUDA_REVERSE, false>(w1, row, s, v1);
         weigh<BASIN_CUDA_REVERSE, false>(w2, row, s, v2);
     }
-    close_row<BASIN_CUDA_REVERSE>(mean, level, factor, row, s, p, first);
+    close_row<BASIN_CUDA_REVERSE>(shift, level, factor, row, s, p, first);
     if (!p.out_q) return;
-    if (first < p.queries)
-        bend(w0, s, v0, level, mean);
+    if (busy)
+        bend(w0, s, v0, level, shift);
     else
         idle(w0, v0, true);
     gather<number, BASIN_CUDA_REVERSE, false>(sum, w0, s.k, s.b, 0);
-    if (first < p.queries)
-        bend(w1, s, v1, level, mean);
+    if (busy)
+        bend(w1, s, v1, level, shift);
     else
         idle(w1, v1, true);
     gather<number, BASIN_CUDA_REVERSE, true>(sum, w1, s.k, s.b, 32);
-    if (first < p.queries)
-        bend(w2, s, v2, level, mean);
+    if (busy)
+        bend(w2, s, v2, level, shift);
     else
         idle(w2, v2, true);
     gather<number, BASIN_CUDA_REVERSE, true>(sum, w2, s.k, s.b, 96);
@@ -225,7 +228,7 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     piece<112> v1;
     weights<96> w0;
     weights<112> w1;
-    float sum[SUMS], unit = s.beta * s.unit_w * s.unit_q, factor[2] = {unit, unit};
+    float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_q, factor[2] = {unit, unit};
     int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.k, tile, s.q, 0);
@@ -281,7 +284,7 @@ reverse_piece(float (&sum)[SUMS], weights<N> &w, const strip_block<T> &s,
 template <typename T>
 static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
                                                     const basin_strip_launch &p, int tile) {
-    float sum[SUMS], unit = s.beta * s.unit_w * s.unit_a, factor[2] = {unit, unit};
+    float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_a, factor[2] = {unit, unit};
     weights<96> w0;
     weights<112> w1;
     reverse_piece<false>(sum, w0, s, p, tile, 0);
@@ -309,14 +312,22 @@ __global__ void __launch_bounds__(128, MODE == BASIN_CUDA_REVERSE ? 2 : 3)
     s.entry = blockIdx.x / p.heads, s.head = (int)(blockIdx.x % p.heads);
     s.warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
     s.g = (int)threadIdx.x % 32 / 4, s.t = (int)threadIdx.x % 4;
-    for (int i = (int)threadIdx.x; i < 3 * ROWS; i += 128) ((float *)s.known)[i] = 0;
-    fetch_all(s, p, REVERSE);
+    float w = 0;
+    bool above = false, below = false;
+    for (int i = (int)threadIdx.x; i < ROWS; i += 128) {
+        float x = i < p.queries ? p.w[(s.entry * p.queries + i) * p.heads + s.head] : 0.0f;
+        s.known->level[i] = 3e38f, s.known->w[i] = x, s.known->shift[i] = 0;
+        w = fmaxf(w, fabsf(x)), above = above || x > 0, below = below || x < 0;
+    }
+    fetch_all(s, p, w, REVERSE);
     s.beta = p.beta[s.head], s.steep = s.beta * s.unit_q * s.unit_k;
     s.scale = s.steep * BASIN_LOG2_E;
     if (fabsf(s.scale) < 1e-30f) s.scale = 1e-30f;
     s.left_out = s.scale > 0 ? -3e38f : 3e38f;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
+    s.sign = __syncthreads_or(below) ? -1.0f : 1.0f;
+    s.mixed = __syncthreads_or(above) && s.sign < 0;
+    if (s.mixed) s.sign = 1;
     for (int tile = 0; tile < p.queries; tile += 64)
         if (REVERSE)
             reverse_queries(s, p, tile);

@@ -18,9 +18,9 @@ enum {
 
 /* What the key side needs to know of each query; lies behind the last table. */
 struct strip_queries {
-    float most[ROWS];   /* the largest score, in units of log 2 */
-    float weight[ROWS]; /* w / sum of 2^(z' - most) in units of w; 0 where there is no query */
-    float mean[ROWS];   /* reverse: the mean of c under P, in units of c */
+    float level[ROWS];  /* P |w| in units of w is 2^(z' - level), 0 where there is no query */
+    float w[ROWS];      /* at first w, then its sign */
+    float shift[ROWS];  /* reverse: - beta mean of c under P, as gs has its units */
     int exponent[5][4]; /* of the largest q, k, a, b, w, as each warp saw them */
 };
 static_assert(sizeof(strip_queries) <= BEHIND_BYTES, "the summaries fit behind the tables");
@@ -37,7 +37,9 @@ template <typename T> struct strip_block {
     strip_queries *known;
     int64_t entry;
     int head, warp, g, t;
-    float unit_q, unit_k, unit_a, unit_b, unit_c, unit_w;
+    float unit_q, unit_k, unit_a, unit_b, unit_c, unit_w, per_w;
+    float sign;        /* of all w, where they agree */
+    bool mixed;        /* where not */
     float beta, steep; /* steep: beta in units of r */
     float scale;       /* steep / log 2, never 0, so that a left-out pair weighs nothing */
     float left_out;    /* the score of a left-out pair */
@@ -71,14 +73,14 @@ static __device__ __forceinline__ void fetch(const strip_block<basin_bf16> &s, c
 }
 
 static __device__ __forceinline__ void fetch_all(strip_block<basin_bf16> &s,
-                                                 const basin_strip_launch &p, bool reverse) {
+                                                 const basin_strip_launch &p, float, bool reverse) {
     fetch(s, s.q, (const basin_bf16 *)p.q, p.queries, p);
     fetch(s, s.k, (const basin_bf16 *)p.k, p.keys, p);
     if (reverse) {
         fetch(s, s.a, (const basin_bf16 *)p.a, p.queries, p);
         fetch(s, s.b, (const basin_bf16 *)p.b, p.keys, p);
     }
-    s.unit_q = s.unit_k = s.unit_a = s.unit_b = s.unit_c = s.unit_w = 1;
+    s.unit_q = s.unit_k = s.unit_a = s.unit_b = s.unit_c = s.unit_w = s.per_w = 1;
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
@@ -148,13 +150,11 @@ static __device__ __forceinline__ int exponent_known(const strip_block<float> &s
     return max(max(e[0], e[1]), max(e[2], e[3]));
 }
 
-/* Tables of halves; c = a k + b q asks for one unit of both products, the larger. */
+/* Tables of halves; c = a k + b q asks for one unit of both products, the larger. `w` is the
+ * largest that this thread has seen. */
 static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const basin_strip_launch &p,
-                                                 bool reverse) {
+                                                 float w, bool reverse) {
     strip_share x, y;
-    float w = 0;
-    for (int i = (int)threadIdx.x; i < p.queries; i += 128)
-        w = fmaxf(w, fabsf(p.w[(s.entry * p.queries + i) * p.heads + s.head]));
     int e = exponent_of(w), c = 0;
     if (threadIdx.x % 32 == 0) s.known->exponent[W][s.warp] = e;
     take(x, s, (const float *)p.q, p.queries, Q, p);
@@ -166,7 +166,8 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
     int k = exponent_known(s, K);
     place(s.k, x, power_of_two(-k));
     s.unit_q = power_of_two(q), s.unit_k = power_of_two(k);
-    s.unit_w = power_of_two(exponent_known(s, W));
+    e = exponent_known(s, W);
+    s.unit_w = power_of_two(e), s.per_w = power_of_two(-e);
     if (reverse) {
         take(x, s, (const float *)p.a, p.queries, A, p);
         take(y, s, (const float *)p.b, p.keys, B, p);
@@ -179,22 +180,6 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
 }
 
 /* ---- results ---- */
-
-/* Four threads of a row exchange what they hold so that each has 16 bytes in a row. */
-static __device__ __forceinline__ void transpose(uint32_t (&v)[4], int t) {
-    uint32_t x = __shfl_xor_sync(0xffffffffu, t & 1 ? v[0] : v[1], 1);
-    uint32_t y = __shfl_xor_sync(0xffffffffu, t & 1 ? v[2] : v[3], 1);
-    if (t & 1)
-        v[0] = x, v[2] = y;
-    else
-        v[1] = x, v[3] = y;
-    x = __shfl_xor_sync(0xffffffffu, t & 2 ? v[0] : v[2], 2);
-    y = __shfl_xor_sync(0xffffffffu, t & 2 ? v[1] : v[3], 2);
-    if (t & 2)
-        v[0] = x, v[1] = y;
-    else
-        v[2] = x, v[3] = y;
-}
 
 /* Rows row + g and row + g + 8 of the sums, times a factor each. */
 static __device__ __forceinline__ void write(const strip_block<float> &s, void *out,
@@ -212,25 +197,25 @@ static __device__ __forceinline__ void write(const strip_block<float> &s, void *
     }
 }
 
+/* Neighbours exchange pairs, so that four lanes write 32 bytes in a row. */
 static __device__ __forceinline__ void write(const strip_block<basin_bf16> &s, void *out,
                                              const float (&sum)[SUMS], const float factor[2],
                                              int row, int nodes, int heads, int width) {
+    bool odd = s.t & 1;
+    int column = (s.t & 1) * 8 + (s.t & 2) * 2;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int node = row + s.g + i * 8;
-        basin_bf16 *to = (basin_bf16 *)out + ((s.entry * nodes + node) * heads + s.head) * width;
+        basin_bf16 *to =
+            (basin_bf16 *)out + ((s.entry * nodes + node) * heads + s.head) * width + column;
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            uint32_t v[4];
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                int at = (half * 4 + j) * 4 + i * 2;
-                v[j] = basin_mma_bf16::two(sum[at] * factor[i], sum[at + 1] * factor[i]);
-            }
-            transpose(v, s.t);
-            int column = (half * 4 + s.t) * 8;
-            if (node < nodes && column < width)
-                *(uint4 *)(to + column) = make_uint4(v[0], v[1], v[2], v[3]);
+        for (int j = 0; j < WIDTH / 8; j += 2) {
+            const float *x = &sum[j * 4 + i * 2];
+            uint32_t low = basin_mma_bf16::two(x[0] * factor[i], x[1] * factor[i]);
+            uint32_t high = basin_mma_bf16::two(x[4] * factor[i], x[5] * factor[i]);
+            uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
+            if (node < nodes && j * 8 + column < width)
+                *(uint2 *)(to + j * 8) = odd ? make_uint2(other, high) : make_uint2(low, other);
         }
     }
 }
