@@ -87,7 +87,7 @@ static void streaming_equals_the_whole(void **state) {
     compare_stream("two blocks", network, &recipe, &work);
     recipe.scaling = "both+quantile+bins", recipe.members = 3, recipe.epochs = 5;
     compare_stream("members that see different scalings", network, &recipe, &work);
-    recipe.heads = 16, recipe.head_dim = 4, recipe.dim = 100, recipe.members = 1;
+    recipe.heads = 18, recipe.head_dim = 4, recipe.dim = 100, recipe.members = 1;
     compare_stream("several blocks of nodes, rows that are padded", network, &recipe, &work);
     recipe = fraud_recipe();
     recipe.epochs = 15, recipe.blocks = 2, recipe.steps = 2, recipe.alpha = 0.5;
