@@ -103,6 +103,16 @@ bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *produ
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                             const void *a, const void *b, const void *c, const void *bias,
                             const void *mask);
+/* epilogue.cu: alpha tile + beta c + row + constant, perhaps under a relu, perhaps 0 where an
+ * operand `mask` is not above 0. c, row and mask are operands of the program (-1: none). */
+struct basin_cuda_form {
+    bool known, relu;
+    double alpha, beta, constant, of_row;
+    int c, row, mask;
+};
+/* The call's program in a form that cuBLASLt has; .known is false where it has none. */
+basin_cuda_form basin_cuda_epilogue(const basin_call *call);
+
 /* A bit for each of `count` numbers, a multiple of 8, set where it is above 0. */
 void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t count);
 
