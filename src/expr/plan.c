@@ -178,7 +178,8 @@ static void shape_product(basin_call *call, const basin_ir *ir, const basin_ir_s
     bool ta = step->attr.transpose_a, tb = step->attr.transpose_b;
     call->in[0].shape = matrix_shape(batch, ta ? k : m, ta ? m : k);
     call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
-    for (int i = 0; i < call->outs; i++) call->out[i].shape = matrix_shape(batch, m, n);
+    for (int i = 0; i < call->outs; i++)
+        if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
 }
 
 static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *step) {
@@ -339,6 +340,23 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
     return status;
 }
 
+/* From steps as they were asked for to those that run; `plain`: as they are. */
+static basin_status optimise(basin_plan *plan, bool plain) {
+    basin_ir *ir = &plan->ir;
+    basin_backend *backend = plan->store->backend;
+    const basin_backend_table *table = backend->table;
+    bool narrow = backend->narrow;
+    basin_status status = plain ? BASIN_OK : basin_ir_share_forces(ir);
+    if (!status && !plain) status = basin_ir_join_residuals(ir);
+    if (!status && !plain && (table->chain || narrow))
+        status = basin_ir_chain(ir, plan->simple.graph);
+    if (!status && !plain) status = basin_ir_pack(ir, backend);
+    if (!status) status = basin_ir_fuse(ir, plain);
+    if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
+    if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
+    return status;
+}
+
 static basin_status compile(basin_plan *plan, const basin_graph *graph, const basin_plan_spec *spec,
                             basin_error *error) {
     basin_ir *ir = &plan->ir;
@@ -350,14 +368,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status) status = basin_ir_sort(ir);
     plan->stats.nodes = (int)ir->steps;
     for (size_t i = 0; i < ir->steps; i++) plan->stats.recomputed += ir->step[i].again;
-    if (!status && !plain) status = basin_ir_share_forces(ir);
-    if (!status && !plain) status = basin_ir_join_residuals(ir);
-    if (!status && !plain && (table->chain || plan->store->backend->narrow))
-        status = basin_ir_chain(ir, plan->simple.graph);
-    if (!status && !plain) status = basin_ir_pack(ir, plan->store->backend);
-    if (!status) status = basin_ir_fuse(ir, plain);
-    if (!status && plan->store->backend->narrow)
-        status = basin_ir_narrow(ir, plan->store->backend->narrow_least);
+    if (!status) status = optimise(plan, plain);
     if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;
     ask_workspaces(plan);

@@ -1,7 +1,9 @@
 /* Random graphs on the CUDA backend, with and without fusion, against the plain plan of the
  * reference; each plan runs call by call, is captured, and is replayed, and a second plan must give
  * the same bits. With arguments FIRST COUNT it runs those graphs instead of the usual ones. */
+#include "basin/energy.h"
 #include "expr/random_graphs.h"
+#include "support/lab.h"
 
 static uint64_t first = 0, count = 60;
 static basin_backend *cuda;
@@ -41,6 +43,46 @@ static void test_random_graphs(void **state) {
     assert_int_equal(failures, 0);
 }
 
+/* A descent and its gradients in bfloat16, with masks of its ReLUs, against ref, which rounds at
+ * the same places. */
+static basin_tensor narrow_descent(const char *backend, int which) {
+    lab l;
+    enum { B = 3, N = 24, D = 64 };
+    static double x[B * N * D];
+    for (int i = 0; i < B * N * D; i++) x[i] = 2 * basin_random_uniform_at(3, 1, (uint64_t)i) - 1;
+    lab_open(&l, backend, 1);
+    assert_int_equal(basin_backend_set_storage(l.backend, BASIN_BF16, NULL), BASIN_OK);
+    basin_backend_set_narrow_least(l.backend, 0);
+    basin_block block;
+    basin_block_config config = {.dim = D, .heads = 2, .head_dim = 32, .memories = 256};
+    assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
+    lab_fill(&l, 9, 0.2);
+    basin_pattern pattern = BASIN_OTHER_PAIRS;
+    basin_block_bound bound = {.block = &block, .pattern = &pattern};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(B, N, D), x);
+    basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
+    basin_expr end = basin_descend(&energy, tokens, &spec, NULL), back[3];
+    basin_expr at[3] = {tokens, block.xi, block.wq};
+    basin_grad_many(back, basin_sum_all(basin_square(end)), at, 3);
+    basin_plan *plan = lab_plan(&l, &back[which], 1);
+    for (int i = 0; i < RUNS; i++) lab_run(plan);
+    basin_tensor value = lab_read(plan, back[which]);
+    basin_plan_free(plan);
+    lab_close(&l);
+    return value;
+}
+
+static void test_narrow_descent(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        basin_tensor found = narrow_descent("cuda", i), wanted = narrow_descent("ref", i);
+        lab_assert_near(&found, &wanted, 1e-2, i == 0 ? "tokens" : i == 1 ? "memories" : "queries");
+        basin_tensor_free(&found);
+        basin_tensor_free(&wanted);
+    }
+}
+
 int main(int argc, char **argv) {
     basin_error error;
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
@@ -48,7 +90,8 @@ int main(int argc, char **argv) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_graphs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_narrow_descent),
+                                       cmocka_unit_test(test_random_graphs)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);
     return failures;

@@ -49,6 +49,22 @@ static __global__ void judge_mask(int *differs, const T *d, const T *source, int
     if (zeros) atomicAdd(&differs[1], zeros);
 }
 
+/* The same of bits that were written: differs[0] where none is set for a number above 0, differs[1]
+ * counts those that are set for another. */
+template <typename T>
+static __global__ void judge_marks(int *differs, const T *d, const uint8_t *mask, int64_t count) {
+    int more = 0;
+    bool wrong = false;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        bool set = mask[i / 8] >> i % 8 & 1, above = basin_to_float(d[i]) > 0.0f;
+        wrong = wrong || (above && !set);
+        more += set && !above;
+    }
+    if (wrong) differs[0] = 1;
+    if (more) atomicAdd(&differs[1], more);
+}
+
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
 
 static void fill(basin_cuda *cuda, void *x, bool narrow, int64_t count, uint32_t seed) {
@@ -66,15 +82,16 @@ static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
     r->size_b = (p->step_b ? p->batch : 1) * p->n * p->k;
     r->size_d = p->batch * p->m * p->n;
     size_t factor = size_of(p->narrow_factors), result = size_of(p->narrow_result);
-    bool ok = cudaMalloc(&r->a, (size_t)r->size_a * factor) == cudaSuccess &&
-              cudaMalloc(&r->b, (size_t)r->size_b * factor) == cudaSuccess &&
-              cudaMalloc(&r->d, (size_t)r->size_d * result) == cudaSuccess &&
-              cudaMalloc(&r->first, (size_t)r->size_d * result) == cudaSuccess &&
-              (!p->add || cudaMalloc(&r->c, (size_t)r->size_d * result) == cudaSuccess) &&
-              (!p->masked || (cudaMalloc(&r->source, (size_t)r->size_d * result) == cudaSuccess &&
-                              cudaMalloc(&r->mask, (size_t)r->size_d / 8) == cudaSuccess)) &&
-              cudaMalloc((void **)&r->differs, 2 * sizeof(int)) == cudaSuccess &&
-              cudaEventCreate(&r->begin) == cudaSuccess && cudaEventCreate(&r->end) == cudaSuccess;
+    bool ok =
+        cudaMalloc(&r->a, (size_t)r->size_a * factor) == cudaSuccess &&
+        cudaMalloc(&r->b, (size_t)r->size_b * factor) == cudaSuccess &&
+        cudaMalloc(&r->d, (size_t)r->size_d * result) == cudaSuccess &&
+        cudaMalloc(&r->first, (size_t)r->size_d * result) == cudaSuccess &&
+        (!p->add || cudaMalloc(&r->c, (size_t)r->size_d * result) == cudaSuccess) &&
+        (!p->masked || cudaMalloc(&r->source, (size_t)r->size_d * result) == cudaSuccess) &&
+        (!(p->masked || p->marks) || cudaMalloc(&r->mask, (size_t)r->size_d / 8) == cudaSuccess) &&
+        cudaMalloc((void **)&r->differs, 2 * sizeof(int)) == cudaSuccess &&
+        cudaEventCreate(&r->begin) == cudaSuccess && cudaEventCreate(&r->end) == cudaSuccess;
     cudaGetLastError();
     if (!ok) return false;
     fill(cuda, r->a, p->narrow_factors, r->size_a, 1);
@@ -148,8 +165,8 @@ static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
     return winner;
 }
 
-/* Whether the first algorithm reads the mask as it was written. A product of random numbers is 0 by
- * chance about once in ten million. */
+/* Whether the first algorithm reads, or writes, masks as they should be. A product of random
+ * numbers is 0 by chance about once in ten million. */
 static bool masks(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cuda_product *p,
                   const arena *r) {
     int found[2] = {1, 1};
@@ -159,8 +176,13 @@ static bool masks(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cud
     if (!multiply(cuda, c, p, r, 0, r->d)) return false;
     basin_cuda_typed(p->narrow_result ? BASIN_NARROW : BASIN_REAL, [&](auto zero) {
         using T = decltype(zero);
-        judge_mask<T><<<(unsigned)cuda->multiprocessors * 8, 256, 0, cuda->stream>>>(
-            r->differs, (const T *)r->d, (const T *)r->source, r->size_d);
+        unsigned blocks = (unsigned)cuda->multiprocessors * 8;
+        if (p->masked)
+            judge_mask<T><<<blocks, 256, 0, cuda->stream>>>(r->differs, (const T *)r->d,
+                                                            (const T *)r->source, r->size_d);
+        else
+            judge_marks<T><<<blocks, 256, 0, cuda->stream>>>(r->differs, (const T *)r->d,
+                                                             (const uint8_t *)r->mask, r->size_d);
     });
     cudaMemcpyAsync(found, r->differs, sizeof found, cudaMemcpyDeviceToHost, cuda->stream);
     return cudaStreamSynchronize(cuda->stream) == cudaSuccess && !found[0] &&
@@ -171,7 +193,8 @@ int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product) {
     arena r;
     bool ready = arena_new(cuda, &r, product);
-    int winner = product->masked && !(ready && masks(cuda, contest, product, &r)) ? -1 : 0;
+    bool bits = product->masked || product->marks;
+    int winner = bits && !(ready && masks(cuda, contest, product, &r)) ? -1 : 0;
     if (ready && winner == 0 && contest->count > 1) winner = fastest(cuda, contest, product, &r);
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
     arena_free(&r);

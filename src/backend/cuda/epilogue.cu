@@ -59,7 +59,8 @@ static form operand_form(const basin_call *call, const basin_program *program, i
     bool row = (dim[2] == 1 || stride[2] == 1) && (dim[1] == 1 || stride[1] == 0) &&
                (dim[0] == 1 || stride[0] == 0);
     f.c = f.row = f.mask = -1;
-    if (dense && call->in[2 + a].kind == call->out[0].kind)
+    basin_kind kind = call->in[2 + a].kind;
+    if (dense && (kind == call->out[0].kind || kind == BASIN_INDEX)) /* a mask stands under STEPs */
         f.known = true, f.c = a, f.beta = 1;
     else if (row && call->in[2 + a].kind == BASIN_REAL)
         f.known = true, f.row = a, f.of_row = 1;

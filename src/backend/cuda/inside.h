@@ -88,8 +88,8 @@ void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned bloc
 struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;
-    bool
-        masked; /* by bits, row after row: the result is 0 where one is not set; without the rest */
+    bool masked; /* 0 where a bit is not set; bits lie row after row; without any of the rest */
+    bool marks;  /* with relu: writes such bits */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
     bool narrow_factors, narrow_result;
     bool add; /* there is a C */
@@ -125,7 +125,7 @@ struct basin_cuda_contest {
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
-/* -1 where a masked product does not come out masked (its bits are cuBLASLt's own affair). */
+/* -1 where bits are not read or written as they should be: where they lie is cuBLASLt's affair. */
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product);
 
