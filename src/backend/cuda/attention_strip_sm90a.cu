@@ -258,18 +258,23 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     write(s, p.out_k, sum, factor, first, p.keys, p.heads, p.width);
 }
 
-/* One piece of the reverse by key, from scores to sums. */
-template <bool ADD, typename T, int N>
-static __device__ __forceinline__ void
-reverse_piece(float (&sum)[SUMS], weights<N> &w, const strip_block<T> &s,
-              const basin_strip_launch &p, int tile, int from) {
+/* Queues the scores of a piece of the reverse by key. */
+template <typename T, int N>
+static __device__ __forceinline__ void queue_piece(piece<N> &v, const strip_block<T> &s, int tile,
+                                                   int from) {
     typedef typename strip_block<T>::number number;
-    piece<N> v;
     basin_wgmma_fence();
     multiply<number, false>(v.r, s.k, tile, s.q, from);
     multiply_both<number>(v, s.k, s.b, tile, s.q, s.a, from);
     basin_wgmma_close();
-    basin_wgmma_wait<0>();
+}
+
+/* From its scores, which are there, to its sums, which are queued. */
+template <bool ADD, typename T, int N>
+static __device__ __forceinline__ void
+spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v, const strip_block<T> &s,
+            const basin_strip_launch &p, int tile, int from) {
+    typedef typename strip_block<T>::number number;
     basin_wgmma_pin(v.r), basin_wgmma_pin(v.c);
     int first = tile + s.warp * 16;
     if (first < p.keys) {
@@ -281,14 +286,24 @@ reverse_piece(float (&sum)[SUMS], weights<N> &w, const strip_block<T> &s,
     gather<number, BASIN_CUDA_REVERSE, ADD>(sum, w, s.q, s.a, from);
 }
 
+/* The scores of a piece are computed while weights are made of the one before. */
 template <typename T>
 static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
                                                     const basin_strip_launch &p, int tile) {
     float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_a, factor[2] = {unit, unit};
-    weights<96> w0;
-    weights<112> w1;
-    reverse_piece<false>(sum, w0, s, p, tile, 0);
-    reverse_piece<true>(sum, w1, s, p, tile, 96);
+    piece<80> v0;
+    piece<64> v1, v2;
+    weights<80> w0;
+    weights<64> w1, w2;
+    queue_piece(v0, s, tile, 0);
+    queue_piece(v1, s, tile, 80);
+    basin_wgmma_wait<1>();
+    spend_piece<false>(sum, w0, v0, s, p, tile, 0);
+    queue_piece(v2, s, tile, 144);
+    basin_wgmma_wait<2>();
+    spend_piece<true>(sum, w1, v1, s, p, tile, 80);
+    basin_wgmma_wait<1>();
+    spend_piece<true>(sum, w2, v2, s, p, tile, 144);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
     write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.heads, p.width);

@@ -44,13 +44,14 @@ static __device__ __forceinline__ uint64_t basin_wgmma_table(const void *table) 
 #define BASIN_F8(how, d, i) BASIN_F4(how, d, i), BASIN_F4(how, d, i + 4)
 #define BASIN_F16(how, d) BASIN_F8(how, d, 0), BASIN_F8(how, d, 8)
 #define BASIN_F32(how, d) BASIN_F16(how, d), BASIN_F8(how, d, 16), BASIN_F8(how, d, 24)
-#define BASIN_F48(how, d) BASIN_F32(how, d), BASIN_F8(how, d, 32), BASIN_F8(how, d, 40)
+#define BASIN_F40(how, d) BASIN_F32(how, d), BASIN_F8(how, d, 32)
+#define BASIN_F48(how, d) BASIN_F40(how, d), BASIN_F8(how, d, 40)
 #define BASIN_F56(how, d) BASIN_F48(how, d), BASIN_F8(how, d, 48)
 #define BASIN_R16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define BASIN_R32                                                                                  \
     BASIN_R16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define BASIN_R48                                                                                  \
-    BASIN_R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define BASIN_R40 BASIN_R32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define BASIN_R48 BASIN_R40 ", %40, %41, %42, %43, %44, %45, %46, %47"
 #define BASIN_R56 BASIN_R48 ", %48, %49, %50, %51, %52, %53, %54, %55"
 
 /* `results` (+)= left right, numbers of `type`, the columns of the left side being summed over; add
@@ -70,7 +71,8 @@ struct basin_wgmma_half {};
 template <typename T, bool ADD, int HALF>
 static __device__ __forceinline__ void basin_wgmma_scores(float (&r)[HALF], uint64_t x,
                                                           uint64_t y) {
-    static_assert(HALF == 16 || HALF == 32 || HALF == 48 || HALF == 56, "a known width");
+    static_assert(HALF == 16 || HALF == 32 || HALF == 40 || HALF == 48 || HALF == 56,
+                  "a known width");
     constexpr bool NARROW = std::is_same<T, basin_wgmma_bf16>::value;
 #define BASIN_SCORES(half, columns, left, right)                                                   \
     if constexpr (HALF == half && ADD && NARROW)                                                   \
@@ -87,6 +89,7 @@ static __device__ __forceinline__ void basin_wgmma_scores(float (&r)[HALF], uint
                 "l"(x), "l"(y))
     BASIN_SCORES(16, "32", "%16", "%17");
     BASIN_SCORES(32, "64", "%32", "%33");
+    BASIN_SCORES(40, "80", "%40", "%41");
     BASIN_SCORES(48, "96", "%48", "%49");
     BASIN_SCORES(56, "112", "%56", "%57");
 #undef BASIN_SCORES
