@@ -89,8 +89,9 @@
                       "Nodes in a batch of neighbour sampling."),                                  \
         BASIN_INTEGER(type, recipe.fanout, "fanout", "N", 1, 1e6,                                  \
                       "Neighbours of a node that it takes."),                                      \
-        BASIN_INTEGER(type, recipe.members, "members", "N", 1, 64,                                 \
-                      "Detectors trained from different seeds and averaged."),                     \
+        BASIN_INTEGER(type, recipe.members, "members", "N", 0, 64,                                 \
+                      "Detectors trained from different seeds and averaged; 0: 6 up to 2 million " \
+                      "edges, 3 up to 20 million, else 1."),                                       \
         BASIN_INTEGER(type, recipe.seed, "seed", "N", 0, 9007199254740992.0,                       \
                       "Seed of all random numbers.")
 

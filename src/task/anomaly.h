@@ -49,7 +49,8 @@ typedef struct basin_anomaly_recipe {
     const char *sampling;  /* auto, full, subgraph, neighbours */
     double fraction;       /* of the training nodes in a subgraph */
     int64_t batch, fanout; /* of neighbour sampling: targets, neighbours of each node a step */
-    int64_t members;       /* detectors trained from different seeds and averaged */
+    int64_t members;       /* detectors trained from different seeds and averaged; 0: 6, 3 or 1,
+                            * fewer the larger the graph */
     int64_t seed;
 } basin_anomaly_recipe;
 
@@ -63,7 +64,7 @@ typedef struct basin_anomaly_recipe {
         .query_init = 0.05, .dropout = 0.2, .epochs = 300, .evaluate = 2, .patience = 50,          \
         .warmup = 10, .rate = 3e-3, .decay = 0.02, .clip = 1, .average = 0.95, .select = "auprc",  \
         .threshold = "smooth", .balance = "root", .sampling = "auto", .fraction = 0.05,            \
-        .batch = 1024, .fanout = 16, .members = 3,                                                 \
+        .batch = 1024, .fanout = 16,                                                               \
     }
 
 extern const basin_setting basin_anomaly_settings[];

@@ -14,7 +14,7 @@ basin_status basin_detector_new(basin_anomaly_detector **detector,
                                 const basin_anomaly_recipe *recipe, const basin_network *network,
                                 basin_error *error) {
     basin_anomaly_detector *d = *detector = calloc(1, sizeof *d);
-    if (d) d->member = calloc((size_t)recipe->members, sizeof *d->member);
+    if (d) d->member = calloc((size_t)recipe->members + 1, sizeof *d->member);
     if (!d || !d->member) {
         free(d);
         *detector = NULL;

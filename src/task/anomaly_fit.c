@@ -351,13 +351,22 @@ static void fit_free(basin_fit *f) {
     free(f->probability), free(f->val_score), free(f->val_label);
 }
 
+/* What is left open: more members where they cost little. */
+static int64_t members_for(const basin_network *network) {
+    int64_t edges = 0;
+    for (int r = 0; r < network->relations; r++)
+        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
+    return edges <= 2000000 ? 6 : edges <= 20000000 ? 3 : 1;
+}
+
 basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
                                const uint8_t *part, const basin_anomaly_recipe *recipe,
                                const basin_anomaly_work *work, basin_error *error) {
     *detector = NULL;
     basin_fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};
     f.began = basin_task_clock();
-    basin_status status = basin_detector_new(&f.detector, recipe, network, error);
+    if (!f.recipe.members) f.recipe.members = members_for(network);
+    basin_status status = basin_detector_new(&f.detector, &f.recipe, network, error);
     if (status) return status;
     status = fit_all(&f, error);
     if (!status) status = basin_detector_name(f.detector, &f.view, error);

@@ -69,7 +69,7 @@ const basin_setting basin_anomaly_settings[] = {
     REAL(fraction, 0, 1),
     INTEGER(batch, 1, 1e9),
     INTEGER(fanout, 1, 1e6),
-    INTEGER(members, 1, 64),
+    INTEGER(members, 0, 64),
     INTEGER(seed, 0, 9007199254740992.0),
     BASIN_SETTINGS_END,
 };

@@ -148,6 +148,27 @@ static void a_file_scores_as_the_detector_did(void **state) {
     free(part);
 }
 
+/* What the default leaves open is settled in the detector. */
+static void small_graphs_get_more_members(void **state) {
+    (void)state;
+    basin_anomaly_work work = fraud_work();
+    basin_anomaly_recipe recipe = fraud_recipe();
+    basin_anomaly_detector *detector;
+    basin_error error;
+    recipe.members = 0, recipe.epochs = 1, recipe.scaling = "auto", recipe.hops = -1;
+    basin_network *network = fraud_new(120, 8, 1, false);
+    uint8_t part[120];
+    must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
+    must(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error), &error);
+    assert_int_equal(detector->members, 6);
+    assert_int_equal(detector->recipe.members, 6);
+    assert_true(detector->recipe.hops == 0 || detector->recipe.hops == 2);
+    assert_non_null(strchr(detector->recipe.scaling, '+'));
+    basin_anomaly_free(detector);
+    basin_network_free(network);
+    basin_backend_close(work.backend);
+}
+
 /* A watcher who stops after some epochs. */
 typedef struct stopper {
     volatile sig_atomic_t stop;
@@ -239,6 +260,7 @@ int main(void) {
         cmocka_unit_test(a_planted_signal_is_found),
         cmocka_unit_test(streaming_equals_the_whole),
         cmocka_unit_test(a_file_scores_as_the_detector_did),
+        cmocka_unit_test(small_graphs_get_more_members),
         cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
         cmocka_unit_test(hopeless_data_are_told),
     };
