@@ -66,20 +66,6 @@ typedef enum basin_hopfield {
 BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kind,
                                            double power);
 
-/* What the pairs of a list carry: numbers [pairs, P], the query of each pair in the list's order
- * [pairs] (its key is the pattern's), and its strength [pairs], 0 where the list is padded. */
-typedef struct basin_pair_inputs {
-    basin_expr features, query, strength;
-} basin_pair_inputs;
-
-/* A Hopfield network of pairs: E = -sum over pairs (C, B) of strength / 2 by the sum over memories
- * of relu(xi_query . g_C + xi_key . g_B + xi_pair . features)^2; xi_query, xi_key [R, D], xi_pair
- * [R, P]. Each memory is a pair of tokens with what stands between them, and a token is pulled by
- * the sum of its pairs, not, as in attention, by a mean. For tokens g [N, D]. */
-BASIN_API basin_expr basin_energy_pairs(basin_expr g, basin_expr xi_query, basin_expr xi_key,
-                                        basin_expr xi_pair, const basin_pair_inputs *inputs,
-                                        const basin_pattern *pattern);
-
 /* Couplings of pairs, attention without its log-sum-exp: E = -sum over pairs (C, B) and heads of
  * c[pair, h] Q_C . K_B; wk, wq [H, Y, D], c [pairs, H]. Quadratic, so the pulls of the pairs add
  * up. For tokens g [N, D] and a list of pairs. */
@@ -92,40 +78,41 @@ typedef struct basin_block_config {
     int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
     bool no_attention, no_hopfield;         /* the paper's ablations */
     basin_hopfield hopfield;
-    double power;           /* of BASIN_HOPFIELD_POWER */
-    double epsilon;         /* of the layer norm; 0 means 1e-5 */
-    double beta;            /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
-    bool learn_beta;        /* one beta a head, trained */
-    bool mix;               /* head mixing [H, H], trained, as in the published graph code */
-    basin_init init_query;  /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
-    basin_init init_memory; /* of xi; zero means N(0, 0.02) */
-    int64_t pair_memories;  /* R of the Hopfield network of pairs; 0: none */
-    int64_t pair_features;  /* P of it */
-    int64_t couplings;      /* heads, of width Y, of couplings of pairs; 0: none */
+    double power;              /* of BASIN_HOPFIELD_POWER */
+    double epsilon;            /* of the layer norm; 0 means 1e-5 */
+    double beta;               /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
+    bool learn_beta;           /* one beta a head, trained */
+    bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
+    basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
+    basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
+    int64_t couplings;         /* heads, of width Y, of couplings; 0: none */
+    int64_t coupling_features; /* P: numbers of a pair that choose among them */
 } basin_block_config;
 
 /* The block's parameters as expressions; those that the configuration leaves out are NULL. */
 typedef struct basin_block {
     basin_block_config config;
     basin_expr wk, wq, xi, gamma, delta, beta, mix;
-    basin_expr xi_query, xi_key, xi_pair; /* [R, D] [R, D] [R, P] */
-    basin_expr ck, cq, ce;                /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
+    basin_expr ck, cq, ce; /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
 } basin_block;
 
 /* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they
- * are trained; and xi_query, xi_key, xi_pair) under `prefix` + name. */
+ * are trained; and ck, cq, ce) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 
-/* The block among given pairs, as an energy with parts "attention", "hopfield" and "pairs". The
+/* The block among given pairs, as an energy with parts "attention", "hopfield" and
+ * "couplings". The
  * returned object points to `bound`, which points to the block and the pattern. */
 typedef struct basin_block_bound {
     const basin_block *block;
     const basin_pattern *pattern;
-    basin_expr scale;               /* per-pair score multipliers, or NULL */
-    const basin_pair_inputs *pairs; /* where the block has memories of pairs */
+    basin_expr scale; /* per-pair score multipliers, or NULL */
+    /* Where the block has couplings: numbers of the pairs [pairs, P], and how much each pair counts
+     * [pairs], 0 where the list is padded. */
+    basin_expr features, strength;
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
 

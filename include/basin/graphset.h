@@ -188,7 +188,6 @@ typedef struct basin_graph_batch {
     float *edge_feature;                      /* [pairs, P] in the order of `pairs` */
     float *share;                             /* [graphs] */
     float *strength;                          /* [pairs] 1 / sqrt of its tokens' pairs */
-    int32_t *query;                           /* [pairs] each pair's query */
     int32_t *source, *before, *after, *owner; /* [tokens] */
     int32_t *first;                           /* [graphs] */
     basin_pairs pairs;

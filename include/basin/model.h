@@ -269,12 +269,11 @@ typedef struct basin_graphs {
  * them); `first` [graphs] the CLS tokens; `owner` [tokens] each node's graph, -1 for a CLS, and
  * `share` [graphs] one over its number of nodes (means and sums want them); positions [tokens, k];
  * pairs are those of `pattern`, with edge_features [pairs, P] in its order, and, where blocks have
- * memories of pairs, the `query` [pairs] of each and its `strength` [pairs] in that energy, 0 for
- * padding. */
+ * couplings, the `strength` [pairs] of each in that energy, 0 for padding. */
 typedef struct basin_graphs_batch {
     basin_expr nodes, positions, edge_features, share;
     basin_expr source, before, after, first, owner;
-    basin_expr query, strength;
+    basin_expr strength;
     basin_pattern pattern;
 } basin_graphs_batch;
 

@@ -40,8 +40,6 @@
         BASIN_INTEGER(type, s.head_dim, "head-dim", "Y", 1, 65536, "Width of a head."),            \
         BASIN_INTEGER(type, s.memories, "memories", "M", 1, 1 << 24,                               \
                       "Memories of the Hopfield network."),                                        \
-        BASIN_INTEGER(type, s.pair_memories, "pair-memories", "R", 0, 1 << 24,                     \
-                      "Memories of pairs of nodes and their edge; 0: none."),                      \
         BASIN_INTEGER(type, s.couplings, "couplings", "N", 0, 4096,                                \
                       "Heads of couplings between the nodes of an edge; 0: none."),                \
         BASIN_INTEGER(type, s.blocks, "blocks", "S", 1, BASIN_MAX_BLOCKS,                          \

@@ -26,7 +26,6 @@ void basin_graph_batch_free(basin_graph_batch *b) {
     free(b->edge_feature);
     free(b->share);
     free(b->strength);
-    free(b->query);
     free(b->source);
     free(b->before);
     free(b->after);
@@ -65,8 +64,7 @@ static bool make_room(basin_graph_batch *b, int64_t graphs, int64_t tokens, int6
     if (pairs > b->capacity_pairs) {
         int64_t n = b->capacity_pairs = pairs + pairs / 4, word = sizeof(int32_t);
         fine = fine && grow(&b->pairs.key, n, word) && grow(&b->pairs.query, n, word) &&
-               grow(&b->pairs.pair, n, word) && grow(&b->query, n, word) &&
-               grow(&b->strength, n, sizeof *b->strength) &&
+               grow(&b->pairs.pair, n, word) && grow(&b->strength, n, sizeof *b->strength) &&
                grow(&b->edge_feature, n, edge_features * (int64_t)sizeof(float));
     }
     if (!fine) b->capacity_graphs = b->capacity_tokens = b->capacity_pairs = 0;
@@ -193,15 +191,14 @@ static void sort_by_key(basin_pairs *p) {
     p->column[0] = 0;
 }
 
-/* How much a pair counts in an energy of pairs: 1 / sqrt(n m), where its tokens have n and m. The
- * pull on a token then stays of one size, whether it has three pairs or three hundred. */
+/* How much a pair counts in the energy of couplings: 1 / sqrt(n m), where its tokens have n and m.
+ * The pull on a token then stays of one size, whether it has three pairs or three hundred. */
 static void put_strengths(basin_graph_batch *b) {
     const basin_pairs *p = &b->pairs;
     for (int64_t q = 0; q < p->queries; q++)
         for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) {
             const int32_t *column = p->column + p->key[i];
             double own = p->row[q + 1] - p->row[q], other = column[1] - column[0];
-            b->query[i] = (int32_t)q;
             b->strength[i] = (float)(1 / sqrt(own * other));
         }
 }

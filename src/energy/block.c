@@ -59,21 +59,6 @@ basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kin
     return NULL;
 }
 
-basin_expr basin_energy_pairs(basin_expr g, basin_expr xi_query, basin_expr xi_key,
-                              basin_expr xi_pair, const basin_pair_inputs *inputs,
-                              const basin_pattern *pattern) {
-    if (!check_tokens(g, xi_query, 1, "pairs") || !check_tokens(g, xi_key, 1, "pairs")) return NULL;
-    if (!pattern || !pattern->row || !inputs || has_batch(g))
-        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                                "memories of pairs want tokens [N, D] and a list of pairs");
-    basin_expr from = basin_gather(basin_matmul_t(g, false, xi_query, true), inputs->query);
-    basin_expr to = basin_gather(basin_matmul_t(g, false, xi_key, true), pattern->key);
-    basin_expr own = basin_matmul_t(inputs->features, false, xi_pair, true);
-    basin_expr h = basin_relu(basin_add(basin_add(from, to), own));
-    basin_expr pairs = basin_sum(basin_square(h), -1, 1);
-    return basin_scale(basin_sum_all(basin_mul(pairs, inputs->strength)), -0.5);
-}
-
 basin_expr basin_energy_couplings(basin_expr g, basin_expr wk, basin_expr wq, basin_expr c,
                                   const basin_pattern *pattern) {
     if (!check_tokens(g, wk, 2, "couplings") || !check_tokens(g, wq, 2, "couplings")) return NULL;
@@ -118,25 +103,14 @@ static void declare_attention(basin_block *b, basin_params *params, const char *
         b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
 }
 
-static void declare_pairs(basin_block *b, basin_params *params, const char *prefix) {
-    const basin_block_config *c = &b->config;
-    basin_shape tokens = BASIN_SHAPE(c->pair_memories, c->dim);
-    basin_init init = init_or(c->init_memory, 0.02);
-    b->xi_query = basin_param_add(params, prefix, "xi_query", tokens, init);
-    b->xi_key = basin_param_add(params, prefix, "xi_key", tokens, init);
-    b->xi_pair =
-        basin_param_add(params, prefix, "xi_pair", BASIN_SHAPE(c->pair_memories, c->pair_features),
-                        (basin_init){BASIN_INIT_LECUN, (double)c->pair_features});
-}
-
 static void declare_couplings(basin_block *b, basin_params *params, const char *prefix) {
     const basin_block_config *c = &b->config;
     basin_shape shape = BASIN_SHAPE(c->couplings, c->head_dim, c->dim);
     basin_init init = init_or(c->init_query, 0.002);
     b->ck = basin_param_add(params, prefix, "ck", shape, init);
     b->cq = basin_param_add(params, prefix, "cq", shape, init);
-    b->ce = basin_param_add(params, prefix, "ce", BASIN_SHAPE(c->pair_features, c->couplings),
-                            (basin_init){BASIN_INIT_LECUN, (double)c->pair_features});
+    b->ce = basin_param_add(params, prefix, "ce", BASIN_SHAPE(c->coupling_features, c->couplings),
+                            (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
 }
 
 basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
@@ -150,7 +124,6 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
         block->xi =
             basin_param_add(params, prefix, "xi", BASIN_SHAPE(config->memories, config->dim),
                             init_or(config->init_memory, 0.02));
-    if (config->pair_memories > 0) declare_pairs(block, params, prefix);
     if (config->couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
@@ -181,17 +154,11 @@ static basin_expr hopfield_part(const basin_block_bound *bound, basin_expr g) {
     return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
 }
 
-static basin_expr pairs_part(const basin_block_bound *bound, basin_expr g) {
-    const basin_block *b = bound->block;
-    return basin_energy_pairs(g, b->xi_query, b->xi_key, b->xi_pair, bound->pairs, bound->pattern);
-}
-
 static basin_expr couplings_part(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
-    const basin_pair_inputs *p = bound->pairs;
-    basin_expr strength =
-        basin_reshape(p->strength, BASIN_SHAPE(basin_expr_shape(p->strength).dim[0], 1));
-    basin_expr c = basin_mul(basin_matmul(p->features, b->ce), strength);
+    basin_shape pairs = basin_expr_shape(bound->strength);
+    basin_expr strength = basin_reshape(bound->strength, BASIN_SHAPE(pairs.dim[0], 1));
+    basin_expr c = basin_mul(basin_matmul(bound->features, b->ce), strength);
     return basin_energy_couplings(g, b->ck, b->cq, c, bound->pattern);
 }
 
@@ -200,7 +167,6 @@ static basin_expr part(const void *context, basin_expr g, int number) {
     const basin_block_config *c = &bound->block->config;
     if (!c->no_attention && number-- == 0) return attention_part(bound, g);
     if (!c->no_hopfield && number-- == 0) return hopfield_part(bound, g);
-    if (c->pair_memories > 0 && number-- == 0) return pairs_part(bound, g);
     return couplings_part(bound, g);
 }
 
@@ -209,7 +175,6 @@ basin_energy basin_block_energy(const basin_block_bound *bound) {
     basin_energy energy = {.part = part, .activation = activation, .context = bound};
     if (!c->no_attention) energy.name[energy.parts++] = "attention";
     if (!c->no_hopfield) energy.name[energy.parts++] = "hopfield";
-    if (c->pair_memories > 0) energy.name[energy.parts++] = "pairs";
     if (c->couplings > 0) energy.name[energy.parts++] = "couplings";
     return energy;
 }

@@ -95,7 +95,6 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
                                        int64_t graphs, int64_t nodes, int64_t pairs) {
     const basin_graphs_config *c = &model->config;
     int64_t tokens = nodes + graphs;
-    bool pairwise = c->block.pair_memories > 0 || c->block.couplings > 0;
     return (basin_graphs_batch){
         .nodes = basin_input(graph, "nodes", BASIN_SHAPE(nodes, c->features)),
         .positions = c->positions > 0
@@ -108,8 +107,8 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
         .after = basin_index(graph, "after", BASIN_SHAPE(tokens)),
         .first = basin_index(graph, "first", BASIN_SHAPE(graphs)),
         .owner = basin_index(graph, "owner", BASIN_SHAPE(tokens)),
-        .query = pairwise ? basin_index(graph, "query", BASIN_SHAPE(pairs)) : NULL,
-        .strength = pairwise ? basin_input(graph, "strength", BASIN_SHAPE(pairs)) : NULL,
+        .strength =
+            c->block.couplings > 0 ? basin_input(graph, "strength", BASIN_SHAPE(pairs)) : NULL,
         .pattern = basin_pairs_declare(graph, "pairs", tokens, tokens, pairs)};
 }
 
@@ -187,9 +186,9 @@ basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batc
 basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
     basin_expr x = embed(model, batch);
     basin_expr scale = adjacency(model, batch, x);
-    basin_pair_inputs pairs = {batch->edge_features, batch->query, batch->strength};
     for (int i = 0; i < model->config.blocks; i++) {
-        basin_block_bound bound = {&model->block[i], &batch->pattern, scale, &pairs};
+        basin_block_bound bound = {&model->block[i], &batch->pattern, scale, batch->edge_features,
+                                   batch->strength};
         basin_energy energy = basin_block_energy(&bound);
         x = basin_descend(&energy, x, &model->config.descent, NULL);
     }

@@ -153,7 +153,6 @@ static basin_status write_batch(basin_graph_plans *p, basin_graph_plan *plan, ba
     write_rows(&w, plan->batch.positions, b->position, b->tokens, BASIN_F32, 0);
     write_rows(&w, plan->batch.edge_features, b->edge_feature, b->pairs.pairs, BASIN_F32, 0);
     write_rows(&w, plan->batch.strength, b->strength, b->pairs.pairs, BASIN_F32, 0);
-    write_rows(&w, plan->batch.query, b->query, b->pairs.pairs, BASIN_I32, 0);
     write_rows(&w, plan->batch.share, b->share, b->graphs, BASIN_F32, 0);
     write_rows(&w, plan->batch.source, b->source, b->tokens, BASIN_I32, 0xff);
     write_rows(&w, plan->batch.before, b->before, b->tokens, BASIN_I32, 0xff);

@@ -21,7 +21,6 @@ const basin_setting basin_graph_settings_table[] = {
     BASIN_SETTING_INTEGER_OF(type, heads, 1, 4096),
     BASIN_SETTING_INTEGER_OF(type, head_dim, 1, 65536),
     BASIN_SETTING_INTEGER_OF(type, memories, 1, 1 << 24),
-    BASIN_SETTING_INTEGER_OF(type, pair_memories, 0, 1 << 24),
     BASIN_SETTING_INTEGER_OF(type, couplings, 0, 4096),
     BASIN_SETTING_INTEGER_OF(type, blocks, 1, BASIN_MAX_BLOCKS),
     BASIN_SETTING_INTEGER_OF(type, steps, 1, 1000),
@@ -132,8 +131,10 @@ static const basin_graph_settings honest = BASIN_GRAPH_HONEST;
 
 static basin_graph_settings zinc_honest(void) {
     basin_graph_settings s = honest;
+    s.walks = 20;
     s.dim = 96;
     s.heads = 6;
+    s.couplings = 6;
     s.memories = 192;
     s.blocks = 6;
     s.degrees = 0;

@@ -22,7 +22,7 @@ typedef struct basin_graph_settings {
     int64_t degrees;
     /* the model */
     int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
-    int64_t pair_memories, couplings;       /* memories of pairs, heads of couplings; 0: none */
+    int64_t couplings;                      /* heads of couplings; 0: none */
     int64_t blocks, steps;                  /* S, T */
     double alpha, noise;
     bool attention, hopfield, mix, learn_beta;

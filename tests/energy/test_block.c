@@ -8,14 +8,14 @@
 #include "basin/energy.h"
 #include "support/lab.h"
 
-enum { N = 4, D = 5, H = 2, Y = 3, M = 6, R = 3, P = 2 };
+enum { N = 4, D = 5, H = 2, Y = 3, M = 6, P = 2 };
 
 /* One way to use the block. */
 typedef struct variant {
     const char *name;
     basin_hopfield hopfield;
     double power;
-    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, pairs, couplings;
+    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, couplings;
     int64_t batch; /* 0: tokens of rank 2 */
 } variant;
 
@@ -38,9 +38,13 @@ static const variant variants[] = {
     {.name = "list, mix", .list = true, .mix = true, .learn_beta = true},
     {.name = "list, scale and mix", .list = true, .scale = true, .mix = true, .learn_beta = true},
     {.name = "list, softmax", .list = true, .hopfield = BASIN_HOPFIELD_SOFTMAX},
-    {.name = "list, pairs", .list = true, .pairs = true},
     {.name = "list, couplings", .list = true, .couplings = true, .no_attention = true},
-    {.name = "pairs alone", .list = true, .pairs = true, .no_attention = true, .no_hopfield = true},
+    {.name = "list, all", .list = true, .couplings = true, .mix = true, .learn_beta = true},
+    {.name = "couplings alone",
+     .list = true,
+     .couplings = true,
+     .no_attention = true,
+     .no_hopfield = true},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -54,7 +58,6 @@ typedef struct scene {
     basin_block block;
     basin_pattern pattern;
     basin_block_bound bound;
-    basin_pair_inputs pairs;
     basin_energy energy;
     basin_expr x; /* a state "x" */
 } scene;
@@ -73,9 +76,8 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
                                  .power = v->power,
                                  .learn_beta = v->learn_beta,
                                  .mix = v->mix,
-                                 .pair_memories = v->pairs ? R : 0,
                                  .couplings = v->couplings ? H : 0,
-                                 .pair_features = P};
+                                 .coupling_features = P};
     if (basin_block_declare(&s->block, &l->params, "", &config))
         fail_msg("%s", basin_graph_error(l->graph)->text);
     s->x = lab_state(l, "x", v->batch ? BASIN_SHAPE(v->batch, N, D) : BASIN_SHAPE(N, D));
@@ -89,11 +91,9 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
             v->list ? basin_expr_shape(s->pattern.key).dim[0] : (v->batch ? v->batch : 1) * N * N;
         s->bound.scale = lab_state(l, "scale", BASIN_SHAPE(pairs, H));
     }
-    if (v->pairs || v->couplings) {
-        s->pairs = (basin_pair_inputs){lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P)),
-                                       lab_index(l, "query", some_queries, SOME_EDGES),
-                                       lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES))};
-        s->bound.pairs = &s->pairs;
+    if (v->couplings) {
+        s->bound.features = lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P));
+        s->bound.strength = lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES));
     }
     s->energy = basin_block_energy(&s->bound);
     lab_fill(l, 3, 0.8);
@@ -149,7 +149,7 @@ static double along(const double *w, const double *g) {
 /* The states of a scene that the loops read; those it lacks are NULL. */
 typedef struct numbers {
     basin_tensor g, wk, wq, xi, beta, mix, scale;
-    basin_tensor xi_query, xi_key, xi_pair, features, strength;
+    basin_tensor cq, ck, ce, features, strength;
 } numbers;
 
 static basin_tensor state_of(scene *s, const char *name) {
@@ -214,22 +214,8 @@ static double hopfield_loop(const numbers *n, const double *g, const variant *v)
     return energy;
 }
 
-static double pairs_loop(const numbers *n, const double *g) {
-    const double *xq = n->xi_query.data, *xk = n->xi_key.data, *xp = n->xi_pair.data;
-    const double *feature = n->features.data, *strength = n->strength.data;
-    double energy = 0;
-    for (int p = 0; p < SOME_EDGES; p++)
-        for (int m = 0; m < R; m++) {
-            double h = along(xq + m * D, g + some_queries[p] * D) +
-                       along(xk + m * D, g + some_keys[p] * D);
-            for (int c = 0; c < P; c++) h += xp[m * P + c] * feature[p * P + c];
-            energy -= h > 0 ? strength[p] * h * h / 2 : 0;
-        }
-    return energy;
-}
-
 static double couplings_loop(const numbers *n, const double *g) {
-    const double *cq = n->xi_query.data, *ck = n->xi_key.data, *ce = n->xi_pair.data;
+    const double *cq = n->cq.data, *ck = n->ck.data, *ce = n->ce.data;
     const double *feature = n->features.data, *strength = n->strength.data;
     double energy = 0;
     for (int p = 0; p < SOME_EDGES; p++)
@@ -251,10 +237,8 @@ static numbers numbers_of(scene *s, const variant *v) {
     if (v->learn_beta && !v->no_attention) n.beta = state_of(s, "beta");
     if (v->mix) n.mix = state_of(s, "mix");
     if (v->scale) n.scale = state_of(s, "scale");
-    if (!v->pairs && !v->couplings) return n;
-    n.xi_query = state_of(s, v->pairs ? "xi_query" : "cq");
-    n.xi_key = state_of(s, v->pairs ? "xi_key" : "ck");
-    n.xi_pair = state_of(s, v->pairs ? "xi_pair" : "ce");
+    if (!v->couplings) return n;
+    n.cq = state_of(s, "cq"), n.ck = state_of(s, "ck"), n.ce = state_of(s, "ce");
     n.features = state_of(s, "features"), n.strength = state_of(s, "strength");
     return n;
 }
@@ -272,15 +256,13 @@ static void energy_values(void **state) {
             const double *g = (double *)n.g.data + b * N * D;
             double wanted = (v->no_attention ? 0 : attention_loop(&n, g, b, v)) +
                             (v->no_hopfield ? 0 : hopfield_loop(&n, g, v)) +
-                            (v->pairs ? pairs_loop(&n, g) : 0) +
                             (v->couplings ? couplings_loop(&n, g) : 0);
             double value = basin_tensor_at(&found, b);
             if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
                 fail_msg("%s: the energy is %.15g, wanted %.15g", v->name, value, wanted);
         }
-        basin_tensor *own[] = {&n.g,      &n.wk,      &n.wq,       &n.xi,
-                               &n.beta,   &n.mix,     &n.scale,    &n.xi_query,
-                               &n.xi_key, &n.xi_pair, &n.features, &n.strength};
+        basin_tensor *own[] = {&n.g,     &n.wk, &n.wq, &n.xi, &n.beta,     &n.mix,
+                               &n.scale, &n.cq, &n.ck, &n.ce, &n.features, &n.strength};
         for (int k = 0; k < 12; k++) basin_tensor_free(own[k]);
         basin_tensor_free(&found);
         scene_close(&s);

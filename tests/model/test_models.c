@@ -198,15 +198,11 @@ static void lay_tokens(graphs_scene *s, const int *list, int count, room spare) 
 
 /* Spare pairs have no strength. */
 static void lay_strengths(graphs_scene *s, int64_t all) {
-    int32_t query[MOST_PAIRS] = {0};
     double strength[MOST_PAIRS] = {0};
-    for (int32_t q = 0; q < s->pairs.queries; q++)
-        for (int64_t i = s->pairs.row[q]; i < s->pairs.row[q + 1]; i++) {
-            query[i] = q;
+    for (int64_t q = 0; q < s->pairs.queries; q++)
+        for (int32_t i = s->pairs.row[q]; i < s->pairs.row[q + 1]; i++)
             strength[i] = 1.0 / (s->pairs.row[q + 1] - s->pairs.row[q]);
-        }
-    if (!s->model.config.block.pair_memories && !s->model.config.block.couplings) return;
-    s->batch.query = lab_index(&s->lab, "query", query, all);
+    if (!s->model.config.block.couplings) return;
     s->batch.strength = lab_input(&s->lab, "strength", BASIN_SHAPE(all), strength);
 }
 
@@ -254,9 +250,8 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
                                  .block = tiny,
                                  .descent = {.steps = 2, .alpha = 0.2}};
     sizes.block.mix = config.block.mix;
-    sizes.block.pair_memories = config.block.pair_memories;
     sizes.block.couplings = config.block.couplings;
-    sizes.block.pair_features = EDGE_F;
+    sizes.block.coupling_features = EDGE_F;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
     sizes.hidden = config.hidden;
@@ -277,10 +272,10 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
     lab_fill(l, 13, 0.5);
 }
 
-/* The paper's energies, or with mixed heads and memories of pairs too. */
+/* The paper's energies, or with mixed heads and couplings too. */
 static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
                         room spare, bool mix) {
-    basin_block_config block = {.mix = mix, .pair_memories = mix ? 4 : 0};
+    basin_block_config block = {.mix = mix, .couplings = mix ? 3 : 0};
     graphs_open_as(s, backend, list, count, spare, (basin_graphs_config){.block = block});
 }
 
@@ -336,9 +331,8 @@ static void graphs_variants(void **state) {
          .read = BASIN_READ_CLS | BASIN_READ_SIZED,
          .hidden = 3,
          .norm_head = true},
-        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.pair_memories = 4}},
-        {.block = {.couplings = 2}}};
-    for (int i = 0; i < 5; i++) {
+        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.couplings = 2}}};
+    for (int i = 0; i < 4; i++) {
         graphs_scene s;
         graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);
         own_pairs(&s);

@@ -70,7 +70,7 @@ static inline basin_graph_settings world_settings(void) {
     basin_graph_settings s;
     basin_graph_preset(&s, "honest");
     s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 24, s.blocks = 2, s.hidden = 12;
-    s.pair_memories = 10;
+    s.couplings = 2;
     s.vectors = 0, s.walks = 4, s.batch = 8, s.epochs = 4, s.warmup = 1, s.rate = 5e-3;
     return s;
 }

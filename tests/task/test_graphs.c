@@ -62,7 +62,7 @@ static void batches_do_not_matter(void **state) {
         basin_graph_settings settings;
         basin_graph_preset(&settings, preset[p / 3]);
         settings.dim = 16, settings.heads = 2, settings.head_dim = 8, settings.memories = 24;
-        settings.batch = 7, settings.pair_memories = p < 3 ? 12 : 0;
+        settings.batch = 7, settings.couplings = p < 3 ? 3 : 0;
         scene_open(&s, (basin_graph_task)(p % 3), &settings, NULL);
         float *together = outputs(&s, s.all, s.set.graphs), *at = together;
         for (int64_t g = 0; g < s.set.graphs; g++) {
