@@ -152,8 +152,9 @@ static basin_graph_settings sbm(void) {
     s.blocks = 8;
     s.degrees = 0;
     s.drop = 0;
-    s.epochs = 30;
-    s.batch = 16;
+    s.epochs = 15;
+    s.warmup = 1;
+    s.batch = 32;
     s.smoothing = 0;
     s.weight_classes = true;
     return s;
@@ -165,8 +166,10 @@ static basin_graph_settings superpixels(void) {
     s.walks = 0;
     s.edge_sums = false;
     s.vectors = 8;
-    s.epochs = 30;
-    s.batch = 64;
+    s.epochs = 15;
+    s.warmup = 1;
+    s.batch = 128;
+    s.rate = 1.5e-3;
     s.drop = 0;
     return s;
 }

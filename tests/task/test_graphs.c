@@ -102,6 +102,25 @@ static void order_of_nodes(void **state) {
     }
 }
 
+/* 100 epochs where none are given, fewer where a set is large, 30 at least. */
+static void epochs_by_size(void **state) {
+    (void)state;
+    scene s;
+    basin_graph_settings settings = world_settings();
+    scene_open(&s, BASIN_GRAPH_CLASSES, &settings, NULL);
+    enum { MANY = 200000 };
+    int64_t *many = malloc(MANY * sizeof *many), tokens = basin_graphset_tokens(&s.set, 0);
+    for (int i = 0; i < MANY; i++) many[i] = 0;
+    assert_int_equal(basin_graph_epochs(&settings, &s.set, many, MANY), settings.epochs);
+    settings.epochs = 0;
+    assert_int_equal(basin_graph_epochs(&settings, &s.set, s.all, s.set.graphs), 100);
+    int64_t half = basin_graph_epochs(&settings, &s.set, many, 240000 / tokens);
+    assert_true(half == 49 || half == 50);
+    assert_int_equal(basin_graph_epochs(&settings, &s.set, many, MANY), 30);
+    free(many);
+    scene_close(&s);
+}
+
 static void model_files(void **state) {
     for (int task = 0; task < 3; task++) {
         char path[PATH_TEXT];
@@ -285,6 +304,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_do_not_matter),
         cmocka_unit_test(order_of_nodes),
+        cmocka_unit_test(epochs_by_size),
         cmocka_unit_test_setup_teardown(model_files, folder_new, folder_remove),
         cmocka_unit_test(learns),
         cmocka_unit_test_setup_teardown(resumes, folder_new, folder_remove),
