@@ -16,6 +16,7 @@
  * 416: force 6.7 k, reverse 16.6 k; 86 k exponentials at 16 a clock 5.4 k. Batch 256, H 12 on 132
  * multiprocessors at 1.75 GHz: 0.09 and 0.22 ms. Bytes: q, k (a, b) read, two results written,
  * once: 310 and 465 MB (floats twice that), 0.07 and 0.11 ms at 4.3 TB/s. */
+#include "backend/cuda/attention_dense_rows.h"
 #include "backend/cuda/attention_strip_rows.h"
 
 /* ---- products ---- */
@@ -112,7 +113,7 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     weights<96> w0;
     weights<112> w1;
     float sum[SUMS], shift[2], level[2], factor[2];
-    int first = first_row(s, tile);
+    int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.q, tile, s.k, 0);
     basin_wgmma_close();
@@ -150,18 +151,6 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     if (p.out_q) write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
 }
 
-/* From a piece's scores, the sums of its rows being known, to its share of the reverse's sums. */
-template <bool ADD, typename T, int N>
-static __device__ __forceinline__ void
-bend_piece(float (&sum)[SUMS], weights<N> &w, const piece<N> &v, const strip_block<T> &s,
-           const float level[2], const float shift[2], bool busy, int from) {
-    if (busy)
-        bend(w, s, v, level, shift);
-    else
-        idle(w, v, true);
-    gather<typename strip_block<T>::number, BASIN_CUDA_REVERSE, ADD>(sum, w, s.k, s.b, from);
-}
-
 /* Its reverse: r and c of all pairs of 64 queries in registers. */
 template <typename T>
 static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
@@ -174,7 +163,7 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     weights<64> w1;
     weights<112> w2;
     float sum[SUMS], shift[2], level[2], factor[2];
-    int first = first_row(s, tile);
+    int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.q, tile, s.k, 0);
     multiply<number, false>(v1.r, s.q, tile, s.k, 32);
@@ -209,9 +198,21 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     }
     close_row<BASIN_CUDA_REVERSE>(shift, level, factor, row, s, p, first);
     if (!p.out_q) return;
-    bend_piece<false>(sum, w0, v0, s, level, shift, busy, 0);
-    bend_piece<true>(sum, w1, v1, s, level, shift, busy, 32);
-    bend_piece<true>(sum, w2, v2, s, level, shift, busy, 96);
+    if (busy)
+        bend(w0, s, v0, level, shift);
+    else
+        idle(w0, v0, true);
+    gather<number, BASIN_CUDA_REVERSE, false>(sum, w0, s.k, s.b, 0);
+    if (busy)
+        bend(w1, s, v1, level, shift);
+    else
+        idle(w1, v1, true);
+    gather<number, BASIN_CUDA_REVERSE, true>(sum, w1, s.k, s.b, 32);
+    if (busy)
+        bend(w2, s, v2, level, shift);
+    else
+        idle(w2, v2, true);
+    gather<number, BASIN_CUDA_REVERSE, true>(sum, w2, s.k, s.b, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
     write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
@@ -228,7 +229,7 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     weights<96> w0;
     weights<112> w1;
     float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_q, factor[2] = {unit, unit};
-    int first = first_row(s, tile);
+    int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.k, tile, s.q, 0);
     basin_wgmma_close();
@@ -275,7 +276,7 @@ spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v, const strip_block<T>
             const basin_strip_launch &p, int tile, int from) {
     typedef typename strip_block<T>::number number;
     basin_wgmma_pin(v.r), basin_wgmma_pin(v.c);
-    int first = first_row(s, tile);
+    int first = tile + s.warp * 16;
     if (first < p.keys) {
         if (p.exclude_self) leave_out_self(s, v, first - from);
         weigh_known<BASIN_CUDA_REVERSE>(w, s, v, from);
@@ -305,7 +306,7 @@ static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
     spend_piece<true>(sum, w2, v2, s, p, tile, 144);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_k, sum, factor, first_row(s, tile), p.keys, p.heads, p.width);
+    write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.heads, p.width);
 }
 
 /* ---- the kernel ---- */
@@ -342,24 +343,18 @@ __global__ void __launch_bounds__(128, MODE == BASIN_CUDA_REVERSE ? 2 : 3)
     s.sign = __syncthreads_or(below) ? -1.0f : 1.0f;
     s.mixed = __syncthreads_or(above) && s.sign < 0;
     if (s.mixed) s.sign = 1;
-    int turn =
-        (int)(blockIdx.x + blockIdx.x / 4); /* unlike that of the blocks beside it on the device */
-    for (int tile = 0; tile < ROWS; tile += 64) {
-        int from = tile < LAST ? tile : LAST - turn % 4 * 16;
+    for (int tile = 0; tile < p.queries; tile += 64)
         if (REVERSE)
-            reverse_queries(s, p, from);
+            reverse_queries(s, p, tile);
         else
-            force_queries(s, p, from);
-    }
+            force_queries(s, p, tile);
     if (!p.out_k) return;
     __syncthreads();
-    for (int tile = 0; tile < ROWS; tile += 64) {
-        int from = tile < LAST ? tile : LAST - (turn + 2) % 4 * 16;
+    for (int tile = 0; tile < p.keys; tile += 64)
         if (REVERSE)
-            reverse_keys(s, p, from);
+            reverse_keys(s, p, tile);
         else
-            force_keys(s, p, from);
-    }
+            force_keys(s, p, tile);
 }
 
 bool basin_strip_fits(const basin_cuda *cuda, const basin_cuda_heads *at, basin_cuda_mode mode) {

@@ -14,7 +14,6 @@ enum {
     TABLE_BYTES = ROWS * 128,          /* a multiple of 1,024 */
     BEHIND_BYTES = (256 - ROWS) * 128, /* the last 64 own rows reach beyond the last table */
     NODES_LEAST = ROWS - 15,           /* only the last 16 columns are looked at for the end */
-    LAST = ROWS - 16,                  /* the rows from here on are one warp's */
 };
 
 /* What the key side needs to know of each query; lies behind the last table. */
@@ -45,15 +44,6 @@ template <typename T> struct strip_block {
     float scale;       /* steep / log 2, never 0, so that a left-out pair weighs nothing */
     float left_out;    /* the score of a left-out pair */
 };
-
-/* The warp's first own row, of 64 from `tile` on. The last 16 rows of all may be any warp's: their
- * tile then begins so much earlier, and the other warps' rows, which lie before or behind, are done
- * or not there: they are put far behind. */
-template <typename T>
-static __device__ __forceinline__ int first_row(const strip_block<T> &s, int tile) {
-    int first = tile + s.warp * 16;
-    return tile > LAST - 64 && first < LAST ? 4 * ROWS : first;
-}
 
 /* ---- bfloat16 ---- */
 
