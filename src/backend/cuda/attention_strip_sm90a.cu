@@ -16,7 +16,6 @@
  * 416: force 6.7 k, reverse 16.6 k; 86 k exponentials at 16 a clock 5.4 k. Batch 256, H 12 on 132
  * multiprocessors at 1.75 GHz: 0.09 and 0.22 ms. Bytes: q, k (a, b) read, two results written,
  * once: 310 and 465 MB (floats twice that), 0.07 and 0.11 ms at 4.3 TB/s. */
-#include "backend/cuda/attention_dense_rows.h"
 #include "backend/cuda/attention_strip_rows.h"
 
 /* ---- products ---- */
@@ -151,6 +150,18 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     if (p.out_q) write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
 }
 
+/* From a piece's scores, the sums of its rows being known, to its share of the reverse's sums. */
+template <bool ADD, typename T, int N>
+static __device__ __forceinline__ void
+bend_piece(float (&sum)[SUMS], weights<N> &w, const piece<N> &v, const strip_block<T> &s,
+           const float level[2], const float shift[2], bool busy, int from) {
+    if (busy)
+        bend(w, s, v, level, shift);
+    else
+        idle(w, v, true);
+    gather<typename strip_block<T>::number, BASIN_CUDA_REVERSE, ADD>(sum, w, s.k, s.b, from);
+}
+
 /* Its reverse: r and c of all pairs of 64 queries in registers. */
 template <typename T>
 static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
@@ -198,21 +209,9 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     }
     close_row<BASIN_CUDA_REVERSE>(shift, level, factor, row, s, p, first);
     if (!p.out_q) return;
-    if (busy)
-        bend(w0, s, v0, level, shift);
-    else
-        idle(w0, v0, true);
-    gather<number, BASIN_CUDA_REVERSE, false>(sum, w0, s.k, s.b, 0);
-    if (busy)
-        bend(w1, s, v1, level, shift);
-    else
-        idle(w1, v1, true);
-    gather<number, BASIN_CUDA_REVERSE, true>(sum, w1, s.k, s.b, 32);
-    if (busy)
-        bend(w2, s, v2, level, shift);
-    else
-        idle(w2, v2, true);
-    gather<number, BASIN_CUDA_REVERSE, true>(sum, w2, s.k, s.b, 96);
+    bend_piece<false>(sum, w0, v0, s, level, shift, busy, 0);
+    bend_piece<true>(sum, w1, v1, s, level, shift, busy, 32);
+    bend_piece<true>(sum, w2, v2, s, level, shift, busy, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
     write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
