@@ -2,8 +2,8 @@
  * pictures kept decoded, and where one thread's time goes. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "basin/feed.h"
 #include "cli/command.h"
 #include "cli/table.h"
@@ -51,12 +51,6 @@ typedef struct result {
     double rate;                       /* images/s of batches in the plan's input */
     double read, crop, augment, whole; /* seconds a picture, one thread */
 } result;
-
-static double now(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -147,10 +141,10 @@ static basin_status time_feed(result *r, const options *o, const char *const *pa
     int64_t first = status || strcmp(basin_image_input_keep(g.input), "off") == 0 ? 0 : 1;
     if (!status && first) status = rig_epoch(&g, 0, error);
     for (int64_t i = 0; i < o->rounds && !status; i++) {
-        double start = now(CLOCK_MONOTONIC);
+        double start = basin_clock();
         status = rig_epoch(&g, first + i, error);
-        rate[i] = (double)(g.data.items / g.settings.batch * g.settings.batch) /
-                  (now(CLOCK_MONOTONIC) - start);
+        rate[i] =
+            (double)(g.data.items / g.settings.batch * g.settings.batch) / (basin_clock() - start);
     }
     if (!status) {
         qsort(rate, (size_t)o->rounds, sizeof *rate, compare);
@@ -167,33 +161,32 @@ static basin_status time_feed(result *r, const options *o, const char *const *pa
 /* One picture, stage by stage, in CPU time. */
 static basin_status time_one(result *r, const basin_augment *a, const basin_pictures *pictures,
                              int64_t i, float *values, basin_scratch *scratch, basin_error *error) {
-    const clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
     basin_picture *picture = &scratch->picture;
     basin_fetched fetched;
     basin_decoder decoder;
     basin_drawn drawn;
-    double start = now(clock);
+    double start = basin_thread_clock();
     basin_status status = basin_pictures_fetch(&fetched, picture, pictures, i, error);
-    r->read = now(clock) - start;
+    r->read = basin_thread_clock() - start;
     if (!status && fetched.bytes) {
-        start = now(clock);
+        start = basin_thread_clock();
         status = basin_picture_decode(picture, fetched.bytes, fetched.size, "", error);
-        r->whole = now(clock) - start;
-        start = now(clock);
+        r->whole = basin_thread_clock() - start;
+        start = basin_thread_clock();
         if (!status) status = basin_decoder_open(&decoder, fetched.bytes, fetched.size, "", error);
         if (!status) {
             basin_augment_draw(&drawn, a, decoder.height, decoder.width, 1, 0, i);
             status = basin_augment_decode(picture, &drawn, a, &decoder, false, error);
             basin_decoder_close(&decoder);
         }
-        r->crop = now(clock) - start;
+        r->crop = basin_thread_clock() - start;
     } else if (!status) {
         basin_augment_draw(&drawn, a, picture->height, picture->width, 1, 0, i);
     }
     basin_map_close(&fetched.map);
-    start = now(clock);
+    start = basin_thread_clock();
     if (!status) status = basin_augment_run(values, a, &drawn, picture, scratch, error);
-    r->augment = now(clock) - start;
+    r->augment = basin_thread_clock() - start;
     return status;
 }
 

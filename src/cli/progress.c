@@ -2,18 +2,9 @@
 #include "cli/progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-static double read_clock(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double basin_clock(void) { return read_clock(CLOCK_MONOTONIC); }
-
-double basin_cpu_clock(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
+#include "base/clock.h"
 
 basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet) {
     return (basin_progress){.label = label,

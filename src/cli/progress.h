@@ -19,7 +19,4 @@ void basin_progress_show(basin_progress *progress, int64_t done, const char *not
 /* Takes the bar off the screen. */
 void basin_progress_end(basin_progress *progress);
 
-double basin_clock(void);     /* seconds, from some start on */
-double basin_cpu_clock(void); /* seconds that this process computed, in all its threads */
-
 #endif

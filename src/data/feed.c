@@ -2,12 +2,12 @@
  * of places in the order of places; a batch is ready when all its places are filled. One lock
  * guards the counters; decoding and augmenting run outside of it. */
 #include "basin/feed.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -285,17 +285,11 @@ static void tell(basin_feed *feed) {
     }
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Waits for a step's places and hands the slot over; a failure of another step waits its turn. */
 static basin_status await(basin_feed *feed, int64_t step, basin_error *error) {
     slot *s = &feed->slot[step % feed->ring];
     basin_status status = BASIN_OK;
-    double start = now();
+    double start = basin_clock();
     pthread_mutex_lock(&feed->lock);
     if (feed->consumed < step) { /* the batch before is free now */
         feed->slot[(step - 1) % feed->ring].done = 0;
@@ -308,7 +302,7 @@ static basin_status await(basin_feed *feed, int64_t step, basin_error *error) {
         status = feed->failure.status;
         if (error) *error = feed->failure;
     }
-    feed->waited += now() - start;
+    feed->waited += basin_clock() - start;
     pthread_mutex_unlock(&feed->lock);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "task/anomaly_batch.h"
 #include "task/anomaly_fit.h"
@@ -183,17 +184,17 @@ static basin_status save(basin_fit *f, basin_error *error) {
     if (!f->work->checkpoint) return BASIN_OK;
     basin_status status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step,
                                          &f->at, f->detector, error);
-    f->saved = basin_task_clock();
+    f->saved = basin_clock();
     return status;
 }
 
 static basin_status one_epoch(basin_fit *f, basin_error *error) {
-    double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_task_clock();
+    double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_clock();
     basin_status status = basin_recipe_has(f->recipe.sampling, "full")
                               ? step(f, &loss, error)
                               : epoch_sampled(f, &loss, error);
     if (status) return status;
-    double seconds = basin_task_clock() - began;
+    double seconds = basin_clock() - began;
     f->at.epoch++;
     bool last = f->at.epoch == f->recipe.epochs;
     if (last || f->at.epoch % f->recipe.evaluate == 0) {
@@ -201,8 +202,8 @@ static basin_status one_epoch(basin_fit *f, basin_error *error) {
         if (!status) status = consider(f, value, error);
     }
     if (!status) status = write_log(f, loss, value, seconds, error);
-    show(f, loss, basin_task_clock() - began);
-    bool due = basin_task_clock() - f->saved > f->work->save_every;
+    show(f, loss, basin_clock() - began);
+    bool due = basin_clock() - f->saved > f->work->save_every;
     return status || !due ? status : save(f, error);
 }
 
@@ -268,7 +269,7 @@ static basin_status run_members(basin_fit *f, basin_error *error) {
     if (!status)
         status = basin_log_open(&f->log, f->work->log,
                                 f->at.member * f->recipe.epochs + f->at.epoch, error);
-    f->saved = basin_task_clock();
+    f->saved = basin_clock();
     while (!status && f->at.member < f->recipe.members) {
         if (!resumed) status = start_member(f, error);
         resumed = false;
@@ -364,13 +365,13 @@ basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_ne
                                const basin_anomaly_work *work, basin_error *error) {
     *detector = NULL;
     basin_fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};
-    f.began = basin_task_clock();
+    f.began = basin_clock();
     if (!f.recipe.members) f.recipe.members = members_for(network);
     basin_status status = basin_detector_new(&f.detector, &f.recipe, network, error);
     if (status) return status;
     status = fit_all(&f, error);
     if (!status) status = basin_detector_name(f.detector, &f.view, error);
-    f.detector->seconds = basin_task_clock() - f.began;
+    f.detector->seconds = basin_clock() - f.began;
     fit_free(&f);
     if (status)
         basin_anomaly_free(f.detector);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "basin/random.h"
 #include "task/graph_build.h"
@@ -136,7 +137,7 @@ static basin_status resume(state *s, basin_error *error) {
 
 static void show(const state *s, int64_t done, double loss, double began) {
     int64_t total = s->run->trains;
-    double spent = basin_task_clock() - began;
+    double spent = basin_clock() - began;
     double speed = spent > 0 ? (double)done / spent : 0;
     int64_t all = s->session->settings.epochs * total, past = s->epoch * total + done;
     basin_news news = {.what = "training",
@@ -154,7 +155,7 @@ static basin_status run_epoch(state *s, basin_error *error) {
     const basin_graph_run *r = s->run;
     int64_t size = s->train.batch, steps = (r->trains + size - 1) / size;
     int64_t from = (s->train.step - s->epoch * steps) * size;
-    double began = basin_task_clock();
+    double began = basin_clock();
     basin_status status = BASIN_OK;
     basin_random_permutation(s->order, (size_t)r->trains, (uint64_t)s->session->settings.seed,
                              STREAM_SHUFFLE + ((uint64_t)s->epoch << 8));
@@ -167,7 +168,7 @@ static basin_status run_epoch(state *s, basin_error *error) {
         if (!status) show(s, at + now, at > 0 ? s->sum / (double)at : NAN, began);
     }
     if (!status) status = basin_graph_plans_settle(&s->train, &s->sum, error);
-    s->seconds[s->timed++] = basin_task_clock() - began;
+    s->seconds[s->timed++] = basin_clock() - began;
     return status;
 }
 
@@ -231,7 +232,7 @@ static bool done(const state *s) {
 
 /* A checkpoint now and then, at the end, and wherever the run is stopped. */
 static basin_status save(state *s, bool now, basin_error *error) {
-    double time = basin_task_clock();
+    double time = basin_clock();
     if (!now && time - s->saved < s->run->checkpoint_seconds) return BASIN_OK;
     s->saved = time;
     return write_checkpoint(s, error);
@@ -240,7 +241,7 @@ static basin_status save(state *s, bool now, basin_error *error) {
 static basin_status run_all(state *s, basin_error *error) {
     const basin_graph_run *r = s->run;
     basin_status status = BASIN_OK;
-    s->saved = basin_task_clock();
+    s->saved = basin_clock();
     while (!done(s) && !status) {
         basin_graph_score score;
         status = run_epoch(s, error);
@@ -286,14 +287,14 @@ basin_status basin_graph_train(basin_graph_outcome *outcome, basin_graph_session
                                const basin_graph_run *run, basin_error *error) {
     state s = {.session = session, .run = run, .outcome = outcome, .best = -INFINITY};
     *outcome = (basin_graph_outcome){0};
-    double began = basin_task_clock();
+    double began = basin_clock();
     basin_status status = prepare(&s, error);
     if (!status) status = run_all(&s, error);
     outcome->bytes = basin_graph_plans_bytes(&s.train);
     if (!status && run->validations && outcome->best_epoch && !outcome->stopped)
         status = keep_best(session->store, true, error);
     outcome->epochs = s.epoch;
-    outcome->seconds = basin_task_clock() - began;
+    outcome->seconds = basin_clock() - began;
     if (s.timed) {
         qsort(s.seconds, (size_t)s.timed, sizeof *s.seconds, by_size);
         outcome->epoch_seconds = s.seconds[s.timed / 2];

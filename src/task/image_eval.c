@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "basin/metrics_picture.h"
 
@@ -103,7 +104,7 @@ static basin_status score_batch(state *s, const basin_batch *batch, basin_error 
 }
 
 static basin_status score_all(state *s, basin_error *error) {
-    double begun = basin_task_clock();
+    double begun = basin_clock();
     for (;;) {
         basin_batch batch;
         basin_status status = basin_feed_next(&batch, s->feed, error);
@@ -111,7 +112,7 @@ static basin_status score_all(state *s, basin_error *error) {
         if (!batch.count) return BASIN_OK;
         status = score_batch(s, &batch, error);
         if (status) return status;
-        double speed = (double)s->scores->pictures / (basin_task_clock() - begun);
+        double speed = (double)s->scores->pictures / (basin_clock() - begun);
         basin_news news = {.what = "scoring",
                            .done = s->scores->pictures,
                            .total = s->scoring->data->items,

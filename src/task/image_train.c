@@ -3,6 +3,7 @@
  * Everything drawn in step t (the pictures, their crops, their masks) is a function of the seed and
  * t, so a checkpoint is the store and the step. */
 #include "task/image_train.h"
+#include "base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -172,7 +173,7 @@ static basin_status save(state *s, basin_error *error) {
     basin_status status =
         basin_checkpoint_write(s->checkpoint, s->session.store, s->trainer.step, meta, 3, error);
     cJSON_free(config);
-    s->saved = basin_task_clock();
+    s->saved = basin_clock();
     return status;
 }
 
@@ -210,7 +211,7 @@ static basin_status write_batch(state *s, basin_error *error) {
 }
 
 static void show(state *s) {
-    double now = basin_task_clock(), speed = NAN;
+    double now = basin_clock(), speed = NAN;
     const basin_image_settings *c = &s->session.settings;
     int64_t done = s->trainer.step - s->first_step;
     if (done > 0 && now > s->begun) speed = (double)done / (now - s->begun);
@@ -227,7 +228,7 @@ static void show(state *s) {
 }
 
 static basin_status log_step(state *s, basin_error *error) {
-    double now = basin_task_clock();
+    double now = basin_clock();
     int64_t every = s->run->log_every > 0 ? s->run->log_every : LOG_STEPS;
     if (!s->log.file || s->trainer.step % every != 0) return BASIN_OK;
     const basin_schedule *r = &s->trainer.schedule;
@@ -265,7 +266,7 @@ static basin_status end_epoch(state *s, int64_t epoch, basin_error *error) {
         basin_json_integer(&line, "epoch", epoch);
         basin_json_number(&line, "train_mse", o->loss);
         if (scored) basin_json_number(&line, "test_mse", o->test_mse);
-        basin_json_number(&line, "seconds", basin_task_clock() - s->begun);
+        basin_json_number(&line, "seconds", basin_clock() - s->begun);
         status = basin_log_end(&s->log, &line, error);
     }
     if (scored)
@@ -290,13 +291,13 @@ static basin_status step(state *s, basin_error *error) {
     status = log_step(s, error);
     if (!status && s->trainer.step % s->per_epoch == 0)
         status = end_epoch(s, s->trainer.step / s->per_epoch, error);
-    if (!status && basin_task_clock() - s->saved > s->run->save_every) status = save(s, error);
+    if (!status && basin_clock() - s->saved > s->run->save_every) status = save(s, error);
     return status;
 }
 
 static basin_status go(state *s, basin_error *error) {
     basin_status status = BASIN_OK;
-    s->begun = s->saved = s->recent_since = basin_task_clock();
+    s->begun = s->saved = s->recent_since = basin_clock();
     while (!status && s->trainer.step < s->total && !basin_watch_stopped(s->run->watch)) {
         status = step(s, error);
         show(s);
@@ -320,7 +321,7 @@ static void finish(state *s) {
     o->steps = s->trainer.step;
     o->steps_wanted = s->total;
     o->pictures = s->data.items;
-    o->seconds = basin_task_clock() - s->begun;
+    o->seconds = basin_clock() - s->begun;
     o->images_per_second =
         (double)((o->steps - s->first_step) * o->settings.batch) / fmax(o->seconds, 1e-9);
     o->unreadable = basin_image_input_unreadable(s->input);

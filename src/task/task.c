@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 void basin_watch_show(const basin_watch *watch, const basin_news *news) {
     if (watch && watch->show) watch->show(watch->context, news);
@@ -20,9 +19,3 @@ void basin_watch_note(const basin_watch *watch, const char *format, ...) {
 }
 
 bool basin_watch_stopped(const basin_watch *watch) { return watch && watch->stop && *watch->stop; }
-
-double basin_task_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}

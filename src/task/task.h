@@ -29,7 +29,4 @@ void basin_watch_note(const basin_watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool basin_watch_stopped(const basin_watch *watch);
 
-/* Seconds, from some start on. */
-double basin_task_clock(void);
-
 #endif

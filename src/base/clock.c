@@ -1,0 +1,16 @@
+/* Clocks; see clock.h. */
+#include "base/clock.h"
+
+#include <time.h>
+
+static double read_clock(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double basin_clock(void) { return read_clock(CLOCK_MONOTONIC); }
+
+double basin_cpu_clock(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
+
+double basin_thread_clock(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
