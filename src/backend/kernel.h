@@ -73,6 +73,7 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
     bool chain;       /* whether a product adds to a tensor of its result's kind for nothing */
+    bool masks;       /* whether narrow products write and read masks; expr/mask.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;

@@ -6,6 +6,7 @@
  *     pack:   factors that several products share, packed once
  *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
  *     narrow: intermediate results as bfloat16, where the backend was asked for that
+ *     mask:   bits for the reverse of ReLUs
  *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_EXPR_IR_H
@@ -81,6 +82,8 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain);
 /* Makes results narrow that may be, and casts what products and attention of at least that many
  * multiply-adds read. */
 basin_status basin_ir_narrow(basin_ir *ir, double least);
+/* Lets the reverse of a product under a ReLU read a bit an element instead of the result. */
+basin_status basin_ir_mask(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
 

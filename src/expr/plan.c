@@ -178,7 +178,8 @@ static void shape_product(basin_call *call, const basin_ir *ir, const basin_ir_s
     bool ta = step->attr.transpose_a, tb = step->attr.transpose_b;
     call->in[0].shape = matrix_shape(batch, ta ? k : m, ta ? m : k);
     call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
-    for (int i = 0; i < call->outs; i++) call->out[i].shape = matrix_shape(batch, m, n);
+    for (int i = 0; i < call->outs; i++)
+        if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
 }
 
 static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *step) {
@@ -352,6 +353,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && !plain) status = basin_ir_pack(ir, backend);
     if (!status) status = basin_ir_fuse(ir, plain);
     if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
+    if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
     return status;
 }
 

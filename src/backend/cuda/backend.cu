@@ -108,6 +108,7 @@ static const basin_backend_table make_table(void) {
     t.real = BASIN_F32;
     t.fuse = true;
     t.chain = true;
+    t.masks = true;
     t.narrow_size = sizeof(basin_bf16);
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;

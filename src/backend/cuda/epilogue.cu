@@ -4,6 +4,7 @@
 
 typedef basin_cuda_form form;
 
+/* A constant, perhaps masked. */
 static bool is_constant(const form *f) {
     return f->known && !f->relu && f->alpha == 0 && f->c < 0 && f->row < 0;
 }
@@ -22,9 +23,30 @@ static form sum_of(form f, form g) {
                 f.constant + g.constant,
                 f.of_row + g.of_row,
                 f.c >= 0 ? f.c : g.c,
-                f.row >= 0 ? f.row : g.row};
+                f.row >= 0 ? f.row : g.row,
+                f.mask};
     if (f.c >= 0 && g.c >= 0 && f.c != g.c) out.known = false;
     if (f.row >= 0 && g.row >= 0 && f.row != g.row) out.known = false;
+    if (f.mask != g.mask) out.known = false;
+    return out;
+}
+
+static form product_by(form f, const form *constant) {
+    int mask = constant->mask;
+    f = scaled(f, constant->constant);
+    if (f.mask >= 0 && mask >= 0 && f.mask != mask) f.known = false;
+    if (mask >= 0) f.mask = mask;
+    return f;
+}
+
+/* 1 where the operand is above 0. */
+static form step_of(const form *f) {
+    form out = {};
+    out.known = f->known && !f->relu && f->alpha == 0 && f->beta == 1 && f->constant == 0 &&
+                f->c >= 0 && f->row < 0 && f->mask < 0;
+    out.constant = 1;
+    out.c = out.row = -1;
+    out.mask = f->c;
     return out;
 }
 
@@ -36,8 +58,9 @@ static form operand_form(const basin_call *call, const basin_program *program, i
                  (dim[0] == 1 || stride[0] == dim[1] * dim[2]);
     bool row = (dim[2] == 1 || stride[2] == 1) && (dim[1] == 1 || stride[1] == 0) &&
                (dim[0] == 1 || stride[0] == 0);
-    f.c = f.row = -1;
-    if (dense && call->in[2 + a].kind == call->out[0].kind)
+    f.c = f.row = f.mask = -1;
+    basin_kind kind = call->in[2 + a].kind;
+    if (dense && (kind == call->out[0].kind || kind == BASIN_INDEX)) /* a mask stands under STEPs */
         f.known = true, f.c = a, f.beta = 1;
     else if (row && call->in[2 + a].kind == BASIN_REAL)
         f.known = true, f.row = a, f.of_row = 1;
@@ -46,8 +69,8 @@ static form operand_form(const basin_call *call, const basin_program *program, i
 
 static form step_form(const basin_call *call, const basin_program *program, const basin_step *s,
                       const form *r) {
-    form constant = {true, false, 0, 0, s->value, 0, -1, -1};
-    form tile = {true, false, 1, 0, 0, 0, -1, -1}, unknown = {};
+    form constant = {true, false, 0, 0, s->value, 0, -1, -1, -1};
+    form tile = {true, false, 1, 0, 0, 0, -1, -1, -1}, unknown = {};
     switch (s->op) {
     case BASIN_STEP_TILE: return tile;
     case BASIN_STEP_IMMEDIATE: return constant;
@@ -57,15 +80,16 @@ static form step_form(const basin_call *call, const basin_program *program, cons
     case BASIN_OP_ADD: return sum_of(r[s->a], r[s->b]);
     case BASIN_OP_SUB: return sum_of(r[s->a], scaled(r[s->b], -1));
     case BASIN_OP_MUL:
-        if (is_constant(&r[s->a])) return scaled(r[s->b], r[s->a].constant);
-        return is_constant(&r[s->b]) ? scaled(r[s->a], r[s->b].constant) : unknown;
+        if (is_constant(&r[s->a])) return product_by(r[s->b], &r[s->a]);
+        return is_constant(&r[s->b]) ? product_by(r[s->a], &r[s->b]) : unknown;
     case BASIN_OP_DIV:
-        return is_constant(&r[s->b]) && r[s->b].constant != 0
+        return is_constant(&r[s->b]) && r[s->b].constant != 0 && r[s->b].mask < 0
                    ? scaled(r[s->a], 1 / r[s->b].constant)
                    : unknown;
+    case BASIN_OP_STEP: return step_of(&r[s->a]);
     case BASIN_OP_RELU: {
         form f = r[s->a];
-        f.known = f.known && !f.relu && f.alpha != 0;
+        f.known = f.known && !f.relu && f.alpha != 0 && f.mask < 0;
         f.relu = true;
         return f;
     }
@@ -83,5 +107,6 @@ form basin_cuda_epilogue(const basin_call *call) {
     }
     form f = r[program->store[0]];
     bool bias = f.row < 0 || f.of_row == 1;
-    return f.known && f.alpha != 0 && f.constant == 0 && bias ? f : unknown;
+    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* cuBLASLt masks nothing but products */
+    return f.known && f.alpha != 0 && f.constant == 0 && bias && alone ? f : unknown;
 }

@@ -88,6 +88,8 @@ void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned bloc
 struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;
+    bool masked; /* 0 where a bit is not set; bits lie row after row; without any of the rest */
+    bool marks;  /* with relu: writes such bits */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
     bool narrow_factors, narrow_result;
     bool add; /* there is a C */
@@ -99,16 +101,20 @@ void basin_cuda_factors_new(basin_cuda *cuda);
 void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                            const void *a, const void *b, const void *c, const void *bias);
-/* epilogue.cu: alpha tile + beta c + row + constant, perhaps under a relu. c and row are operands
- * of the program (-1: none). */
+                            const void *a, const void *b, const void *c, const void *bias,
+                            const void *mask);
+/* epilogue.cu: alpha tile + beta c + row + constant, perhaps under a relu, perhaps 0 where an
+ * operand `mask` is not above 0. c, row and mask are operands of the program (-1: none). */
 struct basin_cuda_form {
     bool known, relu;
     double alpha, beta, constant, of_row;
-    int c, row;
+    int c, row, mask;
 };
 /* The call's program in a form that cuBLASLt has; .known is false where it has none. */
 basin_cuda_form basin_cuda_epilogue(const basin_call *call);
+
+/* A bit for each of `count` numbers, a multiple of 8, set where it is above 0. */
+void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t count);
 
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */
@@ -119,6 +125,7 @@ struct basin_cuda_contest {
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
+/* -1 where bits are not read or written as they should be: where they lie is cuBLASLt's affair. */
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product);
 

@@ -30,22 +30,38 @@ static double element(const factor *a, const factor *b, int64_t batch, int64_t i
     return sum;
 }
 
+/* Operand a of the epilogue at a place: a number, or a bit of a mask. */
+static double operand_at(const basin_ref_frame *frame, int a, int64_t at) {
+    const void *data = frame->in[2 + a];
+    if (frame->call->in[2 + a].kind != BASIN_INDEX) return ((const double *)data)[at];
+    return (double)(((const uint32_t *)data)[at / 32] >> at % 32 & 1);
+}
+
 /* Stores one element of the product, through the epilogue if there is one. */
 static void emit(const basin_ref_frame *frame, double value, int64_t batch, int64_t i, int64_t j,
                  int64_t place) {
-    const basin_program *program = frame->call->program;
-    double registers[BASIN_MAX_REGISTERS];
-    int64_t at[BASIN_MAX_IN] = {0};
+    const basin_call *call = frame->call;
+    const basin_program *program = call->program;
+    double registers[BASIN_MAX_REGISTERS], number[BASIN_MAX_IN];
+    const void *in[BASIN_MAX_IN];
+    const int64_t at[BASIN_MAX_IN] = {0};
     if (!program) {
         ((double *)frame->out[0])[place] = value;
         return;
     }
-    for (int a = 0; a + 2 < frame->call->ins; a++)
-        at[a] =
-            batch * program->stride[a][0] + i * program->stride[a][1] + j * program->stride[a][2];
-    basin_ref_program(registers, program, frame->in + 2, at, value);
+    for (int a = 0; a + 2 < call->ins; a++) {
+        const int64_t *stride = program->stride[a];
+        number[a] = operand_at(frame, a, batch * stride[0] + i * stride[1] + j * stride[2]);
+        in[a] = &number[a];
+    }
+    basin_ref_program(registers, program, in, at, value);
     for (int o = 0; o < program->stores; o++)
         if (frame->out[o]) ((double *)frame->out[o])[place] = registers[program->store[o]];
+    if (call->outs > program->stores) { /* a mask, of rows that fill their words */
+        uint32_t *word = (uint32_t *)frame->out[1] + place / 32;
+        uint32_t bit = (uint32_t)1 << place % 32;
+        *word = registers[program->store[0]] > 0 ? *word | bit : *word & ~bit;
+    }
 }
 
 void basin_ref_matmul(const basin_ref_frame *frame) {

@@ -138,6 +138,7 @@ static const basin_backend_table table = {
     .real_size = sizeof(double),
     .real = BASIN_F64,
     .fuse = false,
+    .masks = true,
     .narrow_size = sizeof(double),
     .alloc = basin_host_alloc,
     .free = basin_host_free,

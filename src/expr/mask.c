@@ -1,0 +1,76 @@
+/* Masks of ReLUs. Where a product is kept under a ReLU, r = max(P, 0), and a later one is kept
+ * where r is above 0 (the reverse of the first), the second reads a bit an element instead of r:
+ * the first writes them beside r, [m, n / 32] words, element j of row i in bit j % 32 of word j
+ * / 32. */
+#include "expr/ir.h"
+#include "expr/program.h"
+
+/* Whether the program is the ReLU of its product, and nothing else. */
+static bool is_relu(const basin_program *p) {
+    return p && p->steps == 2 && p->stores == 1 && p->step[0].op == BASIN_STEP_TILE &&
+           p->step[1].op == BASIN_OP_RELU && p->step[1].a == p->step[0].to &&
+           p->store[0] == p->step[1].to;
+}
+
+/* Whether the program multiplies its product by constants and by STEPs of its one operand, which is
+ * like the product. */
+static bool is_masked(const basin_program *p) {
+    enum { UNKNOWN, LOADED, FACTOR } is[BASIN_MAX_REGISTERS] = {UNKNOWN};
+    bool stepped = false;
+    if (!p || p->stores != 1 || p->stride[0][2] != 1 || p->stride[0][1] != p->domain.dim[2])
+        return false;
+    for (int i = 0; i < p->steps; i++) {
+        const basin_step *s = &p->step[i];
+        if (s->op == BASIN_STEP_LOAD)
+            is[s->to] = LOADED;
+        else if (s->op == BASIN_STEP_TILE || s->op == BASIN_STEP_IMMEDIATE)
+            is[s->to] = FACTOR;
+        else if (s->op == BASIN_OP_STEP && is[s->a] == LOADED)
+            is[s->to] = FACTOR, stepped = true;
+        else if (s->op == BASIN_OP_NEG && is[s->a] == FACTOR)
+            is[s->to] = FACTOR;
+        else if (s->op == BASIN_OP_MUL && is[s->a] == FACTOR && is[s->b] == FACTOR)
+            is[s->to] = FACTOR;
+        else
+            return false;
+    }
+    return stepped;
+}
+
+static bool is_narrow(const basin_ir *ir, int value) {
+    return value >= 0 && ir->value[ir->value[value].root].kind == BASIN_NARROW;
+}
+
+/* The step whose ReLU masks this one; -1 where there is none. */
+static int relu_of(const basin_ir *ir, const basin_ir_step *step) {
+    int64_t size[4], own[4];
+    if (step->op != BASIN_OP_MATMUL || step->ins != 3 || step->outs != 1 ||
+        !is_masked(step->program) || !is_narrow(ir, step->out[0]) || !is_narrow(ir, step->in[2]))
+        return -1;
+    int root = ir->value[step->in[2]].root, producer = ir->value[root].producer;
+    const basin_ir_step *relu = producer < 0 ? NULL : &ir->step[producer];
+    if (!relu || relu->op != BASIN_OP_MATMUL || relu->out[0] != root || !is_relu(relu->program))
+        return -1;
+    basin_product_sizes(own, ir, step);
+    basin_product_sizes(size, ir, relu);
+    bool fits = own[0] == 1 && size[0] == 1 && own[1] == size[1] && own[2] == size[2];
+    return fits && own[2] % 128 == 0 && own[3] > 0 ? producer : -1;
+}
+
+basin_status basin_ir_mask(basin_ir *ir) {
+    for (size_t i = 0; i < ir->steps; i++) {
+        int relu = relu_of(ir, &ir->step[i]);
+        if (relu < 0) continue;
+        if (ir->step[relu].outs == 1) {
+            int64_t size[4];
+            basin_product_sizes(size, ir, &ir->step[relu]);
+            int bits = basin_ir_value_new(ir, BASIN_SHAPE(size[1], size[2] / 32), BASIN_INDEX);
+            if (bits < 0) return BASIN_NO_MEMORY;
+            ir->value[bits].producer = relu;
+            ir->step[relu].out[ir->step[relu].outs++] = bits;
+        }
+        ir->step[i].in[2] = ir->step[relu].out[1];
+    }
+    basin_ir_count_uses(ir);
+    return BASIN_OK;
+}
