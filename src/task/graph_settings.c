@@ -21,7 +21,7 @@ const basin_setting basin_graph_settings_table[] = {
     BASIN_SETTING_INTEGER_OF(type, heads, 1, 4096),
     BASIN_SETTING_INTEGER_OF(type, head_dim, 1, 65536),
     BASIN_SETTING_INTEGER_OF(type, memories, 1, 1 << 24),
-    BASIN_SETTING_INTEGER_OF(type, couplings, 0, 4096),
+    BASIN_SETTING_INTEGER_SINCE(type, couplings, 0, 4096, 0),
     BASIN_SETTING_INTEGER_OF(type, blocks, 1, BASIN_MAX_BLOCKS),
     BASIN_SETTING_INTEGER_OF(type, steps, 1, 1000),
     BASIN_SETTING_REAL_OF(type, alpha, 0, 1e3),

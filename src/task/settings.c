@@ -101,6 +101,14 @@ static bool from_json(void *settings, const basin_setting *s, const cJSON *item)
     return false;
 }
 
+static void put_absent(void *settings, const basin_setting *s) {
+    void *at = (char *)settings + s->offset;
+    if (s->kind == BASIN_SETTING_INTEGER)
+        *(int64_t *)at = (int64_t)s->absent;
+    else
+        *(double *)at = s->absent;
+}
+
 static void list_choices(char *text, size_t size, const char *const *choices) {
     size_t at = 0;
     for (int i = 0; choices[i] && at < size; i++)
@@ -146,7 +154,7 @@ basin_status basin_settings_parse(void *settings, const basin_setting *table, co
     for (const basin_setting *s = table; s->name && !status; s++) {
         item = cJSON_GetObjectItemCaseSensitive(object, s->name);
         if (!item && s->later)
-            *(double *)(void *)((char *)settings + s->offset) = s->absent;
+            put_absent(settings, s);
         else if (!item || !from_json(settings, s, item))
             status = bad_value(s, item, path, error);
     }

@@ -24,7 +24,7 @@ typedef struct basin_setting {
     double low, high;           /* INTEGER and REAL: the range a file may ask for */
     const char *const *choices; /* ends with NULL */
     int count;
-    bool later;    /* files of earlier versions lack it: REAL only, */
+    bool later;    /* files of earlier versions lack it: INTEGER and REAL only, */
     double absent; /* which then means this */
 } basin_setting;
 
@@ -32,6 +32,8 @@ typedef struct basin_setting {
     { #field, BASIN_SETTING_INTEGER, offsetof(type, field), low, high, NULL, 0, false, 0 }
 #define BASIN_SETTING_REAL_OF(type, field, low, high)                                              \
     { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0, false, 0 }
+#define BASIN_SETTING_INTEGER_SINCE(type, field, low, high, absent)                                \
+    { #field, BASIN_SETTING_INTEGER, offsetof(type, field), low, high, NULL, 0, true, absent }
 #define BASIN_SETTING_REAL_SINCE(type, field, low, high, absent)                                   \
     { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0, true, absent }
 #define BASIN_SETTING_SWITCH_OF(type, field)                                                       \

@@ -63,7 +63,7 @@ static void wrong_settings_are_named(void **state) {
 
 static void settings_of_later_versions_may_be_absent(void **state) {
     (void)state;
-    const basin_setting wider[] = {BASIN_SETTING_INTEGER_OF(sample, dim, 1, 4096),
+    const basin_setting wider[] = {BASIN_SETTING_INTEGER_SINCE(sample, dim, 1, 4096, 5),
                                    BASIN_SETTING_REAL_SINCE(sample, alpha, 0, 10, 0.25),
                                    BASIN_SETTINGS_END};
     sample back = some;
@@ -73,6 +73,8 @@ static void settings_of_later_versions_may_be_absent(void **state) {
     assert_int_equal(basin_settings_parse(&back, wider, "{\"dim\":7,\"alpha\":2}", "f", &error),
                      BASIN_OK);
     assert_true(back.alpha == 2);
+    assert_int_equal(basin_settings_parse(&back, wider, "{\"alpha\":2}", "f", &error), BASIN_OK);
+    assert_true(back.dim == 5);
 }
 
 static void add_line(const char *path, int64_t step, int64_t resumed) {
