@@ -43,8 +43,8 @@ typedef struct basin_feed_config {
     int64_t batch;
     bool training;
     uint64_t seed;
-    int threads;       /* 0: one a processor, at most 16 */
-    int ahead;         /* batches kept ready; 0: 4 */
+    int threads; /* 0: one a processor, at most 16 */
+    int ahead;   /* batches kept ready; 0: 4 */
     basin_cut cut;
     size_t keep_bytes; /* memory for keeping pictures decoded, those that files give unreduced or
                           all of them as `cut` says; 0: none */

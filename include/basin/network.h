@@ -255,8 +255,7 @@ BASIN_API basin_status basin_scaler_store(basin_bundle *bundle, const char *pref
                                           const basin_scaler *scale, basin_error *error);
 BASIN_API basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle,
                                          const char *prefix, basin_error *error);
-BASIN_API const char *
-basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. "all" */
+BASIN_API const char *basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. "all" */
 BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name,
                                           basin_error *error);
 

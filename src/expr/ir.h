@@ -74,7 +74,8 @@ void basin_ir_count_uses(basin_ir *ir);
 /* Sums of products in the order in which these are computed, so that each adds to those before. New
  * constants go into the graph. */
 basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph);
-/* Lets the reverse of a layer norm add what is added to its result, the cotangent that passes by. */
+/* Lets the reverse of a layer norm add what is added to its result, the cotangent that passes by.
+ */
 basin_status basin_ir_join_residuals(basin_ir *ir);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
