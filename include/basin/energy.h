@@ -103,8 +103,7 @@ BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *par
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 
-/* The block among given pairs, as an energy with parts "attention", "hopfield" and
- * "couplings". The
+/* The block among given pairs, as an energy with parts "attention", "hopfield" and "couplings". The
  * returned object points to `bound`, which points to the block and the pattern. */
 typedef struct basin_block_bound {
     const basin_block *block;

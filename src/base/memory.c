@@ -2,8 +2,10 @@
 #include "base/memory.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool basin_size_multiply(size_t *product, size_t a, size_t b) {
     if (b != 0 && a > SIZE_MAX / b) return false;
@@ -41,4 +43,16 @@ char *basin_string_copy(const char *text) {
     size_t bytes = strlen(text) + 1;
     char *copy = malloc(bytes);
     return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+size_t basin_memory_free(void) {
+    unsigned long long kib = 0;
+    char line[200];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+    if (file) fclose(file);
+    if (kib) return (size_t)kib * 1024;
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (size_t)pages / 2 * (size_t)size : (size_t)2 << 30;
 }

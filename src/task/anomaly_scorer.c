@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "task/anomaly_inputs.h"
@@ -18,16 +17,7 @@ struct basin_scorer {
 };
 
 size_t basin_memory_limit(const basin_anomaly_work *work) {
-    if (work->memory) return work->memory;
-    unsigned long long free_kib = 0;
-    char line[200];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &free_kib) == 1) break;
-    if (file) fclose(file);
-    if (free_kib) return (size_t)free_kib * 1024 / 4 * 3;
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (size_t)pages * (size_t)size / 2 : (size_t)2 << 30;
+    return work->memory ? work->memory : basin_memory_free() / 4 * 3;
 }
 
 static basin_status plan_whole(basin_scorer *s, basin_error *error) {

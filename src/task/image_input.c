@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "data/album.h"
@@ -29,18 +28,6 @@ struct basin_image_input {
 
 /* ---- memory ---- */
 
-/* Bytes of the host's memory that programs could still take. */
-static double host_free(void) {
-    double kib = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && !(kib > 0) && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf kB", &kib) != 1) kib = 0;
-    if (file) fclose(file);
-    if (kib > 0) return kib * 1024;
-    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 2;
-}
-
 static bool on_device(const basin_image_input *input) {
     return input->config.backend->table->crop != NULL;
 }
@@ -49,7 +36,7 @@ static bool on_device(const basin_image_input *input) {
  * memory, too, and the size is estimated. */
 static bool fits(const basin_image_input *input, keep where, double bytes) {
     const basin_backend_table *table = input->config.backend->table;
-    if (where == HOST) return bytes < host_free() * (on_device(input) ? 0.5 : 0.25);
+    if (where == HOST) return bytes < (double)basin_memory_free() * (on_device(input) ? 0.5 : 0.25);
     double left = table->free_bytes ? (double)table->free_bytes(input->config.backend) : 0;
     return on_device(input) && bytes < 0.8 * left - 1073741824.0;
 }
@@ -117,7 +104,7 @@ static basin_status make_album(basin_image_input *input, basin_error *error) {
 static basin_status make_feed(basin_image_input *input, basin_error *error) {
     basin_feed_config config = input->feed_config;
     config.cut = input->cut;
-    config.keep_bytes = input->keep == HOST ? (size_t)(0.5 * host_free()) : 0;
+    config.keep_bytes = input->keep == HOST ? basin_memory_free() / 2 : 0;
     return basin_feed_new(&input->feed, &config, error);
 }
 
