@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/kernel.h"
+#include "base/clock.h"
 
 enum { TIMING_CALLS = 10, TIMING_RUNS = 7, TIMING_HEADS = 12, TIMING_WIDTH = 64 };
 
@@ -47,16 +47,14 @@ static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_sha
 }
 
 static inline double timing_seconds(timing *t) {
-    struct timespec a, b;
+    double began = basin_clock();
     basin_error error = {0};
-    clock_gettime(CLOCK_MONOTONIC, &a);
     t->backend->table->run(t->backend, t->call, TIMING_CALLS, t->block);
     if (t->backend->table->wait(t->backend, &error) != BASIN_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+    return basin_clock() - began;
 }
 
 /* One form: what training asks of it. Prints a row. */
