@@ -25,6 +25,8 @@ typedef struct basin_operand {
     basin_kind kind;
     size_t offset; /* bytes */
     basin_shape shape;
+    int64_t stride; /* elements from one row to the next, where a joint matrix has more columns than
+                       this operand; 0: dense */
 } basin_operand;
 
 /* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
