@@ -52,7 +52,9 @@ typedef struct basin_graphset {
     float *target;      /* [graphs, targets] */
     int64_t split[3];   /* the first so many graphs are for training, then validation, then test;
                            zeros where the set does not say */
+    int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
     basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
+    float *own;         /* an edge_attribute that does not lie there */
 } basin_graphset;
 
 /* Reads by content: a TUDataset folder or zip, a packed set (safetensors, written by
@@ -63,6 +65,11 @@ BASIN_API basin_status basin_graphset_read(basin_graphset *set, const char *path
 BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphset *set,
                                             basin_error *error);
 BASIN_API void basin_graphset_free(basin_graphset *set);
+
+/* Adds edge attributes: how much likelier than in the long run a walk from one end of the edge is at
+ * the other after 2 .. walks + 1 steps (src/data/edge_walks.c). To a set that has none yet. */
+BASIN_API basin_status basin_graphset_add_edge_walks(basin_graphset *set, int64_t walks,
+                                                     basin_error *error);
 
 /* A TUDataset: DS_A.txt, DS_graph_indicator.txt and what else there is, in a folder or an archive.
  */

@@ -96,6 +96,7 @@ static basin_status open_all(job *j, const char *path, basin_error *error) {
     const char *cache = basin_graph_cache(o->cache, text, sizeof text);
     basin_status status = basin_graph_settings_check(&o->s, error);
     if (!status) status = basin_graphset_read(&j->set, path, error);
+    if (!status) status = basin_graphset_add_edge_walks(&j->set, o->s.edge_walks, error);
     if (!status) status = divide(j, error);
     if (!status)
         status = basin_graph_session_positions(&j->positions, &o->s, &j->set, cache, error);

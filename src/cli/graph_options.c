@@ -111,6 +111,8 @@ basin_status basin_graph_use_open(basin_graph_use *u, const char *model, const c
     basin_backend_set_products(u->backend, basin_option_products(products));
     status = basin_graph_session_open(&u->session, model, u->backend, error);
     if (!status) status = basin_graphset_read(&u->set, data, error);
+    if (!status)
+        status = basin_graphset_add_edge_walks(&u->set, u->session.settings.edge_walks, error);
     if (!status) status = basin_graph_encoding_check(&u->session.encoding, &u->set, data, error);
     if (!status) status = match(u, data, error);
     if (!status) status = basin_graph_part(&u->list, &u->count, &u->set, part, data, error);

@@ -27,6 +27,8 @@
                       "Positions: so many Laplacian eigenvectors."),                               \
         BASIN_INTEGER(type, s.walks, "walks", "K", 0, 1024,                                        \
                       "Positions: return probabilities of walks of 1 to K steps."),                \
+        BASIN_INTEGER(type, s.edge_walks, "edge-walks", "K", 0, 1024,                              \
+                      "Features of edges: walks of 2 to K + 1 steps from end to end."),            \
         BASIN_SWITCH(type, s.cls_laplacian, "cls-laplacian",                                       \
                      "Eigenvectors of the graph with its CLS node, as published."),                \
         BASIN_SWITCH(type, s.raw, "raw", "Labels as plain numbers, not one-hot."),                 \

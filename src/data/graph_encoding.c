@@ -35,9 +35,10 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
     return BASIN_OK;
 }
 
-static void statistics(float *mean, float *scale, const float *number, int64_t columns,
-                       const rows *r) {
-    for (int64_t c = 0; c < columns; c++) {
+/* Of the columns from `first` on. */
+static void statistics(float *mean, float *scale, const float *number, int64_t first,
+                       int64_t columns, const rows *r) {
+    for (int64_t c = first; c < columns; c++) {
         double sum = 0, squares = 0, count = 0;
         for (int64_t i = 0; i < r->count; i++)
             for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
@@ -73,7 +74,8 @@ basin_status basin_graph_encoding_new(basin_graph_encoding *e, const basin_graph
                                 .edge_labels = set->edge_labels,
                                 .raw = spec->raw,
                                 .edge_sums =
-                                    spec->edge_sums && (set->edge_labels || set->edge_attributes)};
+                                    spec->edge_sums &&
+                                    (set->edge_labels || set->edge_attributes > set->edge_walks)};
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
     int64_t columns = e->attributes + e->edge_attributes;
     e->mean = calloc((size_t)columns + 1, sizeof *e->mean);
@@ -84,7 +86,9 @@ basin_status basin_graph_encoding_new(basin_graph_encoding *e, const basin_graph
     }
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
     if (spec->standardise)
-        statistics(e->mean, e->scale, set->node_attribute, e->attributes, &nodes);
+        statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes);
+    statistics(e->mean + e->attributes, e->scale + e->attributes, set->edge_attribute,
+               e->edge_attributes - set->edge_walks, e->edge_attributes, &edges);
     basin_status status = label_ranges(e->label, set->node_label, e->labels, &nodes, "node", error);
     if (!status)
         status =

@@ -23,9 +23,10 @@ void basin_graphset_free(basin_graphset *set) {
     void *array[] = {set->node_start,     set->edge_start, set->edge,        set->node_attribute,
                      set->node_label,     set->edge_label, set->class_value, set->class_of,
                      set->edge_attribute, set->target};
-    if (set->file)
+    if (set->file) {
         basin_bundle_free(set->file);
-    else
+        free(set->own);
+    } else
         for (size_t i = 0; i < sizeof array / sizeof *array; i++) free(array[i]);
     *set = (basin_graphset){0};
 }

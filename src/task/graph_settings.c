@@ -12,6 +12,7 @@ static const char *const readouts[] = {"auto",    "cls",       "mean",          
 const basin_setting basin_graph_settings_table[] = {
     BASIN_SETTING_INTEGER_OF(type, vectors, 0, 1024),
     BASIN_SETTING_INTEGER_OF(type, walks, 0, 1024),
+    BASIN_SETTING_INTEGER_SINCE(type, edge_walks, 0, 1024, 0),
     BASIN_SETTING_SWITCH_OF(type, cls_laplacian),
     BASIN_SETTING_SWITCH_OF(type, raw),
     BASIN_SETTING_SWITCH_OF(type, standardise),

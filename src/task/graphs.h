@@ -15,6 +15,7 @@
 typedef struct basin_graph_settings {
     /* what nodes and edges look like */
     int64_t vectors, walks; /* positions: Laplacian eigenvectors, random walks */
+    int64_t edge_walks;     /* features of edges: walks along them */
     bool cls_laplacian;     /* of the graph with its CLS node, as published */
     bool raw;               /* labels as plain numbers, as published for ZINC */
     bool standardise;       /* attributes and targets to mean 0 and deviation 1 */
