@@ -39,6 +39,16 @@ static double widen(uint16_t x) {
     return (double)value;
 }
 
+static int64_t row_width(const basin_operand *x) { /* of one node's heads */
+    return x->shape.dim[x->shape.rank - 2] * x->shape.dim[x->shape.rank - 1];
+}
+
+/* Of the operand, or of the joint matrix that it is some columns of. */
+static size_t operand_bytes(const basin_operand *x) {
+    int64_t count = basin_shape_count(x->shape);
+    return (size_t)(x->stride ? count / row_width(x) * x->stride : count) * element_size(x->kind);
+}
+
 static basin_operand place(stage *s, basin_kind kind, basin_shape shape, const void *data) {
     size_t bytes = (size_t)basin_shape_count(shape) * element_size(kind) + GUARD;
     char *memory = cuda->table->alloc(cuda, bytes), *host = malloc(bytes);
@@ -110,7 +120,7 @@ static void stage_run_once(stage *s, char *result[BASIN_MAX_OUT], const char *na
     poison(s->block[0], bytes + GUARD);
     for (int o = 0; o < s->call.outs; o++) {
         const basin_operand *out = &s->call.out[o];
-        size_t size = (size_t)basin_shape_count(out->shape) * element_size(out->kind);
+        size_t size = operand_bytes(out);
         if (out->block >= 0) poison(s->block[out->block], size + GUARD);
     }
     cuda->table->run(cuda, &s->call, 1, s->block);
@@ -120,7 +130,7 @@ static void stage_run_once(stage *s, char *result[BASIN_MAX_OUT], const char *na
     free(workspace);
     for (int o = 0; o < s->call.outs; o++) {
         const basin_operand *out = &s->call.out[o];
-        size_t size = (size_t)basin_shape_count(out->shape) * element_size(out->kind);
+        size_t size = operand_bytes(out);
         result[o] = NULL;
         if (out->block < 0) continue;
         result[o] = fetch(s->block[out->block], size + GUARD);
@@ -139,7 +149,7 @@ static void stage_run(stage *s, char *result[BASIN_MAX_OUT], const char *name) {
         stage_run_once(s, other, name);
         for (int o = 0; o < s->call.outs; o++) {
             const basin_operand *out = &s->call.out[o];
-            size_t size = (size_t)basin_shape_count(out->shape) * element_size(out->kind);
+            size_t size = operand_bytes(out);
             if (out->block >= 0 && memcmp(result[o], other[o], size) != 0)
                 fail_msg("%s: output %d has other bits in run %d", name, o, again);
             free(other[o]);
@@ -485,6 +495,121 @@ static void test_absent(void **state) {
     }
 }
 
+/* ---- operands that are some columns of joint matrices ---- */
+
+/* Moves an operand of a call into a matrix with `more` columns besides its own, `before` of them in
+ * front; they stay 0xff. */
+static void lay_apart(stage *s, basin_operand *x, int64_t before, int64_t more) {
+    size_t size = element_size(x->kind), dense = operand_bytes(x);
+    int64_t width = row_width(x), rows = basin_shape_count(x->shape) / width;
+    char *data = fetch(s->block[x->block], dense + GUARD);
+    x->stride = width + more, x->offset = GUARD + (size_t)before * size;
+    size_t bytes = operand_bytes(x) + GUARD;
+    char *host = malloc(bytes), *memory = cuda->table->alloc(cuda, bytes);
+    assert_non_null(host);
+    assert_non_null(memory);
+    memset(host, 0xff, bytes);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(host + x->offset + (size_t)(i * x->stride) * size,
+               data + GUARD + (size_t)(i * width) * size, (size_t)width * size);
+    cuda->table->copy_in(cuda, memory, host, bytes);
+    cuda->table->free(cuda, s->block[x->block]);
+    s->block[x->block] = memory;
+    free(host), free(data);
+}
+
+/* The operand's own columns of a result; fails where others were written. */
+static char *own_columns(const char *result, const basin_operand *x, const char *name) {
+    size_t size = element_size(x->kind), row = (size_t)row_width(x) * size;
+    size_t stride = (size_t)x->stride * size, bytes = operand_bytes(x), first = x->offset - GUARD;
+    char *own = zeros((int64_t)(bytes / stride + 1), row);
+    for (size_t i = 0; i < bytes; i++) {
+        size_t column = i % stride;
+        if (column >= first && column < first + row)
+            own[i / stride * row + column - first] = result[i];
+        else if ((unsigned char)result[i] != 0xff)
+            fail_msg("%s: row %zu is written outside of its columns", name, i / stride);
+    }
+    return own;
+}
+
+/* A call with Q, K, A, B and their results in joint matrices, each of its own width, in multiples
+ * of `unit` columns. Bits as in the dense call, unless rows of a picture are not aligned: these
+ * have other kernels. */
+static void check_apart(const int64_t s[5], bool self, basin_op op, flavour f, int64_t unit) {
+    problem p = dense_problem(s[0], s[1], s[2], s[3], s[4], !self, false, false);
+    pattern t = pattern_new(&p, false, !self);
+    char *dense[BASIN_MAX_OUT], *apart[BASIN_MAX_OUT], name[200];
+    unsigned which = outputs_of(&p);
+    bool picture = s[1] >= 193 && s[1] <= 208 && f != F32, same = !picture || unit % 8 == 0;
+    bool reverse = op == BASIN_OP_ATTENTION_REVERSE;
+    snprintf(name, sizeof name, "%s %s, batch %d, %d by %d nodes, H %d, Y %d, columns by %d",
+             flavour_name[f], reverse ? "reverse" : "force", (int)s[0], (int)s[1], (int)s[2],
+             (int)s[3], (int)s[4], (int)unit);
+    stage one = stage_of(&p, &t, op, which, f), two = stage_of(&p, &t, op, which, f);
+    stage_run(&one, dense, name);
+    static const int in[] = {BASIN_ATT_Q, BASIN_ATT_K, BASIN_ATT_A, BASIN_ATT_B};
+    for (int i = 0; i < (reverse ? 4 : 2); i++)
+        lay_apart(&two, &two.call.in[in[i]], unit * (i % 3), unit * (i + 2));
+    int first = reverse ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ;
+    lay_apart(&two, &two.call.out[first], unit * 2, unit * 3);
+    lay_apart(&two, &two.call.out[first + 1], unit, unit * 7);
+    stage_run(&two, apart, name);
+    for (int o = 0; o < two.call.outs; o++) {
+        const basin_operand *x = &one.call.out[o];
+        if (!dense[o]) continue;
+        int64_t count = basin_shape_count(x->shape);
+        bool moved = two.call.out[o].stride != 0;
+        char *own = moved ? own_columns(apart[o], &two.call.out[o], name) : apart[o];
+        if (same && memcmp(own, dense[o], operand_bytes(x)) != 0)
+            fail_msg("%s: output %d has other bits than where it lies by itself", name, o);
+        double *wanted = zeros(count, sizeof *wanted);
+        for (int64_t i = 0; i < count; i++) wanted[i] = result_at(dense[o], x->kind, i);
+        if (moved) compare(own, x->kind, wanted, count, 1e-2, 0, name);
+        if (moved) free(own);
+        free(wanted), free(dense[o]), free(apart[o]);
+    }
+    pattern_free(&t);
+    problem_free(&p);
+}
+
+static void test_joint(void **state) {
+    (void)state;
+    static const int64_t size[][5] = {
+        {2, 197, 197, 2, 64}, {2, 200, 208, 3, 64},  {2, 208, 193, 2, 40}, {2, 33, 33, 12, 64},
+        {2, 19, 50, 3, 20},   {1, 130, 130, 1, 128}, {2, 40, 40, 4, 33},   {3, 5, 5, 3, 7},
+        {1, 1, 1, 1, 1},      {2, 3, 0, 2, 5},       {2, 0, 3, 2, 5}};
+    static const int64_t unit[] = {8, 24, 1, 3, 4};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        for (size_t j = 0; j < sizeof unit / sizeof *unit; j++)
+            for (int f = F32; f <= BF16; f++) {
+                bool self = size[i][1] != size[i][2] || j % 2;
+                check_apart(size[i], self, BASIN_OP_ATTENTION_FORCE, (flavour)f, unit[j]);
+                check_apart(size[i], self, BASIN_OP_ATTENTION_REVERSE, (flavour)f, unit[j]);
+            }
+}
+
+/* Lists and mixed heads take none, and say so. */
+static void test_joint_refused(void **state) {
+    (void)state;
+    for (int list = 0; list < 2; list++) {
+        problem p = list ? list_problem(6, 4, 3, 2, 8, false, false)
+                         : dense_problem(2, 5, 5, 3, 8, true, false, true);
+        pattern t = pattern_new(&p, list, !list);
+        stage s = stage_of(&p, &t, BASIN_OP_ATTENTION_FORCE, outputs_of(&p), F32);
+        lay_apart(&s, &s.call.in[BASIN_ATT_K], 8, 16);
+        s.call.workspace_bytes = cuda->table->workspace(cuda, &s.call);
+        s.block[0] = cuda->table->alloc(cuda, s.call.workspace_bytes + GUARD);
+        basin_error error = {0};
+        cuda->table->run(cuda, &s.call, 1, s.block);
+        assert_int_equal(cuda->table->wait(cuda, &error), BASIN_UNSUPPORTED);
+        assert_non_null(strstr(error.text, "lie apart"));
+        for (int i = 0; i < s.blocks; i++) cuda->table->free(cuda, s.block[i]);
+        pattern_free(&t);
+        problem_free(&p);
+    }
+}
+
 /* ---- products over pairs ---- */
 
 static void check_pairs(const int64_t s[5], flavour f) {
@@ -561,12 +686,13 @@ int main(int count, char **word) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_f32),    cmocka_unit_test(test_dense_tf32),
-        cmocka_unit_test(test_dense_bf16),   cmocka_unit_test(test_list_f32),
-        cmocka_unit_test(test_list_bf16),    cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_list_long),    cmocka_unit_test(test_no_pairs),
-        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_picture),      cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_dense_f32),     cmocka_unit_test(test_dense_tf32),
+        cmocka_unit_test(test_dense_bf16),    cmocka_unit_test(test_list_f32),
+        cmocka_unit_test(test_list_bf16),     cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_list_long),     cmocka_unit_test(test_no_pairs),
+        cmocka_unit_test(test_large_scores),  cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_picture),       cmocka_unit_test(test_joint),
+        cmocka_unit_test(test_joint_refused), cmocka_unit_test(test_pairs),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

@@ -11,7 +11,16 @@
 
 #include "backend/cuda/device.h"
 
+enum { BASIN_CUDA_DENSE_WIDTH = 128 }; /* the widest heads of the dense form */
+
 enum basin_cuda_mode { BASIN_CUDA_VALUE, BASIN_CUDA_FORCE, BASIN_CUDA_REVERSE };
+
+/* Elements from one node's heads to the next one's, H Y where an operand lies by itself and more
+ * where it is some columns of a joint matrix; batch entries follow each other at nodes times that.
+ * Only the dense form takes other steps than H Y. */
+struct basin_cuda_steps {
+    int64_t q, k, a, b, out_q, out_k;
+};
 
 /* The operands; absent ones are NULL. T is float or bfloat16, as `kind` says. */
 struct basin_cuda_heads {
@@ -27,6 +36,7 @@ struct basin_cuda_heads {
     void *out_q, *out_k;                              /* T: dq, dk or gq, gk */
     float *lse, *gw;                                  /* [batch, queries, H] */
     float *out_beta, *out_scale, *out_mix;            /* like beta, scale, mix */
+    basin_cuda_steps step;
 };
 
 /* What the key side needs to know of a query and head. */
@@ -36,6 +46,13 @@ struct basin_cuda_summary {
     float mean;   /* reverse: the mean of c under P */
     float unused;
 };
+
+/* Whether rows of a table begin at multiples of so many bytes; an absent one's do. */
+static inline bool basin_cuda_aligned(const void *table, int64_t step, basin_kind kind,
+                                      size_t bytes) {
+    size_t size = kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
+    return !table || ((uintptr_t)table % bytes == 0 && (size_t)step * size % bytes == 0);
+}
 
 /* Pieces of the workspace, one after the other; a NULL base only counts. */
 struct basin_cuda_arena {
@@ -48,7 +65,8 @@ template <typename T> static inline T *basin_cuda_take(basin_cuda_arena *a, int6
     return piece;
 }
 
-/* Each says its workspace, and queues its kernels. */
+/* Each says its workspace, and queues its kernels. The dense form's workspace does not depend on
+ * where operands lie, though its kernels do. */
 bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at);
 size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mode);
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,

@@ -5,6 +5,32 @@ static int64_t last_but(const basin_shape *shape, int back) {
     return shape->rank < back ? 1 : shape->dim[shape->rank - back];
 }
 
+/* From a node's heads to the next one's, of operand i of `count`. */
+static int64_t step_of(const basin_operand *x, int count, int i, int64_t dense) {
+    return i < count && x[i].block >= 0 && x[i].stride ? x[i].stride : dense;
+}
+
+static basin_cuda_steps steps_of(const basin_call *call, int64_t dense) {
+    bool reverse = call->op == BASIN_OP_ATTENTION_REVERSE;
+    basin_cuda_steps step;
+    step.q = step_of(call->in, call->ins, BASIN_ATT_Q, dense);
+    step.k = step_of(call->in, call->ins, BASIN_ATT_K, dense);
+    step.a = step_of(call->in, call->ins, BASIN_ATT_A, dense);
+    step.b = step_of(call->in, call->ins, BASIN_ATT_B, dense);
+    step.out_q =
+        step_of(call->out, call->outs, reverse ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ, dense);
+    step.out_k =
+        step_of(call->out, call->outs, reverse ? (int)BASIN_ATT_GK : (int)BASIN_ATT_DK, dense);
+    return step;
+}
+
+static bool lies_apart(const basin_cuda_heads *at) {
+    int64_t dense = at->heads * at->width;
+    const basin_cuda_steps *s = &at->step;
+    return s->q != dense || s->k != dense || s->a != dense || s->b != dense || s->out_q != dense ||
+           s->out_k != dense;
+}
+
 /* in and out as in the frame, of which only NULL or not matters for a workspace. */
 static basin_cuda_heads describe(const basin_call *call, const void *const *in, void *const *out) {
     const basin_shape *q = &call->in[BASIN_ATT_Q].shape, *k = &call->in[BASIN_ATT_K].shape;
@@ -12,6 +38,7 @@ static basin_cuda_heads describe(const basin_call *call, const void *const *in, 
     at.kind = call->in[BASIN_ATT_Q].kind;
     at.batch = last_but(q, 4), at.queries = last_but(q, 3), at.keys = last_but(k, 3);
     at.heads = last_but(q, 2), at.width = last_but(q, 1);
+    at.step = steps_of(call, at.heads * at.width);
     at.exclude_self = call->attr.exclude_self;
     at.tf32 = call->attr.products == BASIN_PRODUCTS_TF32;
     at.row = (const int32_t *)in[BASIN_ATT_ROW], at.key = (const int32_t *)in[BASIN_ATT_KEY];
@@ -70,9 +97,21 @@ static void clear_outputs(const basin_cuda_frame *frame) {
         const basin_operand *out = &frame->call->out[i];
         size_t size = out->kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
         size_t bytes = frame->out[i] ? (size_t)basin_shape_count(out->shape) * size : 0;
-        if (bytes)
+        size_t row = (size_t)(last_but(&out->shape, 2) * last_but(&out->shape, 1)) * size;
+        if (bytes && out->stride)
+            BASIN_CUDA_TRY(frame->cuda, cudaMemset2DAsync(frame->out[i], (size_t)out->stride * size,
+                                                          0, row, bytes / row, frame->stream));
+        else if (bytes)
             BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(frame->out[i], 0, bytes, frame->stream));
     }
+}
+
+static void refuse_steps(basin_cuda *cuda, const basin_cuda_heads *at) {
+    if (cuda->error.status == BASIN_OK)
+        basin_fail(&cuda->error, BASIN_UNSUPPORTED,
+                   "backend cuda: attention: rows of %lld heads of %lld lie apart, which all pairs "
+                   "without multipliers and mixing take, of heads up to %d wide",
+                   (long long)at->heads, (long long)at->width, BASIN_CUDA_DENSE_WIDTH);
 }
 
 void basin_cuda_attention(const basin_cuda_frame *frame) {
@@ -86,7 +125,12 @@ void basin_cuda_attention(const basin_cuda_frame *frame) {
         clear_outputs(frame);
         return;
     }
-    switch (form_of(frame->cuda, &at)) {
+    enum form form = form_of(frame->cuda, &at);
+    if (form != DENSE && lies_apart(&at)) {
+        refuse_steps(frame->cuda, &at);
+        return;
+    }
+    switch (form) {
     case DENSE: basin_cuda_dense(frame, &at, mode); break;
     case LISTED: basin_cuda_listed(frame, &at, mode); break;
     default: basin_cuda_mixed(frame, &at, mode); break;

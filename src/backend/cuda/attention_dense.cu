@@ -4,8 +4,6 @@
 #include "backend/cuda/attention_dense.h"
 #include "backend/cuda/attention_strip.h"
 
-enum { MAX_WIDTH = 128 };
-
 /* The precision of the products: bf16 of narrow operands; of floats tf32, or three of them for one;
  * both take as much shared memory. */
 static size_t shared_bytes(const basin_cuda_heads *at, basin_cuda_mode mode, int warps) {
@@ -16,7 +14,7 @@ static size_t shared_bytes(const basin_cuda_heads *at, basin_cuda_mode mode, int
 
 bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
     int64_t nodes = at->queries > at->keys ? at->queries : at->keys;
-    return at->width > 0 && at->width <= MAX_WIDTH && nodes < INT32_MAX / 2 &&
+    return at->width > 0 && at->width <= BASIN_CUDA_DENSE_WIDTH && nodes < INT32_MAX / 2 &&
            at->batch * at->heads * basin_cuda_ceil(nodes, 16) < INT32_MAX &&
            shared_bytes(at, BASIN_CUDA_REVERSE, 1) <= cuda->shared_limit;
 }
@@ -54,6 +52,15 @@ size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mo
     return lay_out(&s, at, mode, NULL);
 }
 
+/* Whether every row that is read begins at 16 bytes. */
+static bool rows_aligned(const basin_cuda_heads *at, bool reverse) {
+    const basin_cuda_steps *step = &at->step;
+    return basin_cuda_aligned(at->q, step->q, at->kind, 16) &&
+           basin_cuda_aligned(at->k, step->k, at->kind, 16) &&
+           basin_cuda_aligned(reverse ? at->a : NULL, step->a, at->kind, 16) &&
+           basin_cuda_aligned(reverse ? at->b : NULL, step->b, at->kind, 16);
+}
+
 static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, basin_cuda_mode mode,
                    const dense_space *s, bool by_key) {
     basin_dense_launch p = {};
@@ -62,6 +69,13 @@ static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, ba
     p.x2 = !reverse ? NULL : by_key ? at->b : at->a;
     p.y2 = !reverse ? NULL : by_key ? at->a : at->b;
     p.out = by_key ? at->out_k : at->out_q;
+    const basin_cuda_steps *step = &at->step;
+    p.step_x = by_key ? step->k : step->q, p.step_y = by_key ? step->q : step->k;
+    p.step_x2 = by_key ? step->b : step->a, p.step_y2 = by_key ? step->a : step->b;
+    p.step_out = by_key ? step->out_k : step->out_q;
+    p.vectors = at->width % (at->kind == BASIN_NARROW ? 8 : 4) == 0 && rows_aligned(at, reverse);
+    p.pairs = at->width % 2 == 0 &&
+              basin_cuda_aligned(p.out, p.step_out, at->kind, at->kind == BASIN_NARROW ? 4 : 8);
     p.beta = at->beta, p.w = mode == BASIN_CUDA_VALUE ? NULL : at->w;
     p.lse = by_key ? NULL : at->lse, p.gw = by_key ? NULL : at->gw;
     p.slope = by_key ? NULL : s->slope, p.summary = s->summary;
@@ -84,7 +98,7 @@ static void launch_strip(const basin_cuda_frame *frame, const basin_cuda_heads *
     bool reverse = mode == BASIN_CUDA_REVERSE;
     basin_strip_launch p = {};
     p.q = at->q, p.k = at->k, p.a = reverse ? at->a : NULL, p.b = reverse ? at->b : NULL;
-    p.out_q = at->out_q, p.out_k = at->out_k;
+    p.out_q = at->out_q, p.out_k = at->out_k, p.step = at->step;
     p.beta = at->beta, p.w = at->w, p.lse = at->lse, p.gw = at->gw, p.slope = s->slope;
     p.queries = (int)at->queries, p.keys = (int)at->keys;
     p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
@@ -96,7 +110,10 @@ void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode) {
     dense_space s;
     lay_out(&s, at, mode, frame->workspace);
-    if (basin_strip_fits(frame->cuda, at, mode)) {
+    bool aligned = rows_aligned(at, mode == BASIN_CUDA_REVERSE) &&
+                   basin_cuda_aligned(at->out_q, at->step.out_q, at->kind, 8) &&
+                   basin_cuda_aligned(at->out_k, at->step.out_k, at->kind, 8);
+    if (aligned && basin_strip_fits(frame->cuda, at, mode)) {
         launch_strip(frame, at, mode, &s);
     } else {
         launch(frame, at, mode, &s, false);

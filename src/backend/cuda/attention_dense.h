@@ -55,9 +55,10 @@ static __device__ __forceinline__ void basin_dense_store(basin_bf16 *to, float l
 /* Rows first .. first + rows - 1 of one head, zeros beyond `nodes` rows and `width` columns. */
 template <typename T, int WIDTH, int LD>
 static __device__ __forceinline__ void basin_dense_fetch(T *tile, const T *x, int first, int rows,
-                                                         int nodes, int64_t step, int width) {
+                                                         int nodes, int64_t step, int width,
+                                                         bool vectors) {
     enum { VECTOR = 16 / sizeof(T), VECTORS = WIDTH / VECTOR };
-    if (width % VECTOR == 0) {
+    if (vectors) {
         for (int i = threadIdx.x; i < rows * VECTORS; i += blockDim.x) {
             int row = i / VECTORS, column = i % VECTORS * VECTOR;
             bool there = first + row < nodes && column < width;
@@ -136,13 +137,13 @@ static __device__ __forceinline__ void basin_dense_gather(float (*sum)[4], const
 template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block {
     typedef basin_dense_shape<M, WIDTH, MODE> S;
     typedef typename M::T T;
-    T *own, *stage;              /* [TABLES, rows, LD]; [2, TABLES, TILE, LD] */
-    basin_cuda_summary *summary; /* [2, TILE] of the streamed queries */
-    const T *x, *x2, *y, *y2;    /* the head's first rows, NULL where absent */
-    int64_t step;
+    T *own, *stage;                     /* [TABLES, rows, LD]; [2, TABLES, TILE, LD] */
+    basin_cuda_summary *summary;        /* [2, TILE] of the streamed queries */
+    const T *x, *x2, *y, *y2;           /* the head's first rows, NULL where absent */
     int entry, head, first, warp, rows; /* first: own row of the block; rows of it */
 
-    __device__ __forceinline__ const T *head_of(const void *table, int nodes, int width) const {
+    __device__ __forceinline__ const T *head_of(const void *table, int nodes, int64_t step,
+                                                int width) const {
         return table ? (const T *)table + (int64_t)entry * nodes * step + (int64_t)head * width
                      : NULL;
     }
@@ -152,12 +153,12 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
         rows = (int)blockDim.x / 2, warp = (int)threadIdx.x / 32;
         first = task % p.blocks * rows;
         entry = set / p.heads, head = set % p.heads;
-        step = (int64_t)p.heads * p.width;
         own = (T *)shared;
         stage = own + S::TABLES * rows * S::LD;
         summary = (basin_cuda_summary *)(stage + 2 * S::TABLES * S::TILE * S::LD);
-        x = head_of(p.x, p.own, p.width), y = head_of(p.y, p.other, p.width);
-        x2 = head_of(p.x2, p.own, p.width), y2 = head_of(p.y2, p.other, p.width);
+        x = head_of(p.x, p.own, p.step_x, p.width), y = head_of(p.y, p.other, p.step_y, p.width);
+        x2 = head_of(p.x2, p.own, p.step_x2, p.width);
+        y2 = head_of(p.y2, p.other, p.step_y2, p.width);
     }
 
     __device__ __forceinline__ T *streamed(int at, int table) const {
@@ -165,20 +166,21 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
     }
 
     __device__ __forceinline__ void fetch_own(const basin_dense_launch &p) {
-        basin_dense_fetch<T, WIDTH, S::LD>(own, x, first, rows, p.own, step, p.width);
+        basin_dense_fetch<T, WIDTH, S::LD>(own, x, first, rows, p.own, p.step_x, p.width,
+                                           p.vectors);
         if (S::TABLES == 2 && x2)
-            basin_dense_fetch<T, WIDTH, S::LD>(own + rows * S::LD, x2, first, rows, p.own, step,
-                                               p.width);
+            basin_dense_fetch<T, WIDTH, S::LD>(own + rows * S::LD, x2, first, rows, p.own,
+                                               p.step_x2, p.width, p.vectors);
     }
 
     template <bool BY_KEY>
     __device__ __forceinline__ void fetch(const basin_dense_launch &p, int tile, int to) {
         int begin = tile * S::TILE;
-        basin_dense_fetch<T, WIDTH, S::LD>(streamed(to, 0), y, begin, S::TILE, p.other, step,
-                                           p.width);
+        basin_dense_fetch<T, WIDTH, S::LD>(streamed(to, 0), y, begin, S::TILE, p.other, p.step_y,
+                                           p.width, p.vectors);
         if (S::TABLES == 2 && y2)
-            basin_dense_fetch<T, WIDTH, S::LD>(streamed(to, 1), y2, begin, S::TILE, p.other, step,
-                                               p.width);
+            basin_dense_fetch<T, WIDTH, S::LD>(streamed(to, 1), y2, begin, S::TILE, p.other,
+                                               p.step_y2, p.width, p.vectors);
         if (!BY_KEY) return;
         const basin_cuda_summary *from =
             p.summary + ((int64_t)entry * p.heads + head) * p.other + begin;
@@ -246,13 +248,14 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
         for (int i = 0; i < 2; i++) {
             int row = first + warp * 16 + g + i * 8;
             if (row >= p.own) continue;
-            T *out = (T *)p.out + ((int64_t)entry * p.own + row) * step + (int64_t)head * p.width;
+            T *out =
+                (T *)p.out + ((int64_t)entry * p.own + row) * p.step_out + (int64_t)head * p.width;
 #pragma unroll
             for (int j = 0; j < WIDTH / 8; j++) {
                 int column = j * 8 + 2 * t;
                 float low = sum[j][2 * i] * factor[i], high = sum[j][2 * i + 1] * factor[i];
                 if (column >= p.width) continue;
-                if (p.width % 2 == 0) {
+                if (p.pairs) {
                     basin_dense_store(out + column, low, high);
                 } else {
                     out[column] = basin_from_float<T>(low);

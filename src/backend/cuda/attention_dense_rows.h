@@ -6,8 +6,8 @@
 
 #include "backend/cuda/attention.h"
 
-/* One launch: one side of all (batch entry, head)s. Node n of side x, head h, entry b is row
- * ((b * own + n) * heads + h) * width; summaries are [batch, H, queries]. */
+/* One launch: one side of all (batch entry, head)s. Node n of side x, head h, entry b is at
+ * (b * own + n) * step_x + h * width; summaries are [batch, H, queries]. */
 struct basin_dense_launch {
     const void *x, *x2, *y, *y2; /* T; x2, y2: reverse, or NULL */
     void *out;                   /* T, like x; NULL: not wanted */
@@ -18,7 +18,9 @@ struct basin_dense_launch {
         *summary; /* written by query, read by key; NULL where there is no key side */
     int own, other, heads, width, blocks; /* nodes on either side; blocks of own rows a head */
     int64_t tasks;                        /* batch * heads * blocks */
+    int64_t step_x, step_x2, step_y, step_y2, step_out; /* elements from a node to the next */
     bool exclude_self;
+    bool vectors, pairs; /* heads begin at 16 bytes; in the result, at two elements */
 };
 
 static __device__ __forceinline__ float basin_quad_sum(float x) {

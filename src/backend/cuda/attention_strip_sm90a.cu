@@ -147,7 +147,7 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     close_row<BASIN_CUDA_FORCE>(shift, level, factor, row, s, p, first);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    if (p.out_q) write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
+    if (p.out_q) write(s, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
 }
 
 /* From a piece's scores, the sums of its rows being known, to its share of the reverse's sums. */
@@ -214,7 +214,7 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     bend_piece<true>(sum, w2, v2, s, level, shift, busy, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_q, sum, factor, first, p.queries, p.heads, p.width);
+    write(s, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
 }
 
 /* ---- by key ---- */
@@ -254,7 +254,7 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     gather<number, BASIN_CUDA_FORCE, true>(sum, w1, s.q, NULL, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_k, sum, factor, first, p.keys, p.heads, p.width);
+    write(s, p.out_k, sum, factor, first, p.keys, p.step.out_k, p.width);
 }
 
 /* Queues the scores of a piece of the reverse by key. */
@@ -305,7 +305,7 @@ static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
     spend_piece<true>(sum, w2, v2, s, p, tile, 144);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.heads, p.width);
+    write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
 }
 
 /* ---- the kernel ---- */

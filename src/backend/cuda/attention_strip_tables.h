@@ -56,10 +56,9 @@ static __device__ __forceinline__ void copy_async(uint32_t shared, const void *g
 /* One head's rows of bfloat16, zeros beyond `nodes` rows and `width` columns and where x is NULL.
  */
 static __device__ __forceinline__ void fetch(const strip_block<basin_bf16> &s, char *table,
-                                             const basin_bf16 *x, int nodes,
+                                             const basin_bf16 *x, int nodes, int64_t step,
                                              const basin_strip_launch &p) {
     int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
-    int64_t step = (int64_t)p.heads * p.width;
     uint32_t to = basin_shared_address(table) + (uint32_t)(row * 128 + ((piece ^ row % 8) * 16));
     const basin_bf16 *from =
         x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + piece * 8;
@@ -74,11 +73,11 @@ static __device__ __forceinline__ void fetch(const strip_block<basin_bf16> &s, c
 
 static __device__ __forceinline__ void fetch_all(strip_block<basin_bf16> &s,
                                                  const basin_strip_launch &p, float, bool reverse) {
-    fetch(s, s.q, (const basin_bf16 *)p.q, p.queries, p);
-    fetch(s, s.k, (const basin_bf16 *)p.k, p.keys, p);
+    fetch(s, s.q, (const basin_bf16 *)p.q, p.queries, p.step.q, p);
+    fetch(s, s.k, (const basin_bf16 *)p.k, p.keys, p.step.k, p);
     if (reverse) {
-        fetch(s, s.a, (const basin_bf16 *)p.a, p.queries, p);
-        fetch(s, s.b, (const basin_bf16 *)p.b, p.keys, p);
+        fetch(s, s.a, (const basin_bf16 *)p.a, p.queries, p.step.a, p);
+        fetch(s, s.b, (const basin_bf16 *)p.b, p.keys, p.step.b, p);
     }
     s.unit_q = s.unit_k = s.unit_a = s.unit_b = s.unit_c = s.unit_w = s.per_w = 1;
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -109,10 +108,9 @@ static __device__ __forceinline__ float power_of_two(int e) {
 }
 
 static __device__ __forceinline__ void take(strip_share &v, const strip_block<float> &s,
-                                            const float *x, int nodes, int which,
+                                            const float *x, int nodes, int64_t step, int which,
                                             const basin_strip_launch &p) {
     int row = (int)threadIdx.x / 8, column = (int)threadIdx.x % 8 * 8;
-    int64_t step = (int64_t)p.heads * p.width;
     const float *from = x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + column;
     float most = 0;
 #pragma unroll
@@ -157,11 +155,11 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
     strip_share x, y;
     int e = exponent_of(w), c = 0;
     if (threadIdx.x % 32 == 0) s.known->exponent[W][s.warp] = e;
-    take(x, s, (const float *)p.q, p.queries, Q, p);
+    take(x, s, (const float *)p.q, p.queries, p.step.q, Q, p);
     __syncthreads();
     int q = exponent_known(s, Q);
     place(s.q, x, power_of_two(-q));
-    take(x, s, (const float *)p.k, p.keys, K, p);
+    take(x, s, (const float *)p.k, p.keys, p.step.k, K, p);
     __syncthreads();
     int k = exponent_known(s, K);
     place(s.k, x, power_of_two(-k));
@@ -169,8 +167,8 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
     e = exponent_known(s, W);
     s.unit_w = power_of_two(e), s.per_w = power_of_two(-e);
     if (reverse) {
-        take(x, s, (const float *)p.a, p.queries, A, p);
-        take(y, s, (const float *)p.b, p.keys, B, p);
+        take(x, s, (const float *)p.a, p.queries, p.step.a, A, p);
+        take(y, s, (const float *)p.b, p.keys, p.step.b, B, p);
         __syncthreads();
         c = max(exponent_known(s, A) + k, exponent_known(s, B) + q);
         place(s.a, x, power_of_two(k - c));
@@ -184,11 +182,12 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
 /* Rows row + g and row + g + 8 of the sums, times a factor each. */
 static __device__ __forceinline__ void write(const strip_block<float> &s, void *out,
                                              const float (&sum)[SUMS], const float factor[2],
-                                             int row, int nodes, int heads, int width) {
+                                             int row, int nodes, int64_t step, int width) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int node = row + s.g + i * 8;
-        float *to = (float *)out + ((s.entry * nodes + node) * heads + s.head) * width + 2 * s.t;
+        float *to =
+            (float *)out + (s.entry * nodes + node) * step + (int64_t)s.head * width + 2 * s.t;
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j++)
             if (node < nodes && j * 8 < width)
@@ -200,14 +199,14 @@ static __device__ __forceinline__ void write(const strip_block<float> &s, void *
 /* Neighbours exchange pairs, so that four lanes write 32 bytes in a row. */
 static __device__ __forceinline__ void write(const strip_block<basin_bf16> &s, void *out,
                                              const float (&sum)[SUMS], const float factor[2],
-                                             int row, int nodes, int heads, int width) {
+                                             int row, int nodes, int64_t step, int width) {
     bool odd = s.t & 1;
     int column = (s.t & 1) * 8 + (s.t & 2) * 2;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int node = row + s.g + i * 8;
         basin_bf16 *to =
-            (basin_bf16 *)out + ((s.entry * nodes + node) * heads + s.head) * width + column;
+            (basin_bf16 *)out + (s.entry * nodes + node) * step + (int64_t)s.head * width + column;
 #pragma unroll
         for (int j = 0; j < WIDTH / 8; j += 2) {
             const float *x = &sum[j * 4 + i * 2];
