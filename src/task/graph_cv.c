@@ -1,7 +1,7 @@
 /* Cross-validation of graph models, folds in processes of their own.
  *
  * A process that has run OpenMP teams cannot fork children that do, so whatever is parallel before
- * the fork (the positions) runs in a thread that ends: its team ends with it. */
+ * the fork (positions and walks) runs in a thread that ends: its team ends with it. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -284,6 +284,9 @@ typedef struct errand {
 
 static void *compute_positions(void *context) {
     errand *e = context;
+    e->status =
+        basin_graphset_add_edge_walks(e->spec->set, e->spec->settings->edge_walks, e->error);
+    if (e->status) return NULL;
     e->status = basin_graph_session_positions(e->positions, e->spec->settings, e->spec->set,
                                               e->spec->cache, e->error);
     return NULL;

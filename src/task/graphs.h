@@ -219,7 +219,7 @@ basin_status basin_graph_train(basin_graph_outcome *outcome, basin_graph_session
 
 typedef struct basin_graph_cv_spec {
     const basin_graph_settings *settings;
-    const basin_graphset *set;
+    basin_graphset *set; /* walks along its edges are added, where the settings want them */
     const basin_folds *folds;
     int64_t only;    /* the one fold to run, from 0; -1: all */
     int64_t members; /* models a fold, of different seeds, whose outputs are averaged */
