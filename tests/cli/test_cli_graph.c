@@ -10,7 +10,7 @@ enum { GRAPHS = 30 };
 /* Small enough for a test: options that every run here has. */
 #define SMALL                                                                                      \
     "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 --vectors 2 "   \
-    "--cache none --threads 1 -q "
+    "--edge-walks 2 --couplings 1 --cache none --threads 1 -q "
 
 static void put_set(void **state, const char *name, basin_graph_task task, bool split) {
     char path[PATH_TEXT];
@@ -66,7 +66,8 @@ static void trains_and_uses(void **state) {
 static void cross_validates(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
     const program *p = run(
-        state, "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 2 --json " SMALL);
+        state, "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 2 --json " SMALL
+               "--threads 2");
     if (p->code) fail_msg("%s", p->err);
     cJSON *json = cJSON_Parse(p->out);
     assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "held_out")));
