@@ -25,6 +25,7 @@ void basin_store_free(basin_store *store) {
 }
 
 void basin_store_share_results(basin_store *store) { store->share = !store->backend->table->check; }
+bool basin_store_shares_results(const basin_store *store) { return store->share; }
 
 basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *error) {
     const basin_backend_table *table = store->backend->table;

@@ -21,7 +21,7 @@ static void spread(double *mean, double *step, const basin_graphset *set, const 
 }
 
 /* Rooms stand on a ladder: the mean need of a batch, and two deviations above or below it, and so
- * on. Nearly all batches then run on two plans, which matters as each has its own arena. */
+ * on. Nearly all batches then run on two plans, and few need a third or fourth. */
 static basin_graph_room room_for(const basin_graph_plans *p, int64_t nodes, int64_t pairs) {
     double tokens = (double)(nodes + p->batch);
     double rung = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
@@ -30,29 +30,38 @@ static basin_graph_room room_for(const basin_graph_plans *p, int64_t nodes, int6
                               (int64_t)(p->pairs_mean + rung * p->pairs_step)};
 }
 
-static size_t plan_bytes(const basin_graph_plan *plan) {
-    basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
-    return s.arena_bytes + s.input_bytes;
+/* What the plans take, and one more as large as the largest: their results, where each keeps them
+ * in a place of its own, and their inputs. */
+static size_t bytes_with_another(const basin_graph_plans *p) {
+    bool shared = basin_store_shares_results(p->session->store);
+    size_t inputs = 0, results = 0, largest_input = 0, largest_result = 0;
+    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+        const basin_graph_plan *plan = p->plan[i];
+        if (!plan) continue;
+        basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
+        inputs += s.input_bytes, results += s.arena_bytes;
+        largest_input = s.input_bytes > largest_input ? s.input_bytes : largest_input;
+        largest_result = s.arena_bytes > largest_result ? s.arena_bytes : largest_result;
+    }
+    return inputs + largest_input + (shared ? 0 : results + largest_result);
 }
 
 /* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
  * where a third large plan would be one too many. */
 static int free_place(basin_graph_plans *p) {
+    bool shared = basin_store_shares_results(p->session->store);
+    size_t limit = shared ? BASIN_GRAPH_INPUT_BYTES : BASIN_GRAPH_DEVICE_BYTES;
     for (;;) {
         int oldest = -1, empty = -1, plans = 0;
-        size_t bytes = 0, largest = 0;
         for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
             if (!p->plan[i]) {
                 empty = i;
                 continue;
             }
-            size_t own = plan_bytes(p->plan[i]);
             plans++;
-            bytes += own;
-            largest = own > largest ? own : largest;
             if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
         }
-        if (empty >= 0 && (plans < 2 || bytes + largest <= BASIN_GRAPH_PLAN_BYTES)) return empty;
+        if (empty >= 0 && (plans < 2 || bytes_with_another(p) <= limit)) return empty;
         basin_graph_plan_free(p->plan[oldest]);
         p->plan[oldest] = NULL;
     }

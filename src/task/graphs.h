@@ -120,7 +120,11 @@ typedef struct basin_graph_plan {
     basin_trainer trainer; /* for training */
 } basin_graph_plan;
 
-enum { BASIN_GRAPH_PLANS = 4, BASIN_GRAPH_PLAN_BYTES = 1 << 28 };
+/* Plans beyond the second are kept as long as all fit: a device that must make them again and again
+ * does little else. */
+enum { BASIN_GRAPH_PLANS = 8 };
+#define BASIN_GRAPH_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
+#define BASIN_GRAPH_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
 
 /* The few plans that batches of differing sizes run on. Which room a batch gets is a function of
  * the batch and of the sizes of graphs it was opened for, so that runs repeat bit for bit. */
