@@ -226,9 +226,12 @@ static void bad_index_is_reported(void **state) {
     void *block[] = {NULL, duel_block(backend, numbers, NULL, 6, 4),
                      duel_block(backend, NULL, index, 2, 4), duel_block(backend, NULL, NULL, 4, 4)};
     basin_call call = {.op = BASIN_OP_GATHER, .ins = 2, .outs = 1};
-    call.in[0] = (basin_operand){1, BASIN_REAL, 64, BASIN_SHAPE(3, 2)};
-    call.in[1] = (basin_operand){2, BASIN_INDEX, 64, BASIN_SHAPE(2)};
-    call.out[0] = (basin_operand){3, BASIN_REAL, 64, BASIN_SHAPE(2, 2)};
+    call.in[0] =
+        (basin_operand){.block = 1, .kind = BASIN_REAL, .offset = 64, .shape = BASIN_SHAPE(3, 2)};
+    call.in[1] =
+        (basin_operand){.block = 2, .kind = BASIN_INDEX, .offset = 64, .shape = BASIN_SHAPE(2)};
+    call.out[0] =
+        (basin_operand){.block = 3, .kind = BASIN_REAL, .offset = 64, .shape = BASIN_SHAPE(2, 2)};
     table->run(backend, &call, 1, block);
     assert_int_equal(table->wait(backend, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "gather: index 3 at element 1 is not in [-1, 3)");
