@@ -47,7 +47,7 @@ typedef struct basin_graphset {
     int32_t *edge_label;                                                /* [edges, columns] */
     int64_t classes;
     int64_t *class_value; /* [classes] the file's number of each class, ascending */
-    int32_t *class_of;    /* [graphs] or [nodes]; -1 where unknown */
+    int32_t *class_of;    /* [graphs] or [nodes]; -1 where unknown; NULL: nothing is known */
     int64_t targets;
     float *target;      /* [graphs, targets] */
     int64_t split[3];   /* the first so many graphs are for training, then validation, then test;
@@ -72,7 +72,7 @@ BASIN_API basin_status basin_graphset_add_edge_walks(basin_graphset *set, int64_
                                                      basin_error *error);
 
 /* A TUDataset: DS_A.txt, DS_graph_indicator.txt and what else there is, in a folder or an archive.
- */
+ * One without labels and attributes of graphs has neither classes nor targets. */
 BASIN_API basin_status basin_graphset_read_tu(basin_graphset *set, const char *path,
                                               basin_error *error);
 BASIN_API basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *bundle,

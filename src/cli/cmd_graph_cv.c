@@ -260,6 +260,7 @@ static int run(const void *values, int operands, char **operand) {
     job j = {.o = o, .path = operand[0]};
     basin_status status = basin_graph_settings_check(&o->s, &error);
     if (!status) status = basin_graphset_read(&j.set, operand[0], &error);
+    if (!status) status = basin_graph_check_labels(&j.set, operand[0], &error);
     if (!status) status = make_folds(&j, &error);
     if (!status) status = run_folds(&j, &error);
     if (status)

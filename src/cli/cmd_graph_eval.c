@@ -50,7 +50,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     (void)operands;
     basin_status status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache,
-                                               o->backend, o->products, o->threads, &error);
+                                               o->backend, o->products, o->threads, true, &error);
     if (!status) {
         basin_graph_measure(&score, u.output, &u.set, u.list, u.count, u.session.outputs);
         print(o, operand[0], &u, &score);

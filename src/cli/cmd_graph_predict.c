@@ -98,7 +98,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     (void)operands;
     basin_status status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache,
-                                               o->backend, o->products, o->threads, &error);
+                                               o->backend, o->products, o->threads, false, &error);
     if (!status) status = write_all(o, &u, &error);
     basin_graph_use_free(&u);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
@@ -110,8 +110,10 @@ const basin_command basin_command_graph_predict = {
     .operands = "MODEL DATA",
     .operands_least = 2,
     .operands_most = 2,
-    .text = "One line a graph (numbered from 0), or a node with classes of nodes: the class as the "
-            "training data number it, and the probability of each; or the values.",
+    .text =
+        "One line a graph (numbered from 0), or a node with classes of nodes: the class as the "
+        "training data number it, and the probability of each; or the values. A set without labels "
+        "(a TUDataset of DS_A.txt and DS_graph_indicator.txt) will do.",
     .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n",
     .option = table,
     .defaults = &defaults,

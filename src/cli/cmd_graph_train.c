@@ -8,6 +8,7 @@
 
 #include "cli/graph_options.h"
 #include "cli/watch.h"
+#include "io/file.h"
 
 typedef struct options {
     basin_graph_settings s;
@@ -96,6 +97,7 @@ static basin_status open_all(job *j, const char *path, basin_error *error) {
     const char *cache = basin_graph_cache(o->cache, text, sizeof text);
     basin_status status = basin_graph_settings_check(&o->s, error);
     if (!status) status = basin_graphset_read(&j->set, path, error);
+    if (!status) status = basin_graph_check_labels(&j->set, path, error);
     if (!status) status = basin_graphset_add_edge_walks(&j->set, o->s.edge_walks, error);
     if (!status) status = divide(j, error);
     if (!status)
@@ -105,6 +107,14 @@ static basin_status open_all(job *j, const char *path, basin_error *error) {
     basin_backend_set_products(j->backend, basin_option_products(o->products));
     return basin_graph_session_new(&j->session, &o->s, &j->set, j->folds.fold->item[0],
                                    j->folds.fold->count[0], j->backend, error);
+}
+
+/* Before the time is spent: whether the model's file can be written where it is wanted. */
+static basin_status check_out(const job *j, basin_error *error) {
+    basin_writer writer;
+    basin_status status = basin_writer_create(&writer, j->checkpoint, error);
+    if (!status) basin_writer_discard(&writer);
+    return status;
 }
 
 static basin_status train(job *j, basin_error *error) {
@@ -201,7 +211,8 @@ static int run(const void *values, int operands, char **operand) {
     if (o->print_config) return print_config(o);
     if (!operands) return basin_report_usage(&basin_command_graph_train, "wants DATA");
     snprintf(j.checkpoint, sizeof j.checkpoint, "%s.checkpoint", o->out);
-    basin_status status = open_all(&j, operand[0], &error);
+    basin_status status = check_out(&j, &error);
+    if (!status) status = open_all(&j, operand[0], &error);
     if (!status) status = train(&j, &error);
     int code = status || j.outcome.stopped ? BASIN_EXIT_FAILURE : BASIN_EXIT_OK;
     if (status)

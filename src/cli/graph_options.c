@@ -75,8 +75,12 @@ static void renumber(basin_graphset *set, const basin_graph_session *s, int32_t 
     memcpy(set->class_of, fresh, (size_t)items * sizeof *fresh);
 }
 
-static basin_status match(basin_graph_use *u, const char *data, basin_error *error) {
+static basin_status match(basin_graph_use *u, const char *data, bool labels, basin_error *error) {
     const basin_graph_session *s = &u->session;
+    if (!u->set.class_of && !u->set.target) {
+        u->set.task = s->task;
+        return labels ? basin_graph_check_labels(&u->set, data, error) : BASIN_OK;
+    }
     if (u->set.task != s->task)
         return basin_fail(error, BASIN_BAD_VALUE, "%s has %s; the model wants %s", data,
                           basin_graph_task_name(u->set.task), basin_graph_task_name(s->task));
@@ -102,7 +106,8 @@ static basin_status match(basin_graph_use *u, const char *data, basin_error *err
 
 basin_status basin_graph_use_open(basin_graph_use *u, const char *model, const char *data,
                                   const char *part, const char *cache, const char *backend,
-                                  const char *products, int64_t threads, basin_error *error) {
+                                  const char *products, int64_t threads, bool labels,
+                                  basin_error *error) {
     char text[4096];
     const char *folder = basin_graph_cache(cache, text, sizeof text);
     *u = (basin_graph_use){0};
@@ -114,7 +119,7 @@ basin_status basin_graph_use_open(basin_graph_use *u, const char *model, const c
     if (!status)
         status = basin_graphset_add_edge_walks(&u->set, u->session.settings.edge_walks, error);
     if (!status) status = basin_graph_encoding_check(&u->session.encoding, &u->set, data, error);
-    if (!status) status = match(u, data, error);
+    if (!status) status = match(u, data, labels, error);
     if (!status) status = basin_graph_part(&u->list, &u->count, &u->set, part, data, error);
     if (!status)
         status = basin_graph_session_positions(&u->positions, &u->session.settings, &u->set, folder,

@@ -93,10 +93,11 @@ typedef struct basin_graph_use {
 } basin_graph_use;
 
 /* Opens both and computes the outputs of the part. Classes of the set are renumbered to the
- * model's. */
+ * model's. With `labels` a set without is refused. */
 basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const char *data,
                                   const char *part, const char *cache, const char *backend,
-                                  const char *products, int64_t threads, basin_error *error);
+                                  const char *products, int64_t threads, bool labels,
+                                  basin_error *error);
 void basin_graph_use_free(basin_graph_use *use);
 
 /* The fields of a score for a task, with `prefix` before their names. */

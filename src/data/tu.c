@@ -250,6 +250,7 @@ static basin_status place_nodes(basin_graphset *set, int32_t **place, const fold
     if (!status && (t.rows > INT32_MAX || !t.rows))
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld nodes", f->path,
                             f->file[INDICATOR].name, (long long)t.rows);
+    if (!f->file[GRAPH_LABELS].data && !f->file[GRAPH_ATTRIBUTES].data) set->graphs = most;
     if (!status && most > set->graphs)
         status = basin_fail(
             error, BASIN_BAD_FILE, "%s: %s names graph %lld; wanted 1 to %lld, the lines of %s",
@@ -337,10 +338,12 @@ static basin_status read_edges(basin_graphset *set, const folder *f, const int32
     return status;
 }
 
-/* Classes from graph_labels; without them, numbers from graph_attributes. */
+/* Classes from graph_labels; without them, numbers from graph_attributes; without these, nothing:
+ * graphs to predict. */
 static basin_status read_targets(basin_graphset *set, const folder *f, basin_error *error) {
     int kind = f->file[GRAPH_LABELS].data ? GRAPH_LABELS : GRAPH_ATTRIBUTES;
     table t;
+    if (!f->file[kind].data) return BASIN_OK;
     basin_status status = read_table(&t, f, kind, error);
     if (!status && !t.rows)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", f->path, f->file[kind].name);
@@ -365,15 +368,16 @@ static basin_status read_targets(basin_graphset *set, const folder *f, basin_err
 
 static basin_status want_file(const folder *f, int kind, basin_error *error) {
     if (f->file[kind].data) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: no file DS%s; wanted a TUDataset", f->path,
-                      suffix[kind]);
+    return basin_fail(
+        error, BASIN_BAD_FILE,
+        "%s: no file DS%s; wanted a TUDataset (folder or zip), a packed set or ZINC's npz", f->path,
+        suffix[kind]);
 }
 
 static basin_status read_set(basin_graphset *set, const folder *f, basin_error *error) {
     int32_t *place = NULL;
     basin_status status = want_file(f, EDGES, error);
     if (!status) status = want_file(f, INDICATOR, error);
-    if (!status && !f->file[GRAPH_ATTRIBUTES].data) status = want_file(f, GRAPH_LABELS, error);
     if (status) return status;
     basin_graphset_set_name(set, f->file[EDGES].name,
                             strlen(f->file[EDGES].name) - strlen(suffix[EDGES]));

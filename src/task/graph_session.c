@@ -121,6 +121,21 @@ static void target_statistics(basin_graph_session *session, const basin_graphset
     session->target_scale = variance > 0 ? sqrt(variance) : 1;
 }
 
+basin_status basin_graph_check_labels(const basin_graphset *set, const char *path,
+                                      basin_error *error) {
+    if (set->task == BASIN_GRAPH_VALUES ? set->target != NULL : set->class_of && set->classes > 1)
+        return BASIN_OK;
+    if (set->task != BASIN_GRAPH_VALUES && set->class_of && set->classes == 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: all %s have the class %lld; wanted two classes or more", path,
+                          set->task == BASIN_NODE_CLASSES ? "nodes" : "graphs",
+                          (long long)set->class_value[0]);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: no labels and no values; wanted a set that has them (of a TUDataset, "
+                      "DS_graph_labels.txt or DS_graph_attributes.txt)",
+                      path);
+}
+
 basin_status basin_graph_session_new(basin_graph_session *session,
                                      const basin_graph_settings *settings,
                                      const basin_graphset *set, const int64_t *graph, int64_t count,

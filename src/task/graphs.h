@@ -77,6 +77,9 @@ typedef struct basin_graph_session {
     basin_store *store;
 } basin_graph_session;
 
+/* Whether a set has something to learn: values, or two classes at least. */
+basin_status basin_graph_check_labels(const basin_graphset *set, const char *path,
+                                      basin_error *error);
 /* A new model for a set, its encoding learnt from the given graphs. */
 basin_status basin_graph_session_new(basin_graph_session *session,
                                      const basin_graph_settings *settings,

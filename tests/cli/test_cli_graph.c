@@ -158,6 +158,27 @@ static void reports_bad_folders(void **state) {
     tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
     assert_error(run(state, "graph cv . --cache none"), 1,
                  "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
+    tiny_write(state, "T_graph_labels.txt", "4\n4\n4\n");
+    assert_error(run(state, "graph cv . --cache none"), 1,
+                 "all graphs have the class 4; wanted two classes or more");
+    assert_error(run(state, "graph train . --cache none"), 1, "all graphs have the class 4");
+    assert_error(run(state, "graph train . --cache none -o none/m.safetensors"), 1,
+                 "none/m.safetensors");
+}
+
+/* New graphs have no labels: they are predicted, and nothing else is done with them. */
+static void predicts_without_labels(void **state) {
+    tiny_write(state, NULL, NULL);
+    const program *p = run(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    tiny_write(state, "T_graph_labels.txt", NULL);
+    p = run(state, "graph predict m.safetensors . --cache none");
+    if (p->code) fail_msg("%s", p->err);
+    assert_memory_equal(p->out, "graph,class,p_-1,p_7\n", 21);
+    assert_int_equal(lines(p->out), 4);
+    assert_error(run(state, "graph eval m.safetensors . --cache none"), 1, "no labels");
+    assert_error(run(state, "graph train . --cache none"), 1, "no labels");
+    assert_error(run(state, "graph cv . --folds 2 --cache none"), 1, "no labels");
 }
 
 int main(void) {
@@ -169,6 +190,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(presets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(makes_sets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(reports_bad_folders, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(predicts_without_labels, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

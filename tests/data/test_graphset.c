@@ -95,7 +95,6 @@ static void malformed(void **state) {
     } bad[] = {
         {"T_A.txt", NULL, "no file DS_A.txt"},
         {"T_graph_indicator.txt", NULL, "no file DS_graph_indicator.txt"},
-        {"T_graph_labels.txt", NULL, "no file DS_graph_labels.txt"},
         {"T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n4\n", "names graph 4; wanted 1 to 3"},
         {"T_graph_indicator.txt", "1\n1\n0\n2\n2\n2\n2\n3\n", "line 3: graph 0; wanted 1 or more"},
         {"T_graph_indicator.txt", "1\n1\n1\n1\n2\n2\n2\n3\n", "wanted both in one graph"},
