@@ -6,21 +6,22 @@
  * with E the number of (directed) edges and pi_j = d_j / E. It is symmetric, and tends to 1 in a
  * connected graph that is not bipartite; an edge within a community has more, one between two
  * less. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "basin/graphset.h"
+#include "data/resize.h"
+
+enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side */
 
 /* What one thread needs for a graph of n nodes. */
 typedef struct space {
     int64_t capacity;
-    int64_t *row;         /* [n + 1] edges by the node they come from */
-    double *root;         /* [n] 1 / sqrt(degree) */
-    double *now, *next;   /* [n] where the walk is */
-    int32_t *here, *then; /* [n] the nodes where that is not 0 */
+    int64_t *row;      /* [n + 1] edges by the node they come from */
+    float *root;       /* [n] 1 / sqrt(degree) */
+    float *now, *next; /* [n, COLUMNS] columns of a power of S */
 } space;
 
 static void space_free(space *s) {
@@ -28,8 +29,6 @@ static void space_free(space *s) {
     free(s->root);
     free(s->now);
     free(s->next);
-    free(s->here);
-    free(s->then);
     *s = (space){0};
 }
 
@@ -39,60 +38,59 @@ static bool space_reserve(space *s, int64_t nodes) {
     size_t n = (size_t)nodes;
     s->row = basin_array_new(n + 1, sizeof *s->row);
     s->root = basin_array_new(n, sizeof *s->root);
-    s->now = calloc(n, sizeof *s->now);
-    s->next = calloc(n, sizeof *s->next);
-    s->here = basin_array_new(n, sizeof *s->here);
-    s->then = basin_array_new(n, sizeof *s->then);
-    if (!s->row || !s->root || !s->now || !s->next || !s->here || !s->then) return false;
+    s->now = basin_array_new(n, COLUMNS * sizeof *s->now);
+    s->next = basin_array_new(n, COLUMNS * sizeof *s->next);
+    if (!s->row || !s->root || !s->now || !s->next) return false;
     s->capacity = nodes;
     return true;
 }
 
-/* next <- S now; both are zero but on their lists. Returns the length of the list of next. */
-static int64_t step(space *s, int64_t count, const int32_t *edge) {
-    int64_t found = 0;
-    for (int64_t k = 0; k < count; k++) {
-        int32_t at = s->here[k];
-        double value = s->now[at] * s->root[at];
-        s->now[at] = 0;
-        for (int64_t e = s->row[at]; e < s->row[at + 1]; e++) {
-            int32_t to = edge[2 * e + 1];
-            double moved = value * s->root[to];
-            if (moved < DBL_MIN) continue; /* a 0 on the list would be there twice */
-            if (s->next[to] == 0) s->then[found++] = to;
-            s->next[to] += moved;
-        }
-    }
-    double *now = s->now;
-    int32_t *here = s->here;
-    s->now = s->next, s->next = now;
-    s->here = s->then, s->then = here;
-    return found;
-}
-
-/* Columns `first` .. of value [edges, width]. */
-static void walk_graph(float *value, int64_t width, int64_t first, int64_t walks, space *s,
-                       int64_t nodes, const int32_t *edge, int64_t edges) {
+static void read_rows(space *s, int64_t nodes, const int32_t *edge, int64_t edges) {
     for (int64_t i = 0, e = 0; i < nodes; i++) {
         s->row[i] = e;
         while (e < edges && edge[2 * e] == i) e++;
-        s->root[i] = e > s->row[i] ? 1 / sqrt((double)(e - s->row[i])) : 1;
+        s->root[i] = e > s->row[i] ? 1 / sqrtf((float)(e - s->row[i])) : 1;
     }
     s->row[nodes] = edges;
+}
+
+/* Apart from the loop over edges, which compilers would turn inside out, and scalar. */
+BASIN_WIDE static void add_row(float *restrict sum, const float *restrict from, float weight) {
+    for (int c = 0; c < COLUMNS; c++) sum[c] += weight * from[c];
+}
+
+/* now <- S now */
+static void step(space *s, int64_t nodes, const int32_t *edge) {
     for (int64_t i = 0; i < nodes; i++) {
-        if (s->row[i] == s->row[i + 1]) continue;
-        s->now[i] = 1;
-        s->here[0] = (int32_t)i;
-        int64_t count = step(s, 1, edge);
+        float sum[COLUMNS] = {0};
+        for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
+            int32_t k = edge[2 * e + 1];
+            add_row(sum, s->now + k * (int64_t)COLUMNS, s->root[i] * s->root[k]);
+        }
+        memcpy(s->next + i * COLUMNS, sum, sizeof sum);
+    }
+    float *now = s->now;
+    s->now = s->next, s->next = now;
+}
+
+/* Columns `column` .. of value [edges, width]. */
+static void walk_graph(float *value, int64_t width, int64_t column, int64_t walks, space *s,
+                       int64_t nodes, const int32_t *edge, int64_t edges) {
+    read_rows(s, nodes, edge, edges);
+    for (int64_t first = 0; first < nodes; first += COLUMNS) {
+        memset(s->now, 0, (size_t)nodes * COLUMNS * sizeof *s->now);
+        for (int64_t c = 0; c < COLUMNS && first + c < nodes; c++)
+            s->now[(first + c) * COLUMNS + c] = 1;
+        step(s, nodes, edge);
         for (int64_t t = 0; t < walks; t++) {
-            count = step(s, count, edge);
-            for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
-                int32_t j = edge[2 * e + 1];
-                double chance = 1 / ((double)edges * s->root[i] * s->root[j]);
-                value[e * width + first + t] = (float)(s->now[j] / chance);
+            step(s, nodes, edge);
+            for (int64_t e = 0; e < edges; e++) {
+                int64_t i = edge[2 * e], j = edge[2 * e + 1];
+                if (j < first || j >= first + COLUMNS) continue;
+                value[e * width + column + t] =
+                    s->now[i * COLUMNS + j - first] * (float)edges * s->root[i] * s->root[j];
             }
         }
-        for (int64_t k = 0; k < count; k++) s->now[s->here[k]] = 0;
     }
 }
 
