@@ -161,6 +161,18 @@ static basin_graph_settings sbm(void) {
     return s;
 }
 
+/* CLUSTER: walks tell edges within a community from others, and couplings carry the known classes
+ * along them. */
+static basin_graph_settings communities(void) {
+    basin_graph_settings s = sbm();
+    s.vectors = 0;
+    s.edge_walks = 6;
+    s.couplings = 4;
+    s.blocks = 12;
+    s.epochs = 37;
+    return s;
+}
+
 static basin_graph_settings superpixels(void) {
     basin_graph_settings s = honest;
     s.degrees = 0;
@@ -190,6 +202,8 @@ bool basin_graph_preset(basin_graph_settings *settings, const char *name) {
         *settings = zinc_honest();
     else if (!strcmp(name, "sbm"))
         *settings = sbm();
+    else if (!strcmp(name, "communities"))
+        *settings = communities();
     else if (!strcmp(name, "superpixels"))
         *settings = superpixels();
     else

@@ -57,7 +57,7 @@ typedef struct basin_graph_settings {
 
 extern const basin_setting basin_graph_settings_table[];
 #define BASIN_GRAPH_PRESETS                                                                        \
-    "honest|tu|zinc|pattern|cluster|mnist|cifar10|zinc-honest|sbm|superpixels"
+    "honest|tu|zinc|pattern|cluster|mnist|cifar10|zinc-honest|sbm|communities|superpixels"
 bool basin_graph_preset(basin_graph_settings *settings, const char *name);
 /* The epochs of training on the given graphs: those of the settings, or by the size of the set. */
 int64_t basin_graph_epochs(const basin_graph_settings *settings, const basin_graphset *set,

@@ -124,9 +124,9 @@ static void labels_the_paper_protocol(void **state) {
 }
 
 static void presets(void **state) {
-    static const char *const name[] = {"honest",  "tu",         "zinc",    "pattern",
-                                       "cluster", "mnist",      "cifar10", "zinc-honest",
-                                       "sbm",     "superpixels"};
+    static const char *const name[] = {"honest",  "tu",          "zinc",       "pattern",
+                                       "cluster", "mnist",       "cifar10",    "zinc-honest",
+                                       "sbm",     "communities", "superpixels"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         const program *p =
             run(state, "graph train --preset %s --alpha 0.75 --print-config", name[i]);
