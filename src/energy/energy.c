@@ -17,5 +17,5 @@ basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
 
 basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
     g = basin_variable(g); /* g may be anything, a constant too */
-    return basin_neg(basin_grad(basin_energy_total(energy, g), g));
+    return basin_grad(basin_neg(basin_energy_total(energy, g)), g);
 }
