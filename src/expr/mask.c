@@ -5,38 +5,6 @@
 #include "expr/ir.h"
 #include "expr/program.h"
 
-/* Whether the program is the ReLU of its product, and nothing else. */
-static bool is_relu(const basin_program *p) {
-    return p && p->steps == 2 && p->stores == 1 && p->step[0].op == BASIN_STEP_TILE &&
-           p->step[1].op == BASIN_OP_RELU && p->step[1].a == p->step[0].to &&
-           p->store[0] == p->step[1].to;
-}
-
-/* Whether the program multiplies its product by constants and by STEPs of its one operand, which is
- * like the product. */
-static bool is_masked(const basin_program *p) {
-    enum { UNKNOWN, LOADED, FACTOR } is[BASIN_MAX_REGISTERS] = {UNKNOWN};
-    bool stepped = false;
-    if (!p || p->stores != 1 || p->stride[0][2] != 1 || p->stride[0][1] != p->domain.dim[2])
-        return false;
-    for (int i = 0; i < p->steps; i++) {
-        const basin_step *s = &p->step[i];
-        if (s->op == BASIN_STEP_LOAD)
-            is[s->to] = LOADED;
-        else if (s->op == BASIN_STEP_TILE || s->op == BASIN_STEP_IMMEDIATE)
-            is[s->to] = FACTOR;
-        else if (s->op == BASIN_OP_STEP && is[s->a] == LOADED)
-            is[s->to] = FACTOR, stepped = true;
-        else if (s->op == BASIN_OP_NEG && is[s->a] == FACTOR)
-            is[s->to] = FACTOR;
-        else if (s->op == BASIN_OP_MUL && is[s->a] == FACTOR && is[s->b] == FACTOR)
-            is[s->to] = FACTOR;
-        else
-            return false;
-    }
-    return stepped;
-}
-
 static bool is_narrow(const basin_ir *ir, int value) {
     return value >= 0 && ir->value[ir->value[value].root].kind == BASIN_NARROW;
 }
@@ -45,11 +13,13 @@ static bool is_narrow(const basin_ir *ir, int value) {
 static int relu_of(const basin_ir *ir, const basin_ir_step *step) {
     int64_t size[4], own[4];
     if (step->op != BASIN_OP_MATMUL || step->ins != 3 || step->outs != 1 ||
-        !is_masked(step->program) || !is_narrow(ir, step->out[0]) || !is_narrow(ir, step->in[2]))
+        basin_program_form_of(step->program).kind != BASIN_FORM_MASKED ||
+        !is_narrow(ir, step->out[0]) || !is_narrow(ir, step->in[2]))
         return -1;
     int root = ir->value[step->in[2]].root, producer = ir->value[root].producer;
     const basin_ir_step *relu = producer < 0 ? NULL : &ir->step[producer];
-    if (!relu || relu->op != BASIN_OP_MATMUL || relu->out[0] != root || !is_relu(relu->program))
+    if (!relu || relu->op != BASIN_OP_MATMUL || relu->out[0] != root ||
+        basin_program_form_of(relu->program).kind != BASIN_FORM_RELU)
         return -1;
     basin_product_sizes(own, ir, step);
     basin_product_sizes(size, ir, relu);

@@ -27,6 +27,21 @@ bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int 
  * matrix product then. NULL when out of memory. */
 basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
                                    const basin_ir_step *product);
+/* What an epilogue makes of its product, where that is simple: a sum of multiples of the product
+ * and of one operand like it (-1: none), the ReLU of the product, or a multiple of the product
+ * where the operand is above 0. Without a program it is the product. */
+typedef enum basin_form_kind {
+    BASIN_FORM_OTHER,
+    BASIN_FORM_SUM,
+    BASIN_FORM_RELU,
+    BASIN_FORM_MASKED,
+} basin_form_kind;
+typedef struct basin_program_form {
+    basin_form_kind kind;
+    double of_product, of_operand;
+    int operand;
+} basin_program_form;
+basin_program_form basin_program_form_of(const basin_program *program);
 /* A program that copies one operand of the given shape. */
 basin_program *basin_program_copy(basin_shape shape);
 /* batch, m, n, k of a MATMUL step. */
