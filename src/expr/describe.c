@@ -93,6 +93,7 @@ static void put_operand(writer *w, const basin_operand *operand) {
             : operand->kind == BASIN_INDEX ? "index "
                                            : "",
             basin_shape_print(shape, operand->shape));
+    if (operand->stride) put(w, " of %lld", (long long)operand->stride);
 }
 
 enum { FORMULA = 400 };

@@ -6,6 +6,8 @@
  *     pack:   factors that several products share, packed once
  *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
  *     narrow: intermediate results as bfloat16, where the backend was asked for that
+ *     mask:   ReLUs that leave a bit an element for their reverse
+ *     join:   chains of products through several weights -> one product of joint matrices
  *     mask:   bits for the reverse of ReLUs
  *     layout: values -> buffers -> offsets in one arena
  */
@@ -18,7 +20,10 @@
 typedef struct basin_ir_value {
     basin_shape shape;
     basin_kind kind;
-    int root;                /* the value whose storage it shares (itself, or what it reshapes) */
+    int root;                /* the value whose storage it shares: itself, or what it reshapes, or
+                                the joint value that it is a part of */
+    int64_t first;           /* a part: where it begins in the joint value, in elements */
+    int64_t stride;          /* a part that is columns: from one row to the next; 0: dense */
     int producer;            /* step; -1 for leaves */
     const basin_node *leaf;  /* INPUT, STATE or CONST */
     const basin_node *state; /* an update: the state into whose storage it is written */
@@ -27,7 +32,7 @@ typedef struct basin_ir_value {
     size_t bytes;            /* of a packed factor; 0: as its shape says */
     int buffer;              /* layout: which buffer of the arena; -1 where it is elsewhere */
     int block;               /* inputs and states: where they lie; -1 */
-    size_t offset;           /* in that block, bytes */
+    size_t offset;           /* in that block, bytes; of a part: in its joint value */
 } basin_ir_value;
 
 typedef struct basin_ir_step {
@@ -85,6 +90,8 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain);
 basin_status basin_ir_narrow(basin_ir *ir, double least);
 /* Lets the reverse of a product under a ReLU read a bit an element instead of the result. */
 basin_status basin_ir_mask(basin_ir *ir);
+/* Joins products through several weights into one. */
+basin_status basin_ir_join(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
 

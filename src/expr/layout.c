@@ -59,6 +59,9 @@ static int find_inherited(const basin_ir *ir, int s, int value, const int *last,
         int buffer = ir->value[root].leaf ? -1 : ir->value[root].buffer; /* of a leaf: a block */
         if (buffer < 0 || buffer == taken || last[root] != s || ir->value[root].state) continue;
         if (ir->value[root].kind != ir->value[value].kind) continue;
+        if (basin_shape_count(ir->value[root].shape) !=
+            basin_shape_count(ir->value[step->in[k]].shape))
+            continue; /* others are parts of it, too */
         if (ir->buffer[buffer].last == s && read_evenly(ir, step, root)) return buffer;
     }
     return -1;
@@ -70,15 +73,17 @@ static size_t size_of(basin_kind kind, const basin_backend_table *table) {
                                   : sizeof(int32_t);
 }
 
+/* A joint value is placed with the first of its parts. */
 static basin_status place_results(basin_ir *ir, int s, const int *last,
                                   const basin_backend_table *table, bool plain) {
     basin_ir_step *step = &ir->step[s];
     int taken = -1;
     for (int k = 0; k < step->outs; k++) {
-        int value = step->out[k];
-        if (value < 0 || ir->value[value].state) continue;
+        int value = step->out[k] < 0 ? -1 : ir->value[step->out[k]].root;
+        if (value < 0 || ir->value[value].state || ir->value[value].buffer >= 0) continue;
         int end = last[value] < s ? s : last[value];
-        int buffer = plain ? -1 : find_inherited(ir, s, value, last, taken);
+        bool whole = value == step->out[k]; /* not a part */
+        int buffer = plain || !whole ? -1 : find_inherited(ir, s, value, last, taken);
         if (buffer >= 0) {
             ir->buffer[buffer].last = end;
             taken = buffer;
@@ -152,6 +157,10 @@ basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, boo
     if (last) find_lifetimes(ir, last);
     for (size_t i = 0; !status && i < ir->steps; i++)
         status = place_results(ir, (int)i, last, table, plain);
+    for (size_t i = 0; i < ir->values; i++)
+        if (ir->value[i].first)
+            ir->value[i].offset =
+                (size_t)ir->value[i].first * size_of(ir->value[ir->value[i].root].kind, table);
     if (!status) status = place_buffers(ir);
     free(last);
     return status;

@@ -161,8 +161,9 @@ static basin_operand operand_of(const basin_ir *ir, int value) {
     operand.offset = root->offset;
     if (root->buffer >= 0) {
         operand.block = ARENA;
-        operand.offset = ir->buffer[root->buffer].offset;
+        operand.offset = ir->buffer[root->buffer].offset + ir->value[value].offset;
     }
+    operand.stride = ir->value[value].stride;
     return operand;
 }
 
@@ -354,6 +355,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status) status = basin_ir_fuse(ir, plain);
     if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
+    if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir);
     return status;
 }
 

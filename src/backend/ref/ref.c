@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/host.h"
+#include "backend/shape.h"
 
 typedef struct ref_backend {
     basin_backend base;
@@ -67,13 +68,56 @@ static const operation operations[BASIN_OP_COUNT] = {
 /* Leaves have storage but no kernel; a reshape is its operand's storage. */
 static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
 
-static size_t workspace(basin_backend *backend, const basin_call *call) {
-    (void)backend;
+static size_t scratch_bytes(const basin_call *call) {
     switch (call->op) {
     case BASIN_OP_ATTENTION:
     case BASIN_OP_ATTENTION_FORCE:
     case BASIN_OP_ATTENTION_REVERSE: return basin_ref_attention_scratch(call);
     default: return 0;
+    }
+}
+
+/* ---- operands whose rows lie apart: kernels see dense copies of them ---- */
+
+static size_t copy_bytes(const basin_operand *operand) {
+    bool apart = operand->block >= 0 && operand->stride;
+    return apart ? (size_t)basin_shape_count(operand->shape) * sizeof(double) : 0;
+}
+
+static size_t workspace(basin_backend *backend, const basin_call *call) {
+    size_t bytes = scratch_bytes(call);
+    (void)backend;
+    for (int i = 0; i < call->ins; i++) bytes += copy_bytes(&call->in[i]);
+    for (int i = 0; i < call->outs; i++) bytes += copy_bytes(&call->out[i]);
+    return bytes;
+}
+
+/* A row is a matrix's, or all heads of a token. */
+static void copy_rows(void *to, const void *from, const basin_operand *operand, basin_op op,
+                      bool out) {
+    int last = operand->shape.rank - (op == BASIN_OP_MATMUL ? 1 : 2);
+    int64_t width = basin_shape_product(&operand->shape, last, operand->shape.rank);
+    int64_t rows = basin_shape_product(&operand->shape, 0, last);
+    int64_t step_to = out ? operand->stride : width, step_from = out ? width : operand->stride;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((double *)to + i * step_to, (const double *)from + i * step_from,
+               (size_t)width * sizeof(double));
+}
+
+/* Puts dense copies in the place of operands that are not. */
+static void make_dense(basin_ref_frame *frame) {
+    const basin_call *call = frame->call;
+    char *room = (char *)frame->scratch + scratch_bytes(call);
+    for (int i = 0; i < call->ins; i++) {
+        if (!copy_bytes(&call->in[i])) continue;
+        copy_rows(room, frame->in[i], &call->in[i], call->op, false);
+        frame->in[i] = room;
+        room += copy_bytes(&call->in[i]);
+    }
+    for (int i = 0; i < call->outs; i++) {
+        if (!copy_bytes(&call->out[i])) continue;
+        frame->out[i] = room;
+        room += copy_bytes(&call->out[i]);
     }
 }
 
@@ -108,6 +152,7 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
     for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
     if (call->workspace_bytes) frame.scratch = (double *)((char *)block[0] + call->workspace);
     if (has_no_kernel(call->op)) return;
+    make_dense(&frame);
     if (basin_op_is_pointwise(call->op))
         basin_ref_pointwise(&frame);
     else if (call->op < BASIN_OP_COUNT && operations[call->op])
@@ -116,6 +161,9 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
         basin_fail(&ref->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
                    (int)call->op, BASIN_OP_COUNT - 1);
     if (ref->base.narrow) round_results(&frame);
+    for (int i = 0; i < call->outs; i++)
+        if (copy_bytes(&call->out[i]))
+            copy_rows(resolve(&call->out[i], block), frame.out[i], &call->out[i], call->op, true);
 }
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
@@ -139,6 +187,7 @@ static const basin_backend_table table = {
     .real = BASIN_F64,
     .fuse = false,
     .masks = true,
+    .joins = true,
     .narrow_size = sizeof(double),
     .alloc = basin_host_alloc,
     .free = basin_host_free,

@@ -1,0 +1,178 @@
+/* Joint products: a descent and its gradients through joint matrices, computed by ref without any
+ * rounding, are those of the plain plan; and the products that should have become one have. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/kernel.h"
+#include "basin/energy.h"
+#include "support/lab.h"
+
+enum { BATCH = 2, TOKENS = 7, DIM = 8, STEPS = 3, WEIGHTS = 3, OUTPUTS = 2 + 2 * WEIGHTS };
+
+/* The end of a descent, the gradient of where it began, and of each weight the sum of squares of
+ * its gradient and the weight after a step along it: two readers, so that no program takes the
+ * gradient's product over. */
+typedef struct trial {
+    lab l;
+    basin_expr output[OUTPUTS];
+    int outputs;
+    basin_plan *plan;
+    basin_tensor value[OUTPUTS];
+} trial;
+
+/* All gradients come of one sweep, as in training. */
+static void add_gradients(trial *t, basin_expr loss, basin_expr tokens, const basin_block *block) {
+    basin_expr weight[WEIGHTS + 1], gradient[WEIGHTS + 1];
+    const basin_expr all[WEIGHTS] = {block->wq, block->wk, block->xi};
+    int weights = 0;
+    for (int i = 0; i < WEIGHTS; i++)
+        if (all[i]) weight[weights++] = all[i];
+    weight[weights] = tokens;
+    basin_grad_many(gradient, loss, weight, weights + 1);
+    t->output[t->outputs++] = gradient[weights];
+    for (int i = 0; i < weights; i++) {
+        t->output[t->outputs++] = basin_sum_all(basin_square(gradient[i]));
+        t->output[t->outputs++] = basin_sub(weight[i], gradient[i]);
+    }
+}
+
+/* Of two blocks one after the other where there are `blocks` of them. */
+static void make_trial(trial *t, const basin_block_config *config, int blocks, bool recompute,
+                       bool narrow) {
+    double x[BATCH * TOKENS * DIM];
+    basin_block block[2];
+    const char *name[2] = {"a.", "b."};
+    basin_pattern pattern = BASIN_OTHER_PAIRS;
+    *t = (trial){0};
+    lab_open(&t->l, "ref", 1);
+    if (narrow) {
+        assert_int_equal(basin_backend_set_storage(t->l.backend, BASIN_BF16, NULL), BASIN_OK);
+        basin_backend_set_narrow_least(t->l.backend, 0);
+    }
+    for (int i = 0; i < BATCH * TOKENS * DIM; i++)
+        x[i] = 2 * basin_random_uniform_at(7, 1, (uint64_t)i) - 1;
+    basin_expr start = lab_input(&t->l, "x", BASIN_SHAPE(BATCH, TOKENS, DIM), x), tokens = start;
+    for (int i = 0; i < blocks; i++)
+        assert_int_equal(basin_block_declare(&block[i], &t->l.params, name[i], config), BASIN_OK);
+    lab_fill(&t->l, 9, 0.5);
+    for (int i = 0; i < blocks; i++) {
+        basin_block_bound bound = {.block = &block[i], .pattern = &pattern};
+        basin_energy energy = basin_block_energy(&bound);
+        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .recompute = recompute};
+        tokens = basin_descend(&energy, tokens, &spec, NULL);
+    }
+    basin_expr loss = basin_sum_all(basin_square(tokens));
+    t->output[t->outputs++] = tokens;
+    add_gradients(t, loss, start, &block[0]);
+    t->plan = lab_plan(&t->l, t->output, t->outputs);
+    t->l.backend->narrow = false; /* ref rounds nothing from here on */
+    lab_run(t->plan);
+    for (int i = 0; i < t->outputs; i++) t->value[i] = lab_read(t->plan, t->output[i]);
+}
+
+static void free_trial(trial *t) {
+    for (int i = 0; i < t->outputs; i++) basin_tensor_free(&t->value[i]);
+    basin_plan_free(t->plan);
+    lab_close(&t->l);
+}
+
+/* Calls whose text has all of these in it. */
+static int count_calls(const basin_plan *plan, const char *begin, const char *has) {
+    int found = 0;
+    char text[1000];
+    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+        basin_plan_describe(plan, i, text, sizeof text);
+        found += !strncmp(text, begin, strlen(begin)) && strstr(text, has);
+    }
+    return found;
+}
+
+/* Against the plan of ref as it is without narrow storage, one call an operation. */
+static void check(const basin_block_config *config, int blocks, bool recompute,
+                  void (*look)(const basin_plan *plan)) {
+    trial joint, plain;
+    make_trial(&joint, config, blocks, recompute, true);
+    make_trial(&plain, config, blocks, recompute, false);
+    for (int i = 0; i < joint.outputs; i++)
+        lab_assert_near(&joint.value[i], &plain.value[i], 1e-12, "a joint plan");
+    assert_int_equal(count_calls(plain.plan, "", " of "), 0);
+    look(joint.plan);
+    free_trial(&joint);
+    free_trial(&plain);
+}
+
+static void look_all(const basin_plan *plan) {
+    /* heads of 2 x 16 and 128 memories: 192 rows of weights; 14 tokens of 8 */
+    const char *update = "MATMUL            [14, 8] <- bf16 [14, 192], bf16 [192, 8]";
+    assert_int_equal(count_calls(plan, update, "(a + (0.1 * product))"), STEPS);
+    const char *reading = "MATMUL            bf16 [14, 64] <- bf16 [14, 8], bf16 [64, 8]'";
+    assert_int_equal(count_calls(plan, reading, ""), 2 * STEPS);
+    const char *cotangent = "MATMUL            bf16 [14, 8] <- bf16 [14, 192], bf16 [192, 8]";
+    assert_int_equal(count_calls(plan, cotangent, ""), STEPS);
+    const char *gradient = "MATMUL            [192, 8] <- bf16 [14, 192]', bf16 [14, 8]";
+    assert_int_equal(count_calls(plan, gradient, ""), 2 * STEPS);
+    assert_int_equal(count_calls(plan, "ATTENTION_FORCE", "of 192"), STEPS);
+}
+
+static void test_all_weights(void **state) {
+    (void)state;
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1, false,
+          look_all);
+}
+
+/* Where a ReLU leaves no bits, its reverse reads the memories densely: they stay apart. */
+static void look_heads(const basin_plan *plan) {
+    assert_int_equal(count_calls(plan, "MATMUL            [14, 8] <- bf16 [14, 64], bf16 [64, 8]",
+                                 "(a + (0.1 * product))"),
+                     STEPS);
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 96] <-", ""), 2 * STEPS);
+}
+
+static void test_heads_alone(void **state) {
+    (void)state;
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 96}, 1, false,
+          look_heads);
+}
+
+static void look_none(const basin_plan *plan) {
+    assert_int_equal(count_calls(plan, "", " of "), 0);
+}
+
+static void test_nothing_to_join(void **state) {
+    (void)state;
+    check(&(basin_block_config){.dim = DIM, .no_attention = true, .memories = 128}, 1, false,
+          look_none);
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 4, .memories = 16}, 1, false,
+          look_none);
+}
+
+static void look_away(const basin_plan *plan) {
+    assert_true(count_calls(plan, "ATTENTION_FORCE", " of ") > 0);
+}
+
+static void test_other_blocks(void **state) {
+    (void)state;
+    basin_block_config config = {.dim = DIM, .heads = 4, .head_dim = 8, .memories = 128};
+    check(&config, 2, false, look_away);
+    check(&config, 1, true, look_away);
+    check(&config, 2, true, look_away);
+    config.learn_beta = true;
+    check(&config, 1, false, look_away);
+    config.hopfield = BASIN_HOPFIELD_SOFTMAX;
+    check(&config, 1, false, look_away);
+    config.hopfield = BASIN_HOPFIELD_POWER;
+    config.power = 3;
+    check(&config, 2, false, look_away);
+    config.no_hopfield = true;
+    check(&config, 2, true, look_away);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_weights),
+        cmocka_unit_test(test_heads_alone),
+        cmocka_unit_test(test_nothing_to_join),
+        cmocka_unit_test(test_other_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
