@@ -75,12 +75,19 @@ static void fill(basin_cuda *cuda, void *x, bool narrow, int64_t count, uint32_t
     });
 }
 
+/* Of a matrix whose rows lie `apart` elements from one another (0: without gaps). */
+static int64_t elements(int64_t rows, int64_t columns, int64_t apart) {
+    return rows * (apart ? apart : columns);
+}
+
 /* False where there is no memory for it, which is no fault. */
 static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
     *r = {};
-    r->size_a = (p->step_a ? p->batch : 1) * p->m * p->k;
-    r->size_b = (p->step_b ? p->batch : 1) * p->n * p->k;
-    r->size_d = p->batch * p->m * p->n;
+    r->size_a = (p->step_a ? p->batch : 1) *
+                elements(p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->row_a);
+    r->size_b = (p->step_b ? p->batch : 1) *
+                elements(p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->row_b);
+    r->size_d = p->batch * elements(p->m, p->n, p->row_d);
     size_t factor = size_of(p->narrow_factors), result = size_of(p->narrow_result);
     bool ok =
         cudaMalloc(&r->a, (size_t)r->size_a * factor) == cudaSuccess &&
@@ -100,7 +107,7 @@ static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
     if (p->masked) {
         fill(cuda, r->source, p->narrow_result, r->size_d, 4);
         basin_cuda_mask(cuda, r->mask, r->source, p->narrow_result ? BASIN_NARROW : BASIN_REAL,
-                        r->size_d);
+                        p->m, p->n, 0);
     }
     return cudaGetLastError() == cudaSuccess;
 }
@@ -152,6 +159,7 @@ static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
     float best[BASIN_CUDA_CANDIDATES];
     bool good[BASIN_CUDA_CANDIDATES] = {true};
     int winner = 0;
+    cudaMemsetAsync(r->first, 0xff, (size_t)r->size_d * size_of(p->narrow_result), cuda->stream);
     if (!multiply(cuda, c, p, r, 0, r->first)) return 0;
     for (int i = 1; i < c->count; i++) good[i] = agrees(cuda, c, p, r, i);
     for (int i = 0; i < c->count; i++) best[i] = 1e30f;

@@ -91,6 +91,8 @@ struct basin_cuda_product {
     bool masked; /* 0 where a bit is not set; bits lie row after row; without any of the rest */
     bool marks;  /* with relu: writes such bits */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
+    int64_t row_a, row_b,
+        row_d; /* elements from one row in memory to the next; 0: dense; C is as D */
     bool narrow_factors, narrow_result;
     bool add; /* there is a C */
     uint8_t products;
@@ -113,8 +115,10 @@ struct basin_cuda_form {
 /* The call's program in a form that cuBLASLt has; .known is false where it has none. */
 basin_cuda_form basin_cuda_epilogue(const basin_call *call);
 
-/* A bit for each of `count` numbers, a multiple of 8, set where it is above 0. */
-void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t count);
+/* A bit for each of rows * n numbers, n a multiple of 8, set where it is above 0; rows of x lie
+ * `apart` elements from one another (0: n). */
+void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t rows,
+                     int64_t n, int64_t apart);
 
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */

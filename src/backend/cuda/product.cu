@@ -57,16 +57,19 @@ static std::string key_of(const basin_cuda_product *p) {
     const int64_t field[] = {
         p->batch, p->m,        p->n,         p->k,      p->transpose_a,    p->transpose_b,
         p->relu,  p->bias,     p->step_a,    p->step_b, p->narrow_factors, p->narrow_result,
-        p->add,   p->products, p->alignment, p->masked, p->marks};
+        p->add,   p->products, p->alignment, p->masked, p->marks,          p->row_a,
+        p->row_b, p->row_d};
     return std::string((const char *)field, sizeof field);
 }
 
-/* `rows` and `columns` as cuBLASLt counts them; memory holds columns one after the other. */
+/* `rows` and `columns` as cuBLASLt counts them; memory holds columns one after the other, `apart`
+ * elements from one to the next (0: without a gap). */
 static void make_layout(basin_cuda *cuda, cublasLtMatrixLayout_t *layout, bool narrow, int64_t rows,
-                        int64_t columns, int64_t batch, int64_t step) {
+                        int64_t columns, int64_t apart, int64_t batch, int64_t step) {
     int32_t entries = (int32_t)batch;
     if (!TRY_LT(cuda, cublasLtMatrixLayoutCreate(layout, narrow ? CUDA_R_16BF : CUDA_R_32F,
-                                                 (uint64_t)rows, (uint64_t)columns, rows)))
+                                                 (uint64_t)rows, (uint64_t)columns,
+                                                 apart ? apart : rows)))
         return;
     if (batch == 1) return;
     TRY_LT(cuda, cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -160,11 +163,11 @@ static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
     kind k = {};
     bool ta = p->transpose_a, tb = p->transpose_b;
     set_operation(cuda, &k, p);
-    make_layout(cuda, &k.b, p->narrow_factors, tb ? p->k : p->n, tb ? p->n : p->k, p->batch,
-                p->step_b);
-    make_layout(cuda, &k.a, p->narrow_factors, ta ? p->m : p->k, ta ? p->k : p->m, p->batch,
-                p->step_a);
-    make_layout(cuda, &k.d, p->narrow_result, p->n, p->m, p->batch, p->m * p->n);
+    make_layout(cuda, &k.b, p->narrow_factors, tb ? p->k : p->n, tb ? p->n : p->k, p->row_b,
+                p->batch, p->step_b);
+    make_layout(cuda, &k.a, p->narrow_factors, ta ? p->m : p->k, ta ? p->k : p->m, p->row_a,
+                p->batch, p->step_a);
+    make_layout(cuda, &k.d, p->narrow_result, p->n, p->m, p->row_d, p->batch, p->m * p->n);
     if (k.desc && k.a && k.b && k.d) choose_algorithm(cuda, &k, p);
     return &(cuda->factors->known[key] = k);
 }
@@ -214,6 +217,7 @@ static basin_cuda_product product_of(const basin_call *call) {
     p.n = b->dim[b->rank - (p.transpose_b ? 2 : 1)];
     p.step_a = batch_a == 1 ? 0 : p.m * p.k;
     p.step_b = batch_b == 1 ? 0 : p.n * p.k;
+    p.row_a = call->in[0].stride, p.row_b = call->in[1].stride, p.row_d = call->out[0].stride;
     p.narrow_factors = call->in[0].kind == BASIN_NARROW;
     p.narrow_result = call->out[0].kind == BASIN_NARROW;
     p.products = call->attr.products == BASIN_PRODUCTS_TF32 ? BASIN_PRODUCTS_TF32 : 0;
@@ -260,15 +264,20 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_cuda_form *f,
 
 /* ---- masks ---- */
 
-/* A bit an element, set where it is above 0: 8 neighbours make a byte. */
-template <typename T> static __global__ void write_mask(uint8_t *mask, const T *x, int64_t bytes) {
+/* A bit an element, set where it is above 0: 8 neighbours make a byte. x has rows of n numbers,
+ * `apart` from one to the next. */
+template <typename T>
+static __global__ void write_mask(uint8_t *mask, const T *x, int64_t rows, int64_t n,
+                                  int64_t apart) {
+    int64_t bytes = rows * n / 8;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < bytes;
          i += (int64_t)gridDim.x * blockDim.x) {
+        const T *from = x + i * 8 / n * apart + i * 8 % n;
         unsigned bits = 0;
         basin_pack<T, 16 / sizeof(T)> part[sizeof(T) / 2];
 #pragma unroll
         for (int k = 0; k < (int)(sizeof(T) / 2); k++)
-            part[k] = ((const basin_pack<T, 16 / sizeof(T)> *)(x + i * 8))[k];
+            part[k] = ((const basin_pack<T, 16 / sizeof(T)> *)from)[k];
 #pragma unroll
         for (int k = 0; k < 8; k++)
             bits |=
@@ -278,27 +287,31 @@ template <typename T> static __global__ void write_mask(uint8_t *mask, const T *
     }
 }
 
-void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t count) {
+void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t rows,
+                     int64_t n, int64_t apart) {
     basin_cuda_typed(kind, [&](auto zero) {
         using T = decltype(zero);
-        write_mask<T><<<basin_cuda_grid(cuda, count / 8, 256), 256, 0, cuda->stream>>>(
-            (uint8_t *)mask, (const T *)x, count / 8);
+        write_mask<T><<<basin_cuda_grid(cuda, rows * n / 8, 256), 256, 0, cuda->stream>>>(
+            (uint8_t *)mask, (const T *)x, rows, n, apart ? apart : n);
     });
     BASIN_CUDA_LAUNCHED(cuda, "mask");
 }
 
 /* x = 0 where no bit is set */
-template <typename T> static __global__ void apply_mask(T *x, const uint8_t *mask, int64_t count) {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+template <typename T>
+static __global__ void apply_mask(T *x, const uint8_t *mask, int64_t rows, int64_t n,
+                                  int64_t apart) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * n;
          i += (int64_t)gridDim.x * blockDim.x)
-        if (!(mask[i / 8] >> i % 8 & 1)) x[i] = basin_from_float<T>(0.0f);
+        if (!(mask[i / 8] >> i % 8 & 1)) x[i / n * apart + i % n] = basin_from_float<T>(0.0f);
 }
 
-static void keep_masked(const basin_cuda_frame *frame, const void *mask, int64_t count) {
+static void keep_masked(const basin_cuda_frame *frame, const void *mask,
+                        const basin_cuda_product *p) {
     basin_cuda_typed(frame->call->out[0].kind, [&](auto zero) {
         using T = decltype(zero);
-        apply_mask<T><<<basin_cuda_grid(frame->cuda, count, 256), 256, 0, frame->stream>>>(
-            (T *)frame->out[0], (const uint8_t *)mask, count);
+        apply_mask<T><<<basin_cuda_grid(frame->cuda, p->m * p->n, 256), 256, 0, frame->stream>>>(
+            (T *)frame->out[0], (const uint8_t *)mask, p->m, p->n, p->row_d ? p->row_d : p->n);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "mask applied");
 }
@@ -310,7 +323,8 @@ static void keep_masked(const basin_cuda_frame *frame, const void *mask, int64_t
  * they are cut here, into a number of parts that follows from the sizes alone. */
 static int64_t parts_of(const basin_cuda *cuda, const basin_cuda_product *p) {
     const int64_t most = 32, room = (int64_t)96 << 20;
-    bool plain = !p->relu && !p->bias && !p->masked && !p->narrow_result;
+    bool plain = !p->relu && !p->bias && !p->masked && !p->narrow_result && !p->row_a &&
+                 !p->row_b && !p->row_d;
     int64_t tiles = basin_cuda_ceil(p->m, 256) * basin_cuda_ceil(p->n, 128);
     if (p->narrow_factors || !plain || p->batch != 1 || !p->transpose_a || p->transpose_b ||
         p->k < 4096 || p->m * p->n % 4 != 0 || tiles >= 2 * cuda->multiprocessors)
@@ -407,13 +421,13 @@ static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, con
  * raw product is as narrow as the result. */
 static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
     basin_cuda *cuda = frame->cuda;
-    int64_t all = p.m, turn = rows_at_a_time(&p);
+    int64_t all = p.m, turn = rows_at_a_time(&p), row = p.row_a ? p.row_a : p.k;
     size_t factor = p.narrow_factors ? sizeof(basin_bf16) : sizeof(float);
     for (int64_t first = 0; first < all; first += turn) {
         basin_cuda_program program;
         basin_cuda_tile tile = {frame->workspace, p.narrow_result, first,
                                 all - first < turn ? all - first : turn};
-        const char *a = (const char *)frame->in[0] + (size_t)(first * p.k) * factor;
+        const char *a = (const char *)frame->in[0] + (size_t)(first * row) * factor;
         p.m = tile.rows;
         if (!basin_cuda_codes_collecting(cuda))
             multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL, NULL);
@@ -435,11 +449,11 @@ static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p
         return;
     }
     if (p->masked && !reads_mask(call, f)) {
-        basin_cuda_mask(cuda, frame->workspace, mask, call->in[2 + f->mask].kind, p->m * p->n);
+        basin_cuda_mask(cuda, frame->workspace, mask, call->in[2 + f->mask].kind, p->m, p->n, 0);
         mask = frame->workspace;
     }
     multiply(cuda, p, frame->out[0], frame->in[0], frame->in[1], c, bias, mask);
-    if (f->mask >= 0 && !p->masked) keep_masked(frame, mask, p->m * p->n);
+    if (f->mask >= 0 && !p->masked) keep_masked(frame, mask, p);
 }
 
 void basin_cuda_matmul(const basin_cuda_frame *frame) {
@@ -453,5 +467,5 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     if (basin_cuda_codes_collecting(cuda)) return;
     if (fused) run_fused(frame, &p, &f);
     if (writes_mask(call) && !(fused && p.marks))
-        basin_cuda_mask(cuda, frame->out[1], frame->out[0], call->out[0].kind, p.m * p.n);
+        basin_cuda_mask(cuda, frame->out[1], frame->out[0], call->out[0].kind, p.m, p.n, p.row_d);
 }
