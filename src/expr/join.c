@@ -231,8 +231,8 @@ static bool is_link(const joining *j, const basin_ir_step *step, basin_program_f
         return false;
     *form = basin_program_form_of(step->program);
     basin_product_sizes(size, j->ir, step);
-    bool sum = !step->program || (form->kind == BASIN_FORM_SUM && step->ins <= 3 &&
-                                  (form->operand < 0 || form->of_operand == 1));
+    bool sum = form->kind == BASIN_FORM_SUM && step->ins <= 3 &&
+               (form->operand < 0 || form->of_operand == 1);
     return sum && can_lie_apart(j, step->in[0], size[3]);
 }
 
@@ -355,11 +355,10 @@ static bool is_reading(const joining *j, const basin_ir_step *step, basin_progra
     int64_t size[4];
     if (!is_product(j->ir, step, false, true) || step->outs != 1 || step->ins != 2) return false;
     const joint *t = joint_of(j, step->in[1]);
+    int part = t ? part_of(j, t, step->in[1]) : -1;
     *form = basin_program_form_of(step->program);
     basin_product_sizes(size, j->ir, step);
-    return t && part_of(j, t, step->in[1]) >= 0 &&
-           size[2] == t->at[part_of(j, t, step->in[1]) + 1] - t->at[part_of(j, t, step->in[1])] &&
-           (!step->program || form->kind == BASIN_FORM_SUM) &&
+    return part >= 0 && size[2] == t->at[part + 1] - t->at[part] && form->kind == BASIN_FORM_SUM &&
            can_lie_apart(j, step->out[0], size[2]);
 }
 
@@ -407,9 +406,8 @@ static bool is_gradient(const joining *j, const basin_ir_step *step, basin_progr
     const basin_ir_value *out = &j->ir->value[step->out[0]];
     *form = basin_program_form_of(step->program);
     return t && j->ir->value[step->in[0]].stride && part_of(j, t, step->in[0]) >= 0 &&
-           out->kind == BASIN_REAL && !out->output && !out->state &&
-           (!step->program ||
-            (form->kind == BASIN_FORM_SUM && (form->operand < 0 || form->of_operand == 1)));
+           out->kind == BASIN_REAL && !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
+           (form->operand < 0 || form->of_operand == 1);
 }
 
 /* What a gang of gradients adds to, as one operand: the same parts of an earlier joint gradient.
