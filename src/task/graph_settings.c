@@ -150,6 +150,7 @@ static basin_graph_settings sbm(void) {
     basin_graph_settings s = honest;
     s.vectors = 16;
     s.walks = 8;
+    s.edge_walks = 0;
     s.blocks = 8;
     s.degrees = 0;
     s.drop = 0;
@@ -177,6 +178,7 @@ static basin_graph_settings superpixels(void) {
     basin_graph_settings s = honest;
     s.degrees = 0;
     s.walks = 0;
+    s.edge_walks = 0;
     s.edge_sums = false;
     s.vectors = 8;
     s.epochs = 15;

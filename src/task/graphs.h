@@ -47,12 +47,12 @@ typedef struct basin_graph_settings {
 /* What is trained by default, chosen by inner validation: docs/graphs.md. */
 #define BASIN_GRAPH_HONEST                                                                         \
     {                                                                                              \
-        .walks = 16, .standardise = true, .edge_sums = true, .degrees = 8, .dim = 64, .heads = 4,  \
-        .head_dim = 16, .memories = 128, .blocks = 4, .steps = 1, .alpha = 0.5, .noise = 0.02,     \
-        .attention = true, .hopfield = true, .learn_beta = true, .adjacency = "bilinear",          \
-        .readout = "auto", .hidden = 64, .norm_head = true, .drop = 0.2, .epochs = 0, .warmup = 5, \
-        .batch = 32, .rate = 1e-3, .rate_last = 1e-5, .decay = 0.05, .beta2 = 0.99, .clip = 1,     \
-        .smoothing = 0.05, .weight_classes = true                                                  \
+        .walks = 16, .edge_walks = 6, .standardise = true, .edge_sums = true, .degrees = 8,        \
+        .dim = 64, .heads = 4, .head_dim = 16, .memories = 128, .blocks = 4, .steps = 1,           \
+        .alpha = 0.5, .noise = 0.02, .attention = true, .hopfield = true, .learn_beta = true,      \
+        .adjacency = "bilinear", .readout = "auto", .hidden = 64, .norm_head = true, .drop = 0.2,  \
+        .epochs = 0, .warmup = 5, .batch = 32, .rate = 1e-3, .rate_last = 1e-5, .decay = 0.05,     \
+        .beta2 = 0.99, .clip = 1, .smoothing = 0.05, .weight_classes = true                        \
     }
 
 extern const basin_setting basin_graph_settings_table[];
