@@ -119,10 +119,11 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
         if (!*at) return BASIN_OK;
         char *end;
         long long value = strtoll(at, &end, 10);
+        int shown = (int)strcspn(at, ", \t\r\n");
         if (end == at || value < 0 || value >= count)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s, line %lld: '%.20s'; wanted a number from 0 to %lld", path,
-                              (long long)number, at, (long long)count - 1);
+                              "%s, line %lld: '%.*s'; wanted a number from 0 to %lld", path,
+                              (long long)number, shown < 20 ? shown : 20, at, (long long)count - 1);
         void *data = *item;
         if (!basin_array_reserve(&data, &capacity, (size_t)*length + 1, sizeof **item))
             return no_memory(error);

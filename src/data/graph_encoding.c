@@ -109,11 +109,12 @@ basin_status basin_graph_encoding_check(const basin_graph_encoding *e, const bas
     if (set->node_attributes == e->attributes && set->node_labels == e->labels &&
         set->edge_attributes == e->edge_attributes && set->edge_labels == e->edge_labels)
         return BASIN_OK;
+    int64_t walks = set->edge_walks; /* made here, not of the files */
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: %lld node attributes, %lld node labels, %lld edge attributes, %lld edge "
                       "labels; the model wants %lld, %lld, %lld, %lld",
                       path, (long long)set->node_attributes, (long long)set->node_labels,
-                      (long long)set->edge_attributes, (long long)set->edge_labels,
-                      (long long)e->attributes, (long long)e->labels, (long long)e->edge_attributes,
-                      (long long)e->edge_labels);
+                      (long long)(set->edge_attributes - walks), (long long)set->edge_labels,
+                      (long long)e->attributes, (long long)e->labels,
+                      (long long)(e->edge_attributes - walks), (long long)e->edge_labels);
 }

@@ -200,7 +200,8 @@ static basin_status read_outputs(float *output, const basin_graph_plans *p, basi
     if (!status && s->task != BASIN_NODE_CLASSES) {
         memcpy(output, from, (size_t)p->data.graphs * row);
         for (int64_t i = 0; i < p->data.graphs * s->outputs && s->task == BASIN_GRAPH_VALUES; i++)
-            output[i] = (float)((double)output[i] * s->target_scale + s->target_mean);
+            output[i] = (float)((double)output[i] * s->target_scale[i % s->outputs] +
+                                s->target_mean[i % s->outputs]);
     } else if (!status)
         for (int64_t t = 0; t < p->data.tokens; t++)
             if (p->data.source[t] >= 0)
@@ -255,8 +256,8 @@ static void graph_targets(basin_graph_plans *p, const basin_graphset *set, const
         float *target = p->target + i * C;
         if (s->task == BASIN_GRAPH_VALUES)
             for (int64_t c = 0; c < C; c++)
-                target[c] = (float)(((double)set->target[graph[i] * C + c] - s->target_mean) /
-                                    s->target_scale);
+                target[c] = (float)(((double)set->target[graph[i] * C + c] - s->target_mean[c]) /
+                                    s->target_scale[c]);
         else if (set->class_of[graph[i]] >= 0)
             put_class(target, C, set->class_of[graph[i]], s->settings.smoothing);
         else

@@ -85,6 +85,8 @@ static basin_status declare(basin_graph **graph, basin_params *params,
 
 void basin_graph_session_close(basin_graph_session *session) {
     free(session->class_value);
+    free(session->target_mean);
+    free(session->target_scale);
     basin_graph_encoding_free(&session->encoding);
     basin_store_free(session->store);
     *session = (basin_graph_session){0};
@@ -108,17 +110,41 @@ static basin_status start(basin_graph_session *session, const basin_bundle *bund
     return status;
 }
 
+/* Each value to mean 0 and deviation 1: they may be in units far apart. */
 static void target_statistics(basin_graph_session *session, const basin_graphset *set,
                               const int64_t *graph, int64_t count) {
-    double sum = 0, squares = 0, n = (double)(count * set->targets);
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t c = 0; c < set->targets; c++) {
+    for (int64_t c = 0; c < set->targets; c++) {
+        double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
+        for (int64_t i = 0; i < count; i++) {
             double y = (double)set->target[graph[i] * set->targets + c];
             sum += y, squares += y * y;
         }
-    double variance = n > 0 ? squares / n - sum / n * sum / n : 0;
-    session->target_mean = n > 0 ? sum / n : 0;
-    session->target_scale = variance > 0 ? sqrt(variance) : 1;
+        double variance = squares / n - sum / n * sum / n;
+        session->target_mean[c] = sum / n;
+        session->target_scale[c] = variance > 1e-12 * squares / n ? sqrt(variance) : 1;
+    }
+}
+
+static basin_status set_targets(basin_graph_session *session, const basin_graphset *set,
+                                const int64_t *graph, int64_t count, basin_error *error) {
+    session->outputs = set->targets;
+    session->target_mean = calloc((size_t)set->targets + 1, sizeof *session->target_mean);
+    session->target_scale = calloc((size_t)set->targets + 1, sizeof *session->target_scale);
+    if (!session->target_mean || !session->target_scale) return no_memory(error);
+    for (int64_t c = 0; c < set->targets; c++) session->target_scale[c] = 1;
+    if (session->settings.standardise) target_statistics(session, set, graph, count);
+    return BASIN_OK;
+}
+
+static basin_status set_classes(basin_graph_session *session, const basin_graphset *set,
+                                basin_error *error) {
+    int64_t outputs = session->settings.outputs;
+    session->classes = set->classes;
+    session->outputs = outputs > set->classes ? outputs : set->classes;
+    session->class_value = basin_array_new((size_t)set->classes, sizeof *set->class_value);
+    if (!session->class_value) return no_memory(error);
+    memcpy(session->class_value, set->class_value, (size_t)set->classes * sizeof *set->class_value);
+    return BASIN_OK;
 }
 
 basin_status basin_graph_check_labels(const basin_graphset *set, const char *path,
@@ -140,27 +166,16 @@ basin_status basin_graph_session_new(basin_graph_session *session,
                                      const basin_graph_settings *settings,
                                      const basin_graphset *set, const int64_t *graph, int64_t count,
                                      basin_backend *backend, basin_error *error) {
-    *session = (basin_graph_session){
-        .settings = *settings, .task = set->task, .backend = backend, .target_scale = 1};
+    *session = (basin_graph_session){.settings = *settings, .task = set->task, .backend = backend};
     session->settings.epochs = basin_graph_epochs(settings, set, graph, count);
     basin_encoding_spec spec = {settings->raw, settings->standardise, settings->edge_sums,
                                 settings->degrees};
     basin_status status = basin_graph_settings_check(settings, error);
     if (!status)
         status = basin_graph_encoding_new(&session->encoding, set, graph, count, &spec, error);
-    if (!status && set->task == BASIN_GRAPH_VALUES) {
-        session->outputs = set->targets;
-        if (settings->standardise) target_statistics(session, set, graph, count);
-    } else if (!status) {
-        session->classes = set->classes;
-        session->outputs = settings->outputs > set->classes ? settings->outputs : set->classes;
-        session->class_value = basin_array_new((size_t)set->classes, sizeof *set->class_value);
-        if (session->class_value)
-            memcpy(session->class_value, set->class_value,
-                   (size_t)set->classes * sizeof *set->class_value);
-        else
-            status = no_memory(error);
-    }
+    if (!status)
+        status = set->task == BASIN_GRAPH_VALUES ? set_targets(session, set, graph, count, error)
+                                                 : set_classes(session, set, error);
     if (!status) status = start(session, NULL, error);
     if (status) basin_graph_session_close(session);
     return status;
@@ -220,20 +235,22 @@ static char *data_json(const basin_graph_session *s) {
     const basin_graph_encoding *e = &s->encoding;
     int columns = (int)(e->attributes + e->edge_attributes);
     cJSON *o = cJSON_CreateObject();
-    bool good = o && put(o, "task", cJSON_CreateNumber((double)s->task)) &&
-                put(o, "outputs", cJSON_CreateNumber((double)s->outputs)) &&
-                put(o, "classes", classes_json(s)) &&
-                put(o, "target_mean", cJSON_CreateNumber(s->target_mean)) &&
-                put(o, "target_scale", cJSON_CreateNumber(s->target_scale)) &&
-                put(o, "attributes", cJSON_CreateNumber((double)e->attributes)) &&
-                put(o, "edge_attributes", cJSON_CreateNumber((double)e->edge_attributes)) &&
-                put(o, "labels", columns_json(e->label, e->labels)) &&
-                put(o, "edge_labels", columns_json(e->edge_label, e->edge_labels)) &&
-                put(o, "mean", cJSON_CreateFloatArray(e->mean, columns)) &&
-                put(o, "scale", cJSON_CreateFloatArray(e->scale, columns)) &&
-                put(o, "raw", cJSON_CreateBool(e->raw)) &&
-                put(o, "degrees", cJSON_CreateNumber((double)e->degrees)) &&
-                put(o, "edge_sums", cJSON_CreateBool(e->edge_sums));
+    bool good =
+        o && put(o, "task", cJSON_CreateNumber((double)s->task)) &&
+        put(o, "outputs", cJSON_CreateNumber((double)s->outputs)) &&
+        put(o, "classes", classes_json(s)) &&
+        (!s->target_mean ||
+         (put(o, "target_mean", cJSON_CreateDoubleArray(s->target_mean, (int)s->outputs)) &&
+          put(o, "target_scale", cJSON_CreateDoubleArray(s->target_scale, (int)s->outputs)))) &&
+        put(o, "attributes", cJSON_CreateNumber((double)e->attributes)) &&
+        put(o, "edge_attributes", cJSON_CreateNumber((double)e->edge_attributes)) &&
+        put(o, "labels", columns_json(e->label, e->labels)) &&
+        put(o, "edge_labels", columns_json(e->edge_label, e->edge_labels)) &&
+        put(o, "mean", cJSON_CreateFloatArray(e->mean, columns)) &&
+        put(o, "scale", cJSON_CreateFloatArray(e->scale, columns)) &&
+        put(o, "raw", cJSON_CreateBool(e->raw)) &&
+        put(o, "degrees", cJSON_CreateNumber((double)e->degrees)) &&
+        put(o, "edge_sums", cJSON_CreateBool(e->edge_sums));
     char *text = good ? cJSON_PrintUnformatted(o) : NULL;
     cJSON_Delete(o);
     return text;
@@ -277,10 +294,20 @@ static bool get_floats(float **to, const cJSON *o, const char *name, int64_t cou
     return true;
 }
 
-static bool get_real(double *to, const cJSON *o, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
-    *to = item->valuedouble;
+/* A number for each value; files of before had one for all. */
+static bool get_targets(double **to, const basin_graph_session *s, const cJSON *o, const char *name,
+                        bool *memory) {
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (s->task != BASIN_GRAPH_VALUES) return true;
+    if (!cJSON_IsNumber(all) && !(cJSON_IsArray(all) && cJSON_GetArraySize(all) == s->outputs))
+        return false;
+    *to = calloc((size_t)s->outputs, sizeof **to);
+    if (!*to) return *memory = false;
+    const cJSON *item = cJSON_IsArray(all) ? all->child : all;
+    for (int64_t c = 0; c < s->outputs; c++, item = cJSON_IsArray(all) ? item->next : all) {
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
+        (*to)[c] = item->valuedouble;
+    }
     return true;
 }
 
@@ -320,16 +347,17 @@ static basin_status read_data(basin_graph_session *s, const char *json, const ch
     basin_status status = basin_json_parse(&o, json, strlen(json), path, "the encoding", error);
     if (status) return status;
     bool memory = true;
-    bool good =
-        get_integer(&task, o, "task", 0, 2) && get_integer(&s->outputs, o, "outputs", 1, 1 << 20) &&
-        get_classes(s, o, &memory) && get_real(&s->target_mean, o, "target_mean") &&
-        get_real(&s->target_scale, o, "target_scale") && get_encoding(&s->encoding, o, &memory);
+    bool good = get_integer(&task, o, "task", 0, 2) &&
+                get_integer(&s->outputs, o, "outputs", 1, 1 << 20) && get_classes(s, o, &memory);
+    s->task = good ? (basin_graph_task)task : BASIN_GRAPH_CLASSES;
+    good = good && get_targets(&s->target_mean, s, o, "target_mean", &memory) &&
+           get_targets(&s->target_scale, s, o, "target_scale", &memory) &&
+           get_encoding(&s->encoding, o, &memory);
     cJSON_Delete(o);
     if (!memory) return no_memory(error);
     if (!good)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
                           path);
-    s->task = (basin_graph_task)task;
     return BASIN_OK;
 }
 

@@ -71,7 +71,7 @@ typedef struct basin_graph_session {
     basin_graph_task task;
     int64_t outputs; /* C */
     int64_t classes, *class_value;
-    double target_mean, target_scale; /* outputs * scale + mean are the values */
+    double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
     basin_graph_encoding encoding;
     basin_backend *backend; /* the caller's */
     basin_store *store;

@@ -19,6 +19,7 @@ static void scene_open(scene *s, basin_graph_task task, const basin_graph_settin
     basin_error error;
     world_new(&s->set, task, 20, 4, order);
     s->all = basin_graph_range(0, s->set.graphs);
+    must(basin_graphset_add_edge_walks(&s->set, settings->edge_walks, &error), &error);
     must(basin_graph_session_positions(&s->positions, settings, &s->set, NULL, &error), &error);
     must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
     must(basin_graph_session_new(&s->session, settings, &s->set, s->all, s->set.graphs, s->backend,
@@ -140,6 +141,36 @@ static void model_files(void **state) {
         free(after);
         scene_close(&s);
     }
+}
+
+/* Values in units far apart are brought to one scale each, and stay so in a file. */
+static void values_of_several_units(void **state) {
+    char path[PATH_TEXT];
+    basin_error error;
+    basin_graphset set;
+    basin_graph_session session;
+    basin_backend *backend;
+    basin_graph_settings settings = world_settings();
+    const int64_t graph[] = {0, 1, 2, 3, 4};
+    world_new(&set, BASIN_GRAPH_VALUES, 6, 3, NULL);
+    free(set.target);
+    set.targets = 2;
+    set.target = malloc(12 * sizeof *set.target);
+    for (int g = 0; g < 6; g++)
+        set.target[2 * g] = 3000 + 10 * (float)g, set.target[2 * g + 1] = 1e-3f * (float)(g % 5);
+    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_graph_session_new(&session, &settings, &set, graph, 5, backend, &error), &error);
+    folder_path(path, state, "model.safetensors");
+    must(basin_graph_session_write(path, &session, &error), &error);
+    basin_graph_session_close(&session);
+    must(basin_graph_session_open(&session, path, backend, &error), &error);
+    assert_true(fabs(session.target_mean[0] - 3020) < 1e-3);
+    assert_true(fabs(session.target_mean[1] - 2e-3) < 1e-8);
+    assert_true(fabs(session.target_scale[0] - sqrt(200)) < 1e-2);
+    assert_true(fabs(session.target_scale[1] - sqrt(2e-6)) < 1e-7);
+    basin_graph_session_close(&session);
+    basin_backend_close(backend);
+    basin_graphset_free(&set);
 }
 
 /* ---- training ---- */
@@ -306,6 +337,7 @@ int main(void) {
         cmocka_unit_test(order_of_nodes),
         cmocka_unit_test(epochs_by_size),
         cmocka_unit_test_setup_teardown(model_files, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(values_of_several_units, folder_new, folder_remove),
         cmocka_unit_test(learns),
         cmocka_unit_test_setup_teardown(resumes, folder_new, folder_remove),
         cmocka_unit_test(single_outputs_learn),
