@@ -168,7 +168,8 @@ typedef struct basin_graph_encoding {
 
 typedef struct basin_encoding_spec {
     bool raw, standardise, edge_sums;
-    int64_t degrees; /* -1: where the set has no node labels and no attributes, 32 */
+    int64_t degrees; /* where the set has no node labels and no attributes 32 at least, unless it is
+                        0; -1: 0 elsewhere */
 } basin_encoding_spec;
 
 BASIN_API basin_status basin_graph_encoding_new(basin_graph_encoding *encoding,

@@ -36,7 +36,8 @@
                      "Attributes and targets to mean 0 and deviation 1."),                         \
         BASIN_SWITCH(type, s.edge_sums, "edge-sums", "Sums of edge features at their nodes."),     \
         BASIN_INTEGER(type, s.degrees, "degrees", "N", -1, 4096,                                   \
-                      "One-hot degrees below N; -1: 32 where nodes have nothing else."),           \
+                      "One-hot degrees below N, or 32 where nodes have nothing else; -1: only "    \
+                      "there."),                                                                   \
         BASIN_INTEGER(type, s.dim, "dim", "D", 2, 65536, "Width of a token."),                     \
         BASIN_INTEGER(type, s.heads, "heads", "H", 1, 4096, "Heads of attention."),                \
         BASIN_INTEGER(type, s.head_dim, "head-dim", "Y", 1, 65536, "Width of a head."),            \

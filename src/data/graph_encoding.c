@@ -77,6 +77,7 @@ basin_status basin_graph_encoding_new(basin_graph_encoding *e, const basin_graph
                                     spec->edge_sums &&
                                     (set->edge_labels || set->edge_attributes > set->edge_walks)};
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
+    if (bare && e->degrees && e->degrees < DEGREES) e->degrees = DEGREES; /* all that is known */
     int64_t columns = e->attributes + e->edge_attributes;
     e->mean = calloc((size_t)columns + 1, sizeof *e->mean);
     e->scale = calloc((size_t)columns + 1, sizeof *e->scale);

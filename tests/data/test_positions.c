@@ -242,6 +242,25 @@ static void batch_of_tiny(void **state) {
     basin_graphset_free(&set);
 }
 
+/* Where nodes have nothing else, degrees are told apart further. */
+static void bare_nodes(void **state) {
+    basin_graphset set;
+    basin_graph_encoding e;
+    basin_error error;
+    static const int64_t wanted[][2] = {{-1, 32}, {0, 0}, {8, 32}, {40, 40}}, all[] = {0, 1, 2};
+    char path[PATH_TEXT];
+    tiny_write(state, "T_node_labels.txt", NULL);
+    unlink(folder_path(path, state, "T_node_attributes.txt"));
+    must(basin_graphset_read(&set, *state, &error), &error);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        basin_encoding_spec how = {.degrees = wanted[i][0]};
+        must(basin_graph_encoding_new(&e, &set, all, 3, &how, &error), &error);
+        assert_int_equal(e.degrees, wanted[i][1]);
+        basin_graph_encoding_free(&e);
+    }
+    basin_graphset_free(&set);
+}
+
 /* A flip turns whole eigenvectors, of each graph its own, the same in any batch. */
 static void flips(void **state) {
     basin_graphset set;
@@ -288,6 +307,7 @@ int main(void) {
         cmocka_unit_test(walks),
         cmocka_unit_test_setup_teardown(cache, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(batch_of_tiny, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(bare_nodes, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(flips, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
