@@ -79,6 +79,22 @@ bool basin_bench_alone(const basin_bench *bench) {
            strcmp(basin_backend_name(bench->backend), "cuda") != 0;
 }
 
+basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *error) {
+    char keys[200] = "";
+    size_t used = 0;
+    for (int i = 0; i < bench->items; i++) {
+        if (!strcmp(bench->item[i].key, key)) {
+            bench->item[0] = bench->item[i];
+            bench->items = 1;
+            return BASIN_OK;
+        }
+        int length =
+            snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "", bench->item[i].key);
+        used += length > 0 && (size_t)length < sizeof keys - used ? (size_t)length : 0;
+    }
+    return basin_fail(error, BASIN_BAD_VALUE, "--only %s: wanted one of %s", key, keys);
+}
+
 basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_error *error) {
     basin_status status = BASIN_OK;
     double (*clock)(void) = basin_bench_alone(bench) ? basin_cpu_clock : basin_clock;

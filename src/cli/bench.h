@@ -60,6 +60,8 @@ basin_status basin_bench_bits(basin_bench *bench, basin_plan *plan, basin_expr i
                               basin_error *error);
 /* A single thread is timed by what it computed, which other programs on the machine do not move. */
 bool basin_bench_alone(const basin_bench *bench);
+/* Keeps the item of that key alone; an error that names all of them where there is none. */
+basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *error);
 basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_error *error);
 const basin_bench_item *basin_bench_find(const basin_bench *bench, const char *key); /* or NULL */
 void basin_bench_free(basin_bench *bench);

@@ -11,7 +11,7 @@
 #include "view/json.h"
 
 typedef struct options {
-    const char *shape, *backend, *products, *dtype;
+    const char *shape, *backend, *products, *dtype, *only;
     int64_t batch, tokens, patch, nodes, edges, features;
     int64_t dim, heads, head_dim, memories, steps, threads, rounds, seed;
     bool recompute, whole, calls, quiet, json;
@@ -42,6 +42,10 @@ static const basin_option table[] = {
     BASIN_FLAG(
         options, whole, 0, "whole",
         "Only the forward pass and the training step, so that the process's memory is theirs."),
+    BASIN_TEXT(
+        options, only, 0, "only", "KEY",
+        "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
+        "back by its power, what runs before an item changes its time."),
     BASIN_FLAG(options, calls, 0, "calls",
                "Print the kernel calls of the training step, a line each, and time nothing."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
@@ -98,6 +102,7 @@ static basin_status measure(basin_bench *bench, const options *o, basin_error *e
     if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
     basin_params_begin(&bench->params, bench->graph);
     status = bench->shape.nodes ? basin_bench_graph(bench, error) : basin_bench_image(bench, error);
+    if (!status && o->only) status = basin_bench_keep(bench, o->only, error);
     return status || o->calls ? status : basin_bench_run(bench, (int)o->rounds, o->quiet, error);
 }
 
@@ -223,6 +228,18 @@ static void print_calls(const basin_bench *bench) {
     }
 }
 
+/* Of those that were timed. */
+static void print_rates(const basin_bench *bench) {
+    double forward = rate(bench, "forward", bench->shape.batch);
+    double training = rate(bench, "training", bench->shape.batch);
+    if (bench->shape.nodes && basin_bench_find(bench, "training"))
+        printf("training: %.0f edges/s\n", rate(bench, "training", bench->pairs.pairs));
+    else if (forward > 0 && training > 0)
+        printf("forward: %.3f images/s, training: %.3f images/s\n", forward, training);
+    else if (forward > 0 || training > 0)
+        printf("%s: %.3f images/s\n", forward > 0 ? "forward" : "training", forward + training);
+}
+
 static bool print_table(const basin_bench *bench) {
     const double MiB = 1 << 20;
     const basin_plan_stats *m = &bench->training;
@@ -241,12 +258,7 @@ static bool print_table(const basin_bench *bench) {
             basin_table_add(&rows, "%s", "");
     }
     if (!basin_table_print(&rows, stdout, 2)) return false;
-    if (bench->shape.nodes)
-        printf("training: %.0f edges/s\n", rate(bench, "training", bench->pairs.pairs));
-    else
-        printf("forward: %.3f images/s, training: %.3f images/s\n",
-               rate(bench, "forward", bench->shape.batch),
-               rate(bench, "training", bench->shape.batch));
+    print_rates(bench);
     for (int i = 0; i < RATIOS; i++)
         if (basin_bench_find(bench, ratios[i].over))
             printf("%-38s  %.3f\n", ratios[i].text, ratio(bench, ratios[i].over, ratios[i].under));

@@ -26,6 +26,17 @@ static void times_images(void **state) {
     }
 }
 
+static void times_one_item(void **state) {
+    const program *p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only forward" TINY);
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "forward: ");
+    assert_null(strstr(p->out, "training: "));
+    assert_null(strstr(p->out, "layer norm"));
+    p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only backward" TINY);
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "--only backward: wanted one of norm, projections,");
+}
+
 static void times_graphs(void **state) {
     cJSON *tree = run_json(
         run(state, "bench --json --shape graph-small --nodes 30 --edges 100 --features 3" TINY));
@@ -77,11 +88,9 @@ static void rejects_absurd_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_images),
-        cmocka_unit_test(times_graphs),
-        cmocka_unit_test(recomputes),
-        cmocka_unit_test(times_pictures),
-        cmocka_unit_test(rejects_absurd_shapes),
+        cmocka_unit_test(times_images),   cmocka_unit_test(times_one_item),
+        cmocka_unit_test(times_graphs),   cmocka_unit_test(recomputes),
+        cmocka_unit_test(times_pictures), cmocka_unit_test(rejects_absurd_shapes),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }
