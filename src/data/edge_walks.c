@@ -3,16 +3,16 @@
  *
  *     r_t(i, j) = (P^t)_ij / pi_j = E (S^t)_ij / sqrt(d_i d_j),   S = D^-1/2 A D^-1/2,
  *
- * with E the number of (directed) edges and pi_j = d_j / E. It is symmetric, and tends to 1 in a
- * connected graph that is not bipartite; an edge within a community has more, one between two
- * less. */
+ * with E the number of (directed) edges and pi_j = d_j / E. In an undirected graph it is symmetric,
+ * and tends to 1 where that is connected and not bipartite; an edge within a community has more,
+ * one between two less. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "basin/graphset.h"
-#include "data/resize.h"
+#include "data/resize.h" /* BASIN_WIDE */
 
 enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side */
 

@@ -21,6 +21,7 @@ static basin_status scenario(void *context) {
     basin_position_spec spec = {.vectors = 2, .walks = 2};
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
     basin_status status = basin_graphset_read(&set, context, NULL);
+    if (!status) status = basin_graphset_add_edge_walks(&set, 2, NULL);
     if (!status) status = basin_positions_new(&positions, &set, &spec, NULL, NULL);
     if (!status) status = basin_graph_encoding_new(&encoding, &set, graph, 3, &how, NULL);
     if (!status)
