@@ -81,7 +81,8 @@ typedef enum basin_op {
 
     /* in: A [batch, m, k] (attr.transpose_a: [batch, k, m]), B likewise; out [batch, m, n].
      * rank 2 operands mean batch 1. call.program, if any, is an epilogue. An INDEX result is the
-     * mask of the first one, an INDEX operand of the program such a mask: 1 where a bit is set. */
+     * mask of the first one, bits in an order of the backend's; an INDEX operand of the program is
+     * such a mask: 1 where a bit is set. */
     BASIN_OP_MATMUL,
     /* in: B [k, n] (attr.transpose_b: [n, k]); out: the same numbers as the backend's products read
      * them best, in a form and size of its own (table.packed_bytes). A MATMUL with attr.packed_b

@@ -1,7 +1,7 @@
 /* Masks of ReLUs. Where a product is kept under a ReLU, r = max(P, 0), and a later one is kept
  * where r is above 0 (the reverse of the first), the second reads a bit an element instead of r:
- * the first writes them beside r, [m, n / 32] words, element j of row i in bit j % 32 of word j
- * / 32. */
+ * the first writes them beside r, in an order of its backend's. There is room for the bits of m
+ * rounded up to a multiple of 64 rows: a backend may keep those of square blocks together. */
 #include "expr/ir.h"
 #include "expr/program.h"
 
@@ -34,7 +34,8 @@ basin_status basin_ir_mask(basin_ir *ir) {
         if (ir->step[relu].outs == 1) {
             int64_t size[4];
             basin_product_sizes(size, ir, &ir->step[relu]);
-            int bits = basin_ir_value_new(ir, BASIN_SHAPE(size[1], size[2] / 32), BASIN_INDEX);
+            int64_t rows = (size[1] + 63) / 64 * 64;
+            int bits = basin_ir_value_new(ir, BASIN_SHAPE(rows, size[2] / 32), BASIN_INDEX);
             if (bits < 0) return BASIN_NO_MEMORY;
             ir->value[bits].producer = relu;
             ir->step[relu].out[ir->step[relu].outs++] = bits;

@@ -167,7 +167,7 @@ static void test_masks(void **state) {
             count_between(plan, "MATMUL            bf16 [14, 128], index", "relu(product)");
         int reads = count_between(plan,
                                   "MATMUL            bf16 [14, 128] <- bf16 [14, 8], bf16 "
-                                  "[128, 8]', index [14, 4]",
+                                  "[128, 8]', index [64, 4]",
                                   "");
         assert_int_equal(writes, i == 0 ? 2 : 0);
         assert_int_equal(reads, i == 0 ? 2 : 0);

@@ -101,14 +101,14 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     }
 }
 
-static const basin_backend_table make_table(void) {
+static const basin_backend_table make_table(bool hopper) {
     basin_backend_table t = {};
     t.name = "cuda";
     t.real_size = sizeof(float);
     t.real = BASIN_F32;
     t.fuse = true;
     t.chain = true;
-    t.masks = true;
+    t.masks = hopper; /* product_relu_sm90a.cu */
     t.narrow_size = sizeof(basin_bf16);
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;
@@ -127,7 +127,7 @@ static const basin_backend_table make_table(void) {
     return t;
 }
 
-static const basin_backend_table table = make_table();
+static const basin_backend_table table = make_table(false), hopper_table = make_table(true);
 
 /* The first device that can run the kernels this module holds. */
 static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
@@ -194,6 +194,7 @@ basin_cuda_module_open(basin_backend **backend, const char *version, basin_error
     cuda->base.table = &table;
     cuda->base.threads = 1;
     basin_status status = choose_device(cuda, error);
+    if (cuda->capability == 90) cuda->base.table = &hopper_table;
     if (!status) {
         make_resources(cuda);
         status = stream_wait(&cuda->base, error);

@@ -8,8 +8,7 @@ enum { ROUNDS = 3, REPEATS = 3 };
 /* Device memory for one product, and what the first algorithm made of it. */
 struct arena {
     void *a, *b, *c, *d, *first;
-    void *source, *mask; /* numbers like the result, and a bit for each of them */
-    int *differs;        /* [2] */
+    int *differs;
     cudaEvent_t begin, end;
     int64_t size_a, size_b, size_d; /* elements */
 };
@@ -31,38 +30,6 @@ static __global__ void compare(int *differs, const uint16_t *x, const uint16_t *
          i += (int64_t)gridDim.x * blockDim.x)
         other = other || x[i] != y[i];
     if (other) *differs = 1;
-}
-
-/* differs[0] is set where a number is not 0 though its source is not above 0, differs[1] counts
- * those that are 0 though it is. */
-template <typename T>
-static __global__ void judge_mask(int *differs, const T *d, const T *source, int64_t count) {
-    int zeros = 0;
-    bool wrong = false;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        bool zero = basin_to_float(d[i]) == 0.0f, above = basin_to_float(source[i]) > 0.0f;
-        wrong = wrong || (!zero && !above);
-        zeros += zero && above;
-    }
-    if (wrong) differs[0] = 1;
-    if (zeros) atomicAdd(&differs[1], zeros);
-}
-
-/* The same of bits that were written: differs[0] where none is set for a number above 0, differs[1]
- * counts those that are set for another. */
-template <typename T>
-static __global__ void judge_marks(int *differs, const T *d, const uint8_t *mask, int64_t count) {
-    int more = 0;
-    bool wrong = false;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        bool set = mask[i / 8] >> i % 8 & 1, above = basin_to_float(d[i]) > 0.0f;
-        wrong = wrong || (above && !set);
-        more += set && !above;
-    }
-    if (wrong) differs[0] = 1;
-    if (more) atomicAdd(&differs[1], more);
 }
 
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
@@ -89,31 +56,23 @@ static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
                 elements(p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->row_b);
     r->size_d = p->batch * elements(p->m, p->n, p->row_d);
     size_t factor = size_of(p->narrow_factors), result = size_of(p->narrow_result);
-    bool ok =
-        cudaMalloc(&r->a, (size_t)r->size_a * factor) == cudaSuccess &&
-        cudaMalloc(&r->b, (size_t)r->size_b * factor) == cudaSuccess &&
-        cudaMalloc(&r->d, (size_t)r->size_d * result) == cudaSuccess &&
-        cudaMalloc(&r->first, (size_t)r->size_d * result) == cudaSuccess &&
-        (!p->add || cudaMalloc(&r->c, (size_t)r->size_d * result) == cudaSuccess) &&
-        (!p->masked || cudaMalloc(&r->source, (size_t)r->size_d * result) == cudaSuccess) &&
-        (!(p->masked || p->marks) || cudaMalloc(&r->mask, (size_t)r->size_d / 8) == cudaSuccess) &&
-        cudaMalloc((void **)&r->differs, 2 * sizeof(int)) == cudaSuccess &&
-        cudaEventCreate(&r->begin) == cudaSuccess && cudaEventCreate(&r->end) == cudaSuccess;
+    bool ok = cudaMalloc(&r->a, (size_t)r->size_a * factor) == cudaSuccess &&
+              cudaMalloc(&r->b, (size_t)r->size_b * factor) == cudaSuccess &&
+              cudaMalloc(&r->d, (size_t)r->size_d * result) == cudaSuccess &&
+              cudaMalloc(&r->first, (size_t)r->size_d * result) == cudaSuccess &&
+              (!p->add || cudaMalloc(&r->c, (size_t)r->size_d * result) == cudaSuccess) &&
+              cudaMalloc((void **)&r->differs, sizeof(int)) == cudaSuccess &&
+              cudaEventCreate(&r->begin) == cudaSuccess && cudaEventCreate(&r->end) == cudaSuccess;
     cudaGetLastError();
     if (!ok) return false;
     fill(cuda, r->a, p->narrow_factors, r->size_a, 1);
     fill(cuda, r->b, p->narrow_factors, r->size_b, 2);
     if (p->add) fill(cuda, r->c, p->narrow_result, r->size_d, 3);
-    if (p->masked) {
-        fill(cuda, r->source, p->narrow_result, r->size_d, 4);
-        basin_cuda_mask(cuda, r->mask, r->source, p->narrow_result ? BASIN_NARROW : BASIN_REAL,
-                        p->m, p->n, 0);
-    }
     return cudaGetLastError() == cudaSuccess;
 }
 
 static void arena_free(arena *r) {
-    void *memory[] = {r->a, r->b, r->c, r->d, r->first, r->source, r->mask, r->differs};
+    void *memory[] = {r->a, r->b, r->c, r->d, r->first, r->differs};
     for (void *m : memory) cudaFree(m);
     if (r->begin) cudaEventDestroy(r->begin);
     if (r->end) cudaEventDestroy(r->end);
@@ -173,37 +132,11 @@ static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
     return winner;
 }
 
-/* Whether the first algorithm reads, or writes, masks as they should be. A product of random
- * numbers is 0 by chance about once in ten million. */
-static bool masks(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cuda_product *p,
-                  const arena *r) {
-    int found[2] = {1, 1};
-    cublasLtMatmulDescSetAttribute(c->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &r->mask,
-                                   sizeof r->mask);
-    cudaMemsetAsync(r->differs, 0, 2 * sizeof(int), cuda->stream);
-    if (!multiply(cuda, c, p, r, 0, r->d)) return false;
-    basin_cuda_typed(p->narrow_result ? BASIN_NARROW : BASIN_REAL, [&](auto zero) {
-        using T = decltype(zero);
-        unsigned blocks = (unsigned)cuda->multiprocessors * 8;
-        if (p->masked)
-            judge_mask<T><<<blocks, 256, 0, cuda->stream>>>(r->differs, (const T *)r->d,
-                                                            (const T *)r->source, r->size_d);
-        else
-            judge_marks<T><<<blocks, 256, 0, cuda->stream>>>(r->differs, (const T *)r->d,
-                                                             (const uint8_t *)r->mask, r->size_d);
-    });
-    cudaMemcpyAsync(found, r->differs, sizeof found, cudaMemcpyDeviceToHost, cuda->stream);
-    return cudaStreamSynchronize(cuda->stream) == cudaSuccess && !found[0] &&
-           found[1] <= r->size_d / 10000;
-}
-
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product) {
     arena r;
     bool ready = arena_new(cuda, &r, product);
-    bool bits = product->masked || product->marks;
-    int winner = bits && !(ready && masks(cuda, contest, product, &r)) ? -1 : 0;
-    if (ready && winner == 0 && contest->count > 1) winner = fastest(cuda, contest, product, &r);
+    int winner = ready ? fastest(cuda, contest, product, &r) : 0;
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
     arena_free(&r);
     return winner;

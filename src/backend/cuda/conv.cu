@@ -111,7 +111,7 @@ static void multiply(const basin_cuda_frame *frame, float *d, const float *a, co
     p.add = add;
     p.alpha = p.beta = 1;
     p.alignment = alignment_of(a, b, d);
-    basin_cuda_product_run(frame->cuda, &p, d, a, b, add ? d : NULL, NULL, NULL);
+    basin_cuda_product_run(frame->cuda, &p, d, a, b, add ? d : NULL, NULL);
 }
 
 /* One group of images; operands are float (plans keep convolutions wide). */

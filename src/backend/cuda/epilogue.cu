@@ -107,6 +107,6 @@ form basin_cuda_epilogue(const basin_call *call) {
     }
     form f = r[program->store[0]];
     bool bias = f.row < 0 || f.of_row == 1;
-    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* cuBLASLt masks nothing but products */
+    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* nothing but products is masked */
     return f.known && f.alpha != 0 && f.constant == 0 && bias && alone ? f : unknown;
 }

@@ -88,8 +88,9 @@ void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned bloc
 struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;
-    bool masked; /* 0 where a bit is not set; bits lie row after row; without any of the rest */
-    bool marks;  /* with relu: writes such bits */
+    /* Not cuBLASLt's: relu_product below */
+    bool marks;             /* with relu: writes a bit an element, set where it is above 0 */
+    bool masked;            /* 0 where such a bit is not set */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
     int64_t row_a, row_b,
         row_d; /* elements from one row in memory to the next; 0: dense; C is as D */
@@ -103,8 +104,17 @@ void basin_cuda_factors_new(basin_cuda *cuda);
 void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                            const void *a, const void *b, const void *c, const void *bias,
-                            const void *mask);
+                            const void *a, const void *b, const void *c, const void *bias);
+/* product_relu_sm90a.cu: products that mark or are masked, of bfloat16 on Hopper. Whether one could
+ * is the same for both of a pair but for k and strides; where bits lie is the same for all. */
+bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);
+void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
+                                 const void *a, const void *b, void *bits);
+/* mask.cu: the same after a product d that another kernel has computed; n % 64 is 0. */
+void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *product, void *mask,
+                           const void *d);
+void basin_cuda_mask_apply(basin_cuda *cuda, const basin_cuda_product *product, void *d,
+                           const void *mask);
 /* epilogue.cu: alpha tile + beta c + row + constant, perhaps under a relu, perhaps 0 where an
  * operand `mask` is not above 0. c, row and mask are operands of the program (-1: none). */
 struct basin_cuda_form {
@@ -115,11 +125,6 @@ struct basin_cuda_form {
 /* The call's program in a form that cuBLASLt has; .known is false where it has none. */
 basin_cuda_form basin_cuda_epilogue(const basin_call *call);
 
-/* A bit for each of rows * n numbers, n a multiple of 8, set where it is above 0; rows of x lie
- * `apart` elements from one another (0: n). */
-void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t rows,
-                     int64_t n, int64_t apart);
-
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */
 enum { BASIN_CUDA_CANDIDATES = 16 };
@@ -129,7 +134,6 @@ struct basin_cuda_contest {
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
-/* -1 where bits are not read or written as they should be: where they lie is cuBLASLt's affair. */
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product);
 

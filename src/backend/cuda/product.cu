@@ -2,7 +2,9 @@
  * D' = B' A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the
  * product; another one runs as a program over the raw product, which waits in the workspace (the
  * result itself may lie on an operand of the program). Algorithms are chosen once for each kind of
- * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). */
+ * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). The two
+ * products around a ReLU, which write and read its mask, have kernels of their own where there are
+ * any (product_relu_sm90a.cu). */
 #include <new>
 #include <string.h>
 
@@ -57,8 +59,7 @@ static std::string key_of(const basin_cuda_product *p) {
     const int64_t field[] = {
         p->batch, p->m,        p->n,         p->k,      p->transpose_a,    p->transpose_b,
         p->relu,  p->bias,     p->step_a,    p->step_b, p->narrow_factors, p->narrow_result,
-        p->add,   p->products, p->alignment, p->masked, p->marks,          p->row_a,
-        p->row_b, p->row_d};
+        p->add,   p->products, p->alignment, p->row_a,  p->row_b,          p->row_d};
     return std::string((const char *)field, sizeof field);
 }
 
@@ -82,12 +83,10 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
     bool tf32 = !p->narrow_factors && p->products == BASIN_PRODUCTS_TF32;
     cublasOperation_t first = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t second = p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue = p->marks             ? CUBLASLT_EPILOGUE_RELU_AUX
-                                  : p->relu && p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                  : p->relu            ? CUBLASLT_EPILOGUE_RELU
-                                  : p->bias            ? CUBLASLT_EPILOGUE_BIAS
-                                  : p->masked          ? CUBLASLT_EPILOGUE_DRELU
-                                                       : CUBLASLT_EPILOGUE_DEFAULT;
+    cublasLtEpilogue_t epilogue = p->relu && p->bias ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                  : p->relu          ? CUBLASLT_EPILOGUE_RELU
+                                  : p->bias          ? CUBLASLT_EPILOGUE_BIAS
+                                                     : CUBLASLT_EPILOGUE_DEFAULT;
     cudaDataType_t bias = CUDA_R_32F;
     if (!TRY_LT(cuda, cublasLtMatmulDescCreate(
                           &k->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
@@ -102,9 +101,6 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
     if (p->bias)
         TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                     &bias, sizeof bias));
-    if (p->masked || p->marks)
-        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
-                                                    &p->n, sizeof p->n));
 }
 
 /* Up to `room` algorithms, the one that cuBLASLt thinks best first; returns how many. */
@@ -127,9 +123,6 @@ static int ask_heuristic(basin_cuda *cuda, const kind *k, const basin_cuda_produ
     if (p->bias)
         cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
                                        sizeof somewhere);
-    if (p->masked || p->marks)
-        cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
-                                       &somewhere, sizeof somewhere);
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(cuda->lt, k->desc, k->b, k->a, k->d,
                                                            k->d, preference, room, found, &count);
     for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++)
@@ -151,9 +144,7 @@ static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product
     k->exists = count > 0;
     if (!k->exists) return;
     basin_cuda_contest contest = {k->desc, k->b, k->a, k->d, algo, count};
-    int winner = count > 1 || p->masked || p->marks ? basin_cuda_contest_run(cuda, &contest, p) : 0;
-    k->exists = winner >= 0;
-    k->algo = algo[k->exists ? winner : 0];
+    k->algo = algo[count > 1 ? basin_cuda_contest_run(cuda, &contest, p) : 0];
 }
 
 static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
@@ -177,7 +168,7 @@ bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *produ
 }
 
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
-                            const void *b, const void *c, const void *bias, const void *mask) {
+                            const void *b, const void *c, const void *bias) {
     kind *k = find(cuda, p);
     float alpha = (float)p->alpha, beta = p->add ? (float)p->beta : 0;
     if (!k->exists) {
@@ -192,9 +183,6 @@ void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *p, void 
     if (p->bias)
         TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                     &bias, sizeof bias));
-    if (p->masked || p->marks)
-        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(
-                         k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &mask, sizeof mask));
     TRY_LT(cuda,
            cublasLtMatmul(cuda->lt, k->desc, &alpha, b, k->b, a, k->a, &beta, c ? c : d, k->d, d,
                           k->d, &k->algo, cuda->lt_workspace, cuda->lt_bytes, cuda->stream));
@@ -234,7 +222,8 @@ static bool reads_mask(const basin_call *call, const basin_cuda_form *f) {
     return f->mask >= 0 && call->in[2 + f->mask].kind == BASIN_INDEX;
 }
 
-/* The product with as much of its epilogue as cuBLASLt takes: all of it, and true, or none. */
+/* The product with as much of its epilogue as can be computed with it: all of it, and true, or
+ * none. The part of a mask may follow. */
 static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_cuda_form *f,
                  const basin_call *call) {
     *f = basin_cuda_form{};
@@ -243,77 +232,20 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_cuda_form *f,
     if (p->k == 0) return false;
     basin_cuda_form found = basin_cuda_epilogue(call);
     if (!found.known || (found.row >= 0 && p->narrow_result))
-        return false; /* a bias is as its result */
+        return false;                                               /* a bias is as its result */
+    if (found.mask >= 0 && !reads_mask(call, &found)) return false; /* one of numbers */
     basin_cuda_product fused = *p;
-    bool fits = p->batch == 1 && p->n % 128 == 0 && p->narrow_factors;
     fused.relu = found.relu;
     fused.bias = found.row >= 0;
     fused.add = found.c >= 0;
     fused.alpha = found.alpha, fused.beta = found.beta;
-    fused.masked = found.mask >= 0 && fits;
-    fused.marks = found.relu && writes_mask(call) && fits;
-    if (fused.marks && !basin_cuda_product_exists(cuda, &fused)) fused.marks = false;
-    if (fused.masked && !basin_cuda_product_exists(cuda, &fused)) fused.masked = false;
-    /* a mask of bits can be applied afterwards; one of numbers is left to a program */
-    if (found.mask >= 0 && !fused.masked && !reads_mask(call, &found)) return false;
-    if (!basin_cuda_product_exists(cuda, &fused)) return false;
+    bool own = basin_cuda_relu_product_exists(cuda, &fused);
+    fused.masked = own && found.mask >= 0;
+    fused.marks = own && found.relu && writes_mask(call);
+    if (!fused.masked && !fused.marks && !basin_cuda_product_exists(cuda, &fused)) return false;
     *p = fused;
     *f = found;
     return true;
-}
-
-/* ---- masks ---- */
-
-/* A bit an element, set where it is above 0: 8 neighbours make a byte. x has rows of n numbers,
- * `apart` from one to the next. */
-template <typename T>
-static __global__ void write_mask(uint8_t *mask, const T *x, int64_t rows, int64_t n,
-                                  int64_t apart) {
-    int64_t bytes = rows * n / 8;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < bytes;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        const T *from = x + i * 8 / n * apart + i * 8 % n;
-        unsigned bits = 0;
-        basin_pack<T, 16 / sizeof(T)> part[sizeof(T) / 2];
-#pragma unroll
-        for (int k = 0; k < (int)(sizeof(T) / 2); k++)
-            part[k] = ((const basin_pack<T, 16 / sizeof(T)> *)from)[k];
-#pragma unroll
-        for (int k = 0; k < 8; k++)
-            bits |=
-                (unsigned)(basin_to_float(part[k * sizeof(T) / 16].v[k % (16 / sizeof(T))]) > 0.0f)
-                << k;
-        mask[i] = (uint8_t)bits;
-    }
-}
-
-void basin_cuda_mask(basin_cuda *cuda, void *mask, const void *x, basin_kind kind, int64_t rows,
-                     int64_t n, int64_t apart) {
-    basin_cuda_typed(kind, [&](auto zero) {
-        using T = decltype(zero);
-        write_mask<T><<<basin_cuda_grid(cuda, rows * n / 8, 256), 256, 0, cuda->stream>>>(
-            (uint8_t *)mask, (const T *)x, rows, n, apart ? apart : n);
-    });
-    BASIN_CUDA_LAUNCHED(cuda, "mask");
-}
-
-/* x = 0 where no bit is set */
-template <typename T>
-static __global__ void apply_mask(T *x, const uint8_t *mask, int64_t rows, int64_t n,
-                                  int64_t apart) {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * n;
-         i += (int64_t)gridDim.x * blockDim.x)
-        if (!(mask[i / 8] >> i % 8 & 1)) x[i / n * apart + i % n] = basin_from_float<T>(0.0f);
-}
-
-static void keep_masked(const basin_cuda_frame *frame, const void *mask,
-                        const basin_cuda_product *p) {
-    basin_cuda_typed(frame->call->out[0].kind, [&](auto zero) {
-        using T = decltype(zero);
-        apply_mask<T><<<basin_cuda_grid(frame->cuda, p->m * p->n, 256), 256, 0, frame->stream>>>(
-            (T *)frame->out[0], (const uint8_t *)mask, p->m, p->n, p->row_d ? p->row_d : p->n);
-    });
-    BASIN_CUDA_LAUNCHED(frame->cuda, "mask applied");
 }
 
 /* ---- long sums ---- */
@@ -323,8 +255,7 @@ static void keep_masked(const basin_cuda_frame *frame, const void *mask,
  * they are cut here, into a number of parts that follows from the sizes alone. */
 static int64_t parts_of(const basin_cuda *cuda, const basin_cuda_product *p) {
     const int64_t most = 32, room = (int64_t)96 << 20;
-    bool plain = !p->relu && !p->bias && !p->masked && !p->narrow_result && !p->row_a &&
-                 !p->row_b && !p->row_d;
+    bool plain = !p->relu && !p->bias && !p->narrow_result && !p->row_a && !p->row_b && !p->row_d;
     int64_t tiles = basin_cuda_ceil(p->m, 256) * basin_cuda_ceil(p->n, 128);
     if (p->narrow_factors || !plain || p->batch != 1 || !p->transpose_a || p->transpose_b ||
         p->k < 4096 || p->m * p->n % 4 != 0 || tiles >= 2 * cuda->multiprocessors)
@@ -367,8 +298,7 @@ static void run_in_parts(const basin_cuda_frame *frame, const basin_cuda_product
     basin_cuda *cuda = frame->cuda;
     basin_cuda_product part = part_of(p, parts);
     int64_t count = p->m * p->n;
-    basin_cuda_product_run(cuda, &part, frame->workspace, frame->in[0], frame->in[1], NULL, NULL,
-                           NULL);
+    basin_cuda_product_run(cuda, &part, frame->workspace, frame->in[0], frame->in[1], NULL, NULL);
     join_parts<<<(unsigned)basin_cuda_ceil(count / 4, 256), 256, 0, cuda->stream>>>(
         (float *)frame->out[0], (const float *)frame->workspace, p->add ? (const float *)c : NULL,
         (int)parts, count, (float)p->alpha, (float)p->beta);
@@ -398,9 +328,9 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
     if (fuse((basin_cuda *)cuda, &p, &f, call)) {
         int64_t parts = f.mask < 0 ? parts_of(cuda, &p) : 1;
         basin_cuda_product chosen = parts > 1 ? part_of(&p, parts) : p;
-        if (p.k > 0) basin_cuda_product_exists((basin_cuda *)cuda, &chosen); /* before a run */
-        if (parts > 1) return (size_t)(parts * p.m * p.n) * sizeof(float);
-        return p.masked && !reads_mask(call, &f) ? (size_t)(p.m * p.n / 8) : 0;
+        if (p.k > 0 && !p.marks && !p.masked)
+            basin_cuda_product_exists((basin_cuda *)cuda, &chosen); /* before a run */
+        return parts > 1 ? (size_t)(parts * p.m * p.n) * sizeof(float) : 0;
     }
     return (size_t)(p.batch * rows_at_a_time(&p) * p.n) *
            (p.narrow_result ? sizeof(basin_bf16) : sizeof(float));
@@ -408,10 +338,10 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
 
 /* A sum over nothing is zero. */
 static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
-                     const void *b, const void *c, const void *bias, const void *mask) {
+                     const void *b, const void *c, const void *bias) {
     size_t size = p->narrow_result ? sizeof(basin_bf16) : sizeof(float);
     if (p->k > 0)
-        basin_cuda_product_run(cuda, p, d, a, b, c, bias, mask);
+        basin_cuda_product_run(cuda, p, d, a, b, c, bias);
     else
         BASIN_CUDA_TRY(
             cuda, cudaMemsetAsync(d, 0, (size_t)(p->batch * p->m * p->n) * size, cuda->stream));
@@ -430,30 +360,27 @@ static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
         const char *a = (const char *)frame->in[0] + (size_t)(first * row) * factor;
         p.m = tile.rows;
         if (!basin_cuda_codes_collecting(cuda))
-            multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL, NULL);
+            multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL);
         if (basin_cuda_program_of(&program, frame, &tile)) basin_cuda_program_run(cuda, &program);
     }
 }
 
-/* The product with its epilogue in cuBLASLt, and what has to be done with masks beside it. */
+/* The product with its epilogue. */
 static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p,
                       const basin_cuda_form *f) {
     basin_cuda *cuda = frame->cuda;
-    const basin_call *call = frame->call;
     const void *c = f->c < 0 ? NULL : frame->in[2 + f->c];
     const void *bias = f->row < 0 ? NULL : frame->in[2 + f->row];
-    const void *mask = p->marks ? frame->out[1] : f->mask < 0 ? NULL : frame->in[2 + f->mask];
+    const void *mask = f->mask < 0 ? NULL : frame->in[2 + f->mask];
     int64_t parts = f->mask < 0 ? parts_of(cuda, p) : 1;
-    if (parts > 1) {
+    if (p->marks || p->masked)
+        basin_cuda_relu_product_run(cuda, p, frame->out[0], frame->in[0], frame->in[1],
+                                    p->marks ? frame->out[1] : (void *)mask);
+    else if (parts > 1)
         run_in_parts(frame, p, c, parts);
-        return;
-    }
-    if (p->masked && !reads_mask(call, f)) {
-        basin_cuda_mask(cuda, frame->workspace, mask, call->in[2 + f->mask].kind, p->m, p->n, 0);
-        mask = frame->workspace;
-    }
-    multiply(cuda, p, frame->out[0], frame->in[0], frame->in[1], c, bias, mask);
-    if (f->mask >= 0 && !p->masked) keep_masked(frame, mask, p);
+    else
+        multiply(cuda, p, frame->out[0], frame->in[0], frame->in[1], c, bias);
+    if (mask && !p->masked) basin_cuda_mask_apply(cuda, p, frame->out[0], mask);
 }
 
 void basin_cuda_matmul(const basin_cuda_frame *frame) {
@@ -466,6 +393,6 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     if (!fused) run_in_turns(frame, p);
     if (basin_cuda_codes_collecting(cuda)) return;
     if (fused) run_fused(frame, &p, &f);
-    if (writes_mask(call) && !(fused && p.marks))
-        basin_cuda_mask(cuda, frame->out[1], frame->out[0], call->out[0].kind, p.m, p.n, p.row_d);
+    if (writes_mask(call) && !p.marks)
+        basin_cuda_mask_write(cuda, &p, frame->out[1], frame->out[0]);
 }
