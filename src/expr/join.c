@@ -10,43 +10,20 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "expr/ir.h"
+#include "expr/joint.h"
 #include "expr/program.h"
 
-enum { PARTS = 8, ALIGNED = 32 }; /* parts begin at multiples of so many elements */
-
-typedef struct joint {
-    int value;       /* the joint value */
-    int part[PARTS]; /* the roots that became parts of it, in their order */
-    int64_t at[PARTS + 1];
-    int parts;
-} joint;
-
-typedef struct joining {
-    basin_ir *ir;
-    joint *joint;
-    size_t joints, capacity;
-    int *reader;   /* [values] of roots: the last step that reads it */
-    bool *bound;   /* [values] of roots: read or written by something that wants it dense */
-    size_t values; /* as many as there were; joint ones come behind */
-} joining;
-
-/* Steps of the same kind that one step will replace, in their order. */
-typedef struct gang {
-    int step[PARTS], part[PARTS]; /* part: which of the joint each belongs to */
-    int steps;
-} gang;
-
-static int root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
+enum { ALIGNED = 32 }; /* parts begin at multiples of so many elements */
 
 /* Whether both are the same numbers, in whatever shape. */
 static bool is_same(const basin_ir *ir, int a, int b) {
-    return root_of(ir, a) == root_of(ir, b) && ir->value[a].first == ir->value[b].first &&
+    return basin_root_of(ir, a) == basin_root_of(ir, b) &&
+           ir->value[a].first == ir->value[b].first &&
            basin_shape_count(ir->value[a].shape) == basin_shape_count(ir->value[b].shape);
 }
 
 static bool is_narrow(const basin_ir *ir, int value) {
-    return value >= 0 && ir->value[root_of(ir, value)].kind == BASIN_NARROW;
+    return value >= 0 && ir->value[basin_root_of(ir, value)].kind == BASIN_NARROW;
 }
 
 static bool is_attention(const basin_ir_step *step) {
@@ -85,7 +62,7 @@ static bool writes_apart(const basin_ir_step *step, int k) {
                                                 : k == BASIN_ATT_GQ || k == BASIN_ATT_GK;
 }
 
-static void find_bound(joining *j) {
+static void find_bound(basin_joining *j) {
     const basin_ir *ir = j->ir;
     for (size_t i = 0; i < ir->values; i++) {
         const basin_ir_value *v = &ir->value[i];
@@ -97,7 +74,7 @@ static void find_bound(joining *j) {
         if (step->op == BASIN_OP_MATMUL) basin_product_sizes(size, ir, step);
         for (int k = 0; k < step->ins; k++) {
             if (step->in[k] < 0) continue;
-            int root = root_of(ir, step->in[k]);
+            int root = basin_root_of(ir, step->in[k]);
             j->reader[root] = (int)i;
             if (!reads_apart(step, k) || size[0] != 1) j->bound[root] = true;
         }
@@ -108,98 +85,9 @@ static void find_bound(joining *j) {
 }
 
 /* Whether the value, `columns` wide, can become some columns of a joint one. */
-static bool can_lie_apart(const joining *j, int value, int64_t columns) {
-    int root = root_of(j->ir, value);
+static bool can_lie_apart(const basin_joining *j, int value, int64_t columns) {
+    int root = basin_root_of(j->ir, value);
     return (size_t)root < j->values && !j->bound[root] && columns % ALIGNED == 0;
-}
-
-/* ---- making joint values ---- */
-
-static joint *joint_new(joining *j, basin_shape shape, basin_kind kind) {
-    int value = basin_ir_value_new(j->ir, shape, kind);
-    if (value < 0 ||
-        !basin_array_reserve((void **)&j->joint, &j->capacity, j->joints + 1, sizeof *j->joint))
-        return NULL;
-    j->joint[j->joints] = (joint){.value = value};
-    return &j->joint[j->joints++];
-}
-
-/* Makes `root` the next part: `length` rows or columns; stride 0: dense rows of `width`. */
-static void add_part(joining *j, joint *t, int root, int64_t length, int64_t width,
-                     int64_t stride) {
-    basin_ir *ir = j->ir;
-    int64_t at = t->at[t->parts];
-    t->part[t->parts++] = root;
-    t->at[t->parts] = at + length;
-    for (size_t i = 0; i < ir->values; i++) {
-        basin_ir_value *v = &ir->value[i];
-        if (v->root != root) continue;
-        v->root = t->value;
-        v->first = stride ? at : at * width;
-        v->stride = stride;
-    }
-}
-
-static const joint *joint_of(const joining *j, int value) {
-    int root = root_of(j->ir, value);
-    for (size_t i = 0; i < j->joints; i++)
-        if (j->joint[i].value == root) return &j->joint[i];
-    return NULL;
-}
-
-/* Which part of the joint the value is. */
-static int part_of(const joining *j, const joint *t, int value) {
-    const basin_ir_value *v = &j->ir->value[value];
-    for (int p = 0; p < t->parts; p++)
-        if (v->first == j->ir->value[t->part[p]].first) return p;
-    return -1;
-}
-
-/* Parts first .. last of a joint value, as one operand of the given shape. */
-static int span(joining *j, const joint *t, int first, int last, basin_shape shape) {
-    if (first == 0 && last == t->parts - 1) return t->value;
-    basin_ir_value like = j->ir->value[t->part[first]];
-    int value = basin_ir_value_new(j->ir, shape, like.kind);
-    if (value < 0) return -1;
-    j->ir->value[value].root = t->value;
-    j->ir->value[value].first = like.first;
-    j->ir->value[value].stride = like.stride;
-    return value;
-}
-
-/* Parts ascending; false unless they are neighbours, at least two. */
-static bool sort_gang(gang *g) {
-    for (int i = 1; i < g->steps; i++)
-        for (int k = i; k > 0 && g->part[k] < g->part[k - 1]; k--) {
-            int part = g->part[k], step = g->step[k];
-            g->part[k] = g->part[k - 1], g->step[k] = g->step[k - 1];
-            g->part[k - 1] = part, g->step[k - 1] = step;
-        }
-    for (int i = 1; i < g->steps; i++)
-        if (g->part[i] != g->part[0] + i) return false;
-    return g->steps > 1;
-}
-
-/* The last step of the gang, which becomes the joint one, provided that nobody reads the result of
- * another before it; -1. */
-static int last_of(const joining *j, const gang *g) {
-    const basin_ir *ir = j->ir;
-    int last = g->step[0];
-    for (int i = 1; i < g->steps; i++)
-        if (g->step[i] > last) last = g->step[i];
-    for (int i = 0; i < g->steps; i++) {
-        int out = ir->step[g->step[i]].out[0];
-        for (int s = g->step[i] + 1; s <= last; s++)
-            for (int k = 0; k < ir->step[s].ins; k++)
-                if (!ir->step[s].dead && ir->step[s].in[k] >= 0 &&
-                    root_of(ir, ir->step[s].in[k]) == out)
-                    return -1;
-    }
-    return last;
-}
-
-static void drop_all_but(joining *j, const gang *g, int last) {
-    for (int i = 0; i < g->steps; i++) j->ir->step[g->step[i]].dead = g->step[i] != last;
 }
 
 /* The program of a product that is to be `rows` by `columns`. */
@@ -212,20 +100,20 @@ static void widen(basin_program *program, int64_t rows, int64_t columns) {
 /* ---- chains ---- */
 
 /* Whether the value is the narrow copy of a weight, made for products alone, or a part of such. */
-static bool is_weight(const joining *j, int value) {
+static bool is_weight(const basin_joining *j, int value) {
     const basin_ir *ir = j->ir;
-    int root = root_of(ir, value);
+    int root = basin_root_of(ir, value);
     if ((size_t)root >= j->values) return !ir->value[value].stride;
     if (!is_narrow(ir, root) || ir->value[root].producer < 0) return false;
     const basin_ir_step *cast = &ir->step[ir->value[root].producer];
     if (cast->op != BASIN_OP_POINTWISE || cast->ins != 1 || cast->outs != 1) return false;
-    const basin_node *leaf = ir->value[root_of(ir, cast->in[0])].leaf;
+    const basin_node *leaf = ir->value[basin_root_of(ir, cast->in[0])].leaf;
     return leaf && leaf->op == BASIN_OP_STATE &&
            basin_shape_count(ir->value[root].shape) % ALIGNED == 0;
 }
 
 /* Whether the step is a link: it adds a multiple of (something that can lie apart) (a weight). */
-static bool is_link(const joining *j, const basin_ir_step *step, basin_program_form *form) {
+static bool is_link(const basin_joining *j, const basin_ir_step *step, basin_program_form *form) {
     int64_t size[4];
     if (!is_product(j->ir, step, false, false) || step->outs != 1 || !is_weight(j, step->in[1]))
         return false;
@@ -237,7 +125,7 @@ static bool is_link(const joining *j, const basin_ir_step *step, basin_program_f
 }
 
 /* The link that adds to this one's result, which nobody else reads; -1. */
-static int next_link(const joining *j, int from, double factor) {
+static int next_link(const basin_joining *j, int from, double factor) {
     const basin_ir *ir = j->ir;
     const basin_ir_value *out = &ir->value[ir->step[from].out[0]];
     basin_program_form form;
@@ -245,16 +133,16 @@ static int next_link(const joining *j, int from, double factor) {
     if (out->uses != 1 || out->output || out->state || next <= from) return -1;
     const basin_ir_step *step = &ir->step[next];
     bool adds = is_link(j, step, &form) && form.operand == 0 && form.of_product == factor &&
-                step->in[2] >= 0 && root_of(ir, step->in[2]) == ir->step[from].out[0] &&
+                step->in[2] >= 0 && basin_root_of(ir, step->in[2]) == ir->step[from].out[0] &&
                 ir->value[step->out[0]].kind == out->kind;
     return adds ? next : -1;
 }
 
 /* Whether a product with nothing behind it reads the weight transposed, as those of Q and K do. */
-static bool is_read_plainly(const joining *j, int weight) {
+static bool is_read_plainly(const basin_joining *j, int weight) {
     for (size_t i = 0; i < j->ir->steps; i++) {
         const basin_ir_step *step = &j->ir->step[i];
-        if (is_product(j->ir, step, false, true) && root_of(j->ir, step->in[1]) == weight &&
+        if (is_product(j->ir, step, false, true) && basin_root_of(j->ir, step->in[1]) == weight &&
             !step->program)
             return true;
     }
@@ -263,20 +151,20 @@ static bool is_read_plainly(const joining *j, int weight) {
 
 /* The joint weight of the chain's weights: one that exists, or a new one. The gang's parts are set.
  * NULL where they cannot be joint; *failed where there is no memory. */
-static const joint *join_weights(joining *j, gang *g, bool *failed) {
+static const basin_joint *join_weights(basin_joining *j, basin_gang *g, bool *failed) {
     const basin_ir *ir = j->ir;
     int64_t size[4], rows = 0;
-    int weight[PARTS], order[PARTS], known = 0, plain = 0;
+    int weight[BASIN_JOINT_PARTS], order[BASIN_JOINT_PARTS], known = 0, plain = 0;
     for (int i = 0; i < g->steps; i++) {
-        weight[i] = root_of(ir, ir->step[g->step[i]].in[1]);
-        const joint *t = joint_of(j, ir->step[g->step[i]].in[1]);
+        weight[i] = basin_root_of(ir, ir->step[g->step[i]].in[1]);
+        const basin_joint *t = basin_joint_of(j, ir->step[g->step[i]].in[1]);
         known += t != NULL;
     }
     if (known > 0) {
-        const joint *t = joint_of(j, ir->step[g->step[0]].in[1]);
+        const basin_joint *t = basin_joint_of(j, ir->step[g->step[0]].in[1]);
         for (int i = 0; i < g->steps && t; i++) {
             if (weight[i] != t->value) return NULL;
-            g->part[i] = part_of(j, t, ir->step[g->step[i]].in[1]);
+            g->part[i] = basin_joint_part(j, t, ir->step[g->step[i]].in[1]);
         }
         return t && t->parts == g->steps ? t : NULL;
     }
@@ -291,37 +179,69 @@ static const joint *join_weights(joining *j, gang *g, bool *failed) {
         basin_product_sizes(size, ir, &ir->step[g->step[i]]);
         rows += size[3];
     }
-    joint *t = joint_new(j, BASIN_SHAPE(rows, size[2]), BASIN_NARROW);
+    basin_joint *t = basin_joint_new(j, BASIN_SHAPE(rows, size[2]), BASIN_NARROW);
     *failed = !t;
     for (int i = 0; i < g->steps && t; i++) {
         basin_product_sizes(size, j->ir, &j->ir->step[g->step[order[i]]]);
-        add_part(j, t, weight[order[i]], size[3], size[2], 0);
+        basin_joint_add(j, t, weight[order[i]], size[3], size[2], 0);
         g->part[order[i]] = i;
     }
     return t;
 }
 
-/* Replaces a chain of links by one product; false where there is no memory. */
-static bool join_chain(joining *j, gang *g) {
+/* Puts a step that transposes the joint weight, once for all chains, in the place of a step of the
+ * gang but the last; that one's program goes. Nothing happens where parts of the weight are made
+ * later. False where there is no memory. */
+static bool turn_weight(basin_joining *j, basin_joint *weight, const basin_gang *g, int last) {
+    basin_ir *ir = j->ir;
+    basin_shape shape = ir->value[weight->value].shape;
+    int place = -1, made = -1;
+    for (int i = 0; i < weight->parts; i++)
+        if (ir->value[weight->part[i]].producer > made) made = ir->value[weight->part[i]].producer;
+    for (int i = 0; i < g->steps; i++)
+        if (g->step[i] != last && g->step[i] > made) place = g->step[i];
+    if (place < 0) return true;
+    int turned = basin_ir_value_new(ir, BASIN_SHAPE(shape.dim[1], shape.dim[0]), BASIN_NARROW);
+    if (turned < 0) return false;
+    basin_ir_step *step = &ir->step[place];
+    if (step->program) free(step->program->step);
+    free(step->program);
+    *step = (basin_ir_step){.op = BASIN_OP_PERMUTE,
+                            .attr = {.axes = {1, 0}},
+                            .ins = 1,
+                            .outs = 1,
+                            .in = {weight->value},
+                            .out = {turned},
+                            .workspace = -1};
+    weight->turned = turned;
+    return true;
+}
+
+/* Replaces a chain of links by one product; false where there is no memory. A sum in float reads
+ * the weight transposed: cuBLASLt adds a tenth faster then. */
+static bool join_chain(basin_joining *j, basin_gang *g) {
     basin_ir *ir = j->ir;
     bool failed = false;
     int first = g->step[0], last = g->step[g->steps - 1];
     int64_t size[4];
     for (int i = 0; i < g->steps; i++) /* none may have to lie in two places */
         for (int k = 0; k < i; k++)
-            if (root_of(ir, ir->step[g->step[i]].in[0]) == root_of(ir, ir->step[g->step[k]].in[0]))
+            if (basin_root_of(ir, ir->step[g->step[i]].in[0]) ==
+                basin_root_of(ir, ir->step[g->step[k]].in[0]))
                 return true;
-    const joint *weights = join_weights(j, g, &failed);
+    const basin_joint *weights = join_weights(j, g, &failed);
     if (!weights) return !failed;
+    size_t which = (size_t)(weights - j->joint);
     int weight = weights->value;
     int64_t columns = weights->at[weights->parts];
-    if (!sort_gang(g)) return true;
+    if (!basin_gang_sort(g)) return true;
     basin_product_sizes(size, ir, &ir->step[last]);
-    joint *left = joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
+    basin_joint *left = basin_joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
     if (!left) return false;
     for (int i = 0; i < g->steps; i++) {
         basin_product_sizes(size, ir, &ir->step[g->step[i]]);
-        add_part(j, left, root_of(ir, ir->step[g->step[i]].in[0]), size[3], 0, columns);
+        basin_joint_add(j, left, basin_root_of(ir, ir->step[g->step[i]].in[0]), size[3], 0,
+                        columns);
     }
     basin_program *program = ir->step[last].program; /* what the first one adds to is added to */
     ir->step[last].program = ir->step[first].program;
@@ -330,18 +250,24 @@ static bool join_chain(joining *j, gang *g) {
     ir->step[last].in[2] = ir->step[first].in[2];
     ir->step[last].in[0] = left->value;
     ir->step[last].in[1] = weight;
-    drop_all_but(j, g, last);
+    basin_gang_replace(j, g, last);
+    if (ir->value[ir->step[last].out[0]].kind != BASIN_REAL) return true;
+    basin_joint *t = &j->joint[which];
+    if (t->turned < 0 && !turn_weight(j, t, g, last)) return false;
+    ir->step[last].attr.transpose_b = t->turned >= 0;
+    if (t->turned >= 0) ir->step[last].in[1] = t->turned;
     return true;
 }
 
-static bool join_chains(joining *j) {
+static bool join_chains(basin_joining *j) {
     basin_program_form form;
     bool ok = true;
     for (size_t i = 0; i < j->ir->steps && ok; i++) {
-        gang g = {.step = {(int)i}, .steps = 1};
+        basin_gang g = {.step = {(int)i}, .steps = 1};
         if (!is_link(j, &j->ir->step[i], &form)) continue;
         double factor = form.of_product;
-        for (int next = (int)i; g.steps < PARTS && (next = next_link(j, next, factor)) >= 0;)
+        for (int next = (int)i;
+             g.steps < BASIN_JOINT_PARTS && (next = next_link(j, next, factor)) >= 0;)
             g.step[g.steps++] = next;
         if (g.steps > 1) ok = join_chain(j, &g);
     }
@@ -351,48 +277,49 @@ static bool join_chains(joining *j) {
 /* ---- one left factor, several weights ---- */
 
 /* Whether the step is a multiple of (x) (a part of a joint weight)', and can write columns. */
-static bool is_reading(const joining *j, const basin_ir_step *step, basin_program_form *form) {
+static bool is_reading(const basin_joining *j, const basin_ir_step *step,
+                       basin_program_form *form) {
     int64_t size[4];
     if (!is_product(j->ir, step, false, true) || step->outs != 1 || step->ins != 2) return false;
-    const joint *t = joint_of(j, step->in[1]);
-    int part = t ? part_of(j, t, step->in[1]) : -1;
+    const basin_joint *t = basin_joint_of(j, step->in[1]);
+    int part = t ? basin_joint_part(j, t, step->in[1]) : -1;
     *form = basin_program_form_of(step->program);
     basin_product_sizes(size, j->ir, step);
     return part >= 0 && size[2] == t->at[part + 1] - t->at[part] && form->kind == BASIN_FORM_SUM &&
            can_lie_apart(j, step->out[0], size[2]);
 }
 
-static bool join_readings(joining *j) {
+static bool join_readings(basin_joining *j) {
     basin_ir *ir = j->ir;
     for (size_t i = 0; i < ir->steps; i++) {
         basin_program_form form, other;
         if (!is_reading(j, &ir->step[i], &form)) continue;
-        const joint *weights = joint_of(j, ir->step[i].in[1]);
-        gang g = {.steps = 0};
-        for (size_t k = i; k < ir->steps && g.steps < PARTS; k++) {
+        const basin_joint *weights = basin_joint_of(j, ir->step[i].in[1]);
+        basin_gang g = {.steps = 0};
+        for (size_t k = i; k < ir->steps && g.steps < BASIN_JOINT_PARTS; k++) {
             const basin_ir_step *step = &ir->step[k];
-            if (!is_reading(j, step, &other) || joint_of(j, step->in[1]) != weights ||
+            if (!is_reading(j, step, &other) || basin_joint_of(j, step->in[1]) != weights ||
                 other.of_product != form.of_product || !is_same(ir, step->in[0], ir->step[i].in[0]))
                 continue;
             g.step[g.steps] = (int)k;
-            g.part[g.steps++] = part_of(j, weights, step->in[1]);
+            g.part[g.steps++] = basin_joint_part(j, weights, step->in[1]);
         }
-        int last = sort_gang(&g) ? last_of(j, &g) : -1;
+        int last = basin_gang_sort(&g) ? basin_gang_last(j, &g) : -1;
         if (last < 0) continue;
         int from = g.part[0], to = g.part[g.steps - 1];
         int64_t size[4], columns = weights->at[to + 1] - weights->at[from];
         basin_product_sizes(size, ir, &ir->step[last]);
-        int weight = span(j, weights, from, to, BASIN_SHAPE(columns, size[3]));
-        joint *results = joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
+        int weight = basin_joint_span(j, weights, from, to, BASIN_SHAPE(columns, size[3]));
+        basin_joint *results = basin_joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
         if (weight < 0 || !results) return false;
-        weights = joint_of(j, weight);
+        weights = basin_joint_of(j, weight);
         for (int k = 0; k < g.steps; k++)
-            add_part(j, results, ir->step[g.step[k]].out[0],
-                     weights->at[from + k + 1] - weights->at[from + k], 0, columns);
+            basin_joint_add(j, results, ir->step[g.step[k]].out[0],
+                            weights->at[from + k + 1] - weights->at[from + k], 0, columns);
         ir->step[last].in[1] = weight;
         ir->step[last].out[0] = results->value;
         widen(ir->step[last].program, size[1], columns);
-        drop_all_but(j, &g, last);
+        basin_gang_replace(j, &g, last);
     }
     return true;
 }
@@ -400,50 +327,51 @@ static bool join_readings(joining *j) {
 /* ---- gradients of the weights ---- */
 
 /* Whether the step is a multiple of (a part of joint columns)' (u), perhaps added to something. */
-static bool is_gradient(const joining *j, const basin_ir_step *step, basin_program_form *form) {
+static bool is_gradient(const basin_joining *j, const basin_ir_step *step,
+                        basin_program_form *form) {
     if (!is_product(j->ir, step, true, false) || step->outs != 1 || step->ins > 3) return false;
-    const joint *t = joint_of(j, step->in[0]);
+    const basin_joint *t = basin_joint_of(j, step->in[0]);
     const basin_ir_value *out = &j->ir->value[step->out[0]];
     *form = basin_program_form_of(step->program);
-    return t && j->ir->value[step->in[0]].stride && part_of(j, t, step->in[0]) >= 0 &&
+    return t && j->ir->value[step->in[0]].stride && basin_joint_part(j, t, step->in[0]) >= 0 &&
            out->kind == BASIN_REAL && !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
            (form->operand < 0 || form->of_operand == 1);
 }
 
 /* What a gang of gradients adds to, as one operand: the same parts of an earlier joint gradient.
  * -1 where they are not; -2 where there is no memory. */
-static int joint_addend(joining *j, const gang *g, basin_shape shape) {
+static int joint_addend(basin_joining *j, const basin_gang *g, basin_shape shape) {
     const basin_ir *ir = j->ir;
-    const joint *t = joint_of(j, ir->step[g->step[0]].in[2]);
-    int first = t ? part_of(j, t, ir->step[g->step[0]].in[2]) : -1;
+    const basin_joint *t = basin_joint_of(j, ir->step[g->step[0]].in[2]);
+    int first = t ? basin_joint_part(j, t, ir->step[g->step[0]].in[2]) : -1;
     if (first < 0) return -1;
     for (int i = 0; i < g->steps; i++) {
         int value = ir->step[g->step[i]].in[2];
-        if (joint_of(j, value) != t || part_of(j, t, value) != first + i) return -1;
+        if (basin_joint_of(j, value) != t || basin_joint_part(j, t, value) != first + i) return -1;
     }
-    int addend = span(j, t, first, first + g->steps - 1, shape);
+    int addend = basin_joint_span(j, t, first, first + g->steps - 1, shape);
     bool same =
         addend >= 0 && basin_shape_count(ir->value[addend].shape) == basin_shape_count(shape);
     return addend < 0 ? -2 : same ? addend : -1;
 }
 
-static bool join_gradients(joining *j) {
+static bool join_gradients(basin_joining *j) {
     basin_ir *ir = j->ir;
     for (size_t i = 0; i < ir->steps; i++) {
         basin_program_form form, other;
         if (!is_gradient(j, &ir->step[i], &form)) continue;
-        const joint *columns = joint_of(j, ir->step[i].in[0]);
-        gang g = {.steps = 0};
-        for (size_t k = i; k < ir->steps && g.steps < PARTS; k++) {
+        const basin_joint *columns = basin_joint_of(j, ir->step[i].in[0]);
+        basin_gang g = {.steps = 0};
+        for (size_t k = i; k < ir->steps && g.steps < BASIN_JOINT_PARTS; k++) {
             const basin_ir_step *step = &ir->step[k];
-            if (!is_gradient(j, step, &other) || joint_of(j, step->in[0]) != columns ||
+            if (!is_gradient(j, step, &other) || basin_joint_of(j, step->in[0]) != columns ||
                 !is_same(ir, step->in[1], ir->step[i].in[1]) ||
                 other.of_product != form.of_product || step->ins != ir->step[i].ins)
                 continue;
             g.step[g.steps] = (int)k;
-            g.part[g.steps++] = part_of(j, columns, step->in[0]);
+            g.part[g.steps++] = basin_joint_part(j, columns, step->in[0]);
         }
-        int last = sort_gang(&g) ? last_of(j, &g) : -1;
+        int last = basin_gang_sort(&g) ? basin_gang_last(j, &g) : -1;
         if (last < 0) continue;
         int from = g.part[0], to = g.part[g.steps - 1];
         int64_t size[4], rows = columns->at[to + 1] - columns->at[from];
@@ -452,18 +380,18 @@ static bool join_gradients(joining *j) {
         int addend = ir->step[i].ins == 3 ? joint_addend(j, &g, shape) : 0;
         if (addend == -2) return false;
         if (addend == -1) continue;
-        int left = span(j, columns, from, to, BASIN_SHAPE(size[3], rows));
-        joint *sums = joint_new(j, shape, BASIN_REAL);
+        int left = basin_joint_span(j, columns, from, to, BASIN_SHAPE(size[3], rows));
+        basin_joint *sums = basin_joint_new(j, shape, BASIN_REAL);
         if (left < 0 || !sums) return false;
-        columns = joint_of(j, left);
+        columns = basin_joint_of(j, left);
         for (int k = 0; k < g.steps; k++)
-            add_part(j, sums, ir->step[g.step[k]].out[0],
-                     columns->at[from + k + 1] - columns->at[from + k], size[2], 0);
+            basin_joint_add(j, sums, ir->step[g.step[k]].out[0],
+                            columns->at[from + k + 1] - columns->at[from + k], size[2], 0);
         ir->step[last].in[0] = left;
         if (ir->step[last].ins == 3) ir->step[last].in[2] = addend;
         ir->step[last].out[0] = sums->value;
         widen(ir->step[last].program, rows, size[2]);
-        drop_all_but(j, &g, last);
+        basin_gang_replace(j, &g, last);
     }
     return true;
 }
@@ -482,7 +410,7 @@ static void remove_dead(basin_ir *ir) {
         for (int k = 0; k < step.outs; k++)
             if (step.out[k] >= 0) {
                 ir->value[step.out[k]].producer = (int)kept;
-                ir->value[root_of(ir, step.out[k])].producer = (int)kept;
+                ir->value[basin_root_of(ir, step.out[k])].producer = (int)kept;
             }
         ir->step[kept++] = step;
     }
@@ -490,7 +418,7 @@ static void remove_dead(basin_ir *ir) {
 }
 
 basin_status basin_ir_join(basin_ir *ir) {
-    joining j = {.ir = ir, .values = ir->values};
+    basin_joining j = {.ir = ir, .values = ir->values};
     j.reader = basin_array_new(ir->values, sizeof *j.reader);
     j.bound = basin_array_new(ir->values, sizeof *j.bound);
     bool ok = j.reader && j.bound;
