@@ -47,13 +47,18 @@ static inline void duel_free(duel *d) {
     for (int i = 0; i < d->call.ins; i++) free(d->in[i]);
 }
 
+/* Elements in memory: of a matrix whose rows lie apart, with the gaps. */
 static inline int64_t duel_count(const basin_operand *operand) {
-    return basin_shape_count(operand->shape);
+    int64_t count = basin_shape_count(operand->shape);
+    if (!operand->stride) return count;
+    return count / operand->shape.dim[operand->shape.rank - 1] * operand->stride;
 }
 
-/* A REAL operand of random floats in [low, high). */
-static inline double *duel_in(duel *d, basin_shape shape, double low, double high) {
-    int64_t count = basin_shape_count(shape);
+/* A REAL operand of random floats in [low, high), its rows `stride` apart (0: dense). */
+static inline double *duel_in_apart(duel *d, basin_shape shape, int64_t stride, double low,
+                                    double high) {
+    basin_operand operand = {.kind = BASIN_REAL, .shape = shape, .stride = stride};
+    int64_t count = duel_count(&operand);
     double *data = malloc((size_t)(count + 1) * sizeof *data);
     assert_non_null(data);
     for (int64_t i = 0; i < count; i++) {
@@ -61,8 +66,12 @@ static inline double *duel_in(duel *d, basin_shape shape, double low, double hig
         data[i] = (double)(float)(low + (high - low) * u);
     }
     d->in[d->call.ins] = data;
-    d->call.in[d->call.ins++] = (basin_operand){.kind = BASIN_REAL, .shape = shape};
+    d->call.in[d->call.ins++] = operand;
     return data;
+}
+
+static inline double *duel_in(duel *d, basin_shape shape, double low, double high) {
+    return duel_in_apart(d, shape, 0, low, high);
 }
 
 static inline void duel_index(duel *d, basin_shape shape, const int32_t *data) {

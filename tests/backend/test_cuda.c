@@ -282,6 +282,34 @@ static void narrow_attention(void **state) {
             }
 }
 
+/* Factors and results that are columns of joint matrices; what lies in the gaps stays. */
+static void products_apart(void **state) {
+    const int64_t cases[][3] = {{392, 768, 256}, {64, 96, 32}, {50, 40, 24}, {4608, 64, 1000}};
+    basin_step relu[] = {{.op = BASIN_STEP_TILE, .to = 0}, {.op = BASIN_OP_RELU, .to = 1, .a = 0}};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int t = 0; t < 64; t++) {
+            int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
+            basin_program program = {.steps = 2,
+                                     .registers = 2,
+                                     .stores = 1,
+                                     .step = relu,
+                                     .store = {1},
+                                     .domain = BASIN_SHAPE(1, m, n)};
+            basin_shape a = t & 1 ? BASIN_SHAPE(k, m) : BASIN_SHAPE(m, k);
+            basin_shape b = t & 2 ? BASIN_SHAPE(n, k) : BASIN_SHAPE(k, n);
+            duel d = duel_new(BASIN_OP_MATMUL);
+            d.call.attr.transpose_a = t & 1, d.call.attr.transpose_b = t >> 1 & 1;
+            duel_in_apart(&d, a, t & 4 ? a.dim[1] + 64 : 0, -1, 1);
+            duel_in_apart(&d, b, t & 8 ? b.dim[1] + 32 : 0, -1, 1);
+            duel_out(&d, BASIN_SHAPE(m, n));
+            d.call.out[0].stride = t & 16 ? n + 96 : 0;
+            if (t & 32) d.call.program = &program;
+            duel_narrow(&d, 3, t & 32 ? 1 : 0);
+            duel_fight(&d, t & 32 ? 6e-3 : 2e-5);
+        }
+}
+
 /* Products with nothing to sum, and with no elements. */
 static void empty_products(void **state) {
     (void)state;
@@ -434,6 +462,7 @@ int main(void) {
         cmocka_unit_test_teardown(long_product, duel_verdict),
         cmocka_unit_test_teardown(long_sum_product, duel_verdict),
         cmocka_unit_test_teardown(narrow_products, duel_verdict),
+        cmocka_unit_test_teardown(products_apart, duel_verdict),
         cmocka_unit_test_teardown(narrow_rows, duel_verdict),
         cmocka_unit_test_teardown(narrow_attention, duel_verdict),
         cmocka_unit_test_teardown(empty_products, duel_verdict),
