@@ -109,6 +109,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.fuse = true;
     t.chain = true;
     t.masks = hopper; /* product_relu_sm90a.cu */
+    t.joins = true;
     t.narrow_size = sizeof(basin_bf16);
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;
