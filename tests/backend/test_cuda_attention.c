@@ -464,6 +464,46 @@ static void test_picture(void **state) {
     }
 }
 
+/* More heads than fit on the device at a time: each entry of a batch that repeats two pictures comes
+ * out as in the batch of these two. */
+static void check_many(basin_op op, flavour f) {
+    enum { TIMES = 14 };
+    problem few = dense_problem(2, 197, 197, 12, 64, true, false, false), many = few;
+    pattern t = pattern_new(&few, false, true);
+    char *one[BASIN_MAX_OUT], *all[BASIN_MAX_OUT];
+    many.batch *= TIMES, many.pairs *= TIMES;
+    for (int i = 0; i < INPUTS; i++) {
+        if (!few.in[i] || i == BETA) continue;
+        many.in[i] = zeros(few.size[i] * TIMES, sizeof(double));
+        for (int64_t j = 0; j < few.size[i] * TIMES; j++)
+            many.in[i][j] = few.in[i][j % few.size[i]];
+    }
+    unsigned which = 1u << DQ | 1u << DK | 1u << LSE | 1u << GQ | 1u << GK | 1u << GW;
+    stage a = stage_of(&few, &t, op, which, f), b = stage_of(&many, &t, op, which, f);
+    stage_run(&a, one, "few heads");
+    stage_run(&b, all, "many heads");
+    for (int o = 0; o < a.call.outs; o++) {
+        size_t bytes = one[o] ? operand_bytes(&a.call.out[o]) : 0;
+        for (size_t i = 0; one[o] && i < TIMES; i++)
+            if (memcmp(all[o] + i * bytes, one[o], bytes) != 0)
+                fail_msg("%s %s: output %d of copy %zu has other bits", flavour_name[f],
+                         op == BASIN_OP_ATTENTION_FORCE ? "force" : "reverse", o, i);
+        free(one[o]), free(all[o]);
+    }
+    for (int i = 0; i < INPUTS; i++)
+        if (i != BETA) free(many.in[i]);
+    pattern_free(&t);
+    problem_free(&few);
+}
+
+static void test_many(void **state) {
+    (void)state;
+    for (int f = TF32; f <= BF16; f++) {
+        check_many(BASIN_OP_ATTENTION_FORCE, (flavour)f);
+        check_many(BASIN_OP_ATTENTION_REVERSE, (flavour)f);
+    }
+}
+
 /* An absent output changes no other, and an absent cotangent counts as zero. Kind 4 is the size of
  * a picture's tokens, in bfloat16. */
 static void test_absent(void **state) {
@@ -686,13 +726,14 @@ int main(int count, char **word) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_f32),     cmocka_unit_test(test_dense_tf32),
-        cmocka_unit_test(test_dense_bf16),    cmocka_unit_test(test_list_f32),
-        cmocka_unit_test(test_list_bf16),     cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_list_long),     cmocka_unit_test(test_no_pairs),
-        cmocka_unit_test(test_large_scores),  cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_picture),       cmocka_unit_test(test_joint),
-        cmocka_unit_test(test_joint_refused), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_dense_f32),    cmocka_unit_test(test_dense_tf32),
+        cmocka_unit_test(test_dense_bf16),   cmocka_unit_test(test_list_f32),
+        cmocka_unit_test(test_list_bf16),    cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_list_long),    cmocka_unit_test(test_no_pairs),
+        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_picture),      cmocka_unit_test(test_many),
+        cmocka_unit_test(test_joint),        cmocka_unit_test(test_joint_refused),
+        cmocka_unit_test(test_pairs),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);
