@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "expr/bounds.h"
 #include "expr/crop.h"
 #include "expr/describe.h"
 #include "expr/ir.h"
@@ -14,16 +15,11 @@
 
 enum { ARENA, INPUTS, FIRST_STATE };
 
-/* What an index input must satisfy: low <= number <= high, and order where it is offsets. */
-typedef struct bounds {
-    int64_t low, high;
-    bool ascending;
-} bounds;
-
 typedef struct plan_input {
     basin_expr expr;
     size_t offset;
-    bounds bounds;
+    size_t value; /* of the ir */
+    basin_bounds bounds;
 } plan_input;
 
 typedef struct plan_output {
@@ -78,8 +74,9 @@ static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_e
                           value->leaf->name);
     value->block = INPUTS;
     value->offset = plan->stats.input_bytes;
-    plan->input[plan->inputs++] =
-        (plan_input){value->leaf->origin->out[0], value->offset, {INT32_MIN, INT32_MAX, false}};
+    plan->input[plan->inputs++] = (plan_input){.expr = value->leaf->origin->out[0],
+                                               .offset = value->offset,
+                                               .value = (size_t)(value - plan->ir.value)};
     plan->stats.input_bytes += bytes;
     return BASIN_OK;
 }
@@ -224,72 +221,13 @@ static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, ba
     return BASIN_OK;
 }
 
-/* ---- what index inputs may hold ---- */
-
-static void bound(basin_plan *plan, int value, int64_t low, int64_t high, bool ascending) {
-    if (value < 0) return;
-    const basin_node *leaf = plan->ir.value[plan->ir.value[value].root].leaf;
-    plan_input *input = leaf ? find_input(plan, leaf->origin->out[0]) : NULL;
-    if (!input) return;
-    if (input->bounds.low < low) input->bounds.low = low;
-    if (input->bounds.high > high) input->bounds.high = high;
-    input->bounds.ascending = input->bounds.ascending || ascending;
-}
-
-static void bound_list(basin_plan *plan, const int *list, int64_t queries, int64_t keys) {
-    if (list[0] < 0) return;
-    int64_t pairs = plan->ir.value[list[1]].shape.dim[0];
-    bound(plan, list[0], 0, pairs, true);
-    bound(plan, list[1], 0, keys - 1, false);
-    bound(plan, list[2], 0, pairs, true);
-    bound(plan, list[3], 0, queries - 1, false);
-    bound(plan, list[4], 0, pairs - 1, false);
-}
-
-static void find_bounds(basin_plan *plan) {
-    const basin_ir *ir = &plan->ir;
-    for (size_t i = 0; i < ir->steps; i++) {
-        const basin_ir_step *step = &ir->step[i];
-        if (step->op == BASIN_OP_GATHER)
-            bound(plan, step->in[1], -1, ir->value[step->in[0]].shape.dim[0] - 1, false);
-        if (step->op == BASIN_OP_SCATTER)
-            bound(plan, step->in[1], -1, ir->value[step->out[0]].shape.dim[0] - 1, false);
-        if (step->op == BASIN_OP_PAIR_DOT || step->op == BASIN_OP_PAIR_SUM)
-            bound_list(plan, step->in + 2, ir->value[step->in[2]].shape.dim[0] - 1,
-                       ir->value[step->in[4]].shape.dim[0] - 1);
-        if (step->op >= BASIN_OP_ATTENTION && step->op <= BASIN_OP_ATTENTION_REVERSE)
-            bound_list(plan, step->in + BASIN_ATT_ROW,
-                       ir->value[step->in[BASIN_ATT_Q]].shape.dim[1],
-                       ir->value[step->in[BASIN_ATT_K]].shape.dim[1]);
-    }
-}
-
-/* Element i, exactly; what no int32_t holds comes out beyond every bound. */
-static int64_t index_at(const basin_tensor *tensor, int64_t i) {
-    if (tensor->dtype == BASIN_I64) return ((const int64_t *)tensor->data)[i];
-    double number = basin_tensor_at(tensor, i);
-    return fabs(number) < 1e18 ? (int64_t)number : INT64_MAX;
-}
-
-static basin_status check_index(const plan_input *input, const basin_tensor *tensor,
-                                basin_error *error) {
-    int64_t count = basin_shape_count(tensor->shape), before = INT64_MIN;
-    const bounds *b = &input->bounds;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t number =
-            tensor->dtype == BASIN_I32 ? ((const int32_t *)tensor->data)[i] : index_at(tensor, i);
-        if (number < b->low || number > b->high)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "input '%s': element %lld is %.17g, wanted %lld to %lld",
-                              basin_expr_name(input->expr), (long long)i,
-                              basin_tensor_at(tensor, i), (long long)b->low, (long long)b->high);
-        if (b->ascending && number < before)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "input '%s': element %lld is %lld, less than the one before (%lld)",
-                              basin_expr_name(input->expr), (long long)i, (long long)number,
-                              (long long)before);
-        before = number;
-    }
+/* What the steps allow in each index input. */
+static basin_status find_bounds(basin_plan *plan, basin_error *error) {
+    basin_bounds *bounds = basin_array_new(plan->ir.values, sizeof *bounds); /* of roots */
+    if (!bounds) return no_memory(error);
+    basin_bounds_find(bounds, &plan->ir);
+    for (size_t i = 0; i < plan->inputs; i++) plan->input[i].bounds = bounds[plan->input[i].value];
+    free(bounds);
     return BASIN_OK;
 }
 
@@ -383,7 +321,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     else if (!status)
         status = alloc_block(plan, ARENA, ir->arena_bytes, error);
     if (!status) status = alloc_block(plan, INPUTS, plan->stats.input_bytes, error);
-    if (!status) find_bounds(plan);
+    if (!status) status = find_bounds(plan, error);
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
     plan->stats.calls = (int)plan->calls;
@@ -451,7 +389,8 @@ basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_te
     plan_input *found = find_input(plan, input);
     if (!found) return BASIN_OK;
     if (input->kind == BASIN_INDEX) {
-        basin_status status = check_index(found, tensor, error);
+        basin_status status =
+            basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
         if (status) return status;
     }
     return basin_device_write(plan->store->backend, (char *)plan->block[INPUTS] + found->offset,
