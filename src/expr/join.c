@@ -2,7 +2,7 @@
  * same ones, x + a (h Xi + dQ Wq + dK Wk). Such a chain of products is one product of the joint
  * matrices [h dQ dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and
  * written once. With the matrices joint, products of one left factor with several of the weights
- * (Q and K) become one, too.
+ * (Q and K) become one, too, and so do the gradients of all the weights, [h dQ dK]' u.
  *
  * What was a value of its own becomes a part of the joint one: rows of it, dense, or columns of it,
  * whose rows lie a stride apart. Only products and attention over all pairs read and write these.
@@ -324,6 +324,78 @@ static bool join_readings(basin_joining *j) {
     return true;
 }
 
+/* ---- gradients of the weights ---- */
+
+/* Whether the step is a multiple of (a part of joint columns)' (u), perhaps added to something. */
+static bool is_gradient(const basin_joining *j, const basin_ir_step *step,
+                        basin_program_form *form) {
+    if (!is_product(j->ir, step, true, false) || step->outs != 1 || step->ins > 3) return false;
+    const basin_joint *t = basin_joint_of(j, step->in[0]);
+    const basin_ir_value *out = &j->ir->value[step->out[0]];
+    *form = basin_program_form_of(step->program);
+    return t && j->ir->value[step->in[0]].stride && basin_joint_part(j, t, step->in[0]) >= 0 &&
+           out->kind == BASIN_REAL && !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
+           (form->operand < 0 || form->of_operand == 1);
+}
+
+/* What a gang of gradients adds to, as one operand: the same parts of an earlier joint gradient.
+ * -1 where they are not; -2 where there is no memory. */
+static int joint_addend(basin_joining *j, const basin_gang *g, basin_shape shape) {
+    const basin_ir *ir = j->ir;
+    const basin_joint *t = basin_joint_of(j, ir->step[g->step[0]].in[2]);
+    int first = t ? basin_joint_part(j, t, ir->step[g->step[0]].in[2]) : -1;
+    if (first < 0) return -1;
+    for (int i = 0; i < g->steps; i++) {
+        int value = ir->step[g->step[i]].in[2];
+        if (basin_joint_of(j, value) != t || basin_joint_part(j, t, value) != first + i) return -1;
+    }
+    int addend = basin_joint_span(j, t, first, first + g->steps - 1, shape);
+    bool same =
+        addend >= 0 && basin_shape_count(ir->value[addend].shape) == basin_shape_count(shape);
+    return addend < 0 ? -2 : same ? addend : -1;
+}
+
+static bool join_gradients(basin_joining *j) {
+    basin_ir *ir = j->ir;
+    for (size_t i = 0; i < ir->steps; i++) {
+        basin_program_form form, other;
+        if (!is_gradient(j, &ir->step[i], &form)) continue;
+        const basin_joint *columns = basin_joint_of(j, ir->step[i].in[0]);
+        basin_gang g = {.steps = 0};
+        for (size_t k = i; k < ir->steps && g.steps < BASIN_JOINT_PARTS; k++) {
+            const basin_ir_step *step = &ir->step[k];
+            if (!is_gradient(j, step, &other) || basin_joint_of(j, step->in[0]) != columns ||
+                !is_same(ir, step->in[1], ir->step[i].in[1]) ||
+                other.of_product != form.of_product || step->ins != ir->step[i].ins)
+                continue;
+            g.step[g.steps] = (int)k;
+            g.part[g.steps++] = basin_joint_part(j, columns, step->in[0]);
+        }
+        int last = basin_gang_sort(&g) ? basin_gang_last(j, &g) : -1;
+        if (last < 0) continue;
+        int from = g.part[0], to = g.part[g.steps - 1];
+        int64_t size[4], rows = columns->at[to + 1] - columns->at[from];
+        basin_product_sizes(size, ir, &ir->step[last]);
+        basin_shape shape = BASIN_SHAPE(rows, size[2]);
+        int addend = ir->step[i].ins == 3 ? joint_addend(j, &g, shape) : 0;
+        if (addend == -2) return false;
+        if (addend == -1) continue;
+        int left = basin_joint_span(j, columns, from, to, BASIN_SHAPE(size[3], rows));
+        basin_joint *sums = basin_joint_new(j, shape, BASIN_REAL);
+        if (left < 0 || !sums) return false;
+        columns = basin_joint_of(j, left);
+        for (int k = 0; k < g.steps; k++)
+            basin_joint_add(j, sums, ir->step[g.step[k]].out[0],
+                            columns->at[from + k + 1] - columns->at[from + k], size[2], 0);
+        ir->step[last].in[0] = left;
+        if (ir->step[last].ins == 3) ir->step[last].in[2] = addend;
+        ir->step[last].out[0] = sums->value;
+        widen(ir->step[last].program, rows, size[2]);
+        basin_gang_replace(j, &g, last);
+    }
+    return true;
+}
+
 /* ---- the pass ---- */
 
 static void remove_dead(basin_ir *ir) {
@@ -354,7 +426,7 @@ basin_status basin_ir_join(basin_ir *ir) {
     if (ok) {
         basin_ir_count_uses(ir);
         find_bound(&j);
-        ok = join_chains(&j) && join_readings(&j);
+        ok = join_chains(&j) && join_readings(&j) && join_gradients(&j);
         remove_dead(ir);
         basin_ir_count_uses(ir);
     }
