@@ -275,6 +275,34 @@ static bool join_chains(basin_joining *j) {
     return ok;
 }
 
+/* ---- products that differ in one factor ---- */
+
+typedef bool product_kind(const basin_joining *j, const basin_ir_step *step,
+                          basin_program_form *form);
+
+/* Products from the first on that are of the kind and differ only in factor `side`, each with
+ * another part of the same joint value. Returns the step that may stand for all of them; -1 where
+ * there is no such. */
+static int find_gang(basin_gang *g, const basin_joining *j, size_t first, int side,
+                     product_kind *is_one) {
+    const basin_ir *ir = j->ir;
+    const basin_ir_step *one = &ir->step[first];
+    basin_program_form form, other;
+    *g = (basin_gang){.steps = 0};
+    if (!is_one(j, one, &form)) return -1;
+    const basin_joint *t = basin_joint_of(j, one->in[side]);
+    for (size_t k = first; k < ir->steps && g->steps < BASIN_JOINT_PARTS; k++) {
+        const basin_ir_step *step = &ir->step[k];
+        if (!is_one(j, step, &other) || basin_joint_of(j, step->in[side]) != t ||
+            !is_same(ir, step->in[1 - side], one->in[1 - side]) ||
+            other.of_product != form.of_product || step->ins != one->ins)
+            continue;
+        g->step[g->steps] = (int)k;
+        g->part[g->steps++] = basin_joint_part(j, t, step->in[side]);
+    }
+    return basin_gang_sort(g) ? basin_gang_last(j, g) : -1;
+}
+
 /* ---- one left factor, several weights ---- */
 
 /* Whether the step is a multiple of (x) (a part of a joint weight)', and can write columns. */
@@ -292,21 +320,11 @@ static bool is_reading(const basin_joining *j, const basin_ir_step *step,
 
 static bool join_readings(basin_joining *j) {
     basin_ir *ir = j->ir;
+    basin_gang g;
     for (size_t i = 0; i < ir->steps; i++) {
-        basin_program_form form, other;
-        if (!is_reading(j, &ir->step[i], &form)) continue;
-        const basin_joint *weights = basin_joint_of(j, ir->step[i].in[1]);
-        basin_gang g = {.steps = 0};
-        for (size_t k = i; k < ir->steps && g.steps < BASIN_JOINT_PARTS; k++) {
-            const basin_ir_step *step = &ir->step[k];
-            if (!is_reading(j, step, &other) || basin_joint_of(j, step->in[1]) != weights ||
-                other.of_product != form.of_product || !is_same(ir, step->in[0], ir->step[i].in[0]))
-                continue;
-            g.step[g.steps] = (int)k;
-            g.part[g.steps++] = basin_joint_part(j, weights, step->in[1]);
-        }
-        int last = basin_gang_sort(&g) ? basin_gang_last(j, &g) : -1;
+        int last = find_gang(&g, j, i, 1, is_reading);
         if (last < 0) continue;
+        const basin_joint *weights = basin_joint_of(j, ir->step[i].in[1]);
         int from = g.part[0], to = g.part[g.steps - 1];
         int64_t size[4], columns = weights->at[to + 1] - weights->at[from];
         basin_product_sizes(size, ir, &ir->step[last]);
@@ -358,22 +376,11 @@ static int joint_addend(basin_joining *j, const basin_gang *g, basin_shape shape
 
 static bool join_gradients(basin_joining *j) {
     basin_ir *ir = j->ir;
+    basin_gang g;
     for (size_t i = 0; i < ir->steps; i++) {
-        basin_program_form form, other;
-        if (!is_gradient(j, &ir->step[i], &form)) continue;
-        const basin_joint *columns = basin_joint_of(j, ir->step[i].in[0]);
-        basin_gang g = {.steps = 0};
-        for (size_t k = i; k < ir->steps && g.steps < BASIN_JOINT_PARTS; k++) {
-            const basin_ir_step *step = &ir->step[k];
-            if (!is_gradient(j, step, &other) || basin_joint_of(j, step->in[0]) != columns ||
-                !is_same(ir, step->in[1], ir->step[i].in[1]) ||
-                other.of_product != form.of_product || step->ins != ir->step[i].ins)
-                continue;
-            g.step[g.steps] = (int)k;
-            g.part[g.steps++] = basin_joint_part(j, columns, step->in[0]);
-        }
-        int last = basin_gang_sort(&g) ? basin_gang_last(j, &g) : -1;
+        int last = find_gang(&g, j, i, 0, is_gradient);
         if (last < 0) continue;
+        const basin_joint *columns = basin_joint_of(j, ir->step[i].in[0]);
         int from = g.part[0], to = g.part[g.steps - 1];
         int64_t size[4], rows = columns->at[to + 1] - columns->at[from];
         basin_product_sizes(size, ir, &ir->step[last]);
