@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/wide.h"
 #include "basin/graphset.h"
-#include "data/resize.h" /* BASIN_WIDE */
 
 enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side */
 

@@ -1,6 +1,7 @@
 /* Colour jitter as torchvision defines it, on planes of values 0 .. 255: brightness f x; contrast
  * f x + (1 - f) m, m the mean grey of the picture; saturation f x + (1 - f) g, g the pixel's grey;
  * each clipped. Grey is 0.299 R + 0.587 G + 0.114 B. */
+#include "base/wide.h"
 #include "data/augment.h"
 
 enum { LANES = 16 };

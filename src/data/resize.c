@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/wide.h"
 #include "data/resize.h"
 
 enum { LANES = 4 }; /* of a pixel when it is loaded with its neighbour */

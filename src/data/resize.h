@@ -37,13 +37,4 @@ basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *fro
 /* Makes room for `count` floats, which are the scratch's until the next call. */
 float *basin_scratch_take(basin_scratch *scratch, size_t count);
 
-/* Loops marked so are compiled for wider vectors, too. Without fused multiply-adds: every form
- * gives the same bits. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                 \
-    !defined(__SANITIZE_THREAD__) && defined(__GNUC__) && !defined(__clang__)
-#define BASIN_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define BASIN_WIDE
-#endif
-
 #endif
