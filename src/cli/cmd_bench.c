@@ -170,6 +170,12 @@ static void json_items(basin_json *json, const basin_bench *bench, int rounds) {
     basin_json_end(json);
 }
 
+/* Nothing where the item was not timed. */
+static void json_rate(basin_json *json, const char *name, const basin_bench *bench, const char *key,
+                      int64_t count) {
+    if (basin_bench_find(bench, key)) basin_json_number(json, name, rate(bench, key, count));
+}
+
 static void print_json(const basin_bench *bench, const options *o) {
     const basin_bench_shape *s = &bench->shape;
     basin_json json = basin_json_begin(stdout);
@@ -184,10 +190,10 @@ static void print_json(const basin_bench *bench, const options *o) {
     basin_json_integer(&json, "rounds", o->rounds);
     json_items(&json, bench, (int)o->rounds);
     if (s->nodes) {
-        basin_json_number(&json, "edges_per_s", rate(bench, "training", bench->pairs.pairs));
+        json_rate(&json, "edges_per_s", bench, "training", bench->pairs.pairs);
     } else {
-        basin_json_number(&json, "images_per_s", rate(bench, "forward", s->batch));
-        basin_json_number(&json, "training_images_per_s", rate(bench, "training", s->batch));
+        json_rate(&json, "images_per_s", bench, "forward", s->batch);
+        json_rate(&json, "training_images_per_s", bench, "training", s->batch);
         basin_json_object(&json, "ratios");
         for (int i = 0; i < RATIOS; i++)
             if (basin_bench_find(bench, ratios[i].over))

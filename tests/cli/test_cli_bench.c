@@ -32,6 +32,11 @@ static void times_one_item(void **state) {
     assert_contains(p->out, "forward: ");
     assert_null(strstr(p->out, "training: "));
     assert_null(strstr(p->out, "layer norm"));
+    cJSON *tree =
+        run_json(run(state, "bench --json --batch 2 --tokens 5 --patch 6 --only training" TINY));
+    assert_true(json_number(tree, "training_images_per_s") > 0);
+    assert_null(cJSON_GetObjectItem(tree, "images_per_s")); /* none, not 0 */
+    cJSON_Delete(tree);
     p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only backward" TINY);
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "--only backward: wanted one of norm, projections,");
