@@ -27,6 +27,18 @@ static __device__ __forceinline__ void load_row(row_of<V, ITEMS> *row, basin_sou
     }
 }
 
+/* Asks for a row that will be read soon, a line of the cache by one lane. */
+template <int V, int ITEMS>
+static __device__ __forceinline__ void prefetch_row(basin_source x, int64_t at, int width) {
+    int lane = (int)threadIdx.x % 32, size = x.narrow ? 2 : 4;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        int j = (lane + 32 * i) * V;
+        if (j < width && lane * V * size % 128 == 0)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)x.data + (at + j) * size));
+    }
+}
+
 /* Centres the row (what is beyond its width stays 0) and returns 1 / s. */
 template <int V, int ITEMS>
 static __device__ __forceinline__ float centre_row(row_of<V, ITEMS> *row, int width,
@@ -136,6 +148,11 @@ static __global__ void __launch_bounds__(THREADS)
         row_of<V, ITEMS> n, cotangent;
         load_row(&n, o.x, i * width, width);
         load_row(&cotangent, o.c, i * width, width);
+        if (o.r.data) prefetch_row<V, ITEMS>(o.r, i * width, width);
+        if (turn + 1 < turns && i + ROWS < rows) {
+            prefetch_row<V, ITEMS>(o.x, (i + ROWS) * width, width);
+            prefetch_row<V, ITEMS>(o.c, (i + ROWS) * width, width);
+        }
         float inverse = centre_row(&n, width, epsilon), sum = 0, dot = 0;
 #pragma unroll
         for (int k = 0; k < ITEMS; k++)
