@@ -4,6 +4,9 @@
 #define BASIN_BACKEND_CUDA_INSIDE_H
 
 #include "backend/cuda/device.h"
+extern "C" {
+#include "backend/form.h"
+}
 
 /* operations.cu; .run NULL where an operation has no kernel. */
 basin_cuda_operation basin_cuda_operation_of(basin_op op);
@@ -115,15 +118,6 @@ void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *product, 
                            const void *d);
 void basin_cuda_mask_apply(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                            const void *mask);
-/* epilogue.cu: alpha tile + beta c + row + constant, perhaps under a relu, perhaps 0 where an
- * operand `mask` is not above 0. c, row and mask are operands of the program (-1: none). */
-struct basin_cuda_form {
-    bool known, relu;
-    double alpha, beta, constant, of_row;
-    int c, row, mask;
-};
-/* The call's program in a form that cuBLASLt has; .known is false where it has none. */
-basin_cuda_form basin_cuda_epilogue(const basin_call *call);
 
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */

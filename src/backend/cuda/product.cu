@@ -218,33 +218,28 @@ static bool writes_mask(const basin_call *call) {
     return call->outs == 2 && call->out[1].kind == BASIN_INDEX;
 }
 
-static bool reads_mask(const basin_call *call, const basin_cuda_form *f) {
+static bool reads_mask(const basin_call *call, const basin_form *f) {
     return f->mask >= 0 && call->in[2 + f->mask].kind == BASIN_INDEX;
 }
 
 /* The product with as much of its epilogue as can be computed with it: all of it, and true, or
  * none. The part of a mask may follow. */
-static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_cuda_form *f,
-                 const basin_call *call) {
-    *f = basin_cuda_form{};
-    f->c = f->row = f->mask = -1;
+static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_form *f, const basin_call *call) {
+    *f = basin_form_of(call->program, call);
     if (!call->program) return true;
-    if (p->k == 0) return false;
-    basin_cuda_form found = basin_cuda_epilogue(call);
-    if (!found.known || (found.row >= 0 && p->narrow_result))
-        return false;                                               /* a bias is as its result */
-    if (found.mask >= 0 && !reads_mask(call, &found)) return false; /* one of numbers */
+    if (p->k == 0 || call->out[0].block < 0 || !f->known) return false;
+    if (f->row >= 0 && p->narrow_result) return false;      /* a bias is as its result */
+    if (f->mask >= 0 && !reads_mask(call, f)) return false; /* one of numbers */
     basin_cuda_product fused = *p;
-    fused.relu = found.relu;
-    fused.bias = found.row >= 0;
-    fused.add = found.c >= 0;
-    fused.alpha = found.alpha, fused.beta = found.beta;
+    fused.relu = f->relu;
+    fused.bias = f->row >= 0;
+    fused.add = f->c >= 0;
+    fused.alpha = f->alpha, fused.beta = f->beta;
     bool own = basin_cuda_relu_product_exists(cuda, &fused);
-    fused.masked = own && found.mask >= 0;
-    fused.marks = own && found.relu && writes_mask(call);
+    fused.masked = own && f->mask >= 0;
+    fused.marks = own && f->relu && writes_mask(call);
     if (!fused.masked && !fused.marks && !basin_cuda_product_exists(cuda, &fused)) return false;
     *p = fused;
-    *f = found;
     return true;
 }
 
@@ -323,7 +318,7 @@ static int64_t rows_at_a_time(const basin_cuda_product *p) {
 
 size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call) {
     basin_cuda_product p = product_of(call);
-    basin_cuda_form f;
+    basin_form f;
     if (is_empty(&p)) return 0;
     if (fuse((basin_cuda *)cuda, &p, &f, call)) {
         int64_t parts = f.mask < 0 ? parts_of(cuda, &p) : 1;
@@ -367,7 +362,7 @@ static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
 
 /* The product with its epilogue. */
 static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p,
-                      const basin_cuda_form *f) {
+                      const basin_form *f) {
     basin_cuda *cuda = frame->cuda;
     const void *c = f->c < 0 ? NULL : frame->in[2 + f->c];
     const void *bias = f->row < 0 ? NULL : frame->in[2 + f->row];
@@ -387,7 +382,7 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     basin_cuda *cuda = frame->cuda;
     const basin_call *call = frame->call;
     basin_cuda_product p = product_of(call);
-    basin_cuda_form f;
+    basin_form f;
     if (is_empty(&p)) return;
     bool fused = fuse(cuda, &p, &f, call);
     if (!fused) run_in_turns(frame, p);

@@ -1,0 +1,135 @@
+/* Forms of epilogues: a program is followed register by register, each the formula
+ *
+ *     relu?(alpha tile + beta c + of_row row + constant), 0 where `mask` is not above 0,
+ *
+ * until the register that is stored has a form, or none. */
+#include "backend/form.h"
+
+typedef struct content {
+    bool known, relu;
+    double alpha, beta, of_row, constant;
+    int c, row, mask;
+} content;
+
+static const content nothing = {.c = -1, .row = -1, .mask = -1};
+
+/* A constant, perhaps masked. */
+static bool is_constant(const content *f) {
+    return f->known && f->alpha == 0 && f->c < 0 && f->row < 0;
+}
+
+static content scaled(content f, double by) {
+    f.known = f.known && !f.relu && by != 0;
+    f.alpha *= by, f.beta *= by, f.of_row *= by, f.constant *= by;
+    return f;
+}
+
+/* Whether both name the same operand, or one of them none. */
+static bool agree(int a, int b) { return a < 0 || b < 0 || a == b; }
+
+static content sum_of(content f, content g) {
+    f.known = f.known && g.known && !f.relu && !g.relu && agree(f.c, g.c) && agree(f.row, g.row) &&
+              f.mask == g.mask;
+    f.alpha += g.alpha, f.beta += g.beta, f.of_row += g.of_row, f.constant += g.constant;
+    if (f.c < 0) f.c = g.c;
+    if (f.row < 0) f.row = g.row;
+    return f;
+}
+
+static content product_by(content f, const content *constant) {
+    f = scaled(f, constant->constant);
+    f.known = f.known && agree(f.mask, constant->mask);
+    if (constant->mask >= 0) f.mask = constant->mask;
+    return f;
+}
+
+static content product_of(const content *f, const content *g) {
+    if (is_constant(f)) return product_by(*g, f);
+    return is_constant(g) ? product_by(*f, g) : nothing;
+}
+
+static content quotient_of(const content *f, const content *g) {
+    bool number = is_constant(g) && g->constant != 0 && g->mask < 0;
+    return number ? scaled(*f, 1 / g->constant) : nothing;
+}
+
+/* 1 where the operand is above 0. */
+static content step_of(const content *f) {
+    content out = nothing;
+    out.known =
+        f->known && f->alpha == 0 && f->beta == 1 && f->constant == 0 && f->row < 0 && f->mask < 0;
+    out.constant = 1;
+    out.mask = f->c;
+    return out;
+}
+
+/* Only of sums with the product in them. */
+static content relu_of(content f) {
+    f.known = f.known && !f.relu && f.alpha != 0 && f.mask < 0;
+    f.relu = true;
+    return f;
+}
+
+/* An operand is c where it lies like the result, also one of bits, which stand under STEPs; row
+ * where it repeats a row. */
+static content loaded(const basin_program *program, const basin_call *call, int a) {
+    const int64_t *stride = program->stride[a], *dim = program->domain.dim;
+    bool along = dim[2] == 1 || stride[2] == 1;
+    bool dense = along && (dim[1] == 1 || stride[1] == dim[2]) &&
+                 (dim[0] == 1 || stride[0] == dim[1] * dim[2]);
+    bool row = along && (dim[1] == 1 || stride[1] == 0) && (dim[0] == 1 || stride[0] == 0);
+    if (call) {
+        basin_kind kind = call->in[2 + a].kind;
+        dense = dense && (kind == call->out[0].kind || kind == BASIN_INDEX);
+        row = row && kind == BASIN_REAL;
+    }
+    content f = nothing;
+    f.known = dense || row;
+    if (dense)
+        f.c = a, f.beta = 1;
+    else if (row)
+        f.row = a, f.of_row = 1;
+    return f;
+}
+
+static content content_of(const basin_program *program, const basin_call *call, const basin_step *s,
+                          const content *r) {
+    content f = nothing;
+    switch (s->op) {
+    case BASIN_STEP_TILE: f.known = true, f.alpha = 1; return f;
+    case BASIN_STEP_IMMEDIATE: f.known = true, f.constant = s->value; return f;
+    case BASIN_STEP_LOAD: return loaded(program, call, s->a);
+    case BASIN_OP_COPY: return r[s->a];
+    case BASIN_OP_NEG: return scaled(r[s->a], -1);
+    case BASIN_OP_ADD: return sum_of(r[s->a], r[s->b]);
+    case BASIN_OP_SUB: return sum_of(r[s->a], scaled(r[s->b], -1));
+    case BASIN_OP_MUL: return product_of(&r[s->a], &r[s->b]);
+    case BASIN_OP_DIV: return quotient_of(&r[s->a], &r[s->b]);
+    case BASIN_OP_STEP: return step_of(&r[s->a]);
+    case BASIN_OP_RELU: return relu_of(r[s->a]);
+    default: return f;
+    }
+}
+
+/* What the program stores. */
+static content stored(const basin_program *program, const basin_call *call) {
+    content r[BASIN_MAX_REGISTERS];
+    if (program->stores != 1) return nothing;
+    for (int i = 0; i < BASIN_MAX_REGISTERS; i++) r[i] = nothing;
+    for (int i = 0; i < program->steps; i++) {
+        const basin_step *s = &program->step[i];
+        r[s->to] = content_of(program, call, s, r);
+    }
+    return r[program->store[0]];
+}
+
+basin_form basin_form_of(const basin_program *program, const basin_call *call) {
+    basin_form product = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1};
+    basin_form unknown = {.c = -1, .row = -1, .mask = -1};
+    if (!program) return product;
+    content f = stored(program, call);
+    bool bias = f.row < 0 || f.of_row == 1;
+    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* nothing but products is masked */
+    if (!f.known || f.alpha == 0 || f.constant != 0 || !bias || !alone) return unknown;
+    return (basin_form){f.known, f.relu, f.alpha, f.beta, f.c, f.row, f.mask};
+}
