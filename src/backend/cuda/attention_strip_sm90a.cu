@@ -102,6 +102,20 @@ static __device__ __forceinline__ void close_row(float shift[2], float level[2],
     }
 }
 
+/* From a piece's scores, the largest of its rows being known, to its share of the force's sums. */
+template <bool ADD, typename T, int N>
+static __device__ __forceinline__ void
+weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v,
+            const strip_block<T> &s, const basin_strip_launch &p, bool busy, int from) {
+    if (!busy)
+        idle(w, v, false);
+    else if (p.slope)
+        weigh<BASIN_CUDA_FORCE, true>(w, row, s, v);
+    else
+        weigh<BASIN_CUDA_FORCE, false>(w, row, s, v);
+    gather<typename strip_block<T>::number, BASIN_CUDA_FORCE, ADD>(sum, w, s.k, NULL, from);
+}
+
 /* The force on 64 queries. */
 template <typename T>
 static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
@@ -130,20 +144,8 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     if (p.exclude_self) leave_out_self(s, v1, first - 96);
     if (busy) raise(row, s, v1);
     settle(row, s);
-    if (!busy)
-        idle(w0, v0, false);
-    else if (p.slope)
-        weigh<BASIN_CUDA_FORCE, true>(w0, row, s, v0);
-    else
-        weigh<BASIN_CUDA_FORCE, false>(w0, row, s, v0);
-    gather<number, BASIN_CUDA_FORCE, false>(sum, w0, s.k, NULL, 0);
-    if (!busy)
-        idle(w1, v1, false);
-    else if (p.slope)
-        weigh<BASIN_CUDA_FORCE, true>(w1, row, s, v1);
-    else
-        weigh<BASIN_CUDA_FORCE, false>(w1, row, s, v1);
-    gather<number, BASIN_CUDA_FORCE, true>(sum, w1, s.k, NULL, 96);
+    weigh_piece<false>(sum, w0, row, v0, s, p, busy, 0);
+    weigh_piece<true>(sum, w1, row, v1, s, p, busy, 96);
     close_row<BASIN_CUDA_FORCE>(shift, level, factor, row, s, p, first);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
@@ -219,6 +221,24 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
 
 /* ---- by key ---- */
 
+/* From a piece's scores, which are there, to its sums, which are queued. */
+template <basin_cuda_mode MODE, bool ADD, typename T, int N>
+static __device__ __forceinline__ void
+spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v, const strip_block<T> &s,
+            const basin_strip_launch &p, int tile, int from) {
+    enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
+    basin_wgmma_pin(v.r);
+    if (REVERSE) basin_wgmma_pin(v.c);
+    int first = tile + s.warp * 16;
+    if (first < p.keys) {
+        if (p.exclude_self) leave_out_self(s, v, first - from);
+        weigh_known<MODE>(w, s, v, from);
+    } else {
+        idle(w, v, REVERSE);
+    }
+    gather<typename strip_block<T>::number, MODE, ADD>(sum, w, s.q, s.a, from);
+}
+
 template <typename T>
 static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
                                                   const basin_strip_launch &p, int tile) {
@@ -228,33 +248,18 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     weights<96> w0;
     weights<112> w1;
     float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_q, factor[2] = {unit, unit};
-    int first = tile + s.warp * 16;
     basin_wgmma_fence();
     multiply<number, false>(v0.r, s.k, tile, s.q, 0);
     basin_wgmma_close();
     multiply<number, false>(v1.r, s.k, tile, s.q, 96);
     basin_wgmma_close();
     basin_wgmma_wait<1>();
-    basin_wgmma_pin(v0.r);
-    if (first < p.keys) {
-        if (p.exclude_self) leave_out_self(s, v0, first);
-        weigh_known<BASIN_CUDA_FORCE>(w0, s, v0, 0);
-    } else {
-        idle(w0, v0, false);
-    }
-    gather<number, BASIN_CUDA_FORCE, false>(sum, w0, s.q, NULL, 0);
+    spend_piece<BASIN_CUDA_FORCE, false>(sum, w0, v0, s, p, tile, 0);
     basin_wgmma_wait<1>();
-    basin_wgmma_pin(v1.r);
-    if (first < p.keys) {
-        if (p.exclude_self) leave_out_self(s, v1, first - 96);
-        weigh_known<BASIN_CUDA_FORCE>(w1, s, v1, 96);
-    } else {
-        idle(w1, v1, false);
-    }
-    gather<number, BASIN_CUDA_FORCE, true>(sum, w1, s.q, NULL, 96);
+    spend_piece<BASIN_CUDA_FORCE, true>(sum, w1, v1, s, p, tile, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_k, sum, factor, first, p.keys, p.step.out_k, p.width);
+    write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
 }
 
 /* Queues the scores of a piece of the reverse by key. */
@@ -266,23 +271,6 @@ static __device__ __forceinline__ void queue_piece(piece<N> &v, const strip_bloc
     multiply<number, false>(v.r, s.k, tile, s.q, from);
     multiply_both<number>(v, s.k, s.b, tile, s.q, s.a, from);
     basin_wgmma_close();
-}
-
-/* From its scores, which are there, to its sums, which are queued. */
-template <bool ADD, typename T, int N>
-static __device__ __forceinline__ void
-spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v, const strip_block<T> &s,
-            const basin_strip_launch &p, int tile, int from) {
-    typedef typename strip_block<T>::number number;
-    basin_wgmma_pin(v.r), basin_wgmma_pin(v.c);
-    int first = tile + s.warp * 16;
-    if (first < p.keys) {
-        if (p.exclude_self) leave_out_self(s, v, first - from);
-        weigh_known<BASIN_CUDA_REVERSE>(w, s, v, from);
-    } else {
-        idle(w, v, true);
-    }
-    gather<number, BASIN_CUDA_REVERSE, ADD>(sum, w, s.q, s.a, from);
 }
 
 /* The scores of a piece are computed while weights are made of the one before. */
@@ -297,12 +285,12 @@ static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
     queue_piece(v0, s, tile, 0);
     queue_piece(v1, s, tile, 80);
     basin_wgmma_wait<1>();
-    spend_piece<false>(sum, w0, v0, s, p, tile, 0);
+    spend_piece<BASIN_CUDA_REVERSE, false>(sum, w0, v0, s, p, tile, 0);
     queue_piece(v2, s, tile, 144);
     basin_wgmma_wait<2>();
-    spend_piece<true>(sum, w1, v1, s, p, tile, 80);
+    spend_piece<BASIN_CUDA_REVERSE, true>(sum, w1, v1, s, p, tile, 80);
     basin_wgmma_wait<1>();
-    spend_piece<true>(sum, w2, v2, s, p, tile, 144);
+    spend_piece<BASIN_CUDA_REVERSE, true>(sum, w2, v2, s, p, tile, 144);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
     write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
