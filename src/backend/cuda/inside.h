@@ -91,7 +91,7 @@ void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned bloc
 struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;
-    /* Not cuBLASLt's: relu_product below */
+    bool own;               /* not cuBLASLt's: relu_product below */
     bool marks;             /* with relu: writes a bit an element, set where it is above 0 */
     bool masked;            /* 0 where such a bit is not set */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
@@ -108,8 +108,9 @@ void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                             const void *a, const void *b, const void *c, const void *bias);
-/* product_relu_sm90a.cu: products that mark or are masked, of bfloat16 on Hopper. Whether one could
- * is the same for both of a pair but for k and strides; where bits lie is the same for all. */
+/* product_relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
+ * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
+ * same for all. */
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                                  const void *a, const void *b, void *bits);

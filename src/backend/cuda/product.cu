@@ -235,10 +235,10 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_form *f, const b
     fused.bias = f->row >= 0;
     fused.add = f->c >= 0;
     fused.alpha = f->alpha, fused.beta = f->beta;
-    bool own = basin_cuda_relu_product_exists(cuda, &fused);
-    fused.masked = own && f->mask >= 0;
-    fused.marks = own && f->relu && writes_mask(call);
-    if (!fused.masked && !fused.marks && !basin_cuda_product_exists(cuda, &fused)) return false;
+    fused.own = (f->relu || f->mask >= 0) && basin_cuda_relu_product_exists(cuda, &fused);
+    fused.masked = fused.own && f->mask >= 0;
+    fused.marks = fused.own && f->relu && writes_mask(call);
+    if (!fused.own && !basin_cuda_product_exists(cuda, &fused)) return false;
     *p = fused;
     return true;
 }
@@ -321,9 +321,9 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
     basin_form f;
     if (is_empty(&p)) return 0;
     if (fuse((basin_cuda *)cuda, &p, &f, call)) {
-        int64_t parts = f.mask < 0 ? parts_of(cuda, &p) : 1;
+        int64_t parts = p.own ? 1 : parts_of(cuda, &p);
         basin_cuda_product chosen = parts > 1 ? part_of(&p, parts) : p;
-        if (p.k > 0 && !p.marks && !p.masked)
+        if (p.k > 0 && !p.own)
             basin_cuda_product_exists((basin_cuda *)cuda, &chosen); /* before a run */
         return parts > 1 ? (size_t)(parts * p.m * p.n) * sizeof(float) : 0;
     }
@@ -367,8 +367,8 @@ static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p
     const void *c = f->c < 0 ? NULL : frame->in[2 + f->c];
     const void *bias = f->row < 0 ? NULL : frame->in[2 + f->row];
     const void *mask = f->mask < 0 ? NULL : frame->in[2 + f->mask];
-    int64_t parts = f->mask < 0 ? parts_of(cuda, p) : 1;
-    if (p->marks || p->masked)
+    int64_t parts = p->own ? 1 : parts_of(cuda, p);
+    if (p->own)
         basin_cuda_relu_product_run(cuda, p, frame->out[0], frame->in[0], frame->in[1],
                                     p->marks ? frame->out[1] : (void *)mask);
     else if (parts > 1)
