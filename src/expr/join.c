@@ -50,13 +50,11 @@ static bool reads_apart(const basin_ir_step *step, int k) {
            (k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B);
 }
 
-/* Whether it can write result k so: a product that needs no program behind it. A ReLU without bits
- * is left dense: its memories are joined in training, where the update gains from it. */
+/* Whether it can write result k so: a product that needs no program behind it. */
 static bool writes_apart(const basin_ir_step *step, int k) {
     basin_program_form form = basin_program_form_of(step->program);
     if (step->op == BASIN_OP_MATMUL)
-        return k == 0 && ((form.kind == BASIN_FORM_RELU && step->outs == 2) ||
-                          form.kind == BASIN_FORM_MASKED ||
+        return k == 0 && (form.kind == BASIN_FORM_RELU || form.kind == BASIN_FORM_MASKED ||
                           (form.kind == BASIN_FORM_SUM && form.operand < 0));
     if (!is_attention(step)) return false;
     return step->op == BASIN_OP_ATTENTION_FORCE ? k == BASIN_ATT_DQ || k == BASIN_ATT_DK

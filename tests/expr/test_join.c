@@ -36,8 +36,10 @@ static void add_gradients(trial *t, basin_expr loss, basin_expr tokens, const ba
     }
 }
 
+typedef enum way { KEEP, RECOMPUTE, FORWARD } way; /* FORWARD: no gradients */
+
 /* Of two blocks one after the other where there are `blocks` of them. */
-static void make_trial(trial *t, const basin_block_config *config, int blocks, bool recompute,
+static void make_trial(trial *t, const basin_block_config *config, int blocks, way how,
                        bool narrow) {
     double x[BATCH * TOKENS * DIM];
     basin_block block[2];
@@ -58,12 +60,12 @@ static void make_trial(trial *t, const basin_block_config *config, int blocks, b
     for (int i = 0; i < blocks; i++) {
         basin_block_bound bound = {.block = &block[i], .pattern = &pattern};
         basin_energy energy = basin_block_energy(&bound);
-        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .recompute = recompute};
+        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .recompute = how == RECOMPUTE};
         tokens = basin_descend(&energy, tokens, &spec, NULL);
     }
     basin_expr loss = basin_sum_all(basin_square(tokens));
     t->output[t->outputs++] = tokens;
-    add_gradients(t, loss, start, &block[0]);
+    if (how != FORWARD) add_gradients(t, loss, start, &block[0]);
     t->plan = lab_plan(&t->l, t->output, t->outputs);
     t->l.backend->narrow = false; /* ref rounds nothing from here on */
     lab_run(t->plan);
@@ -88,11 +90,11 @@ static int count_calls(const basin_plan *plan, const char *begin, const char *ha
 }
 
 /* Against the plan of ref as it is without narrow storage, one call an operation. */
-static void check(const basin_block_config *config, int blocks, bool recompute,
+static void check(const basin_block_config *config, int blocks, way how,
                   void (*look)(const basin_plan *plan)) {
     trial joint, plain;
-    make_trial(&joint, config, blocks, recompute, true);
-    make_trial(&plain, config, blocks, recompute, false);
+    make_trial(&joint, config, blocks, how, true);
+    make_trial(&plain, config, blocks, how, false);
     for (int i = 0; i < joint.outputs; i++)
         lab_assert_near(&joint.value[i], &plain.value[i], 1e-12, "a joint plan");
     assert_int_equal(count_calls(plain.plan, "", " of "), 0);
@@ -117,8 +119,22 @@ static void look_all(const basin_plan *plan) {
 
 static void test_all_weights(void **state) {
     (void)state;
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1, false,
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1, KEEP,
           look_all);
+}
+
+/* Without a reverse there are no bits, and the memories are joined, too. */
+static void look_forward(const basin_plan *plan) {
+    const char *update = "MATMUL            [14, 8] <- bf16 [14, 192], bf16 [8, 192]'";
+    assert_int_equal(count_calls(plan, update, "(a + (0.1 * product))"), STEPS);
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 128] of 192 <-", "relu"),
+                     STEPS);
+}
+
+static void test_forward(void **state) {
+    (void)state;
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1,
+          FORWARD, look_forward);
 }
 
 /* Where a ReLU leaves no bits, its reverse reads the memories densely: they stay apart. */
@@ -131,7 +147,7 @@ static void look_heads(const basin_plan *plan) {
 
 static void test_heads_alone(void **state) {
     (void)state;
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 96}, 1, false,
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 96}, 1, KEEP,
           look_heads);
 }
 
@@ -141,9 +157,9 @@ static void look_none(const basin_plan *plan) {
 
 static void test_nothing_to_join(void **state) {
     (void)state;
-    check(&(basin_block_config){.dim = DIM, .no_attention = true, .memories = 128}, 1, false,
+    check(&(basin_block_config){.dim = DIM, .no_attention = true, .memories = 128}, 1, KEEP,
           look_none);
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 4, .memories = 16}, 1, false,
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 4, .memories = 16}, 1, KEEP,
           look_none);
 }
 
@@ -154,25 +170,24 @@ static void look_away(const basin_plan *plan) {
 static void test_other_blocks(void **state) {
     (void)state;
     basin_block_config config = {.dim = DIM, .heads = 4, .head_dim = 8, .memories = 128};
-    check(&config, 2, false, look_away);
-    check(&config, 1, true, look_away);
-    check(&config, 2, true, look_away);
+    check(&config, 2, KEEP, look_away);
+    check(&config, 1, RECOMPUTE, look_away);
+    check(&config, 2, RECOMPUTE, look_away);
     config.learn_beta = true;
-    check(&config, 1, false, look_away);
+    check(&config, 1, KEEP, look_away);
     config.hopfield = BASIN_HOPFIELD_SOFTMAX;
-    check(&config, 1, false, look_away);
+    check(&config, 1, KEEP, look_away);
     config.hopfield = BASIN_HOPFIELD_POWER;
     config.power = 3;
-    check(&config, 2, false, look_away);
+    check(&config, 2, KEEP, look_away);
     config.no_hopfield = true;
-    check(&config, 2, true, look_away);
+    check(&config, 2, RECOMPUTE, look_away);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_weights),
-        cmocka_unit_test(test_heads_alone),
-        cmocka_unit_test(test_nothing_to_join),
+        cmocka_unit_test(test_all_weights),  cmocka_unit_test(test_forward),
+        cmocka_unit_test(test_heads_alone),  cmocka_unit_test(test_nothing_to_join),
         cmocka_unit_test(test_other_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
