@@ -11,12 +11,14 @@
  *
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  t y  (force),  t y2 + gs y  (reverse)
  *
+ * Up to 8 nodes behind the last whole strip have products of their own (attention_strip_rest.h).
+ *
  * Count, for a head of a batch entry of 197 nodes, in clocks of a multiprocessor that does 4,096
- * operations in one: 8 strips of 64 rows (4 by query, 4 by key), each r 416, c 832, a sum of rows
- * 416: force 6.7 k, reverse 16.6 k; 86 k exponentials at 16 a clock 5.4 k. Batch 256, H 12 on 132
- * multiprocessors at 1.75 GHz: 0.09 and 0.22 ms. Bytes: q, k (a, b) read, two results written,
+ * operations in one: 6 strips of 64 rows (3 by query, 3 by key), each r 416, c 832, a sum of rows
+ * 416: force 5.0 k, reverse 12.5 k; 86 k exponentials at 16 a clock 5.4 k. Batch 256, H 12 on 132
+ * multiprocessors at 1.75 GHz: 0.07 and 0.17 ms. Bytes: q, k (a, b) read, two results written,
  * once: 310 and 465 MB (floats twice that), 0.07 and 0.11 ms at 4.3 TB/s. */
-#include "backend/cuda/attention_strip_rows.h"
+#include "backend/cuda/attention_strip_rest.h"
 
 /* ---- products ---- */
 
@@ -67,38 +69,56 @@ static __device__ __forceinline__ void gather(float (&sum)[SUMS], const weights<
 
 /* ---- by query ---- */
 
-/* Sums over all columns; writes what a query comes to. Out: what a force or its reverse is still to
- * be multiplied with, and in reverse, for P and gs, log2 of what P is divided by and their shift.
- */
+/* What a force or its reverse is still to be multiplied with; in reverse, for P and gs, log2 of
+ * what P is divided by and their shift. */
+struct query_end {
+    float shift, level, factor;
+};
+
+/* What a query comes to, from sums over all columns; `writes`: is the one to write it. */
+template <basin_cuda_mode MODE, typename T>
+static __device__ __forceinline__ query_end close_query(float most, float total, float gain,
+                                                        float slope, float bend, float w,
+                                                        const strip_block<T> &s,
+                                                        const basin_strip_launch &p, int query,
+                                                        bool writes) {
+    enum { REVERSE = MODE == BASIN_CUDA_REVERSE, LIFT = strip_block<T>::LIFT };
+    int64_t at = (s.entry * p.queries + query) * p.heads + s.head;
+    float inverse = __fdividef(1.0f, total), mean = REVERSE ? gain * inverse : 0;
+    query_end end = {-s.steep * mean, REVERSE ? most + __log2f(total) - (float)LIFT : 0.0f,
+                     REVERSE ? s.beta * w * s.unit_b * power_of_two(-LIFT)
+                             : s.beta * w * inverse * s.unit_k};
+    slope *= inverse, bend *= inverse;
+    __syncwarp();
+    if (!writes) return end;
+    s.known->level[query] = most + __log2f(total) - __log2f(fabsf(w) * s.per_w);
+    s.known->w[query] = w < 0 ? -1.0f : 1.0f;
+    if (REVERSE) s.known->shift[query] = end.shift;
+    if (p.lse) p.lse[at] = fmaf(most, BASIN_LN_2, logf(total));
+    if (p.gw) p.gw[at] = s.beta * s.unit_c * mean;
+    if (p.slope)
+        p.slope[at] = REVERSE ? w * s.unit_c * fmaf(s.steep, bend - mean * slope, mean)
+                              : w * s.unit_q * s.unit_k * slope;
+    return end;
+}
+
+/* Both rows of a thread. */
 template <basin_cuda_mode MODE, typename T>
 static __device__ __forceinline__ void close_row(float shift[2], float level[2], float factor[2],
                                                  const strip_row &row, const strip_block<T> &s,
                                                  const basin_strip_launch &p, int first) {
-    enum { REVERSE = MODE == BASIN_CUDA_REVERSE, LIFT = strip_block<T>::LIFT };
+    enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int query = first + s.g + i * 8;
         bool there = query < p.queries;
-        int64_t at = (s.entry * p.queries + query) * p.heads + s.head;
         float w = there ? s.known->w[query] : 0.0f, total = basin_quad_sum(row.total[i]);
-        float inverse = __fdividef(1.0f, total), mean = 0, slope = 0, bent = 0;
-        if (REVERSE) mean = basin_quad_sum(row.gain[i]) * inverse;
-        shift[i] = -s.steep * mean;
-        level[i] = REVERSE ? row.most[i] + __log2f(total) - (float)LIFT : 0.0f;
-        factor[i] =
-            REVERSE ? s.beta * w * s.unit_b * power_of_two(-LIFT) : s.beta * w * inverse * s.unit_k;
-        if (p.slope) slope = basin_quad_sum(row.slope[i]) * inverse;
-        if (p.slope && REVERSE) bent = basin_quad_sum(row.bend[i]) * inverse;
-        __syncwarp();
-        if (!there || s.t != 0) continue;
-        s.known->level[query] = row.most[i] + __log2f(total) - __log2f(fabsf(w) * s.per_w);
-        s.known->w[query] = w < 0 ? -1.0f : 1.0f;
-        if (REVERSE) s.known->shift[query] = shift[i];
-        if (p.lse) p.lse[at] = fmaf(row.most[i], BASIN_LN_2, logf(total));
-        if (p.gw) p.gw[at] = s.beta * s.unit_c * mean;
-        if (p.slope)
-            p.slope[at] = REVERSE ? w * s.unit_c * fmaf(s.steep, bent - mean * slope, mean)
-                                  : w * s.unit_q * s.unit_k * slope;
+        float gain = REVERSE ? basin_quad_sum(row.gain[i]) : 0;
+        float slope = p.slope ? basin_quad_sum(row.slope[i]) : 0;
+        float bend = p.slope && REVERSE ? basin_quad_sum(row.bend[i]) : 0;
+        query_end end = close_query<MODE>(row.most[i], total, gain, slope, bend, w, s, p, query,
+                                          there && s.t == 0);
+        shift[i] = end.shift, level[i] = end.level, factor[i] = end.factor;
     }
 }
 
@@ -219,6 +239,63 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     write(s, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
 }
 
+/* Force or reverse of the rest. */
+template <basin_cuda_mode MODE>
+static __device__ __forceinline__ void rest_queries(const rest_block &s,
+                                                    const basin_strip_launch &p) {
+    enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
+    float r[SHARE], c[SHARE], sum[WIDTH / 8][4] = {};
+    float total = 0, gain = 0, slope = 0, bend = 0;
+    rest_rows x = own_rows(s.q, s);
+    rest_scores products = {}, more = {};
+    int query = STRIPS_END + s.g;
+    bool there = query < p.queries;
+    float w = there ? s.known->w[query] : 0.0f, most = s.left_out;
+    add_scores(products, x, s.k, s);
+    if (REVERSE) add_scores(more, x, s.b, s), add_scores(more, own_rows(s.a, s), s.k, s);
+    take_scores(r, products), take_scores(c, more);
+    leave_out_rest(r, s, p.keys, p.exclude_self);
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) most = s.scale > 0 ? fmaxf(most, r[i]) : fminf(most, r[i]);
+    most = basin_quad_max(most * s.scale);
+    if (s.t == 0) s.known->most[s.warp][s.g] = most;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 4; i++) most = fmaxf(most, s.known->most[i][s.g]);
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        float kept = basin_exp2(fmaf(r[i], s.scale, -most)), moved = kept * r[i];
+        total += kept;
+        gain = fmaf(kept, c[i], gain);
+        if (p.slope) slope += moved, bend = fmaf(moved, c[i], bend);
+        if (!REVERSE) r[i] = kept;
+    }
+    float4 mine = {basin_quad_sum(total), basin_quad_sum(gain), basin_quad_sum(slope),
+                   basin_quad_sum(bend)};
+    if (s.t == 0) *(float4 *)s.known->rest[s.warp][s.g] = mine;
+    __syncthreads();
+    total = gain = slope = bend = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float4 other = *(const float4 *)s.known->rest[i][s.g];
+        total += other.x, gain += other.y, slope += other.z, bend += other.w;
+    }
+    query_end end = close_query<MODE>(most, total, gain, slope, bend, w, s, p, query,
+                                      there && s.warp == 0 && s.t == 0);
+    if (!p.out_q) return;
+    if (REVERSE) {
+#pragma unroll
+        for (int i = 0; i < SHARE; i++) {
+            r[i] = basin_exp2(fmaf(r[i], s.scale, -end.level));
+            c[i] = r[i] * fmaf(c[i], s.steep, end.shift);
+        }
+        add_sums(sum, r, s.b, s), add_sums(sum, c, s.k, s);
+    } else {
+        add_sums(sum, r, s.k, s);
+    }
+    write_rest(s, sum, p.out_q, end.factor, p.queries, p.step.out_q, p.width);
+}
+
 /* ---- by key ---- */
 
 /* From a piece's scores, which are there, to its sums, which are queued. */
@@ -296,10 +373,37 @@ static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
     write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
 }
 
+/* Force or reverse of the rest. */
+template <basin_cuda_mode MODE>
+static __device__ __forceinline__ void rest_keys(const rest_block &s, const basin_strip_launch &p) {
+    enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
+    float r[SHARE], c[SHARE], sum[WIDTH / 8][4] = {};
+    float factor = s.sign * s.beta;
+    rest_rows x = own_rows(s.k, s);
+    rest_scores products = {}, more = {};
+    add_scores(products, x, s.q, s);
+    if (REVERSE) add_scores(more, x, s.a, s), add_scores(more, own_rows(s.b, s), s.q, s);
+    take_scores(r, products), take_scores(c, more);
+    leave_out_rest(r, s, p.queries, p.exclude_self);
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        int query =
+            has_others(s, i / 4) ? others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2 : 0;
+        r[i] = basin_exp2(fmaf(r[i], s.scale, -s.known->level[query]));
+        if (s.mixed) r[i] *= s.known->w[query];
+        if (REVERSE) c[i] = r[i] * fmaf(c[i], s.steep, s.known->shift[query]);
+    }
+    if (REVERSE)
+        add_sums(sum, r, s.a, s), add_sums(sum, c, s.q, s);
+    else
+        add_sums(sum, r, s.q, s);
+    write_rest(s, sum, p.out_k, factor, p.keys, p.step.out_k, p.width);
+}
+
 /* ---- the kernel ---- */
 
 template <basin_cuda_mode MODE> static size_t shared_bytes() {
-    return (size_t)(MODE == BASIN_CUDA_REVERSE ? 4 : 2) * TABLE_BYTES + BEHIND_BYTES;
+    return (size_t)(MODE == BASIN_CUDA_REVERSE ? 4 : 2) * TABLE_BYTES + sizeof(strip_queries);
 }
 
 template <typename T, basin_cuda_mode MODE>
@@ -330,14 +434,21 @@ __global__ void __launch_bounds__(128, MODE == BASIN_CUDA_REVERSE ? 2 : 3)
     s.sign = __syncthreads_or(below) ? -1.0f : 1.0f;
     s.mixed = __syncthreads_or(above) && s.sign < 0;
     if (s.mixed) s.sign = 1;
-    for (int tile = 0; tile < p.queries; tile += 64)
+    int queries = p.queries, keys = p.keys; /* in strips */
+    if constexpr (std::is_same<T, basin_bf16>::value) {
+        if (queries <= STRIPS_END + REST) queries = STRIPS_END, rest_queries<MODE>(s, p);
+        if (keys <= STRIPS_END + REST) keys = STRIPS_END;
+    }
+    for (int tile = 0; tile < queries; tile += 64)
         if (REVERSE)
             reverse_queries(s, p, tile);
         else
             force_queries(s, p, tile);
     if (!p.out_k) return;
     __syncthreads();
-    for (int tile = 0; tile < p.keys; tile += 64)
+    if constexpr (std::is_same<T, basin_bf16>::value)
+        if (keys < p.keys) rest_keys<MODE>(s, p);
+    for (int tile = 0; tile < keys; tile += 64)
         if (REVERSE)
             reverse_keys(s, p, tile);
         else

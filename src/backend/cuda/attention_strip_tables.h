@@ -14,16 +14,26 @@ enum {
     TABLE_BYTES = ROWS * 128,          /* a multiple of 1,024 */
     BEHIND_BYTES = (256 - ROWS) * 128, /* the last 64 own rows reach beyond the last table */
     NODES_LEAST = ROWS - 15,           /* only the last 16 columns are looked at for the end */
+    STRIPS_END = ROWS / 64 * 64,       /* rows behind whole strips: the rest, */
+    REST = 8,                          /* where they are no more than these */
 };
 
 /* What the key side needs to know of each query; lies behind the last table. */
 struct strip_queries {
-    float level[ROWS];  /* P |w| in units of w is 2^(z' - level), 0 where there is no query */
-    float w[ROWS];      /* at first w, then its sign */
-    float shift[ROWS];  /* reverse: - beta mean of c under P, as gs has its units */
-    int exponent[5][4]; /* of the largest q, k, a, b, w, as each warp saw them */
+    float level[ROWS]; /* P |w| in units of w is 2^(z' - level), 0 where there is no query */
+    float w[ROWS];     /* at first w, then its sign */
+    float shift[ROWS]; /* reverse: - beta mean of c under P, as gs has its units */
+    union {
+        int exponent[5][4];     /* of the largest q, k, a, b, w, as each warp saw them */
+        float rest[4][REST][4]; /* of the rest: sums over each warp's columns */
+    };
+    union {
+        float most[4][REST]; /* of the rest: the largest score */
+        float4 sum[3][SUMS / 2 / 4]
+                  [32]; /* its results but for those of warp 0, as lanes hold them */
+    };
 };
-static_assert(sizeof(strip_queries) <= BEHIND_BYTES, "the summaries fit behind the tables");
+static_assert(sizeof(strip_queries) >= BEHIND_BYTES, "whole strips stay within shared memory");
 
 enum { Q, K, A, B, W };
 
