@@ -50,12 +50,22 @@ static bool reads_apart(const basin_ir_step *step, int k) {
            (k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B);
 }
 
-/* Whether it can write result k so: a product that needs no program behind it. */
-static bool writes_apart(const basin_ir_step *step, int k) {
+/* Whether a product needs no program behind it. Masks of bits are applied with it; those of numbers
+ * are not. */
+static bool is_whole(const basin_ir *ir, const basin_ir_step *step) {
     basin_program_form form = basin_program_form_of(step->program);
-    if (step->op == BASIN_OP_MATMUL)
-        return k == 0 && (form.kind == BASIN_FORM_RELU || form.kind == BASIN_FORM_MASKED ||
-                          (form.kind == BASIN_FORM_SUM && form.operand < 0));
+    switch (form.kind) {
+    case BASIN_FORM_SUM: return form.operand < 0;
+    case BASIN_FORM_RELU: return true;
+    case BASIN_FORM_MASKED:
+        return ir->value[basin_root_of(ir, step->in[2 + form.operand])].kind == BASIN_INDEX;
+    default: return false;
+    }
+}
+
+/* Whether it can write result k so. */
+static bool writes_apart(const basin_ir *ir, const basin_ir_step *step, int k) {
+    if (step->op == BASIN_OP_MATMUL) return k == 0 && is_whole(ir, step);
     if (!is_attention(step)) return false;
     return step->op == BASIN_OP_ATTENTION_FORCE ? k == BASIN_ATT_DQ || k == BASIN_ATT_DK
                                                 : k == BASIN_ATT_GQ || k == BASIN_ATT_GK;
@@ -78,7 +88,7 @@ static void find_bound(basin_joining *j) {
             if (!reads_apart(step, k) || size[0] != 1) j->bound[root] = true;
         }
         for (int k = 0; k < step->outs; k++)
-            if (step->out[k] >= 0 && (!writes_apart(step, k) || size[0] != 1))
+            if (step->out[k] >= 0 && (!writes_apart(ir, step, k) || size[0] != 1))
                 j->bound[step->out[k]] = true;
     }
 }

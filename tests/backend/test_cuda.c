@@ -310,6 +310,39 @@ static void products_apart(void **state) {
         }
 }
 
+/* What runs behind a product, a mask of numbers, where the result's rows lie apart: also a product
+ * with nothing to sum, and one that is taken in turns. */
+static void programs_apart(void **state) {
+    const int64_t cases[][3] = {{200, 96, 64}, {37, 40, 24}, {33, 64, 0}, {4999, 3072, 4}};
+    basin_step masked[] = {{.op = BASIN_STEP_TILE, .to = 0},
+                           {.op = BASIN_STEP_LOAD, .to = 1, .a = 0},
+                           {.op = BASIN_OP_STEP, .to = 2, .a = 1},
+                           {.op = BASIN_OP_MUL, .to = 3, .a = 0, .b = 2}};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int t = 0; t < (i < 3 ? 8 : 1); t++) {
+            int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
+            basin_program program = {.steps = 4,
+                                     .registers = 4,
+                                     .stores = 1,
+                                     .step = masked,
+                                     .store = {3},
+                                     .domain = BASIN_SHAPE(1, m, n),
+                                     .stride = {{m * n, n, 1}}};
+            duel d = duel_new(BASIN_OP_MATMUL);
+            duel_in_apart(&d, BASIN_SHAPE(m, k), t & 2 && k > 0 ? k + 64 : 0, -1, 1);
+            duel_in(&d, BASIN_SHAPE(k, n), -1, 1);
+            if (!(t & 4)) {
+                duel_in(&d, BASIN_SHAPE(m, n), -1, 1);
+                d.call.program = &program;
+            }
+            duel_out(&d, BASIN_SHAPE(m, n));
+            d.call.out[0].stride = n + 96;
+            if (t & 1) duel_narrow(&d, 7, 1);
+            duel_fight(&d, t & 1 ? 6e-3 : 2e-5);
+        }
+}
+
 /* Products with nothing to sum, and with no elements. */
 static void empty_products(void **state) {
     (void)state;
@@ -463,6 +496,7 @@ int main(void) {
         cmocka_unit_test_teardown(long_sum_product, duel_verdict),
         cmocka_unit_test_teardown(narrow_products, duel_verdict),
         cmocka_unit_test_teardown(products_apart, duel_verdict),
+        cmocka_unit_test_teardown(programs_apart, duel_verdict),
         cmocka_unit_test_teardown(narrow_rows, duel_verdict),
         cmocka_unit_test_teardown(narrow_attention, duel_verdict),
         cmocka_unit_test_teardown(empty_products, duel_verdict),

@@ -45,16 +45,49 @@ static void test_random_graphs(void **state) {
 
 /* A descent in bfloat16 and its gradients, through joint matrices and masks of its ReLUs, against
  * ref, which rounds at the same places. Each gradient has two readers, as in training. */
-enum { WEIGHTS = 3, RESULTS = 1 + 2 * WEIGHTS };
-static void narrow_descent(basin_tensor result[RESULTS], const char *backend, int64_t nodes) {
-    lab l;
-    enum { B = 3, D = 64, MOST = 208 };
+enum { B = 3, D = 64, MOST = 208, WEIGHTS = 3, RESULTS = 1 + 2 * WEIGHTS };
+
+static void open_narrow(lab *l, const char *backend) {
+    lab_open(l, backend, 1);
+    assert_int_equal(basin_backend_set_storage(l->backend, BASIN_BF16, NULL), BASIN_OK);
+    basin_backend_set_narrow_least(l->backend, 0);
+}
+
+/* result [1 + 2 weights] */
+static void run_descent(basin_tensor *result, lab *l, const basin_energy *energy, int64_t nodes,
+                        const basin_expr *weight, int weights) {
     static double x[B * MOST * D];
     for (int64_t i = 0; i < B * nodes * D; i++)
         x[i] = 2 * basin_random_uniform_at(3, 1, (uint64_t)i) - 1;
-    lab_open(&l, backend, 1);
-    assert_int_equal(basin_backend_set_storage(l.backend, BASIN_BF16, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(l.backend, 0);
+    basin_expr at[1 + WEIGHTS] = {lab_input(l, "x", BASIN_SHAPE(B, nodes, D), x)};
+    basin_expr back[1 + WEIGHTS], output[RESULTS];
+    basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
+    basin_expr end = basin_descend(energy, at[0], &spec, NULL);
+    for (int i = 0; i < weights; i++) at[1 + i] = weight[i];
+    basin_grad_many(back, basin_sum_all(basin_square(end)), at, 1 + weights);
+    output[0] = back[0];
+    for (int i = 0; i < weights; i++) {
+        output[1 + i] = basin_sub(basin_scale(at[1 + i], 0.01), back[1 + i]);
+        output[1 + weights + i] = basin_sum_all(basin_square(back[1 + i]));
+    }
+    basin_plan *plan = lab_plan(l, output, 1 + 2 * weights);
+    for (int i = 0; i < RUNS; i++) lab_run(plan);
+    for (int i = 0; i < 1 + 2 * weights; i++) result[i] = lab_read(plan, output[i]);
+    basin_plan_free(plan);
+}
+
+static void compare_and_free(basin_tensor *found, basin_tensor *wanted, const char *const *what,
+                             int results) {
+    for (int i = 0; i < results; i++) {
+        lab_assert_near(&found[i], &wanted[i], 1e-2, what[i]);
+        basin_tensor_free(&found[i]);
+        basin_tensor_free(&wanted[i]);
+    }
+}
+
+static void narrow_descent(basin_tensor result[RESULTS], const char *backend, int64_t nodes) {
+    lab l;
+    open_narrow(&l, backend);
     basin_block block;
     basin_block_config config = {.dim = D, .heads = 2, .head_dim = 64, .memories = 256};
     assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
@@ -62,20 +95,8 @@ static void narrow_descent(basin_tensor result[RESULTS], const char *backend, in
     basin_pattern pattern = BASIN_OTHER_PAIRS;
     basin_block_bound bound = {.block = &block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);
-    basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(B, nodes, D), x);
-    basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
-    basin_expr end = basin_descend(&energy, tokens, &spec, NULL), back[1 + WEIGHTS];
-    basin_expr at[1 + WEIGHTS] = {tokens, block.xi, block.wq, block.wk}, output[RESULTS];
-    basin_grad_many(back, basin_sum_all(basin_square(end)), at, 1 + WEIGHTS);
-    output[0] = back[0];
-    for (int i = 0; i < WEIGHTS; i++) {
-        output[1 + i] = basin_sub(basin_scale(at[1 + i], 0.01), back[1 + i]);
-        output[1 + WEIGHTS + i] = basin_sum_all(basin_square(back[1 + i]));
-    }
-    basin_plan *plan = lab_plan(&l, output, RESULTS);
-    for (int i = 0; i < RUNS; i++) lab_run(plan);
-    for (int i = 0; i < RESULTS; i++) result[i] = lab_read(plan, output[i]);
-    basin_plan_free(plan);
+    const basin_expr weight[WEIGHTS] = {block.xi, block.wq, block.wk};
+    run_descent(result, &l, &energy, nodes, weight, WEIGHTS);
     lab_close(&l);
 }
 
@@ -88,11 +109,38 @@ static void test_narrow_descent(void **state) {
         basin_tensor found[RESULTS], wanted[RESULTS];
         narrow_descent(found, "cuda", nodes[k]);
         narrow_descent(wanted, "ref", nodes[k]);
-        for (int i = 0; i < RESULTS; i++) {
-            lab_assert_near(&found[i], &wanted[i], 1e-2, what[i]);
-            basin_tensor_free(&found[i]);
-            basin_tensor_free(&wanted[i]);
-        }
+        compare_and_free(found, wanted, what, RESULTS);
+    }
+}
+
+/* Two sets of memories, of sizes whose ReLUs leave no bits: masks are numbers. */
+enum { SETS = 2, OF_SETS = 1 + 2 * SETS };
+static basin_expr memory_part(const void *xi, basin_expr g, int part) {
+    return basin_energy_hopfield(g, ((const basin_expr *)xi)[part], BASIN_HOPFIELD_RELU, 0);
+}
+
+static void narrow_memories(basin_tensor result[OF_SETS], const char *backend, int64_t nodes) {
+    lab l;
+    open_narrow(&l, backend);
+    const basin_expr xi[SETS] = {lab_state(&l, "xi0", BASIN_SHAPE(96, D)),
+                                 lab_state(&l, "xi1", BASIN_SHAPE(160, D))};
+    basin_energy energy = {
+        .parts = SETS, .name = {"first", "second"}, .part = memory_part, .context = xi};
+    lab_fill(&l, 9, 0.2);
+    run_descent(result, &l, &energy, nodes, xi, SETS);
+    lab_close(&l);
+}
+
+static void test_narrow_memories(void **state) {
+    const int64_t nodes[] = {24, 37, 196};
+    const char *what[OF_SETS] = {"tokens", "96 memories", "160 memories", "squares",
+                                 "and of the others"};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        basin_tensor found[OF_SETS], wanted[OF_SETS];
+        narrow_memories(found, "cuda", nodes[k]);
+        narrow_memories(wanted, "ref", nodes[k]);
+        compare_and_free(found, wanted, what, OF_SETS);
     }
 }
 
@@ -104,6 +152,7 @@ int main(int argc, char **argv) {
         return 77;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_narrow_descent),
+                                       cmocka_unit_test(test_narrow_memories),
                                        cmocka_unit_test(test_random_graphs)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

@@ -21,9 +21,9 @@ typedef struct trial {
 } trial;
 
 /* All gradients come of one sweep, as in training. */
-static void add_gradients(trial *t, basin_expr loss, basin_expr tokens, const basin_block *block) {
+static void add_gradients(trial *t, basin_expr loss, basin_expr tokens,
+                          const basin_expr all[WEIGHTS]) {
     basin_expr weight[WEIGHTS + 1], gradient[WEIGHTS + 1];
-    const basin_expr all[WEIGHTS] = {block->wq, block->wk, block->xi};
     int weights = 0;
     for (int i = 0; i < WEIGHTS; i++)
         if (all[i]) weight[weights++] = all[i];
@@ -38,13 +38,9 @@ static void add_gradients(trial *t, basin_expr loss, basin_expr tokens, const ba
 
 typedef enum way { KEEP, RECOMPUTE, FORWARD } way; /* FORWARD: no gradients */
 
-/* Of two blocks one after the other where there are `blocks` of them. */
-static void make_trial(trial *t, const basin_block_config *config, int blocks, way how,
-                       bool narrow) {
+/* Returns the tokens that descents begin with. */
+static basin_expr open_trial(trial *t, bool narrow) {
     double x[BATCH * TOKENS * DIM];
-    basin_block block[2];
-    const char *name[2] = {"a.", "b."};
-    basin_pattern pattern = BASIN_OTHER_PAIRS;
     *t = (trial){0};
     lab_open(&t->l, "ref", 1);
     if (narrow) {
@@ -53,7 +49,27 @@ static void make_trial(trial *t, const basin_block_config *config, int blocks, w
     }
     for (int i = 0; i < BATCH * TOKENS * DIM; i++)
         x[i] = 2 * basin_random_uniform_at(7, 1, (uint64_t)i) - 1;
-    basin_expr start = lab_input(&t->l, "x", BASIN_SHAPE(BATCH, TOKENS, DIM), x), tokens = start;
+    return lab_input(&t->l, "x", BASIN_SHAPE(BATCH, TOKENS, DIM), x);
+}
+
+/* The plan and what it computes; weights that are not there are NULL. */
+static void run_trial(trial *t, basin_expr start, basin_expr end, way how,
+                      const basin_expr weight[WEIGHTS]) {
+    t->output[t->outputs++] = end;
+    if (how != FORWARD) add_gradients(t, basin_sum_all(basin_square(end)), start, weight);
+    t->plan = lab_plan(&t->l, t->output, t->outputs);
+    t->l.backend->narrow = false; /* ref rounds nothing from here on */
+    lab_run(t->plan);
+    for (int i = 0; i < t->outputs; i++) t->value[i] = lab_read(t->plan, t->output[i]);
+}
+
+/* Of two blocks one after the other where there are `blocks` of them. */
+static void make_trial(trial *t, const basin_block_config *config, int blocks, way how,
+                       bool narrow) {
+    basin_block block[2];
+    const char *name[2] = {"a.", "b."};
+    basin_pattern pattern = BASIN_OTHER_PAIRS;
+    basin_expr start = open_trial(t, narrow), tokens = start;
     for (int i = 0; i < blocks; i++)
         assert_int_equal(basin_block_declare(&block[i], &t->l.params, name[i], config), BASIN_OK);
     lab_fill(&t->l, 9, 0.5);
@@ -63,13 +79,24 @@ static void make_trial(trial *t, const basin_block_config *config, int blocks, w
         basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .recompute = how == RECOMPUTE};
         tokens = basin_descend(&energy, tokens, &spec, NULL);
     }
-    basin_expr loss = basin_sum_all(basin_square(tokens));
-    t->output[t->outputs++] = tokens;
-    if (how != FORWARD) add_gradients(t, loss, start, &block[0]);
-    t->plan = lab_plan(&t->l, t->output, t->outputs);
-    t->l.backend->narrow = false; /* ref rounds nothing from here on */
-    lab_run(t->plan);
-    for (int i = 0; i < t->outputs; i++) t->value[i] = lab_read(t->plan, t->output[i]);
+    const basin_expr weight[WEIGHTS] = {block[0].wq, block[0].wk, block[0].xi};
+    run_trial(t, start, tokens, how, weight);
+}
+
+static basin_expr memory_part(const void *xi, basin_expr g, int part) {
+    return basin_energy_hopfield(g, ((const basin_expr *)xi)[part], BASIN_HOPFIELD_RELU, 0);
+}
+
+/* Of an energy of two sets of so many memories. */
+static void make_memories(trial *t, int64_t memories, bool narrow) {
+    basin_expr start = open_trial(t, narrow);
+    const basin_expr xi[WEIGHTS] = {lab_state(&t->l, "xi0", BASIN_SHAPE(memories, DIM)),
+                                    lab_state(&t->l, "xi1", BASIN_SHAPE(memories, DIM))};
+    basin_energy energy = {
+        .parts = 2, .name = {"first", "second"}, .part = memory_part, .context = xi};
+    basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1};
+    lab_fill(&t->l, 9, 0.5);
+    run_trial(t, start, basin_descend(&energy, start, &spec, NULL), KEEP, xi);
 }
 
 static void free_trial(trial *t) {
@@ -90,17 +117,21 @@ static int count_calls(const basin_plan *plan, const char *begin, const char *ha
 }
 
 /* Against the plan of ref as it is without narrow storage, one call an operation. */
+static void compare(trial *joint, trial *plain, void (*look)(const basin_plan *plan)) {
+    for (int i = 0; i < joint->outputs; i++)
+        lab_assert_near(&joint->value[i], &plain->value[i], 1e-12, "a joint plan");
+    assert_int_equal(count_calls(plain->plan, "", " of "), 0);
+    look(joint->plan);
+    free_trial(joint);
+    free_trial(plain);
+}
+
 static void check(const basin_block_config *config, int blocks, way how,
                   void (*look)(const basin_plan *plan)) {
     trial joint, plain;
     make_trial(&joint, config, blocks, how, true);
     make_trial(&plain, config, blocks, how, false);
-    for (int i = 0; i < joint.outputs; i++)
-        lab_assert_near(&joint.value[i], &plain.value[i], 1e-12, "a joint plan");
-    assert_int_equal(count_calls(plain.plan, "", " of "), 0);
-    look(joint.plan);
-    free_trial(&joint);
-    free_trial(&plain);
+    compare(&joint, &plain, look);
 }
 
 static void look_all(const basin_plan *plan) {
@@ -151,6 +182,30 @@ static void test_heads_alone(void **state) {
           look_heads);
 }
 
+/* A product masked by numbers writes densely. */
+static void look_numbers(const basin_plan *plan) {
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 96] <-", "step("), 2 * STEPS);
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 96] of", ""), 0);
+}
+
+/* One masked by bits may lie apart; those of the last step are added to a multiple of the tokens,
+ * which is no chain. */
+static void look_bits(const basin_plan *plan) {
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 128] of 256 <-", "step("),
+                     2 * (STEPS - 1));
+}
+
+static void test_masks(void **state) {
+    trial joint, plain;
+    (void)state;
+    make_memories(&joint, 96, true);
+    make_memories(&plain, 96, false);
+    compare(&joint, &plain, look_numbers);
+    make_memories(&joint, 128, true);
+    make_memories(&plain, 128, false);
+    compare(&joint, &plain, look_bits);
+}
+
 static void look_none(const basin_plan *plan) {
     assert_int_equal(count_calls(plan, "", " of "), 0);
 }
@@ -186,9 +241,9 @@ static void test_other_blocks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_weights),  cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_heads_alone),  cmocka_unit_test(test_nothing_to_join),
-        cmocka_unit_test(test_other_blocks),
+        cmocka_unit_test(test_all_weights), cmocka_unit_test(test_forward),
+        cmocka_unit_test(test_heads_alone), cmocka_unit_test(test_nothing_to_join),
+        cmocka_unit_test(test_masks),       cmocka_unit_test(test_other_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

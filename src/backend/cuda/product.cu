@@ -223,7 +223,8 @@ static bool reads_mask(const basin_call *call, const basin_form *f) {
 }
 
 /* The product with as much of its epilogue as can be computed with it: all of it, and true, or
- * none. The part of a mask may follow. */
+ * none. The part of a mask may follow. No program reads bits: a product with such a mask has no
+ * other way, and says so when it runs where cuBLASLt has no algorithm. */
 static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_form *f, const basin_call *call) {
     *f = basin_form_of(call->program, call);
     if (!call->program) return true;
@@ -238,7 +239,8 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_form *f, const b
     fused.own = (f->relu || f->mask >= 0) && basin_cuda_relu_product_exists(cuda, &fused);
     fused.masked = fused.own && f->mask >= 0;
     fused.marks = fused.own && f->relu && writes_mask(call);
-    if (!fused.own && !basin_cuda_product_exists(cuda, &fused)) return false;
+    if (!fused.own && !reads_mask(call, f) && !basin_cuda_product_exists(cuda, &fused))
+        return false;
     *p = fused;
     return true;
 }
@@ -335,18 +337,34 @@ size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *cal
 static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, const void *a,
                      const void *b, const void *c, const void *bias) {
     size_t size = p->narrow_result ? sizeof(basin_bf16) : sizeof(float);
+    size_t row = (size_t)(p->row_d ? p->row_d : p->n) * size;
     if (p->k > 0)
         basin_cuda_product_run(cuda, p, d, a, b, c, bias);
     else
-        BASIN_CUDA_TRY(
-            cuda, cudaMemsetAsync(d, 0, (size_t)(p->batch * p->m * p->n) * size, cuda->stream));
+        BASIN_CUDA_TRY(cuda, cudaMemset2DAsync(d, row, 0, (size_t)p->n * size,
+                                               (size_t)(p->batch * p->m), cuda->stream));
+}
+
+/* Puts rows of the workspace where those of the result are, `apart` elements from one to the next.
+ */
+static void lay_apart(const basin_cuda_frame *frame, const basin_cuda_tile *tile,
+                      const basin_cuda_product *p, int64_t apart) {
+    size_t size = tile->narrow ? sizeof(basin_bf16) : sizeof(float);
+    size_t row = (size_t)p->n * size, step = (size_t)apart * size;
+    char *to = (char *)frame->out[0] + (size_t)tile->first * step;
+    BASIN_CUDA_TRY(frame->cuda, cudaMemcpy2DAsync(to, step, tile->data, row, row,
+                                                  (size_t)(p->batch * tile->rows),
+                                                  cudaMemcpyDeviceToDevice, frame->cuda->stream));
 }
 
 /* Rows of the raw product into the workspace, then the program over them, until all are done. The
- * raw product is as narrow as the result. */
+ * raw product is as narrow as the result. Programs write densely: where rows of the result lie
+ * apart, over the raw ones, which are copied then. */
 static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
     basin_cuda *cuda = frame->cuda;
     int64_t all = p.m, turn = rows_at_a_time(&p), row = p.row_a ? p.row_a : p.k;
+    int64_t apart = frame->out[0] ? p.row_d : 0;
+    p.row_d = 0;
     size_t factor = p.narrow_factors ? sizeof(basin_bf16) : sizeof(float);
     for (int64_t first = 0; first < all; first += turn) {
         basin_cuda_program program;
@@ -356,7 +374,10 @@ static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
         p.m = tile.rows;
         if (!basin_cuda_codes_collecting(cuda))
             multiply(cuda, &p, frame->workspace, a, frame->in[1], NULL, NULL);
-        if (basin_cuda_program_of(&program, frame, &tile)) basin_cuda_program_run(cuda, &program);
+        if (!basin_cuda_program_of(&program, frame, &tile)) continue;
+        if (apart) program.out[0] = frame->workspace;
+        basin_cuda_program_run(cuda, &program);
+        if (apart && !basin_cuda_codes_collecting(cuda)) lay_apart(frame, &tile, &p, apart);
     }
 }
 
