@@ -2,7 +2,7 @@
  * same ones, x + a (h Xi + dQ Wq + dK Wk). Such a chain of products is one product of the joint
  * matrices [h dQ dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and
  * written once. With the matrices joint, products of one left factor with several of the weights
- * (Q and K) become one, too, and so do the gradients of all the weights, [h dQ dK]' u.
+ * (Q and K) become one, too, and so do the gradients of small ones, [dQ dK]' u.
  *
  * What was a value of its own becomes a part of the joint one: rows of it, dense, or columns of it,
  * whose rows lie a stride apart. Only products and attention over all pairs read and write these.
@@ -13,7 +13,10 @@
 #include "expr/joint.h"
 #include "expr/program.h"
 
-enum { ALIGNED = 32 }; /* parts begin at multiples of so many elements */
+enum {
+    ALIGNED = 32,    /* parts begin at multiples of so many elements */
+    SMALL = 1 << 20, /* elements of a gradient that alone leaves much of a device idle */
+};
 
 /* Whether both are the same numbers, in whatever shape. */
 static bool is_same(const basin_ir *ir, int a, int b) {
@@ -353,13 +356,15 @@ static bool join_readings(basin_joining *j) {
 
 /* ---- gradients of the weights ---- */
 
-/* Whether the step is a multiple of (a part of joint columns)' (u), perhaps added to something. */
+/* Whether the step is a multiple of (a part of joint columns)' (u), perhaps added to something, and
+ * so small that it pays to join it with others. */
 static bool is_gradient(const basin_joining *j, const basin_ir_step *step,
                         basin_program_form *form) {
     if (!is_product(j->ir, step, true, false) || step->outs != 1 || step->ins > 3) return false;
     const basin_joint *t = basin_joint_of(j, step->in[0]);
     const basin_ir_value *out = &j->ir->value[step->out[0]];
     *form = basin_program_form_of(step->program);
+    if (basin_shape_count(out->shape) > SMALL) return false;
     return t && j->ir->value[step->in[0]].stride && basin_joint_part(j, t, step->in[0]) >= 0 &&
            out->kind == BASIN_REAL && !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
            (form->operand < 0 || form->of_operand == 1);

@@ -154,6 +154,22 @@ static void test_all_weights(void **state) {
           look_all);
 }
 
+/* The gradient of a large weight stays alone, those of the others are one: with 131,200 memories.
+ */
+static void look_large(const basin_plan *plan) {
+    const char *heads = "MATMUL            [64, 8] <- bf16 [14, 64] of 131264', bf16 [14, 8]";
+    assert_int_equal(count_calls(plan, heads, ""), 2 * STEPS);
+    const char *memories =
+        "MATMUL            [131200, 8] <- bf16 [14, 131200] of 131264', bf16 [14, 8]";
+    assert_int_equal(count_calls(plan, memories, ""), 2 * STEPS);
+}
+
+static void test_large_gradients(void **state) {
+    (void)state;
+    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200}, 1,
+          KEEP, look_large);
+}
+
 /* Without a reverse there are no bits, and the memories are joined, too. */
 static void look_forward(const basin_plan *plan) {
     const char *update = "MATMUL            [14, 8] <- bf16 [14, 192], bf16 [8, 192]'";
@@ -241,9 +257,10 @@ static void test_other_blocks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_weights), cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_heads_alone), cmocka_unit_test(test_nothing_to_join),
-        cmocka_unit_test(test_masks),       cmocka_unit_test(test_other_blocks),
+        cmocka_unit_test(test_all_weights),     cmocka_unit_test(test_large_gradients),
+        cmocka_unit_test(test_forward),         cmocka_unit_test(test_heads_alone),
+        cmocka_unit_test(test_nothing_to_join), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_other_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
