@@ -1,4 +1,4 @@
-/* The two products around a ReLU on Hopper (wgmma, sm_90a): with A [m, k], B [n, k], D [m, n]
+/* ReLUs of products and their reverse on Hopper (wgmma, sm_90a): with A [m, k], B [n, k], D [m, n]
  * bfloat16, rows at any stride of a multiple of 8, sums in float,
  *
  *     plain:   D = max(alpha A B', 0)
@@ -21,7 +21,6 @@
 enum bits { BITS_NONE, BITS_WRITE, BITS_READ };
 
 enum {
-    CLUSTER = 2,
     PART = COLUMNS / CLUSTER, /* of the columns of a tile, which are rows of B */
     PIECES = 3,               /* on their way out, a warpgroup */
     SHARED_BYTES = FREE_AT + 2 * PIECES * PIECE_BYTES + 1024,
@@ -73,7 +72,7 @@ static __device__ __forceinline__ void fetch_all(const tiled &p, uint32_t base, 
             barrier_wait(base + EMPTY_AT + (uint32_t)r.stage * 8, r.parity ^ 1);
             barrier_expect(full, STAGE_BYTES);
             fetch(a, &p.a, slab * DEPTH, place.row, full);
-            fetch_for_all<CLUSTER>(b, &p.b, slab * DEPTH, place.column + rank * PART, full);
+            fetch_for_all(b, &p.b, slab * DEPTH, place.column + rank * PART, full);
         }
     }
 }
@@ -131,7 +130,7 @@ static __device__ __forceinline__ void take_tiles(const tiled &p, uint32_t base,
 #pragma unroll
         for (int j = 0; j < BLOCKS; j++)
             word[j] = BITS == BITS_READ && place.there(p, j) ? *place.word(p, j) : 0;
-        multiply_tile<CLUSTER, HALVES>(sum, r, base, p.slabs, next_turn(base, which));
+        multiply_tile(sum, r, base, p.slabs, next_turn(base, which));
         write_tile<BITS>(p, sum, word, out, which, place);
     }
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
@@ -144,10 +143,7 @@ __global__ void __launch_bounds__(THREADS, 1) tiled_kernel(const __grid_constant
     int rank = (int)blockIdx.x % CLUSTER, first = (int)blockIdx.x / CLUSTER;
     int clusters = (int)gridDim.x / CLUSTER;
     int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
-    if (threadIdx.x == 0) {
-        ring_new<CLUSTER>(base);
-        barriers_made();
-    }
+    if (threadIdx.x == 0) ring_new(base);
     __syncthreads();
     meet_cluster();
     if (group == 2) {

@@ -1,8 +1,8 @@
 /* Tiles of a product of bfloat16 on Hopper (wgmma, sm_90a), as a warpgroup makes them. A block
  * stays on its multiprocessor and takes tiles of 128 x 192, one after the other. One thread queues
- * copies of 64 columns of the rows of A and of B' that a tile wants, slabs, into a ring in shared
+ * copies of 64 columns of the rows of A and of B that a tile wants, slabs, into a ring in shared
  * memory (TMA). Two warpgroups take tiles in turn, so that one makes something of its sums while
- * the other multiplies. The blocks of a cluster share what they can of the slabs. */
+ * the other multiplies. What the kernels make of them: product_relu_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 #define BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 
@@ -13,10 +13,11 @@
 #include "backend/cuda/inside.h"
 
 enum {
-    HALVES = 2, /* of 64 rows, in a tile */
+    CLUSTER = 2, /* blocks that share rows of B */
+    HALVES = 2,  /* of 64 rows, in a tile */
     ROWS = 64 * HALVES,
     COLUMNS = 192,
-    DEPTH = 64, /* columns of A and B' in a slab: 128 bytes, the swizzle */
+    DEPTH = 64, /* columns of A and B in a slab: 128 bytes, the swizzle */
     STAGES = 4, /* of the ring: slabs */
     A_BYTES = ROWS * 128,
     B_BYTES = COLUMNS * 128,
@@ -29,9 +30,9 @@ enum {
     FULL_AT = STAGES * STAGE_BYTES,
     EMPTY_AT = FULL_AT + 8 * STAGES,
     TURN_AT = EMPTY_AT + 8 * STAGES,
-    BARRIERS_END = TURN_AT + 16,
-    FREE_AT = STAGES * STAGE_BYTES + 1024,
+    FREE_AT = FULL_AT + 1024,
 };
+static_assert(TURN_AT + 16 <= FREE_AT, "barriers fit between the ring and the rest");
 
 /* ---- barriers in shared memory, by address ---- */
 
@@ -76,7 +77,6 @@ static __device__ __forceinline__ void fetch(uint32_t to, const CUtensorMap *map
                  : "memory");
 }
 /* The same into that of all blocks of the cluster. */
-template <int CLUSTER>
 static __device__ __forceinline__ void fetch_for_all(uint32_t to, const CUtensorMap *map, int x,
                                                      int y, uint32_t barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -139,15 +139,14 @@ static __device__ __forceinline__ uint64_t table_at(uint32_t address) {
 }
 
 /* Frees a stage, in all blocks that fill it. */
-template <int CLUSTER> static __device__ __forceinline__ void release(uint32_t empty) {
+static __device__ __forceinline__ void release(uint32_t empty) {
     int lane = (int)threadIdx.x % 32;
     if (lane < CLUSTER) barrier_arrive_at(empty, lane);
 }
 
-/* Sums of a tile, or of its first half, the slabs of which begin at stage r; then the other
- * warpgroup has its turn, once this one has seen the last of its own slabs: barriers tell one round
- * of the ring from the next, but not from the one after that. */
-template <int CLUSTER, int WANTED>
+/* Sums of a tile, the slabs of which begin at stage r; then the other warpgroup has its turn, once
+ * this one has seen the last of its own slabs: barriers tell one round of the ring from the next,
+ * but not from the one after that. */
 static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r,
                                                      uint32_t base, int slabs, uint32_t next_turn) {
     uint32_t before = 0;
@@ -163,18 +162,18 @@ static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMN
 #pragma unroll
         for (int step = 0; step < DEPTH / 16; step++)
 #pragma unroll
-            for (int h = 0; h < WANTED; h++)
+            for (int h = 0; h < HALVES; h++)
                 add_product(sum[h], a + (uint64_t)(h * 512 + step * 2), b + (uint64_t)(step * 2));
         basin_wgmma_close();
         basin_wgmma_wait<1>();
-        if (slab > 0) release<CLUSTER>(before);
+        if (slab > 0) release(before);
         before = base + EMPTY_AT + (uint32_t)r.stage * 8;
     }
     if (threadIdx.x % 32 == 0) barrier_arrive(next_turn);
     basin_wgmma_wait<0>();
-    release<CLUSTER>(before);
+    release(before);
 #pragma unroll
-    for (int h = 0; h < WANTED; h++) basin_wgmma_pin(sum[h]);
+    for (int h = 0; h < HALVES; h++) basin_wgmma_pin(sum[h]);
 }
 
 /* Two neighbours as bfloat16, the first below. */
@@ -214,14 +213,12 @@ static __device__ __forceinline__ void meet_warpgroup(int which) {
 /* ---- the kernel around it ---- */
 
 /* The barriers of the ring and of turns, by one thread. */
-template <int CLUSTER> static __device__ __forceinline__ void ring_new(uint32_t base) {
+static __device__ __forceinline__ void ring_new(uint32_t base) {
     for (uint32_t i = 0; i < STAGES; i++) {
         barrier_new(base + FULL_AT + i * 8, 1);
         barrier_new(base + EMPTY_AT + i * 8, 4 * CLUSTER); /* the warps that use it */
     }
     for (uint32_t i = 0; i < 2; i++) barrier_new(base + TURN_AT + i * 8, 4);
-}
-static __device__ __forceinline__ void barriers_made() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
