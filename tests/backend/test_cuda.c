@@ -310,23 +310,24 @@ static void products_apart(void **state) {
         }
 }
 
-/* What runs behind a product, a mask of numbers, where the result's rows lie apart: also a product
- * with nothing to sum, and one that is taken in turns. */
+/* What runs behind a product, a mask of numbers or a dense addend, where the result's rows lie
+ * apart: also a product with nothing to sum, and one that is taken in turns. */
 static void programs_apart(void **state) {
     const int64_t cases[][3] = {{200, 96, 64}, {37, 40, 24}, {33, 64, 0}, {4999, 3072, 4}};
-    basin_step masked[] = {{.op = BASIN_STEP_TILE, .to = 0},
-                           {.op = BASIN_STEP_LOAD, .to = 1, .a = 0},
-                           {.op = BASIN_OP_STEP, .to = 2, .a = 1},
-                           {.op = BASIN_OP_MUL, .to = 3, .a = 0, .b = 2}};
+    basin_step steps[] = {{.op = BASIN_STEP_TILE, .to = 0},
+                          {.op = BASIN_STEP_LOAD, .to = 1, .a = 0},
+                          {.op = BASIN_OP_STEP, .to = 2, .a = 1},
+                          {.op = BASIN_OP_MUL, .to = 3, .a = 0, .b = 2},
+                          {.op = BASIN_OP_ADD, .to = 4, .a = 0, .b = 1}};
     (void)state;
     for (int i = 0; i < 4; i++)
-        for (int t = 0; t < (i < 3 ? 8 : 1); t++) {
+        for (int t = 0; t < (i < 3 ? 12 : 1); t++) { /* 4 to 7: no program; from 8 on: an addend */
             int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
-            basin_program program = {.steps = 4,
-                                     .registers = 4,
+            basin_program program = {.steps = 5,
+                                     .registers = 5,
                                      .stores = 1,
-                                     .step = masked,
-                                     .store = {3},
+                                     .step = steps,
+                                     .store = {t & 8 ? 4 : 3},
                                      .domain = BASIN_SHAPE(1, m, n),
                                      .stride = {{m * n, n, 1}}};
             duel d = duel_new(BASIN_OP_MATMUL);

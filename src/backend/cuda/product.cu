@@ -2,9 +2,9 @@
  * D' = B' A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the
  * product; another one runs as a program over the raw product, which waits in the workspace (the
  * result itself may lie on an operand of the program). Algorithms are chosen once for each kind of
- * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). The two
- * products around a ReLU, which write and read its mask, have kernels of their own where there are
- * any (product_relu_sm90a.cu). */
+ * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). ReLUs,
+ * which may write a mask, and products that read one have kernels of their own where there are any
+ * (product_relu_sm90a.cu). */
 #include <new>
 #include <string.h>
 
@@ -230,6 +230,7 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_form *f, const b
     if (!call->program) return true;
     if (p->k == 0 || call->out[0].block < 0 || !f->known) return false;
     if (f->row >= 0 && p->narrow_result) return false;      /* a bias is as its result */
+    if (f->c >= 0 && p->row_d) return false;                /* c is dense, cuBLASLt's as D */
     if (f->mask >= 0 && !reads_mask(call, f)) return false; /* one of numbers */
     basin_cuda_product fused = *p;
     fused.relu = f->relu;
