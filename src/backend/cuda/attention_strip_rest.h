@@ -2,7 +2,7 @@
  * them would take as long as one of 64. The four warps share the others among them, 64 or 48 each,
  * multiply by small products (mma.sync) and tell each other the sums of a row; warp 0 writes the
  * results. See attention_strip_sm90a.cu; results of these products lie as those of strips do, of
- * which a thread has row g here. Halves gain nothing by it. */
+ * which a thread has row g here. Halves gain nothing by it and keep their strips. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_REST_H
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_REST_H
 
@@ -10,7 +10,7 @@
 
 typedef strip_block<basin_bf16> rest_block;
 
-enum { SHARE = 16 }; /* of a thread in the others: [4 i + 2 j + e] is other 16 i + 8 j + 2 t + e */
+enum { SHARE = 16 }; /* of a thread in its warp's others: [4 i + 2 j + e] is 16 i + 8 j + 2 t + e */
 
 static __device__ __forceinline__ int lane_of(const rest_block &s) { return s.g * 4 + s.t; }
 
@@ -20,6 +20,11 @@ static __device__ __forceinline__ int others_of(const rest_block &s) {
 }
 static __device__ __forceinline__ bool has_others(const rest_block &s, int sixteen) {
     return sixteen < 3 || s.warp == 0;
+}
+
+/* A thread's other number i. */
+static __device__ __forceinline__ int other_at(const rest_block &s, int i) {
+    return others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2;
 }
 
 /* The address of a piece of 16 bytes; of piece (p ^ q) of the same row, and of the one 16 rows on.
@@ -108,7 +113,7 @@ static __device__ __forceinline__ void leave_out_rest(float (&r)[SHARE], const r
                                                       int nodes, bool self) {
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
-        int other = others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2;
+        int other = other_at(s, i);
         bool out = !has_others(s, i / 4) || other >= nodes || (self && other == STRIPS_END + s.g);
         if (out) r[i] = s.left_out;
     }

@@ -11,13 +11,14 @@
  *
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  t y  (force),  t y2 + gs y  (reverse)
  *
- * Up to 8 nodes behind the last whole strip have products of their own (attention_strip_rest.h).
+ * In bfloat16 up to 8 nodes behind the last whole strip have products of their own
+ * (attention_strip_rest.h).
  *
  * Count, for a head of a batch entry of 197 nodes, in clocks of a multiprocessor that does 4,096
  * operations in one: 6 strips of 64 rows (3 by query, 3 by key), each r 416, c 832, a sum of rows
  * 416: force 5.0 k, reverse 12.5 k; 86 k exponentials at 16 a clock 5.4 k. Batch 256, H 12 on 132
  * multiprocessors at 1.75 GHz: 0.07 and 0.17 ms. Bytes: q, k (a, b) read, two results written,
- * once: 310 and 465 MB (floats twice that), 0.07 and 0.11 ms at 4.3 TB/s. */
+ * once: 310 and 465 MB, 0.07 and 0.11 ms at 4.3 TB/s. Floats: 8 strips, twice the bytes. */
 #include "backend/cuda/attention_strip_rest.h"
 
 /* ---- products ---- */
@@ -387,8 +388,7 @@ static __device__ __forceinline__ void rest_keys(const rest_block &s, const basi
     leave_out_rest(r, s, p.queries, p.exclude_self);
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
-        int query =
-            has_others(s, i / 4) ? others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2 : 0;
+        int query = has_others(s, i / 4) ? other_at(s, i) : 0;
         r[i] = basin_exp2(fmaf(r[i], s.scale, -s.known->level[query]));
         if (s.mixed) r[i] *= s.known->w[query];
         if (REVERSE) c[i] = r[i] * fmaf(c[i], s.steep, s.known->shift[query]);
@@ -402,12 +402,20 @@ static __device__ __forceinline__ void rest_keys(const rest_block &s, const basi
 
 /* ---- the kernel ---- */
 
-template <basin_cuda_mode MODE> static size_t shared_bytes() {
+/* On a multiprocessor at a time, and what they take of its 228 KB: each has 1,024 bytes of the
+ * system's, too, in steps of 128. */
+template <basin_cuda_mode MODE> constexpr int BLOCKS = MODE == BASIN_CUDA_REVERSE ? 2 : 3;
+template <basin_cuda_mode MODE> static constexpr size_t shared_bytes() {
     return (size_t)(MODE == BASIN_CUDA_REVERSE ? 4 : 2) * TABLE_BYTES + sizeof(strip_queries);
 }
+template <basin_cuda_mode MODE> static constexpr bool blocks_fit() {
+    return BLOCKS<MODE> * ((shared_bytes<MODE>() + 1024 + 127) / 128 * 128) <= 228 * 1024;
+}
+static_assert(blocks_fit<BASIN_CUDA_FORCE>() && blocks_fit<BASIN_CUDA_REVERSE>(),
+              "shared memory leaves room for all blocks");
 
 template <typename T, basin_cuda_mode MODE>
-__global__ void __launch_bounds__(128, MODE == BASIN_CUDA_REVERSE ? 2 : 3)
+__global__ void __launch_bounds__(128, BLOCKS<MODE>)
     strip_kernel(const __grid_constant__ basin_strip_launch p) {
     extern __shared__ __align__(1024) char shared[];
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE };

@@ -18,19 +18,19 @@ enum {
     REST = 8,                          /* where they are no more than these */
 };
 
-/* What the key side needs to know of each query; lies behind the last table. */
+/* What the key side needs to know of each query, and what warps tell each other; lies behind the
+ * last table. */
 struct strip_queries {
     float level[ROWS]; /* P |w| in units of w is 2^(z' - level), 0 where there is no query */
     float w[ROWS];     /* at first w, then its sign */
     float shift[ROWS]; /* reverse: - beta mean of c under P, as gs has its units */
     union {
-        int exponent[5][4];     /* of the largest q, k, a, b, w, as each warp saw them */
-        float rest[4][REST][4]; /* of the rest: sums over each warp's columns */
+        int exponent[5][4];     /* floats: of the largest q, k, a, b, w, as each warp saw them */
+        float rest[4][REST][4]; /* bfloat16: of the rest, sums over each warp's others */
     };
     union {
-        float most[4][REST]; /* of the rest: the largest score */
-        float4 sum[3][SUMS / 2 / 4]
-                  [32]; /* its results but for those of warp 0, as lanes hold them */
+        float most[4][REST];           /* of the rest: the largest score each warp saw, */
+        float4 sum[3][WIDTH / 16][32]; /* then what lanes of warps 1 to 3 have of its results */
     };
 };
 static_assert(sizeof(strip_queries) >= BEHIND_BYTES, "whole strips stay within shared memory");
