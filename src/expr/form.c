@@ -3,7 +3,7 @@
 #include "expr/program.h"
 
 basin_program_form basin_program_form_of(const basin_program *program) {
-    basin_form f = basin_form_of(program, NULL); /* kinds are not settled yet */
+    basin_form f = basin_form_of(program, NULL); /* programs do not know kinds */
     bool plain = f.alpha == 1 && f.c < 0;
     if (!f.known || f.row >= 0 || (f.relu && !plain))
         return (basin_program_form){BASIN_FORM_OTHER, 1, 0, -1};
