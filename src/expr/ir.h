@@ -8,7 +8,7 @@
  *     narrow: intermediate results as bfloat16, where the backend was asked for that
  *     mask:   ReLUs that leave a bit an element for their reverse
  *     join:   chains of products through several weights -> one product of joint matrices
- *     mask:   bits for the reverse of ReLUs
+ *     stand:  what hangs on unchanged states alone comes first, to run once
  *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_EXPR_IR_H
@@ -60,7 +60,8 @@ typedef struct basin_ir {
     size_t steps, step_capacity;
     basin_ir_buffer *buffer;
     size_t buffers, buffer_capacity;
-    int *output; /* [outputs] values */
+    size_t standing; /* the first so many steps; see standing.c */
+    int *output;     /* [outputs] values */
     int outputs;
     size_t arena_bytes, unshared_bytes;
 } basin_ir;
@@ -92,6 +93,8 @@ basin_status basin_ir_narrow(basin_ir *ir, double least);
 basin_status basin_ir_mask(basin_ir *ir);
 /* Joins products through several weights into one. */
 basin_status basin_ir_join(basin_ir *ir);
+/* Brings to the front what depends on constants and on states that are not updated alone. */
+basin_status basin_ir_stand(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
 

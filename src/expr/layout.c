@@ -26,7 +26,8 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
     return (int)ir->buffers++;
 }
 
-/* The last step that reads each root value; outputs last to the end. */
+/* The last step that reads each root value; outputs last to the end, and so does what standing
+ * steps leave to the others: later runs read it again. */
 static void find_lifetimes(const basin_ir *ir, int *last) {
     for (size_t i = 0; i < ir->values; i++)
         last[i] = ir->value[i].output ? (int)ir->steps : ir->value[i].producer;
@@ -34,7 +35,10 @@ static void find_lifetimes(const basin_ir *ir, int *last) {
         for (int k = 0; k < ir->step[i].ins; k++) {
             if (ir->step[i].in[k] < 0) continue;
             int root = ir->value[ir->step[i].in[k]].root;
-            if (last[root] < (int)i) last[root] = (int)i;
+            int producer = ir->value[root].producer;
+            bool kept = i >= ir->standing && producer >= 0 && producer < (int)ir->standing;
+            int end = kept ? (int)ir->steps : (int)i;
+            if (last[root] < end) last[root] = end;
         }
 }
 

@@ -37,7 +37,10 @@ struct basin_plan {
     int outputs;
     void **block;
     size_t blocks;
-    bool shares; /* computes in the store's arena */
+    bool shares;   /* computes in the store's arena */
+    bool updates;  /* changes states */
+    uint64_t made; /* the store's count of changes when standing calls ran last; 0: they never did
+                    */
     basin_plan_stats stats;
     basin_simple simple; /* what was planned */
     basin_ir ir;         /* keeps the programs and values that calls were made of */
@@ -294,6 +297,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
     if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir);
+    if (!status && !plain) status = basin_ir_stand(ir);
     return status;
 }
 
@@ -325,6 +329,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
     plan->stats.calls = (int)plan->calls;
+    plan->stats.standing = (int)ir->standing;
     return status;
 }
 
@@ -337,6 +342,7 @@ basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_p
     basin_plan *made = calloc(1, sizeof *made);
     if (!made) return no_memory(error);
     made->store = store;
+    made->updates = spec->updates > 0;
     made->ir.error = error;
     status = compile(made, graph, spec, error);
     made->ir.error = NULL;
@@ -417,18 +423,31 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
     return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
 }
 
+/* Takes the arena for a run; whether the results of standing calls are still there. */
+static bool take_arena(basin_plan *plan) {
+    basin_store *store = plan->store;
+    bool stand = plan->made == store->changes && (!plan->shares || store->last == plan);
+    if (plan->shares) {
+        plan->block[ARENA] = store->arena;
+        store->last = plan;
+    }
+    return stand;
+}
+
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_backend_table *table = backend->table;
-    if (plan->shares) {
-        /* it may have been lost while it was to grow for another plan */
-        basin_status status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
-        if (status) return status;
-        plan->block[ARENA] = plan->store->arena;
-        plan->store->last = plan;
-    }
-    table->run(backend, plan->call, plan->calls, plan->block);
-    return table->check ? table->check(backend, error) : table->wait(backend, error);
+    size_t standing = plan->ir.standing;
+    basin_status status = BASIN_OK;
+    if (plan->shares) /* it may have been lost while it was to grow for another plan */
+        status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
+    if (status) return status;
+    if (!take_arena(plan)) table->run(backend, plan->call, standing, plan->block);
+    table->run(backend, plan->call + standing, plan->calls - standing, plan->block);
+    plan->store->changes += plan->updates;
+    status = table->check ? table->check(backend, error) : table->wait(backend, error);
+    plan->made = status ? 0 : plan->store->changes; /* its own updates do not reach them */
+    return status;
 }
 
 basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

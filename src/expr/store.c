@@ -10,6 +10,7 @@ basin_status basin_store_new(basin_store **store, basin_backend *backend, basin_
     *store = calloc(1, sizeof **store);
     if (!*store) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a store");
     (*store)->backend = backend;
+    (*store)->changes = 1;
     return BASIN_OK;
 }
 
@@ -130,6 +131,7 @@ basin_status basin_store_write(basin_store *store, const char *name, const basin
     int i;
     basin_status status = basin_store_demand(&i, store, name, tensor->shape, error);
     if (status) return status;
+    store->changes++;
     return basin_device_write(store->backend, store->entry[i].memory, BASIN_REAL, tensor, error);
 }
 

@@ -15,8 +15,9 @@ struct basin_store {
     basin_backend *backend;
     basin_store_entry *entry;
     size_t entries, capacity;
-    bool share;  /* results of plans lie in one arena: */
-    void *arena; /* it moves when it grows, and then has lost what it held */
+    uint64_t changes; /* of states, from 1 on: those by plans and those by the host */
+    bool share;       /* results of plans lie in one arena: */
+    void *arena;      /* it moves when it grows, and then has lost what it held */
     size_t arena_bytes;
     const void *last; /* the plan that ran last in it */
 };
