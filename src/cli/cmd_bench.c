@@ -47,7 +47,8 @@ static const basin_option table[] = {
         "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
         "back by its power, what runs before an item changes its time."),
     BASIN_FLAG(options, calls, 0, "calls",
-               "Print the kernel calls of the training step, a line each, and time nothing."),
+               "Print the kernel calls of the training step (or of --only), a line each, and time "
+               "nothing; those with a * run again only after a state has changed."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
                   "Times each item is run; the median is printed."),
     BASIN_OPTION_BACKEND(options),
@@ -225,12 +226,14 @@ static void print_heading(const basin_bench *bench) {
         printf("%d threads\n", basin_backend_threads(bench->backend));
 }
 
-/* The training step's plan is the last one made. */
+/* Of the last item: the training step, or what --only asked for. All are plans here. */
 static void print_calls(const basin_bench *bench) {
+    const basin_plan *plan = bench->item[bench->items - 1].context;
+    basin_plan_stats stats = basin_plan_get_stats(plan);
     char text[1000];
-    for (int i = 0; i < bench->training.calls; i++) {
-        basin_plan_describe(bench->plan[bench->plans - 1], i, text, sizeof text);
-        printf("%4d  %s\n", i, text);
+    for (int i = 0; i < stats.calls; i++) {
+        basin_plan_describe(plan, i, text, sizeof text);
+        printf("%4d%c %s\n", i, i < stats.standing ? '*' : ' ', text);
     }
 }
 

@@ -93,7 +93,7 @@ basin_status basin_ir_narrow(basin_ir *ir, double least);
 basin_status basin_ir_mask(basin_ir *ir);
 /* Joins products through several weights into one. */
 basin_status basin_ir_join(basin_ir *ir);
-/* Brings to the front what depends on constants and on states that are not updated alone. */
+/* Brings to the front what depends only on constants and on states that are not updated. */
 basin_status basin_ir_stand(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);

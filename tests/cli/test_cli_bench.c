@@ -42,6 +42,21 @@ static void times_one_item(void **state) {
     assert_contains(p->err, "--only backward: wanted one of norm, projections,");
 }
 
+/* A forward pass has 1 / beta once for all runs; a training step updates beta. */
+static void prints_calls(void **state) {
+    const program *p =
+        run(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" TINY);
+    assert_int_equal(p->code, 0);
+    const char *standing = strstr(p->out, "* POINTWISE         [2] <- [2]; (1 / a)\n");
+    assert_non_null(standing);
+    assert_contains(standing, "  ATTENTION_FORCE ");
+    p = run(state, "bench --calls --batch 2 --tokens 5 --patch 6" TINY);
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "  ATTENTION_REVERSE ");
+    assert_contains(p->out, "  POINTWISE         [2] <- [2]; (1 / a)\n");
+    assert_null(strstr(p->out, "* POINTWISE"));
+}
+
 static void times_graphs(void **state) {
     cJSON *tree = run_json(
         run(state, "bench --json --shape graph-small --nodes 30 --edges 100 --features 3" TINY));
@@ -93,9 +108,13 @@ static void rejects_absurd_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_images),   cmocka_unit_test(times_one_item),
-        cmocka_unit_test(times_graphs),   cmocka_unit_test(recomputes),
-        cmocka_unit_test(times_pictures), cmocka_unit_test(rejects_absurd_shapes),
+        cmocka_unit_test(times_images),
+        cmocka_unit_test(times_one_item),
+        cmocka_unit_test(prints_calls),
+        cmocka_unit_test(times_graphs),
+        cmocka_unit_test(recomputes),
+        cmocka_unit_test(times_pictures),
+        cmocka_unit_test(rejects_absurd_shapes),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }
