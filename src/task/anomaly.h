@@ -81,6 +81,7 @@ typedef struct basin_anomaly_work {
     basin_backend *backend;
     const basin_watch *watch;
     size_t memory;          /* bytes that may be used; 0: three quarters of what is free */
+    bool least;             /* instead: nothing whole that can be sampled or streamed, any limit */
     const char *checkpoint; /* file to go on from later; NULL: none */
     double save_every;      /* seconds between checkpoints; one is written when stopped, too */
     bool resume;            /* go on from the checkpoint; start where there is none */

@@ -31,13 +31,30 @@ static basin_status show_columns(basin_fit *f, basin_error *error) {
     return basin_mask_write(f->trainer.plan, f->net.mask, &f->recipe, f->at.member, error);
 }
 
+static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
+    bool same = a->nodes == b->nodes;
+    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
+    return same;
+}
+
+/* Once for each shape of samples: a stream has the same plan made anew every epoch. */
+static basin_status hold(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
+    if (basin_recipe_has(f->recipe.sampling, "full") || same_shape(shape, &f->held))
+        return BASIN_OK;
+    basin_status status = basin_fit_hold_samples(f, shape, error);
+    if (!status) f->held = *shape;
+    return status;
+}
+
 /* A trainer for this shape; steps go on counting. */
 static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
     int64_t step = f->trainer.step;
     basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
+    basin_status status = hold(f, shape, error);
+    if (status) return status;
     basin_trainer_free(&f->trainer);
     basin_net_free(&f->net);
-    basin_status status = basin_net_new(&f->net, &f->recipe, shape, true, error);
+    status = basin_net_new(&f->net, &f->recipe, shape, true, error);
     basin_trainer_spec spec = {.adamw = basin_net_adamw(&f->recipe),
                                .schedule = schedule_of(&f->recipe, basin_batch_count(&source))};
     if (!status)
@@ -66,12 +83,6 @@ static basin_status write_whole(basin_fit *f, basin_error *error) {
 }
 
 /* ---- an epoch ---- */
-
-static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
-    bool same = a->nodes == b->nodes;
-    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
-    return same;
-}
 
 static basin_status step(basin_fit *f, double *loss, basin_error *error) {
     uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)f->trainer.step;
@@ -283,18 +294,42 @@ static basin_status run_members(basin_fit *f, basin_error *error) {
 
 /* ---- all of it ---- */
 
+enum { BATCH_LEAST = 32 }; /* targets, below which a step learns next to nothing */
+
+static basin_status first_shape(basin_net_shape *shape, const basin_fit *f, basin_error *error) {
+    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
+    basin_batch batch;
+    basin_status status = basin_batch_draw(&batch, &source, (uint64_t)f->recipe.seed, 0, 0, error);
+    if (status) return status;
+    *shape = batch.shape;
+    basin_batch_free(&batch);
+    return BASIN_OK;
+}
+
+/* With smaller batches where these are left to us. */
+static basin_status fitting_shape(basin_net_shape *shape, basin_fit *f, basin_error *error) {
+    for (;;) {
+        basin_status status = first_shape(shape, f, error);
+        if (!status) status = hold(f, shape, error);
+        if (status != BASIN_NO_MEMORY || !f->shrink || f->recipe.batch <= BATCH_LEAST)
+            return status;
+        f->recipe.batch /= 2;
+    }
+}
+
 static basin_status make_first_plan(basin_fit *f, basin_error *error) {
     if (basin_recipe_has(f->recipe.sampling, "full")) {
         basin_status status = make_trainer(f, &f->view.shape, error);
         return status ? status : write_whole(f, error);
     }
-    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
-    basin_batch batch;
-    basin_status status = basin_batch_draw(&batch, &source, (uint64_t)f->recipe.seed, 0, 0, error);
-    if (status) return status;
-    status = make_trainer(f, &batch.shape, error);
-    basin_batch_free(&batch);
-    return status;
+    basin_net_shape shape;
+    int64_t asked = f->recipe.batch;
+    basin_status status = fitting_shape(&shape, f, error);
+    f->detector->recipe.batch = f->recipe.batch;
+    if (!status && f->recipe.batch < asked)
+        basin_watch_note(f->work->watch, "batches of %lld targets: %lld would not fit",
+                         (long long)f->recipe.batch, (long long)asked);
+    return status ? status : make_trainer(f, &shape, error);
 }
 
 static basin_status choose_threshold(basin_fit *f, basin_error *error) {
@@ -330,6 +365,7 @@ static basin_status fit_all(basin_fit *f, basin_error *error) {
     if (basin_recipe_has(f->recipe.sampling, "full")) taken = f->bytes;
     status =
         basin_scorer_new(&f->scorer, &f->view, limit > taken ? limit - taken : 0, f->work, error);
+    if (!status) status = basin_fit_hold_stream(f, error);
     if (status) return status;
     basin_watch_note(f->work->watch, "training on %s%s", f->detector->how,
                      basin_scorer_streams(f->scorer) ? "; scoring streamed" : "");

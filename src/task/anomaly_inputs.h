@@ -39,12 +39,15 @@ typedef struct basin_scorer basin_scorer;
 basin_status basin_scorer_new(basin_scorer **scorer, const basin_view *view, size_t memory,
                               const basin_anomaly_work *work, basin_error *error);
 bool basin_scorer_streams(const basin_scorer *scorer);
+/* What a stream takes while it runs; 0 of a plan of the whole graph. */
+size_t basin_scorer_bytes(const basin_scorer *scorer);
 void basin_scorer_free(basin_scorer *scorer);
 /* `weights` has every parameter of the member under `prefix` + its name. */
 basin_status basin_scorer_run(basin_scorer *scorer, double *probability /* [N] */, int64_t member,
                               basin_store *weights, const char *prefix, basin_error *error);
 
-/* Bytes that may be used: what was asked for, or three quarters of what is free. */
+/* Bytes that may be used: what was asked for, or three quarters of what is free; none where
+ * the least was. */
 size_t basin_memory_limit(const basin_anomaly_work *work);
 
 #endif

@@ -164,8 +164,8 @@ basin_status basin_fit_choose_sampling(basin_fit *f, basin_error *error) {
     bytes += basin_view_bytes(&f->view);
     f->bytes = bytes;
     const char *asked = f->recipe.sampling;
-    if (basin_recipe_has(asked, "auto"))
-        f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
+    f->shrink = basin_recipe_has(asked, "auto");
+    if (f->shrink) f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
     double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
     if (basin_recipe_has(f->recipe.sampling, "full"))
         snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
@@ -179,4 +179,41 @@ basin_status basin_fit_choose_sampling(basin_fit *f, basin_error *error) {
                           "allowed; wanted position none",
                           gib, most);
     return BASIN_OK;
+}
+
+/* ---- what samples take ---- */
+
+/* `bytes` beside the network and its table. Where no limit was asked for it is what is still free,
+ * and these are no longer counted among that. */
+static basin_status hold(const basin_fit *f, size_t bytes, const char *what, const char *smaller,
+                         basin_error *error) {
+    size_t limit = basin_memory_limit(f->work), graph = basin_view_bytes(&f->view);
+    size_t need = bytes + (f->work->memory ? graph : 0);
+    if (f->work->least || need <= limit) return BASIN_OK;
+    const double gib = 1 << 30;
+    return basin_fail(error, BASIN_NO_MEMORY,
+                      "%s: %s takes %.3g GiB (the graph and its inputs %.3g, the plan %.3g) of "
+                      "%.3g allowed; wanted a larger --memory, a smaller model (--dim, --memories, "
+                      "--blocks)%s",
+                      f->network->path, what, (double)need / gib, (double)(need - bytes) / gib,
+                      (double)bytes / gib, (double)limit / gib, smaller);
+}
+
+basin_status basin_fit_hold_samples(basin_fit *f, const basin_net_shape *shape,
+                                    basin_error *error) {
+    bool walk = basin_recipe_has(f->recipe.sampling, "neighbours");
+    size_t bytes = 0;
+    basin_status status =
+        basin_net_memory(&bytes, &f->recipe, shape, true, f->work->backend, error);
+    if (status) return status;
+    bytes += (size_t)shape->nodes * (size_t)shape->columns * sizeof(float); /* the rows gathered */
+    return hold(f, bytes, walk ? "training on neighbours" : "training on subgraphs",
+                walk ? ", or smaller samples (--batch, --fanout)" : ", or a smaller --fraction",
+                error);
+}
+
+basin_status basin_fit_hold_stream(const basin_fit *f, basin_error *error) {
+    if (basin_recipe_has(f->recipe.sampling, "full") || !basin_scorer_streams(f->scorer))
+        return BASIN_OK;
+    return hold(f, basin_scorer_bytes(f->scorer), "scoring all nodes, streamed,", "", error);
 }

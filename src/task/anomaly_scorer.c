@@ -17,6 +17,7 @@ struct basin_scorer {
 };
 
 size_t basin_memory_limit(const basin_anomaly_work *work) {
+    if (work->least) return 0;
     return work->memory ? work->memory : basin_memory_free() / 4 * 3;
 }
 
@@ -65,6 +66,10 @@ basin_status basin_scorer_new(basin_scorer **scorer, const basin_view *view, siz
 }
 
 bool basin_scorer_streams(const basin_scorer *scorer) { return scorer->stream != NULL; }
+
+size_t basin_scorer_bytes(const basin_scorer *scorer) {
+    return scorer->stream ? basin_stream_bytes(scorer->stream) : 0;
+}
 
 void basin_scorer_free(basin_scorer *scorer) {
     if (!scorer) return;

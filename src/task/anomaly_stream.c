@@ -120,6 +120,19 @@ static basin_status reserve(basin_stream *s, basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream %zu nodes", N);
 }
 
+size_t basin_stream_bytes(const basin_stream *s) {
+    const basin_anomaly_recipe *r = s->view->recipe;
+    size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
+    size_t R = (size_t)s->view->shape.relations, S = (size_t)s->plans.stride;
+    size_t floats = N * (R * (size_t)r->dim + S + H) + B * (2 * H * S + S) + 2 * S * H * S + H;
+    size_t bytes = floats * sizeof(float) + basin_stream_plans_bytes(&s->plans);
+    for (size_t i = 0; i < R; i++)
+        if (s->list[i].query_own)
+            bytes += (N + 1) * sizeof *s->list[i].column_own +
+                     (size_t)s->list[i].column_own[N] * sizeof *s->list[i].query_own;
+    return bytes;
+}
+
 static void drop(float **array) {
     free(*array);
     *array = NULL;

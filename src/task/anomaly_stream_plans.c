@@ -113,6 +113,20 @@ void basin_stream_plans_free(basin_stream_plans *p) {
     *p = (basin_stream_plans){0};
 }
 
+static size_t plan_bytes(const basin_plan *plan) {
+    if (!plan) return 0;
+    basin_plan_stats stats = basin_plan_get_stats(plan);
+    return stats.arena_bytes + stats.input_bytes;
+}
+
+size_t basin_stream_plans_bytes(const basin_stream_plans *p) {
+    size_t bytes =
+        plan_bytes(p->embed) + plan_bytes(p->project) + plan_bytes(p->pull) + plan_bytes(p->head);
+    for (int b = 0; b < BASIN_ANOMALY_BLOCKS; b++)
+        bytes += plan_bytes(p->norm[b]) + plan_bytes(p->recall[b]);
+    return bytes;
+}
+
 /* ---- weights ---- */
 
 static basin_status read_floats(basin_tensor *to, basin_store *store, basin_expr state,

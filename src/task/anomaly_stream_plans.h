@@ -28,6 +28,7 @@ typedef struct basin_stream_plans {
 basin_status basin_stream_plans_new(basin_stream_plans *plans, const basin_view *view, int64_t rows,
                                     basin_store *store, basin_error *error);
 void basin_stream_plans_free(basin_stream_plans *plans);
+size_t basin_stream_plans_bytes(const basin_stream_plans *plans);
 
 /* M = Wk' Wq of all heads of a block side by side, [stride, H stride]: `ask` has M' of each head,
  * `answer` M. beta [H]. */

@@ -63,7 +63,7 @@ static void compare_stream(const char *what, const basin_network *network,
     must(basin_anomaly_fit(&detector, network, part, recipe, work, &error), &error);
     must(basin_anomaly_score(whole, detector, network, work, &error), &error);
     basin_anomaly_work small = *work;
-    small.memory = 1;
+    small.least = true;
     must(basin_anomaly_score(stream, detector, network, &small, &error), &error);
     double largest = 0, spread = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
@@ -255,6 +255,61 @@ static void hopeless_data_are_told(void **state) {
     basin_network_free(network);
 }
 
+/* ---- the memory allowed ---- */
+
+static basin_status fit_within(size_t memory, bool least, const char *sampling,
+                               const basin_network *network, const uint8_t *part,
+                               basin_error *error) {
+    basin_anomaly_work work = fraud_work();
+    basin_anomaly_recipe recipe = fraud_recipe();
+    basin_anomaly_detector *detector;
+    work.memory = memory, work.least = least;
+    recipe.sampling = sampling, recipe.epochs = 1, recipe.fraction = 0.2, recipe.batch = 64;
+    recipe.fanout = 4;
+    basin_status status = basin_anomaly_fit(&detector, network, part, &recipe, &work, error);
+    if (!status && least) assert_non_null(strstr(detector->how, "neighbours"));
+    assert_int_equal(!status, detector != NULL);
+    basin_anomaly_free(detector);
+    basin_backend_close(work.backend);
+    return status;
+}
+
+/* The least limit that is taken: what the run needs, to a sixteenth. */
+static size_t least_limit(const char *sampling, const basin_network *network, const uint8_t *part) {
+    basin_error error;
+    size_t low = 1, high = (size_t)1 << 30;
+    must(fit_within(high, false, sampling, network, part, &error), &error);
+    while (high - low > high / 16) {
+        size_t middle = low + (high - low) / 2;
+        if (fit_within(middle, false, sampling, network, part, &error))
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+static void samples_stay_within_the_memory_allowed(void **state) {
+    (void)state;
+    static const char *const sampling[] = {"auto", "subgraph", "neighbours"};
+    static const char *const wanted[] = {"--fanout", "--fraction", "--fanout"};
+    basin_network *network = fraud_new(400, 3, 1, false);
+    uint8_t part[400];
+    basin_error error;
+    size_t need[3];
+    must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fit_within(1, false, sampling[i], network, part, &error), BASIN_NO_MEMORY);
+        if (!strstr(error.text, "allowed") || !strstr(error.text, wanted[i]))
+            fail_msg("'%s' in '%s'", wanted[i], error.text);
+        need[i] = least_limit(sampling[i], network, part);
+        assert_true(need[i] > 400 * FRAUD_FEATURES * 3 * sizeof(float));
+    }
+    assert_true(need[0] < need[2] * 7 / 8); /* left open, batches become smaller */
+    must(fit_within(0, true, "auto", network, part, &error), &error);
+    basin_network_free(network);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_planted_signal_is_found),
@@ -263,6 +318,7 @@ int main(void) {
         cmocka_unit_test(small_graphs_get_more_members),
         cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
         cmocka_unit_test(hopeless_data_are_told),
+        cmocka_unit_test(samples_stay_within_the_memory_allowed),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

@@ -13,7 +13,7 @@ typedef struct scene {
     basin_anomaly_recipe recipe;
     basin_anomaly_detector *detector;
     const char *path, *checkpoint;
-    size_t memory;
+    bool least;
     uint8_t part[NODES];
 } scene;
 
@@ -43,7 +43,7 @@ static void scene_free(scene *s) {
 }
 
 static basin_status open_work(basin_anomaly_work *work, const scene *s) {
-    *work = (basin_anomaly_work){.memory = s->memory};
+    *work = (basin_anomaly_work){.least = s->least};
     return basin_backend_open(&work->backend, "cpu", 1, NULL);
 }
 
@@ -127,7 +127,7 @@ static void scoring(void **state) {
     scene_new(&s, path, state);
     scene_train(&s);
     assert_true(alloc_fail_sample(score, &s, 40) > 50);
-    s.memory = 1; /* streamed */
+    s.least = true; /* streamed */
     assert_true(alloc_fail_sample(score, &s, 40) > 50);
     scene_free(&s);
 }
@@ -170,7 +170,7 @@ static void explaining(void **state) {
     scene_new(&s, path, state);
     scene_train(&s);
     assert_true(alloc_fail_sample(explain, &s, 40) > 50);
-    s.memory = 1; /* the node's neighbourhood alone */
+    s.least = true; /* the node's neighbourhood alone */
     assert_true(alloc_fail_sample(explain, &s, 40) > 50);
     scene_free(&s);
 }
