@@ -68,8 +68,8 @@ BASIN_API double basin_accuracy(const int32_t *prediction /* [n] */, const int32
 BASIN_API double basin_mean_absolute_error(const double *prediction /* [n] */,
                                            const double *truth /* [n] */, int64_t n);
 
-/* The mean, and the deviation of the given numbers from it: sqrt(mean of squares), as numpy's std.
- */
+/* The mean, and the population deviation of the given numbers from it: sqrt(mean of squares), n and
+ * not n - 1 below, as numpy's std. What basin prints behind "+-", over folds, runs or masks. */
 BASIN_API void basin_mean_deviation(double *mean, double *deviation, const double *value /* [n] */,
                                     int64_t n);
 

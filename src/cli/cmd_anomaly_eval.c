@@ -188,7 +188,7 @@ static bool print_table(const bench *b) {
         for (int64_t i = 0; i < b->runs; i++) seconds += b->figures[m * b->runs + i].seconds;
         basin_table_add(&rows, "%.1f", seconds / (double)b->runs);
     }
-    printf("%s: %lld runs, %s; percent on test, mean and deviation\n", b->network->path,
+    printf("%s: %lld runs, %s; percent on test, mean +- population deviation\n", b->network->path,
            (long long)b->runs, b->masks ? "the file's splits" : "stratified splits");
     return basin_table_print(&rows, stdout, 2);
 }
@@ -310,9 +310,9 @@ const basin_command basin_command_anomaly_eval = {
     .text = "Runs the protocol of the paper: a stratified part of the labelled nodes for training, "
             "the rest one to two for validation and test (or the file's own masks); validation "
             "chooses epoch and threshold, test is looked at once. Prints macro-F1, AUROC, AUPRC "
-            "and recall at k (k: the number of anomalies) in percent, mean and deviation, and "
-            "what a logistic regression and an MLP reach on the same splits, without the graph "
-            "and with means over one and two hops.",
+            "and recall at k (k: the number of anomalies) in percent, mean and population "
+            "deviation over runs, and what a logistic regression and an MLP reach on the same "
+            "splits, without the graph and with means over one and two hops.",
     .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
                "  basin anomaly eval tolokers.npz --preset paper --runs 10 --json\n",
     .option = table,

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "basin/metrics.h"
 #include "cli/graph_options.h"
 #include "cli/table.h"
 #include "cli/watch.h"
@@ -69,7 +70,8 @@ typedef struct job {
     const char *path;
     basin_graphset set;
     basin_folds folds;
-    basin_graph_cv_fold *result;
+    basin_graph_cv_fold *result; /* [folds] */
+    double *value;               /* [folds] room for those that were run */
 } job;
 
 /* One fold that trains on all graphs and is tested on the same. */
@@ -101,7 +103,9 @@ static basin_status make_folds(job *j, basin_error *error) {
                             (long long)j->folds.folds);
     if (status) return status;
     j->result = calloc((size_t)j->folds.folds, sizeof *j->result);
-    return j->result ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    j->value = calloc((size_t)j->folds.folds, sizeof *j->value);
+    if (j->result && j->value) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
 }
 
 static basin_status run_folds(job *j, basin_error *error) {
@@ -134,15 +138,12 @@ static double number_of(const basin_graph_score *score, basin_graph_task task) {
 }
 
 static void statistics(double *mean, double *deviation, const job *j, bool validation) {
-    double sum = 0, squares = 0, n = 0;
+    int64_t n = 0;
     for (int64_t f = 0; f < j->folds.folds; f++) {
         const basin_graph_cv_fold *r = &j->result[f];
-        if (!r->done) continue;
-        double value = number_of(validation ? &r->validation : &r->test, j->set.task);
-        sum += value, squares += value * value, n++;
+        if (r->done) j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
     }
-    *mean = n > 0 ? sum / n : NAN;
-    *deviation = n > 0 ? sqrt(fmax(squares / n - *mean * *mean, 0)) : NAN;
+    basin_mean_deviation(mean, deviation, j->value, n);
 }
 
 static const char *unit_of(basin_graph_task task) {
@@ -191,7 +192,7 @@ static int print_table(const job *j) {
                "it says nothing of unseen graphs\n",
                mean);
     else
-        printf("test %.4g +- %.4g over folds\n", mean, deviation);
+        printf("test %.4g +- %.4g, the population deviation over folds\n", mean, deviation);
     return BASIN_EXIT_OK;
 }
 
@@ -270,6 +271,7 @@ static int run(const void *values, int operands, char **operand) {
     else
         code = print_table(&j);
     free(j.result);
+    free(j.value);
     basin_folds_free(&j.folds);
     basin_graphset_free(&j.set);
     return code;
@@ -284,7 +286,7 @@ const basin_command basin_command_graph_cv = {
     .text =
         "Trains a new model for every fold on the other folds, of which a part, set aside, alone "
         "chooses the epoch; tests each model once on its fold; prints the scores with their mean "
-        "and deviation.\n\n"
+        "and population deviation.\n\n"
         "DATA is a TUDataset (folder or zip), a packed set, or ZINC. With --paper-protocol the "
         "score is that of the training graphs, as in the paper's tables.",
     .example = "  basin graph cv MUTAG.zip\n"

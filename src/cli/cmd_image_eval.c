@@ -89,8 +89,8 @@ static void print_pictures(const char *what, const int64_t *order, int64_t count
 
 static void print_text(const basin_image_scores *s, const extremes *e,
                        const basin_image_data *data) {
-    printf("%lld pictures, %d mask seed%s\n", (long long)s->pictures, s->masks,
-           s->masks == 1 ? "" : "s");
+    printf("%lld pictures, %d mask seed%s; mean +- population deviation over masks\n",
+           (long long)s->pictures, s->masks, s->masks == 1 ? "" : "s");
     printf("  MSE on occluded patches  %.4f +- %.4f\n", s->mse, s->mse_deviation);
     printf("  PSNR                     %.2f +- %.2f dB\n", s->psnr, s->psnr_deviation);
     if (isfinite(s->ssim))
@@ -169,7 +169,8 @@ const basin_command basin_command_image_eval = {
     .operands_most = 1000,
     .text = "The mean squared error over the pixels of occluded patches, in units of the training "
             "pictures' deviation, and PSNR and SSIM of the completed pictures; mean over pictures, "
-            "mean and deviation over mask seeds. Every occluded patch is replaced by MASK.",
+            "mean and population deviation over mask seeds. Every occluded patch is replaced by "
+            "MASK.",
     .example = "  basin image eval fashion.safetensors /usr/share/datasets/fashion-mnist\n",
     .option = table,
     .defaults = &defaults,

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "basin/metrics.h"
 #include "basin/metrics_picture.h"
 
 typedef struct state {
@@ -18,7 +19,7 @@ typedef struct state {
     int64_t batch, tokens, values; /* B, N, P */
     float *output;                 /* [B, N, P] */
     uint8_t *mask;                 /* [B, N] */
-    double *sum;                   /* [masks, MEASURES] over pictures */
+    double *sum;                   /* [MEASURES, masks] over pictures */
     float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
     bool structure;                /* whether a picture is large enough for SSIM's window */
 } state;
@@ -61,14 +62,15 @@ static basin_status score_picture(state *s, int64_t i, const float *truth, int m
     const basin_image_settings *c = &s->session->settings;
     int64_t size = s->tokens * s->values;
     const float *output = s->output + i * size;
-    double *sum = s->sum + m * MEASURES, ssim = 0;
+    double *sum = s->sum + m, ssim = 0;
+    int masks = s->scores->masks;
     to_plane(s->plane[0], c, output, truth, s->mask + i * s->tokens);
     to_plane(s->plane[1], c, truth, truth, s->mask + i * s->tokens);
-    sum[PSNR] += basin_psnr(s->plane[0], s->plane[1], size, 1);
+    sum[PSNR * masks] += basin_psnr(s->plane[0], s->plane[1], size, 1);
     if (!s->structure) return BASIN_OK;
     basin_status status =
         basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1, false, error);
-    sum[SSIM] += ssim;
+    sum[SSIM * masks] += ssim;
     return status;
 }
 
@@ -93,7 +95,7 @@ static basin_status score_batch(state *s, const basin_batch *batch, basin_error 
             double mse = masked_error(s->output + i * size, batch->values + i * size,
                                       s->mask + i * s->tokens, s->tokens, s->values);
             r->picture_mse[r->pictures + i] += mse / r->masks;
-            s->sum[m * MEASURES + MSE] += mse;
+            s->sum[MSE * r->masks + m] += mse;
             if (s->scoring->pictures && !status)
                 status = score_picture(s, i, batch->values + i * size, m, error);
         }
@@ -124,17 +126,12 @@ static basin_status score_all(state *s, basin_error *error) {
     }
 }
 
-/* Mean and sample deviation over masks of a mean over pictures. */
-static void spread(double *mean, double *deviation, const state *s, int measure) {
+/* Mean and deviation over masks of a mean over pictures; sums become means. */
+static void spread(double *mean, double *deviation, state *s, int measure) {
     int masks = s->scores->masks;
-    double sum = 0, squares = 0, count = (double)s->scores->pictures;
-    for (int m = 0; m < masks; m++) sum += s->sum[m * MEASURES + measure] / count;
-    *mean = sum / masks;
-    for (int m = 0; m < masks; m++) {
-        double apart = s->sum[m * MEASURES + measure] / count - *mean;
-        squares += apart * apart;
-    }
-    *deviation = masks > 1 ? sqrt(squares / (masks - 1)) : 0;
+    double *value = s->sum + measure * masks;
+    for (int m = 0; m < masks; m++) value[m] /= (double)s->scores->pictures;
+    basin_mean_deviation(mean, deviation, value, masks);
 }
 
 static void summarise(state *s) {

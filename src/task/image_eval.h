@@ -16,7 +16,8 @@ typedef struct basin_image_scoring {
 
 /* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of
  * occluded patches, of normalised values; PSNR and SSIM compare the whole picture, shown patches
- * pasted in, on values 0 .. 1. Means over pictures; deviations between mask seeds. */
+ * pasted in, on values 0 .. 1. Means over pictures; deviations between mask seeds, as
+ * basin_mean_deviation has them. */
 typedef struct basin_image_scores {
     int64_t pictures, unreadable;
     int masks;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "basin/metrics.h"
 #include "io/folder.h"
 #include "task/image_eval.h"
 #include "task/image_train.h"
@@ -215,6 +216,44 @@ static void too_few_pictures_are_refused(void **state) {
     basin_backend_close(b.run.backend);
 }
 
+/* "+-" is the population deviation of what each mask seed gives by itself, as for folds. */
+static void deviations_are_between_masks(void **state) {
+    enum { MASKS = 3 };
+    bench b;
+    basin_error error = {0};
+    basin_image_session session;
+    basin_image_data data;
+    basin_image_scores all;
+    double mse[MASKS], psnr[MASKS], mean, deviation;
+    bench_open(&b, state, "whole");
+    basin_image_settings s = tiny();
+    s.mean[0] = 0.5;
+    s.deviation[0] = 0.25;
+    must(basin_image_session_new(&session, &s, b.run.backend, &error), &error);
+    must(basin_image_data_open(&data, &b.run.test, &error), &error);
+    basin_image_scoring scoring = {.data = &data, .masks = MASKS, .batch = 16, .pictures = true};
+    must(basin_image_score(&all, &session, &scoring, &error), &error);
+    for (int m = 0; m < MASKS; m++) {
+        basin_image_scores one;
+        scoring.masks = 1, scoring.first_mask = (uint64_t)m;
+        must(basin_image_score(&one, &session, &scoring, &error), &error);
+        mse[m] = one.mse, psnr[m] = one.psnr;
+        assert_float_equal(one.mse_deviation, 0, 0);
+        basin_image_scores_free(&one);
+    }
+    basin_mean_deviation(&mean, &deviation, mse, MASKS);
+    assert_true(deviation > 0);
+    assert_float_equal(all.mse, mean, 1e-12);
+    assert_float_equal(all.mse_deviation, deviation, 1e-12);
+    basin_mean_deviation(&mean, &deviation, psnr, MASKS);
+    assert_float_equal(all.psnr, mean, 1e-9);
+    assert_float_equal(all.psnr_deviation, deviation, 1e-9);
+    basin_image_scores_free(&all);
+    basin_image_data_close(&data);
+    basin_image_session_close(&session);
+    basin_backend_close(b.run.backend);
+}
+
 static void scores_do_not_depend_on_the_batch(void **state) {
     bench b;
     basin_error error = {0};
@@ -251,6 +290,7 @@ int main(void) {
         cmocka_unit_test(kept_pictures_train_the_same),
         cmocka_unit_test(another_configuration_does_not_resume),
         cmocka_unit_test(too_few_pictures_are_refused),
+        cmocka_unit_test(deviations_are_between_masks),
         cmocka_unit_test(scores_do_not_depend_on_the_batch),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
