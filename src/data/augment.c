@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "basin/random.h"
+#include "data/patches.h"
 
 int64_t basin_augment_values(const basin_augment *a) { return a->channels * a->size * a->size; }
 
@@ -200,17 +201,12 @@ basin_status basin_augment_apply(float *values, const basin_augment *augment,
 
 basin_status basin_augment_picture(basin_picture *picture, const basin_augment *a,
                                    const float *values, basin_error *error) {
-    int64_t size = a->size, p = a->patch ? a->patch : size, across = size / p;
-    int64_t channels = a->channels, length = channels * p * p;
-    basin_status status = basin_picture_resize_memory(picture, size, size, a->channels, error);
-    if (status) return status;
-    for (int64_t y = 0; y < size; y++)
-        for (int64_t x = 0; x < size; x++)
-            for (int64_t c = 0; c < channels; c++) {
-                const float *patch = values + (y / p * across + x / p) * length;
-                float v = patch[(c * p + y % p) * p + x % p] * a->deviation[c] + a->mean[c];
-                v = !(v > 0) ? 0 : v > 1 ? 1 : v;
-                picture->pixel[(y * size + x) * channels + c] = (uint8_t)lrintf(255 * v);
-            }
-    return BASIN_OK;
+    basin_patching p = {.size = a->size, .patch = a->patch ? a->patch : a->size};
+    p.channels = a->channels;
+    for (int c = 0; c < 3; c++)
+        p.mean[c] = (double)a->mean[c], p.deviation[c] = (double)a->deviation[c];
+    basin_status status =
+        basin_picture_resize_memory(picture, a->size, a->size, a->channels, error);
+    if (!status) basin_patches_to_pixels(picture->pixel, values, &p);
+    return status;
 }

@@ -6,6 +6,7 @@
 
 #include "basin/model.h"
 #include "basin/train.h"
+#include "data/patches.h"
 #include "task/settings.h"
 #include "task/task.h"
 
@@ -107,11 +108,7 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /
 
 /* ---- pixels ---- */
 
-/* Bytes from normalised patches: [size, size, channels] from [N, P], P ordered channel, row,
- * column. Values beyond the range are cut. */
-void basin_image_to_pixels(uint8_t *pixel, const float *patches,
-                           const basin_image_settings *settings);
-void basin_image_from_pixels(float *patches, const uint8_t *pixel,
-                             const basin_image_settings *settings);
+/* How pictures and patches belong together: for basin_patches_to_pixels and the like. */
+basin_patching basin_image_patching(const basin_image_settings *settings);
 
 #endif

@@ -75,13 +75,14 @@ static basin_status copy_region(basin_picture *to, const basin_picture *from, re
 }
 
 static basin_status read_tile(state *s, int64_t i, basin_error *error) {
-    int64_t size = s->session->settings.size;
+    basin_patching patching = basin_image_patching(&s->session->settings);
+    int64_t size = patching.size;
     basin_picture part = {0};
     basin_status status = copy_region(&part, &s->result->original, s->tile[i], error);
     if (!status) status = basin_picture_scale(&s->scaled, &part, size, size, error);
     if (!status)
-        basin_image_from_pixels(s->patches + i * s->tokens * s->values, s->scaled.pixel,
-                                &s->session->settings);
+        basin_patches_from_pixels(s->patches + i * s->tokens * s->values, s->scaled.pixel,
+                                  &patching);
     basin_picture_free(&part);
     return status;
 }
@@ -141,13 +142,14 @@ static basin_status paste(state *s, basin_picture *picture, const float *output,
                           basin_error *error) {
     const basin_image_occlusion *o = &s->spec->occlusion;
     const basin_image_settings *c = &s->session->settings;
+    basin_patching patching = basin_image_patching(c);
     basin_picture tile = {0}, part = {0};
     basin_status status =
         basin_picture_resize_memory(&tile, c->size, c->size, (int)c->channels, error);
     for (int64_t i = 0; i < s->tiles && !status; i++) {
         region r = s->tile[i];
         if (output) {
-            basin_image_to_pixels(tile.pixel, output + i * s->tokens * s->values, c);
+            basin_patches_to_pixels(tile.pixel, output + i * s->tokens * s->values, &patching);
             status = basin_picture_scale(&part, &tile, r.height, r.width, error);
             if (status) break;
         }

@@ -40,32 +40,23 @@ static double masked_error(const float *output, const float *truth, const uint8_
     return sum / (double)count;
 }
 
-/* Patches as planes of values 0 .. 1; where `mask` shows a patch, that of `truth`. */
-static void to_plane(float *plane, const basin_image_settings *c, const float *output,
-                     const float *truth, const uint8_t *mask) {
-    int64_t across = c->size / c->patch, area = c->patch * c->patch;
-    int64_t tokens = basin_image_tokens(c), values = basin_image_patch_values(c);
-    for (int64_t n = 0; n < tokens; n++) {
-        const float *from = mask[n] == BASIN_PATCH_SHOWN ? truth : output;
-        for (int64_t v = 0; v < values; v++) {
-            int64_t channel = v / area, row = n / across * c->patch + v % area / c->patch;
-            int64_t column = n % across * c->patch + v % c->patch;
-            double value = from[n * values + v] * c->deviation[channel] + c->mean[channel];
-            plane[(channel * c->size + row) * c->size + column] = (float)fmin(fmax(value, 0), 1);
-        }
-    }
-}
-
-/* PSNR and SSIM of picture i of the batch, added to the sums of mask m. */
+/* PSNR and SSIM of picture i of the batch, its shown patches pasted into the output, added to the
+ * sums of mask m. */
 static basin_status score_picture(state *s, int64_t i, const float *truth, int m,
                                   basin_error *error) {
     const basin_image_settings *c = &s->session->settings;
     int64_t size = s->tokens * s->values;
-    const float *output = s->output + i * size;
+    const uint8_t *mask = s->mask + i * s->tokens;
+    float *output = s->output + i * size;
+    basin_patching patching = basin_image_patching(c);
     double *sum = s->sum + m, ssim = 0;
     int masks = s->scores->masks;
-    to_plane(s->plane[0], c, output, truth, s->mask + i * s->tokens);
-    to_plane(s->plane[1], c, truth, truth, s->mask + i * s->tokens);
+    for (int64_t n = 0; n < s->tokens; n++)
+        if (mask[n] == BASIN_PATCH_SHOWN)
+            memcpy(output + n * s->values, truth + n * s->values,
+                   (size_t)s->values * sizeof *output);
+    basin_patches_to_planes(s->plane[0], output, &patching);
+    basin_patches_to_planes(s->plane[1], truth, &patching);
     sum[PSNR * masks] += basin_psnr(s->plane[0], s->plane[1], size, 1);
     if (!s->structure) return BASIN_OK;
     basin_status status =

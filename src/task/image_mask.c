@@ -1,6 +1,4 @@
-/* Masks and pixels of masked image completion; see image.h. */
-#include <math.h>
-
+/* Masks and patches of masked image completion; see image.h. */
 #include "basin/random.h"
 #include "task/image.h"
 
@@ -20,30 +18,8 @@ void basin_image_mask_draw(uint8_t *mask, int64_t tokens, int64_t occlude, int64
     }
 }
 
-/* The pixel of value v of patch n: rows of patches, within a patch channel, row, column. */
-static int64_t pixel_at(const basin_image_settings *s, int64_t n, int64_t v) {
-    int64_t across = s->size / s->patch, area = s->patch * s->patch;
-    int64_t row = n / across * s->patch + v % area / s->patch;
-    int64_t column = n % across * s->patch + v % s->patch;
-    return (row * s->size + column) * s->channels + v / area;
-}
-
-void basin_image_to_pixels(uint8_t *pixel, const float *patches, const basin_image_settings *s) {
-    int64_t tokens = basin_image_tokens(s), values = basin_image_patch_values(s);
-    for (int64_t n = 0; n < tokens; n++)
-        for (int64_t v = 0; v < values; v++) {
-            int64_t channel = v / (s->patch * s->patch);
-            double value = patches[n * values + v] * s->deviation[channel] + s->mean[channel];
-            pixel[pixel_at(s, n, v)] = (uint8_t)lrint(255 * fmin(fmax(value, 0), 1));
-        }
-}
-
-void basin_image_from_pixels(float *patches, const uint8_t *pixel, const basin_image_settings *s) {
-    int64_t tokens = basin_image_tokens(s), values = basin_image_patch_values(s);
-    for (int64_t n = 0; n < tokens; n++)
-        for (int64_t v = 0; v < values; v++) {
-            int64_t channel = v / (s->patch * s->patch);
-            double value = pixel[pixel_at(s, n, v)] / 255.0;
-            patches[n * values + v] = (float)((value - s->mean[channel]) / s->deviation[channel]);
-        }
+basin_patching basin_image_patching(const basin_image_settings *s) {
+    basin_patching p = {.size = s->size, .patch = s->patch, .channels = s->channels};
+    for (int c = 0; c < 3; c++) p.mean[c] = s->mean[c], p.deviation[c] = s->deviation[c];
+    return p;
 }

@@ -61,8 +61,9 @@ static void pixels_survive_patches(void **state) {
     uint8_t pixel[12 * 12 * 3], back[12 * 12 * 3];
     float patches[12 * 12 * 3];
     for (int i = 0; i < 12 * 12 * 3; i++) pixel[i] = (uint8_t)(i * 37);
-    basin_image_from_pixels(patches, pixel, &s);
-    basin_image_to_pixels(back, patches, &s);
+    basin_patching patching = basin_image_patching(&s);
+    basin_patches_from_pixels(patches, pixel, &patching);
+    basin_patches_to_pixels(back, patches, &patching);
     assert_memory_equal(pixel, back, sizeof pixel);
     /* Patch 4 (row 1, column 1), green, row 2, column 3: the pixel (6, 7). */
     float wanted = (float)((pixel[(6 * 12 + 7) * 3 + 1] / 255.0 - 0.5) / 0.25);
