@@ -6,6 +6,9 @@
 #include "cli/watch.h"
 #include "task/anomaly.h"
 
+#define BASIN_OR_ALONE(name, others) "|" name
+#define BASIN_OR_OTHERS(name, others) "|" others
+
 /* A recipe's options; `type` has a member `recipe` and `preset`. */
 #define BASIN_RECIPE_OPTIONS(type)                                                                 \
     BASIN_CHOICE(type, preset, "preset",                                                           \
@@ -14,8 +17,8 @@
                  "default: made for all graphs; the others are the paper's model with a row of "   \
                  "its table (-1: the rows of 1 %). Other options override it."),                   \
         BASIN_CHOICE(type, recipe.scaling, "scaling",                                              \
-                     "auto|none|standard|quantile|both|bins|both+standard+quantile|"               \
-                     "both+quantile+bins|both+standard+bins|standard+quantile+bins",               \
+                     "auto|none" BASIN_ANOMALY_SCALINGS(BASIN_OR_ALONE)                            \
+                         BASIN_ANOMALY_SCALINGS(BASIN_OR_OTHERS),                                  \
                      "Scaling of features, fitted on the training nodes; joined ones are seen by " \
                      "members in turn; auto: those that do well on validation."),                  \
         BASIN_INTEGER(type, recipe.hops, "hops", "N", -1, 8,                                       \

@@ -16,12 +16,22 @@
 #include "task/settings.h"
 #include "task/task.h"
 
+/* Scalings of features, each with the three others joined, and how to list either. Beside these a
+ * recipe may have "none", or "auto" for those that validation prefers. Of equals, the first. */
+#define BASIN_ANOMALY_SCALINGS(X)                                                                  \
+    X("both", "standard+quantile+bins")                                                            \
+    X("standard", "both+quantile+bins")                                                            \
+    X("quantile", "both+standard+bins")                                                            \
+    X("bins", "both+standard+quantile")
+#define BASIN_SCALING_ALONE(name, others) name,
+#define BASIN_SCALING_OTHERS(name, others) others,
+
 /* Everything that decides what is trained and how; a model file carries it. Choices are strings of
  * the table basin_anomaly_settings. */
 typedef struct basin_anomaly_recipe {
     /* what a node is described by */
-    const char *scaling;    /* none, standard, quantile, both, bins: of features, fitted on training
-                             * nodes; joined by + where members see different ones */
+    const char *scaling;    /* of features, fitted on training nodes; joined by + where members see
+                             * different ones */
     int64_t hops;           /* means of the features over so many hops stand beside them; -1 here
                              * and "auto" above: validation chooses, with a quick MLP */
     bool degree;            /* so does the logarithm of the number of neighbours */

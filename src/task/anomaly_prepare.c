@@ -83,8 +83,8 @@ static basin_status probe(double *value, const basin_fit *f, int64_t hops, const
     return BASIN_OK;
 }
 
-enum { SINGLES = 4, WIDE = 4096 };
-static const char *const single[SINGLES] = {"both", "standard", "quantile", "bins"};
+static const char *const single[] = {BASIN_ANOMALY_SCALINGS(BASIN_SCALING_ALONE)};
+enum { SINGLES = sizeof single / sizeof *single, WIDE = 4096 };
 
 /* Means over two hops, or none. */
 static basin_status choose_hops(basin_fit *f, double *value, basin_error *error) {
@@ -103,8 +103,7 @@ static basin_status choose_hops(basin_fit *f, double *value, basin_error *error)
  * sees the best. `value` has that of the first. */
 static basin_status choose_scaling(basin_fit *f, double value[SINGLES], bool known,
                                    basin_error *error) {
-    static const char *const others[SINGLES] = {"standard+quantile+bins", "both+quantile+bins",
-                                                "both+standard+bins", "both+standard+quantile"};
+    static const char *const others[] = {BASIN_ANOMALY_SCALINGS(BASIN_SCALING_OTHERS)};
     basin_status status = BASIN_OK;
     int best = 0, worst = 0;
     for (int i = known; i < SINGLES && !status; i++)

@@ -4,17 +4,9 @@
 
 #include "task/anomaly.h"
 
-static const char *const scalings[] = {"auto",
-                                       "none",
-                                       "standard",
-                                       "quantile",
-                                       "both",
-                                       "bins",
-                                       "both+standard+quantile",
-                                       "both+quantile+bins",
-                                       "both+standard+bins",
-                                       "standard+quantile+bins",
-                                       NULL};
+static const char *const scalings[] = {"auto", "none",
+                                       BASIN_ANOMALY_SCALINGS(BASIN_SCALING_ALONE)
+                                           BASIN_ANOMALY_SCALINGS(BASIN_SCALING_OTHERS) NULL};
 static const char *const uses[] = {"one", "max", "concat", NULL};
 static const char *const loops[] = {"keep", "drop", "add", NULL};
 static const char *const forms[] = {"energy", "published", "linear", "mlp", NULL};
