@@ -66,10 +66,14 @@ BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphs
                                             basin_error *error);
 BASIN_API void basin_graphset_free(basin_graphset *set);
 
-/* Adds edge attributes: how much likelier than in the long run a walk from one end of the edge is at
- * the other after 2 .. walks + 1 steps (src/data/edge_walks.c). To a set that has none yet. */
+/* Adds edge attributes: how much likelier than in the long run a walk from one end of the edge is
+ * at the other after 2 .. walks + 1 steps (src/data/edge_walks.c). To a set that has none yet. */
 BASIN_API basin_status basin_graphset_add_edge_walks(basin_graphset *set, int64_t walks,
                                                      basin_error *error);
+/* The same for graphs first .. first + count - 1 alone; the others' walks are zeros. */
+BASIN_API basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t walks,
+                                                          int64_t first, int64_t count,
+                                                          basin_error *error);
 
 /* A TUDataset: DS_A.txt, DS_graph_indicator.txt and what else there is, in a folder or an archive.
  * One without labels and attributes of graphs has neither classes nor targets. */
@@ -129,7 +133,8 @@ typedef struct basin_position_spec {
 typedef struct basin_positions {
     basin_position_spec spec;
     int64_t tokens, width;
-    float *value; /* [tokens, width] */
+    int64_t first; /* the set's token that they begin with */
+    float *value;  /* [tokens, width] */
     basin_bundle *file;
 } basin_positions;
 
@@ -138,6 +143,12 @@ typedef struct basin_positions {
 BASIN_API basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
                                            const basin_position_spec *spec, const char *cache,
                                            basin_error *error);
+/* Those of graphs first .. first + count - 1 alone, unless the cache has all. */
+BASIN_API basin_status basin_positions_new_part(basin_positions *positions,
+                                                const basin_graphset *set,
+                                                const basin_position_spec *spec, int64_t first,
+                                                int64_t count, const char *cache,
+                                                basin_error *error);
 BASIN_API void basin_positions_free(basin_positions *positions);
 /* One graph of `nodes` and edges [count, 2] (their directions do not matter): rows [nodes + 1,
  * width] as above. */

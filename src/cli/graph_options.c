@@ -104,6 +104,9 @@ static basin_status match(basin_graph_use *u, const char *data, bool labels, bas
     return BASIN_OK;
 }
 
+/* A part is a run of graphs. */
+static int64_t first_of(const basin_graph_use *u) { return u->count ? u->list[0] : 0; }
+
 basin_status basin_graph_use_open(basin_graph_use *u, const char *model, const char *data,
                                   const char *part, const char *cache, const char *backend,
                                   const char *products, int64_t threads, bool labels,
@@ -116,14 +119,15 @@ basin_status basin_graph_use_open(basin_graph_use *u, const char *model, const c
     basin_backend_set_products(u->backend, basin_option_products(products));
     status = basin_graph_session_open(&u->session, model, u->backend, error);
     if (!status) status = basin_graphset_read(&u->set, data, error);
-    if (!status)
-        status = basin_graphset_add_edge_walks(&u->set, u->session.settings.edge_walks, error);
-    if (!status) status = basin_graph_encoding_check(&u->session.encoding, &u->set, data, error);
-    if (!status) status = match(u, data, labels, error);
     if (!status) status = basin_graph_part(&u->list, &u->count, &u->set, part, data, error);
     if (!status)
-        status = basin_graph_session_positions(&u->positions, &u->session.settings, &u->set, folder,
-                                               error);
+        status = basin_graphset_add_edge_walks_part(&u->set, u->session.settings.edge_walks,
+                                                    first_of(u), u->count, error);
+    if (!status) status = basin_graph_encoding_check(&u->session.encoding, &u->set, data, error);
+    if (!status) status = match(u, data, labels, error);
+    if (!status)
+        status = basin_graph_session_positions_part(&u->positions, &u->session.settings, &u->set,
+                                                    first_of(u), u->count, folder, error);
     if (status) return status;
     size_t rows = (size_t)basin_graph_rows(&u->set, u->list, u->count);
     u->output = calloc(rows * (size_t)u->session.outputs + 1, sizeof *u->output);

@@ -164,7 +164,7 @@ static int64_t put_pairs(basin_graph_batch *b, const basin_graphset *set,
 static void put_positions(basin_graph_batch *b, const basin_positions *p, const basin_graphset *set,
                           int64_t g, place at, bool flip, uint64_t seed, uint64_t epoch) {
     int64_t rows = basin_graphset_tokens(set, g), k = p->spec.vectors;
-    const float *from = p->value + (set->node_start[g] + g) * p->width;
+    const float *from = p->value + (set->node_start[g] + g - p->first) * p->width;
     float *to = b->position + at.token * p->width;
     if (!p->width) return;
     memcpy(to, from, (size_t)(rows * p->width) * sizeof *to);

@@ -1,5 +1,5 @@
-/* The positions of a whole set, in parallel over its graphs, kept in a cache folder under a digest
- * of the edges and of what was asked for. */
+/* The positions of a set or a part of it, in parallel over its graphs, kept in a cache folder under
+ * a digest of the edges and of what was asked for. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +22,43 @@ static void add_bytes(digest *d, const void *data, size_t bytes) {
     }
 }
 
-static digest digest_of(const basin_graphset *set, const basin_position_spec *spec) {
+/* Graphs [first, end) of a set. */
+typedef struct part {
+    const basin_graphset *set;
+    int64_t first, end;
+} part;
+
+static int64_t token_of(const basin_graphset *set, int64_t graph) {
+    return set->node_start[graph] + graph;
+}
+
+/* Where they start within the part, so that a part is named as a set of these graphs would be. */
+static void add_starts(digest *d, const int64_t *start, const part *p) {
+    for (int64_t g = p->first; g <= p->end; g++) {
+        int64_t within = start[g] - start[p->first];
+        add_bytes(d, &within, sizeof within);
+    }
+}
+
+static digest digest_of(const part *p, const basin_position_spec *spec) {
+    const basin_graphset *set = p->set;
     digest d = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
-    int64_t head[6] = {1, spec->vectors, spec->walks, spec->with_cls, set->graphs, set->edges};
+    int64_t edge = set->edge_start[p->first], edges = set->edge_start[p->end] - edge;
+    int64_t head[6] = {1, spec->vectors, spec->walks, spec->with_cls, p->end - p->first, edges};
     add_bytes(&d, head, sizeof head);
-    add_bytes(&d, set->node_start, ((size_t)set->graphs + 1) * sizeof *set->node_start);
-    add_bytes(&d, set->edge_start, ((size_t)set->graphs + 1) * sizeof *set->edge_start);
-    add_bytes(&d, set->edge, (size_t)set->edges * 2 * sizeof *set->edge);
+    add_starts(&d, set->node_start, p);
+    add_starts(&d, set->edge_start, p);
+    add_bytes(&d, set->edge + 2 * edge, (size_t)edges * 2 * sizeof *set->edge);
     return d;
+}
+
+/* The entry's file; false where its name is too long. */
+static bool cache_path(char *path, size_t size, const char *folder, const part *p,
+                       const basin_position_spec *spec) {
+    digest d = digest_of(p, spec);
+    int n = snprintf(path, size, "%s/positions-%016llx%016llx.safetensors", folder,
+                     (unsigned long long)d.a, (unsigned long long)d.b);
+    return n >= 0 && (size_t)n < size;
 }
 
 /* A cache that cannot be read is computed again, so errors are none. */
@@ -72,7 +101,8 @@ static int set_blas_threads(int threads) {
     return before;
 }
 
-static basin_status compute(basin_positions *p, const basin_graphset *set, basin_error *error) {
+static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
+    const basin_graphset *set = of->set;
     basin_status status = BASIN_OK;
     p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
     if (!p->value)
@@ -80,9 +110,9 @@ static basin_status compute(basin_positions *p, const basin_graphset *set, basin
                           (long long)p->tokens);
     int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
 #pragma omp parallel for schedule(dynamic, 8)
-    for (int64_t g = 0; g < set->graphs; g++) {
+    for (int64_t g = of->first; g < of->end; g++) {
         basin_error own;
-        float *value = p->value + (set->node_start[g] + g) * p->width;
+        float *value = p->value + (token_of(set, g) - p->first) * p->width;
         int64_t first = set->edge_start[g], nodes = set->node_start[g + 1] - set->node_start[g];
         basin_status found = basin_positions_of(value, &p->spec, nodes, set->edge + 2 * first,
                                                 set->edge_start[g + 1] - first, &own);
@@ -96,24 +126,36 @@ static basin_status compute(basin_positions *p, const basin_graphset *set, basin
     return status;
 }
 
-basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
-                                 const basin_position_spec *spec, const char *cache,
-                                 basin_error *error) {
+/* Room for a part's; false where there is nothing to compute. */
+static bool begin(basin_positions *p, const part *of, const basin_position_spec *spec) {
+    *p = (basin_positions){
+        .spec = *spec, .first = token_of(of->set, of->first), .width = spec->vectors + spec->walks};
+    p->tokens = token_of(of->set, of->end) - p->first;
+    return p->width > 0;
+}
+
+basin_status basin_positions_new_part(basin_positions *positions, const basin_graphset *set,
+                                      const basin_position_spec *spec, int64_t first, int64_t count,
+                                      const char *cache, basin_error *error) {
     char path[4096] = "";
-    *positions = (basin_positions){
-        .spec = *spec, .tokens = set->nodes + set->graphs, .width = spec->vectors + spec->walks};
-    if (!positions->width) return BASIN_OK;
-    if (cache) {
-        digest d = digest_of(set, spec);
-        int n = snprintf(path, sizeof path, "%s/positions-%016llx%016llx.safetensors", cache,
-                         (unsigned long long)d.a, (unsigned long long)d.b);
-        if (n < 0 || (size_t)n >= sizeof path) cache = NULL;
-    }
+    part all = {set, 0, set->graphs}, of = {set, first, first + count};
+    bool some = count < set->graphs;
+    if (cache && some && begin(positions, &all, spec) &&
+        cache_path(path, sizeof path, cache, &all, spec) && read_cache(positions, path))
+        return BASIN_OK;
+    if (!begin(positions, &of, spec)) return BASIN_OK;
+    if (cache && !cache_path(path, sizeof path, cache, &of, spec)) cache = NULL;
     if (cache && read_cache(positions, path)) return BASIN_OK;
-    basin_status status = compute(positions, set, error);
+    basin_status status = compute(positions, &of, error);
     if (!status && cache) write_cache(positions, cache, path);
     if (status) basin_positions_free(positions);
     return status;
+}
+
+basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
+                                 const basin_position_spec *spec, const char *cache,
+                                 basin_error *error) {
+    return basin_positions_new_part(positions, set, spec, 0, set->graphs, cache, error);
 }
 
 void basin_positions_free(basin_positions *positions) {

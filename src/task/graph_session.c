@@ -191,12 +191,21 @@ int64_t basin_graph_session_parameters(const basin_graph_session *session) {
     return total;
 }
 
+basin_status basin_graph_session_positions_part(basin_positions *positions,
+                                                const basin_graph_settings *settings,
+                                                const basin_graphset *set, int64_t first,
+                                                int64_t count, const char *cache,
+                                                basin_error *error) {
+    basin_position_spec spec = {settings->vectors, settings->walks, settings->cls_laplacian};
+    return basin_positions_new_part(positions, set, &spec, first, count, cache, error);
+}
+
 basin_status basin_graph_session_positions(basin_positions *positions,
                                            const basin_graph_settings *settings,
                                            const basin_graphset *set, const char *cache,
                                            basin_error *error) {
-    basin_position_spec spec = {settings->vectors, settings->walks, settings->cls_laplacian};
-    return basin_positions_new(positions, set, &spec, cache, error);
+    return basin_graph_session_positions_part(positions, settings, set, 0, set->graphs, cache,
+                                              error);
 }
 
 /* ---- the encoding as JSON ---- */

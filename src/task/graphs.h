@@ -103,6 +103,12 @@ basin_status basin_graph_session_positions(basin_positions *positions,
                                            const basin_graph_settings *settings,
                                            const basin_graphset *set, const char *cache,
                                            basin_error *error);
+/* Of graphs first .. first + count - 1 alone, where only these are used. */
+basin_status basin_graph_session_positions_part(basin_positions *positions,
+                                                const basin_graph_settings *settings,
+                                                const basin_graphset *set, int64_t first,
+                                                int64_t count, const char *cache,
+                                                basin_error *error);
 
 /* ---- plans ---- */
 

@@ -95,6 +95,26 @@ static void packed(void **state) {
     basin_graphset_free(&again);
 }
 
+/* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
+static void of_a_part(void **state) {
+    basin_graphset set, part;
+    basin_error error;
+    (void)state;
+    must(basin_graphset_cluster(&set, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_cluster(&part, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    must(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &error), &error);
+    assert_int_equal(part.edge_walks, WALKS);
+    int64_t first = set.edge_start[3] * WALKS, end = set.edge_start[5] * WALKS;
+    assert_true(end > first);
+    assert_memory_equal(part.edge_attribute + first, set.edge_attribute + first,
+                        (size_t)(end - first) * sizeof(float));
+    for (int64_t i = 0; i < set.edges * WALKS; i++)
+        if (i < first || i >= end) assert_true(part.edge_attribute[i] == 0);
+    basin_graphset_free(&set);
+    basin_graphset_free(&part);
+}
+
 /* What the model sees of them has mean 0 and deviation 1 over the training graphs. */
 static void standardised(void **state) {
     (void)state;
@@ -126,6 +146,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(powers, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(packed, folder_new, folder_remove),
+        cmocka_unit_test(of_a_part),
         cmocka_unit_test(standardised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

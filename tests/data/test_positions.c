@@ -172,6 +172,39 @@ static void walks(void **state) {
         for (int t = 0; t < 5; t++) assert_true(fabsf(value[(i + 1) * 5 + t] - want[t]) < 1e-6f);
 }
 
+/* A part has the bits of the whole, is read from its own entry, and from that of the whole. */
+static void parts(void **state) {
+    char folder[PATH_TEXT], line[PATH_TEXT + 20];
+    basin_graphset set;
+    basin_positions all, part, again;
+    basin_error error;
+    basin_position_spec spec = {.vectors = 2, .walks = 3};
+    must(basin_graphset_cluster(&set, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    folder_path(folder, state, "cache");
+    must(basin_positions_new_part(&part, &set, &spec, 3, 2, folder, &error), &error);
+    must(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &error), &error);
+    must(basin_positions_new(&all, &set, &spec, folder, &error), &error);
+    assert_null(part.file);
+    assert_non_null(again.file);
+    assert_null(all.file);
+    assert_int_equal(part.first, set.node_start[3] + 3);
+    assert_int_equal(part.tokens, set.node_start[5] - set.node_start[3] + 2);
+    assert_int_equal(again.first, part.first);
+    size_t bytes = (size_t)(part.tokens * part.width) * sizeof(float);
+    assert_memory_equal(part.value, all.value + part.first * all.width, bytes);
+    assert_memory_equal(part.value, again.value, bytes);
+    basin_positions_free(&again);
+    must(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &error), &error);
+    assert_int_equal(again.first, 0);
+    assert_int_equal(again.tokens, set.nodes + set.graphs);
+    basin_positions_free(&again);
+    basin_positions_free(&part);
+    basin_positions_free(&all);
+    basin_graphset_free(&set);
+    snprintf(line, sizeof line, "rm -r '%s'", folder);
+    assert_int_equal(system(line), 0);
+}
+
 static void cache(void **state) {
     char folder[PATH_TEXT], line[PATH_TEXT + 20];
     basin_graphset set;
@@ -306,6 +339,7 @@ int main(void) {
         cmocka_unit_test(signs),
         cmocka_unit_test(walks),
         cmocka_unit_test_setup_teardown(cache, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(parts, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(batch_of_tiny, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(bare_nodes, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(flips, folder_new, folder_remove),
