@@ -37,8 +37,10 @@ static const basin_option table[] = {
                "The part of the other folds, stratified, that chooses the epoch."),
     BASIN_INTEGER(options, members, "members", "N", 1, 1000,
                   "Models of different seeds a fold, whose probabilities are averaged."),
-    BASIN_INTEGER(options, jobs, "jobs", "N", 0, 1024,
-                  "Folds at once, each in a process of its own; 0: one a core."),
+    BASIN_INTEGER(
+        options, jobs, "jobs", "N", 0, 1024,
+        "Folds at once, each in a process of its own; 0: one a core, with --backend cuda, "
+        "where all share a device and its memory, 10 at most."),
     BASIN_FLAG(
         options, paper_protocol, 0, "paper-protocol",
         "What the published notebooks do instead: one model trained on all graphs and scored "
@@ -114,13 +116,13 @@ static basin_status run_folds(job *j, basin_error *error) {
     basin_cli_watch watch;
     basin_cli_watch_begin(&watch, o->quiet);
     int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t jobs = o->jobs ? o->jobs : cores, many = o->fold ? 1 : j->folds.folds;
+    int64_t many = o->fold ? 1 : j->folds.folds;
     basin_graph_cv_spec spec = {.settings = &o->s,
                                 .set = &j->set,
                                 .folds = &j->folds,
                                 .only = o->fold - 1,
                                 .members = o->members,
-                                .jobs = jobs < many ? jobs : many,
+                                .jobs = basin_graph_cv_jobs(o->jobs, many, cores, o->backend),
                                 .threads = (int)o->threads,
                                 .backend = o->backend,
                                 .cache = basin_graph_cache(o->cache, text, sizeof text),

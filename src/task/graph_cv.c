@@ -302,6 +302,14 @@ static basin_status positions_apart(basin_positions *positions, const basin_grap
     return e.status;
 }
 
+enum { JOBS_ON_DEVICE = 10 };
+
+int64_t basin_graph_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend) {
+    int64_t jobs = asked > 0 ? asked : cores > 0 ? cores : 1;
+    if (asked <= 0 && !strcmp(backend, "cuda") && jobs > JOBS_ON_DEVICE) jobs = JOBS_ON_DEVICE;
+    return jobs < folds ? jobs : folds;
+}
+
 basin_status basin_graph_cv(basin_graph_cv_fold *result, const basin_graph_cv_spec *spec,
                             basin_error *error) {
     basin_positions positions = {0};

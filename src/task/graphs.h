@@ -252,6 +252,9 @@ typedef struct basin_graph_cv_fold {
     int64_t bytes;
 } basin_graph_cv_fold;
 
+/* How many of `folds` run at once: as many as asked for, or, of 0, one a core; with cuda 10 at
+ * most, which share a device and its memory. */
+int64_t basin_graph_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend);
 /* A new model for each fold: trained on its training graphs, its epoch chosen by its validation
  * graphs alone, tested once. `result` has a place for every fold. */
 basin_status basin_graph_cv(basin_graph_cv_fold *result, const basin_graph_cv_spec *spec,

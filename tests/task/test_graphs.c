@@ -331,6 +331,16 @@ static void counts(void **state) {
     assert_int_equal(parameters("cifar10", BASIN_GRAPH_CLASSES, 5, 0, 1, 10), 529224 + 12);
 }
 
+static void folds_at_once(void **state) {
+    (void)state;
+    assert_int_equal(basin_graph_cv_jobs(0, 100, 64, "cpu"), 64);
+    assert_int_equal(basin_graph_cv_jobs(0, 100, 64, "cuda"), 10); /* share a device */
+    assert_int_equal(basin_graph_cv_jobs(0, 100, 4, "cuda"), 4);
+    assert_int_equal(basin_graph_cv_jobs(30, 100, 64, "cuda"), 30); /* who asks is given */
+    assert_int_equal(basin_graph_cv_jobs(0, 10, 64, "cpu"), 10);
+    assert_int_equal(basin_graph_cv_jobs(3, 1, 64, "cpu"), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_do_not_matter),
@@ -342,6 +352,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumes, folder_new, folder_remove),
         cmocka_unit_test(single_outputs_learn),
         cmocka_unit_test(counts),
+        cmocka_unit_test(folds_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
