@@ -143,6 +143,9 @@ BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
  * an index tensor [2] written before a run; each call of these functions opens a new stream. */
 BASIN_API basin_expr basin_normal(basin_expr seed, basin_shape shape);
 BASIN_API basin_expr basin_uniform(basin_expr seed, basin_shape shape);
+/* Dropout: a share `rate` of the elements, 0 <= rate < 1, becomes 0 and the others larger, so that
+ * the mean stays. `a` itself where the seed is NULL or the rate 0. */
+BASIN_API basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed);
 
 /* Which pairs (query, key) see each other. All pairs of `queries` x `keys` within each of `batch`
  * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */

@@ -18,3 +18,12 @@ basin_expr basin_normal(basin_expr seed, basin_shape shape) {
 basin_expr basin_uniform(basin_expr seed, basin_shape shape) {
     return draw(BASIN_OP_UNIFORM, seed, shape);
 }
+
+basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed) {
+    if (!a || !seed || rate == 0) return a;
+    if (!(rate > 0 && rate < 1))
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "dropout of %g, wanted 0 <= rate < 1",
+                                rate);
+    basin_expr keep = basin_greater(basin_uniform(seed, a->shape), basin_const(a->graph, rate));
+    return basin_mul(a, basin_scale(keep, 1 / (1 - rate)));
+}

@@ -120,14 +120,6 @@ basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound) {
 
 /* ---- forward ---- */
 
-/* Some elements 0, the others larger, so that the mean stays; only where there is a seed. */
-static basin_expr drop(basin_expr x, double rate, basin_expr seed) {
-    if (!x || !seed || rate <= 0) return x;
-    basin_expr keep = basin_greater(basin_uniform(seed, basin_expr_shape(x)),
-                                    basin_const(basin_expr_graph(x), rate));
-    return basin_mul(x, basin_scale(keep, 1 / (1 - rate)));
-}
-
 basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
                                basin_expr eigenvectors) {
     const basin_anomaly_config *c = &model->config;
@@ -157,10 +149,10 @@ basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, cons
         else
             piece[pieces - 1] = basin_max(piece[pieces - 1], last[r]);
     }
-    basin_expr h = drop(basin_concat(piece, pieces, 1), c->dropout, seed);
+    basin_expr h = basin_dropout(basin_concat(piece, pieces, 1), c->dropout, seed);
     if (model->hidden_w) {
         h = basin_relu(basin_add(basin_matmul(h, model->hidden_w), model->hidden_b));
-        h = drop(h, c->dropout, seed);
+        h = basin_dropout(h, c->dropout, seed);
     }
     if (!h) return NULL;
     basin_shape shape = basin_expr_shape(h);
@@ -179,14 +171,14 @@ static basin_expr descend(const basin_anomaly *model, basin_expr x,
         bound.block = basin_anomaly_block(model, b);
         basin_energy energy = basin_anomaly_energy(&bound);
         x = basin_descend(&energy, x, &model->config.descent, NULL);
-        if (b + 1 < blocks) x = drop(x, model->config.dropout, inputs->seed);
+        if (b + 1 < blocks) x = basin_dropout(x, model->config.dropout, inputs->seed);
     }
     return basin_block_norm(bound.block, x);
 }
 
 basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_inputs *inputs) {
     basin_expr x = basin_anomaly_embed(model, inputs->features, inputs->eigenvectors);
-    x = drop(x, model->config.dropout, inputs->seed);
+    x = basin_dropout(x, model->config.dropout, inputs->seed);
     if (!x) return NULL;
     basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];
     for (int r = 0; r < relations_of(&model->config); r++) last[r] = descend(model, x, inputs, r);

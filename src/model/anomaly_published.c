@@ -83,12 +83,7 @@ static basin_expr attend(const basin_published *m, int b, basin_expr g,
 
 static basin_expr recall(const basin_published *m, int b, basin_expr g, basin_expr seed) {
     basin_expr h = basin_relu(basin_matmul(g, m->block[b].xi));
-    double rate = m->config.dropout;
-    if (seed && rate > 0) {
-        basin_expr keep = basin_greater(basin_uniform(seed, basin_expr_shape(h)),
-                                        basin_const(basin_expr_graph(h), rate));
-        h = basin_mul(h, basin_scale(keep, 1 / (1 - rate)));
-    }
+    h = basin_dropout(h, m->config.dropout, seed);
     return basin_matmul_t(h, false, m->block[b].xi, true);
 }
 

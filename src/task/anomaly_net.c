@@ -91,19 +91,14 @@ static basin_expr dense(basin_params *params, basin_expr x, const char *w, const
     return basin_add(basin_matmul(x, weight), bias);
 }
 
-static basin_expr drop(basin_net *net, basin_expr x, double rate) {
-    if (!net->seed || rate <= 0) return x;
-    basin_expr keep =
-        basin_greater(basin_uniform(net->seed, basin_expr_shape(x)), basin_const(net->graph, rate));
-    return basin_mul(x, basin_scale(keep, 1 / (1 - rate)));
-}
-
 /* Logits without a graph: one layer, or three with two of relu. */
 static basin_expr plain_logits(basin_net *net, const basin_anomaly_recipe *r) {
     basin_expr h = net->seen;
     if (basin_recipe_has(r->form, "mlp")) {
-        h = drop(net, basin_relu(dense(&net->params, h, "w1", "b1", r->hidden)), r->dropout);
-        h = drop(net, basin_relu(dense(&net->params, h, "w2", "b2", r->hidden)), r->dropout);
+        h = basin_relu(dense(&net->params, h, "w1", "b1", r->hidden));
+        h = basin_dropout(h, r->dropout, net->seed);
+        h = basin_relu(dense(&net->params, h, "w2", "b2", r->hidden));
+        h = basin_dropout(h, r->dropout, net->seed);
     }
     h = dense(&net->params, h, "w", "b", 1);
     return h ? basin_reshape(h, BASIN_SHAPE(basin_expr_shape(h).dim[0])) : NULL;

@@ -262,13 +262,39 @@ static void test_draws(void **state) {
     }
 }
 
+static void test_dropout(void **state) {
+    (void)state;
+    enum { COUNT = 20000 };
+    const int32_t word[] = {5, -7};
+    const double rate = 0.25;
+    uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
+    check c;
+    check_init(&c);
+    basin_expr s = check_index(&c, "seed", word, 2);
+    basin_expr one = basin_broadcast(basin_const(c.graph, 3), BASIN_SHAPE(COUNT));
+    basin_expr some = basin_dropout(one, rate, s);
+    assert_ptr_equal(basin_dropout(one, rate, NULL), one);
+    assert_ptr_equal(basin_dropout(one, 0, s), one);
+    basin_tensor value = check_value(&c, some, "ref", false);
+    double mean = 0;
+    for (int i = 0; i < COUNT; i++) {
+        bool kept = basin_random_uniform_at(seed, 1, (uint64_t)i) > rate;
+        assert_float_equal(((double *)value.data)[i], kept ? 3 / (1 - rate) : 0, 1e-12);
+        mean += ((double *)value.data)[i] / COUNT;
+    }
+    assert_float_equal(mean, 3, 0.06);
+    basin_tensor_free(&value);
+    check_free(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense),         cmocka_unit_test(test_cross),
-        cmocka_unit_test(test_shared_tokens), cmocka_unit_test(test_descent),
-        cmocka_unit_test(test_list),          cmocka_unit_test(test_pair_products),
-        cmocka_unit_test(test_large_scores),  cmocka_unit_test(test_no_key),
-        cmocka_unit_test(test_third_order),   cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_dropout),       cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_cross),         cmocka_unit_test(test_shared_tokens),
+        cmocka_unit_test(test_descent),       cmocka_unit_test(test_list),
+        cmocka_unit_test(test_pair_products), cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_no_key),        cmocka_unit_test(test_third_order),
+        cmocka_unit_test(test_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

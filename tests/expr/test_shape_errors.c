@@ -118,6 +118,8 @@ BUILD(maxpool, basin_maxpool2d(o->a, 2, 1))
 BUILD(maxpool_window, basin_maxpool2d(o->x, 0, 1))
 BUILD(normal, basin_normal(o->index, BASIN_SHAPE(3)))
 BUILD(uniform, basin_uniform(o->b, BASIN_SHAPE(3)))
+BUILD(dropout_rate, basin_dropout(o->a, 1, o->index))
+BUILD(dropout_seed, basin_dropout(o->a, 0.5, o->b))
 BUILD(attend_rank, basin_attention_lse(o->a, o->q, o->beta, NULL, NULL, &BASIN_ALL_PAIRS))
 BUILD(attend_heads,
       basin_attention_lse(o->q, basin_transpose(o->q), o->beta, NULL, NULL, &BASIN_ALL_PAIRS))
@@ -229,6 +231,8 @@ static const struct {
     CASE(maxpool_window, "maxpool2d", "[0, 0]"),
     CASE(normal, "seed", "[5]"),
     CASE(uniform, "seed", "[4]"),
+    CASE(dropout_rate, "dropout of 1", "rate < 1"),
+    CASE(dropout_seed, "seed", "[4]"),
     CASE(attend_rank, "attention", "[2, 3]"),
     CASE(attend_heads, "attention", "[1, 4, 2, 3]", "[1, 4, 3, 2]"),
     CASE(attend_beta, "attention", "beta", "[4]"),
@@ -361,6 +365,7 @@ static void test_null_passes(void **state) {
                          basin_maxpool2d(none, 1, 1),
                          basin_normal(none, BASIN_SHAPE(2)),
                          basin_uniform(none, BASIN_SHAPE(2)),
+                         basin_dropout(none, 0.5, o.index),
                          basin_attention_lse(none, a, a, NULL, NULL, all),
                          basin_attention_lse(a, none, a, NULL, NULL, all),
                          basin_attention_lse(a, a, none, NULL, NULL, all),
