@@ -1,8 +1,6 @@
 /* Opening a network as the anomaly commands' options say. */
 #include "cli/anomaly_options.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 basin_status basin_anomaly_open(basin_network **network, char **path, int paths,
@@ -28,11 +26,4 @@ basin_status basin_anomaly_open(basin_network **network, char **path, int paths,
         *network = NULL;
     }
     return status;
-}
-
-int basin_anomaly_print_config(const basin_anomaly_recipe *recipe) {
-    char *text = basin_settings_print(recipe, basin_anomaly_settings, true);
-    if (text) puts(text);
-    free(text);
-    return text ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
 }

@@ -128,7 +128,5 @@ typedef struct basin_data_options {
 /* Opens the files as a network with the union of its relations. */
 basin_status basin_anomaly_open(basin_network **network, char **path, int paths,
                                 const basin_data_options *options, basin_error *error);
-/* What would run, as JSON; returns the exit code. */
-int basin_anomaly_print_config(const basin_anomaly_recipe *recipe);
 
 #endif

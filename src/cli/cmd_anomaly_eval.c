@@ -289,7 +289,7 @@ static int finish(bench *b, basin_status status, const basin_error *error) {
 static int run(const void *values, int operands, char **operand) {
     bench b = {.o = values};
     basin_error error;
-    if (b.o->print_config) return basin_anomaly_print_config(&b.o->recipe);
+    if (b.o->print_config) return basin_print_config(&b.o->recipe, basin_anomaly_settings);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
     basin_status status = basin_anomaly_open(&b.network, operand, operands, &b.o->data, &error);
     if (!status) status = prepare(&b, &error);

@@ -193,7 +193,7 @@ static void name_checkpoint(training *t) {
 static int run(const void *values, int operands, char **operand) {
     training t = {.o = values};
     basin_error error;
-    if (t.o->print_config) return basin_anomaly_print_config(&t.o->recipe);
+    if (t.o->print_config) return basin_print_config(&t.o->recipe, basin_anomaly_settings);
     if (!t.o->output)
         return basin_report_usage(&basin_command_anomaly_train, "wants --output FILE");
     name_checkpoint(&t);

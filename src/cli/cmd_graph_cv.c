@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
 #include "basin/metrics.h"
 #include "cli/graph_options.h"
 #include "cli/table.h"
@@ -247,17 +245,10 @@ static void print_json(const job *j) {
     basin_json_end(&json);
 }
 
-static int print_config(const options *o) {
-    char *text = basin_settings_print(&o->s, basin_graph_settings_table, true);
-    if (text) printf("%s\n", text);
-    cJSON_free(text);
-    return text ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
-}
-
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands;
-    if (o->print_config) return print_config(o);
+    if (o->print_config) return basin_print_config(&o->s, basin_graph_settings_table);
     basin_error error;
     int code = BASIN_EXIT_OK;
     job j = {.o = o, .path = operand[0]};

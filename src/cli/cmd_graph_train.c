@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
 #include "cli/graph_options.h"
 #include "cli/watch.h"
 #include "io/file.h"
@@ -189,13 +187,6 @@ static void print_text(const job *j) {
            (double)r->bytes / 1048576);
 }
 
-static int print_config(const options *o) {
-    char *text = basin_settings_print(&o->s, basin_graph_settings_table, true);
-    if (text) puts(text);
-    cJSON_free(text);
-    return text ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
-}
-
 static void job_free(job *j) {
     basin_graph_session_close(&j->session);
     if (j->backend) basin_backend_close(j->backend);
@@ -208,7 +199,7 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
     job j = {.o = o};
-    if (o->print_config) return print_config(o);
+    if (o->print_config) return basin_print_config(&o->s, basin_graph_settings_table);
     if (!operands) return basin_report_usage(&basin_command_graph_train, "wants DATA");
     snprintf(j.checkpoint, sizeof j.checkpoint, "%s.checkpoint", o->out);
     basin_status status = check_out(&j, &error);

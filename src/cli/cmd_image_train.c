@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "cli/command.h"
 #include "cli/image_options.h"
 #include "cli/watch.h"
@@ -74,13 +72,6 @@ static basin_status apply_preset(void *values, basin_error *error) {
     *o = defaults;
     if (basin_image_preset(&o->settings, name)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "there is no preset '%s'", name);
-}
-
-static int print_config(const basin_image_settings *settings) {
-    char *text = basin_settings_print(settings, basin_image_settings_table, true);
-    if (text) puts(text);
-    cJSON_free(text);
-    return text ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
 }
 
 static void print_json(const basin_image_outcome *r, const options *o) {
@@ -157,7 +148,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_image_outcome outcome;
     basin_cli_watch watch;
     o.settings.seed = o.seed;
-    if (o.print_config) return print_config(&o.settings);
+    if (o.print_config) return basin_print_config(&o.settings, basin_image_settings_table);
     if (!operands) return basin_report_usage(&basin_command_image_train, "wants PICTURES...");
     if (o.hold_out && o.test)
         return basin_report_usage(&basin_command_image_train, "--hold-out and --test exclude each "

@@ -6,6 +6,7 @@
 #define BASIN_CLI_COMMAND_H
 
 #include "cli/options.h"
+#include "task/settings.h"
 
 enum { BASIN_EXIT_OK = 0, BASIN_EXIT_FAILURE = 1, BASIN_EXIT_USAGE = 2 };
 
@@ -60,6 +61,9 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
 /* Parses and runs. */
 int basin_command_run(const basin_command *command, int count, char **argument);
 void basin_command_help_print(FILE *file, const basin_command *command);
+
+/* What --print-config prints: the settings as JSON on standard output; returns the exit code. */
+int basin_print_config(const void *settings, const basin_setting *table);
 
 /* "basin: <text>" on standard error; returns the exit code. */
 int basin_report(const basin_error *error);

@@ -45,6 +45,18 @@ int basin_report(const basin_error *error) {
     return BASIN_EXIT_FAILURE;
 }
 
+int basin_print_config(const void *settings, const basin_setting *table) {
+    basin_error error;
+    char *text = basin_settings_print(settings, table, true);
+    if (!text) {
+        basin_fail(&error, BASIN_NO_MEMORY, "no memory to print settings");
+        return basin_report(&error);
+    }
+    puts(text);
+    free(text);
+    return BASIN_EXIT_OK;
+}
+
 int basin_report_usage(const basin_command *command, const char *format, ...) {
     char text[BASIN_ERROR_TEXT];
     va_list args;
