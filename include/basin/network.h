@@ -143,6 +143,8 @@ BASIN_API const char *basin_network_id(const basin_network *network, int64_t nod
 BASIN_API int64_t basin_network_find(const basin_network *network, const char *id);
 /* How many nodes have label `label`; -1 counts those without. */
 BASIN_API int64_t basin_network_count_label(const basin_network *network, int32_t label);
+/* -1 where no node has a label. */
+BASIN_API int32_t basin_network_greatest_label(const basin_network *network);
 
 /* A relation as the list of pairs that attention wants, with loops dropped or added by `self`. */
 BASIN_API basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network,

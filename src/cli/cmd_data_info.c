@@ -23,13 +23,6 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static int32_t greatest_label(const basin_network *n) {
-    int32_t most = -1;
-    for (int64_t i = 0; n->label && i < n->nodes; i++)
-        if (n->label[i] > most) most = n->label[i];
-    return most;
-}
-
 static int64_t count_mask(const basin_network *n, const uint8_t *mask) {
     int64_t count = 0;
     for (int64_t i = 0; mask && i < n->nodes; i++) count += mask[i] != 0;
@@ -46,7 +39,7 @@ static void add_share(basin_table *rows, double value) {
 }
 
 static void print_labels(const basin_network *n) {
-    int32_t most = greatest_label(n);
+    int32_t most = basin_network_greatest_label(n);
     int64_t unknown = basin_network_count_label(n, -1), known = n->nodes - unknown;
     if (most < 0) {
         printf("labels: none\n");
@@ -135,6 +128,7 @@ static void json_relation(basin_json *json, const char *name, const basin_degree
 }
 
 static void print_json(const basin_network *n, const basin_degrees *degrees) {
+    int32_t most = basin_network_greatest_label(n);
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "file", n->path);
     basin_json_integer(&json, "nodes", n->nodes);
@@ -146,7 +140,7 @@ static void print_json(const basin_network *n, const basin_degrees *degrees) {
     basin_json_object(&json, "labels");
     basin_json_integer(&json, "unknown", basin_network_count_label(n, -1));
     basin_json_array(&json, "count");
-    for (int32_t y = 0; y <= greatest_label(n); y++)
+    for (int32_t y = 0; y <= most; y++)
         basin_json_integer(&json, NULL, basin_network_count_label(n, y));
     basin_json_end(&json);
     basin_json_end(&json);

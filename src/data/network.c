@@ -341,3 +341,10 @@ int64_t basin_network_count_label(const basin_network *network, int32_t label) {
     for (int64_t i = 0; i < network->nodes; i++) count += network->label[i] == label;
     return count;
 }
+
+int32_t basin_network_greatest_label(const basin_network *network) {
+    int32_t most = -1;
+    for (int64_t i = 0; network->label && i < network->nodes; i++)
+        if (network->label[i] > most) most = network->label[i];
+    return most;
+}

@@ -9,13 +9,6 @@
 #include "basin/random.h"
 #include "data/network.h"
 
-static int32_t greatest_label(const basin_network *n) {
-    int32_t most = -1;
-    for (int64_t i = 0; i < n->nodes; i++)
-        if (n->label[i] > most) most = n->label[i];
-    return most;
-}
-
 /* Cuts one class: the first `train` of a random order, then a third of the rest. */
 static void cut_class(uint8_t *part, int64_t *node, int64_t count, double ratio, uint64_t seed,
                       uint64_t stream) {
@@ -36,7 +29,7 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
     if (!(ratio > 0 && ratio < 1))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a training ratio of %g, wanted more than 0 and less than 1", ratio);
-    int32_t most = network->label ? greatest_label(network) : -1;
+    int32_t most = basin_network_greatest_label(network);
     if (most < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node has a label to split by",
                           network->path);

@@ -138,7 +138,9 @@ static void reads_labels(void **state) {
     assert_non_null(strstr(n->note, "all labels are 1"));
     basin_network_free(n);
     assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
+    assert_int_equal(basin_network_greatest_label(n), -1);
     assert_int_equal(basin_network_set_labels(n, &z, NULL, NULL), BASIN_OK);
+    assert_int_equal(basin_network_greatest_label(n), 1);
     const int32_t of_hot[] = {0, 1, -1, 1};
     assert_memory_equal(n->label, of_hot, sizeof of_hot);
     assert_int_equal(basin_network_count_label(n, 1), 2);
