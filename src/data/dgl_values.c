@@ -142,14 +142,7 @@ basin_dgl_matrix basin_dgl_take_matrix(basin_dgl_cursor *c, int form) {
 }
 
 int64_t basin_dgl_whole(const basin_tensor *t, int64_t i) {
-    int64_t wide;
-    int32_t narrow;
-    if (t->dtype == BASIN_I64) {
-        memcpy(&wide, (const char *)t->data + i * 8, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *)t->data + i * 4, sizeof narrow);
-    return narrow;
+    return basin_whole_at(t->data, t->dtype, i);
 }
 
 int32_t *basin_dgl_rows(basin_dgl_cursor *c, const basin_dgl_matrix *m) {

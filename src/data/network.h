@@ -3,10 +3,25 @@
 #ifndef BASIN_DATA_NETWORK_H
 #define BASIN_DATA_NETWORK_H
 
+#include <string.h>
+
 #include "basin/network.h"
 
 /* The most nodes a network may have: nodes are int32_t in `col`. */
 enum { BASIN_NETWORK_NODES = INT32_MAX - 1 };
+
+/* Element i of whole numbers, int64_t or int32_t, which may lie in a file at any byte. In line: it
+ * is what building a relation of many million edges does most. */
+static inline int64_t basin_whole_at(const void *data, basin_dtype dtype, int64_t i) {
+    int64_t wide;
+    int32_t narrow;
+    if (dtype == BASIN_I64) {
+        memcpy(&wide, (const char *)data + i * 8, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *)data + i * 4, sizeof narrow);
+    return narrow;
+}
 
 /* Readers. Parsers read from memory and copy what they need; `path` is what errors call it. */
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,

@@ -10,24 +10,12 @@
 #include "base/memory.h"
 #include "data/network.h"
 
-/* Edges may lie in a file, at any byte. */
-static int64_t number_at(const void *data, basin_dtype dtype, int64_t i) {
-    int64_t wide;
-    int32_t narrow;
-    if (dtype == BASIN_I64) {
-        memcpy(&wide, (const char *)data + i * 8, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *)data + i * 4, sizeof narrow);
-    return narrow;
-}
-
 static int64_t from_at(const basin_edges *e, int64_t i) {
-    return number_at(e->from, e->dtype, i * e->stride);
+    return basin_whole_at(e->from, e->dtype, i * e->stride);
 }
 
 static int64_t to_at(const basin_edges *e, int64_t i) {
-    return number_at(e->to, e->dtype, i * e->stride);
+    return basin_whole_at(e->to, e->dtype, i * e->stride);
 }
 
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
