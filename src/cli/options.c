@@ -212,13 +212,17 @@ void basin_text_wrap(FILE *file, const char *text, int column, int indent, int w
     fputc('\n', file);
 }
 
-/* "-o, --output FILE" */
-static int print_name(char *text, size_t size, const basin_option *option) {
-    char letter[8] = "    ";
-    if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    return snprintf(text, size, "%s--%s%s%s%s", letter,
-                    option->kind == BASIN_OPTION_SWITCH ? "[no-]" : "", option->name,
-                    option->value ? " " : "", option->value ? option->value : "");
+/* "-o, --output FILE", `none` in place of a letter and `bar` between choices; returns how long it
+ * is, a bar counting as one. */
+static int print_name(FILE *file, const basin_option *option, const char *none, const char *bar) {
+    int length =
+        option->letter ? fprintf(file, "-%c, ", option->letter) : fprintf(file, "%s", none);
+    length +=
+        fprintf(file, "--%s%s", option->kind == BASIN_OPTION_SWITCH ? "[no-]" : "", option->name);
+    if (option->value) length += fprintf(file, " ");
+    for (const char *c = option->value; c && *c; c++, length++)
+        fprintf(file, "%.*s", *c == '|' ? (int)strlen(bar) : 1, *c == '|' ? bar : c);
+    return length;
 }
 
 /* "12", "cpu", "on"; "" where the default is not worth a word: unset, or a plain flag. */
@@ -249,11 +253,11 @@ void basin_options_print(FILE *file, const basin_option *option, const void *def
     for (bool last = false; !last; option++) {
         last = !option->name;
         const basin_option *entry = last ? &help : option;
-        char name[100], value[64] = "", text[1000];
-        int length = print_name(name, sizeof name, entry);
+        char value[64] = "", text[1000];
+        fputs("  ", file);
+        int length = print_name(file, entry, "    ", "|");
         if (!last) print_default(value, sizeof value, entry, defaults);
         snprintf(text, sizeof text, *value ? "%s [%s]" : "%s", entry->help, value);
-        fprintf(file, "  %s", name);
         if (length + 4 > INDENT) fputc('\n', file), length = -2;
         basin_text_wrap(file, text, length + 2, INDENT, BASIN_PAGE_WIDTH);
     }
@@ -262,12 +266,10 @@ void basin_options_print(FILE *file, const basin_option *option, const void *def
 void basin_options_print_markdown(FILE *file, const basin_option *option, const void *defaults) {
     fputs("| option | default | |\n|---|---|---|\n", file);
     for (; option->name; option++) {
-        char name[100], value[64];
-        print_name(name, sizeof name, option);
+        char value[64];
         print_default(value, sizeof value, option, defaults);
         fputs("| `", file);
-        for (const char *c = name + strspn(name, " "); *c; c++)
-            fprintf(file, *c == '|' ? "\\%c" : "%c", *c);
+        print_name(file, option, "", "\\|");
         fprintf(file, "` | %s | %s |\n", value, option->help);
     }
 }

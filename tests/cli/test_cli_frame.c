@@ -13,6 +13,7 @@ static void helps(void **state) {
     assert_contains(run(state, "help info")->out, "Usage: basin info FILE...");
     assert_contains(run(state, "info --help")->out, "--stats");
     assert_contains(run(state, "info x -h")->out, "--stats");
+    assert_contains(run(state, "help anomaly train")->out, "|both+standard+quantile\n");
     p = run(state, "help help");
     assert_int_equal(p->code, 0);
     assert_string_equal(p->err, "");
