@@ -10,7 +10,7 @@
 
 #include "task/anomaly_file.h"
 
-enum { NUMBER = 40, MOST_MEMBERS = 64, MEMBER_TEXT = 80 };
+enum { NUMBER = 40, MOST_MEMBERS = 64, MEMBER_TEXT = 80, MOST_EPOCHS = 1000000000 };
 
 /* "epoch last best" of each finished member, by spaces. */
 static void print_members(char *text, size_t size, const basin_anomaly_detector *d, int64_t count) {
@@ -105,6 +105,10 @@ static basin_status read_state(basin_fit_state *s, const basin_bundle *bundle, i
     if (!(number[0] >= 0 && number[0] < (double)members))
         return basin_fail(error, BASIN_BAD_FILE, "%s: member is %g; wanted one below %lld",
                           basin_bundle_path(bundle), number[0], (long long)members);
+    for (int i = 1; i < 3; i++)
+        if (!(number[i] >= 0 && number[i] <= MOST_EPOCHS))
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %g; wanted 0 to %d",
+                              basin_bundle_path(bundle), key[i], number[i], MOST_EPOCHS);
     *s = (basin_fit_state){(int64_t)number[0], (int64_t)number[1], (int64_t)number[2], number[3]};
     return BASIN_OK;
 }

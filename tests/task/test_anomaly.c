@@ -221,6 +221,41 @@ static void check_resumed(void **state, const char *sampling) {
     free(part);
 }
 
+/* A number that was spoiled is told, not turned into an epoch. */
+static void spoiled_checkpoints_are_refused(void **state) {
+    char path[PATH_TEXT];
+    folder_path(path, state, "spoiled.safetensors");
+    const char *const key[] = {"member", "epoch", "best_epoch", "best"};
+    const char *const bad[] = {"2", "1e300", "nan", "x"};
+    basin_anomaly_work work = fraud_work();
+    basin_anomaly_recipe recipe = fraud_recipe();
+    basin_anomaly_detector *detector;
+    basin_error error;
+    recipe.members = 2, recipe.epochs = 8;
+    basin_network *network = fraud_new(400, 4, 1, false);
+    uint8_t *part = calloc(400, 1);
+    must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
+    for (int i = 0; i < 4; i++) {
+        stopper s = {0, 3};
+        basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
+        basin_bundle *bundle;
+        work.watch = &watch, work.checkpoint = path, work.resume = false;
+        must(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error), &error);
+        basin_anomaly_free(detector);
+        must(basin_bundle_read(&bundle, path, &error), &error);
+        must(basin_bundle_meta_set(bundle, key[i], bad[i], &error), &error);
+        must(basin_bundle_write(path, bundle, &error), &error);
+        basin_bundle_free(bundle);
+        work.watch = NULL, work.resume = true;
+        assert_int_equal(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error),
+                         BASIN_BAD_FILE);
+        assert_non_null(strstr(error.text, key[i]));
+    }
+    basin_network_free(network);
+    basin_backend_close(work.backend);
+    free(part);
+}
+
 static void a_resumed_run_ends_with_the_same_bits(void **state) {
     check_resumed(state, "full");
     check_resumed(state, "neighbours");
@@ -316,6 +351,7 @@ int main(void) {
         cmocka_unit_test(streaming_equals_the_whole),
         cmocka_unit_test(a_file_scores_as_the_detector_did),
         cmocka_unit_test(small_graphs_get_more_members),
+        cmocka_unit_test(spoiled_checkpoints_are_refused),
         cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
         cmocka_unit_test(hopeless_data_are_told),
         cmocka_unit_test(samples_stay_within_the_memory_allowed),
