@@ -37,24 +37,13 @@ static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
     return same;
 }
 
-/* Once for each shape of samples: a stream has the same plan made anew every epoch. */
-static basin_status hold(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
-    if (basin_recipe_has(f->recipe.sampling, "full") || same_shape(shape, &f->held))
-        return BASIN_OK;
-    basin_status status = basin_fit_hold_samples(f, shape, error);
-    if (!status) f->held = *shape;
-    return status;
-}
-
 /* A trainer for this shape; steps go on counting. */
 static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
     int64_t step = f->trainer.step;
     basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
-    basin_status status = hold(f, shape, error);
-    if (status) return status;
     basin_trainer_free(&f->trainer);
     basin_net_free(&f->net);
-    status = basin_net_new(&f->net, &f->recipe, shape, true, error);
+    basin_status status = basin_net_new(&f->net, &f->recipe, shape, true, error);
     basin_trainer_spec spec = {.adamw = basin_net_adamw(&f->recipe),
                                .schedule = schedule_of(&f->recipe, basin_batch_count(&source))};
     if (!status)
@@ -62,6 +51,8 @@ static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, bas
             basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
     f->trainer.step = step;
     f->planned = *shape;
+    if (!status && !basin_recipe_has(f->recipe.sampling, "full"))
+        status = basin_fit_hold_samples(f, error);
     return status ? status : show_columns(f, error);
 }
 
@@ -307,10 +298,11 @@ static basin_status first_shape(basin_net_shape *shape, const basin_fit *f, basi
 }
 
 /* With smaller batches where these are left to us. */
-static basin_status fitting_shape(basin_net_shape *shape, basin_fit *f, basin_error *error) {
+static basin_status make_fitting_trainer(basin_fit *f, basin_error *error) {
     for (;;) {
-        basin_status status = first_shape(shape, f, error);
-        if (!status) status = hold(f, shape, error);
+        basin_net_shape shape;
+        basin_status status = first_shape(&shape, f, error);
+        if (!status) status = make_trainer(f, &shape, error);
         if (status != BASIN_NO_MEMORY || !f->shrink || f->recipe.batch <= BATCH_LEAST)
             return status;
         f->recipe.batch /= 2;
@@ -322,14 +314,13 @@ static basin_status make_first_plan(basin_fit *f, basin_error *error) {
         basin_status status = make_trainer(f, &f->view.shape, error);
         return status ? status : write_whole(f, error);
     }
-    basin_net_shape shape;
     int64_t asked = f->recipe.batch;
-    basin_status status = fitting_shape(&shape, f, error);
+    basin_status status = make_fitting_trainer(f, error);
     f->detector->recipe.batch = f->recipe.batch;
     if (!status && f->recipe.batch < asked)
         basin_watch_note(f->work->watch, "batches of %lld targets: %lld would not fit",
                          (long long)f->recipe.batch, (long long)asked);
-    return status ? status : make_trainer(f, &shape, error);
+    return status;
 }
 
 static basin_status choose_threshold(basin_fit *f, basin_error *error) {

@@ -17,7 +17,6 @@ typedef struct basin_fit {
     basin_net net;
     basin_trainer trainer;
     basin_net_shape planned; /* what the trainer's plan is made for */
-    basin_net_shape held;    /* the samples that were found to fit into the memory allowed */
     bool shrink;             /* sampling was left open: so are smaller batches where it must be */
     size_t bytes;            /* that the full graph takes in training */
     basin_scorer *scorer;
@@ -38,10 +37,9 @@ typedef struct basin_fit {
 basin_status basin_fit_prepare(basin_fit *fit, basin_error *error);
 /* Full where it fits, neighbours where it does not. */
 basin_status basin_fit_choose_sampling(basin_fit *fit, basin_error *error);
-/* An error where training on samples of this shape, or scoring streamed beside the graph, would
- * take more than is allowed. */
-basin_status basin_fit_hold_samples(basin_fit *fit, const basin_net_shape *shape,
-                                    basin_error *error);
+/* An error where the trainer's plan of samples, or scoring streamed, would take more beside the
+ * graph than is allowed. */
+basin_status basin_fit_hold_samples(const basin_fit *fit, basin_error *error);
 basin_status basin_fit_hold_stream(const basin_fit *fit, basin_error *error);
 
 #endif

@@ -198,14 +198,16 @@ static basin_status hold(const basin_fit *f, size_t bytes, const char *what, con
                       (double)bytes / gib, (double)limit / gib, smaller);
 }
 
-basin_status basin_fit_hold_samples(basin_fit *f, const basin_net_shape *shape,
-                                    basin_error *error) {
+/* The finished plan's own figures: those of a smaller one, times as many, can be far too high. Its
+ * arena is reserved by then but not written to. */
+basin_status basin_fit_hold_samples(const basin_fit *f, basin_error *error) {
+    const basin_net_shape *shape = &f->planned;
     bool walk = basin_recipe_has(f->recipe.sampling, "neighbours");
-    size_t bytes = 0;
-    basin_status status =
-        basin_net_memory(&bytes, &f->recipe, shape, true, f->work->backend, error);
-    if (status) return status;
-    bytes += (size_t)shape->nodes * (size_t)shape->columns * sizeof(float); /* the rows gathered */
+    basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
+    size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
+    for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
+    bytes += pairs * 3 * sizeof(int32_t); /* what is written: the list, the rows gathered */
+    bytes += (size_t)shape->nodes * (size_t)shape->columns * sizeof(float);
     return hold(f, bytes, walk ? "training on neighbours" : "training on subgraphs",
                 walk ? ", or smaller samples (--batch, --fanout)" : ", or a smaller --fraction",
                 error);
