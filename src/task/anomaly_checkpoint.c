@@ -57,6 +57,12 @@ static basin_status read_recipe(basin_anomaly_recipe *recipe, const basin_bundle
     return basin_settings_parse(recipe, basin_anomaly_settings, config, path, error);
 }
 
+/* Whether the batches asked for, halved some times or not at all, are those found. */
+static bool is_halved(int64_t asked, int64_t found) {
+    while (asked > found && asked > 0) asked /= 2;
+    return asked == found;
+}
+
 basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_recipe *recipe,
                             const char *path, basin_error *error) {
     basin_anomaly_recipe found = *recipe;
@@ -68,7 +74,9 @@ basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_recipe *rec
     if (status) return status;
     if (!strcmp(recipe->scaling, "auto")) recipe->scaling = found.scaling;
     if (recipe->hops < 0) recipe->hops = found.hops;
-    if (!strcmp(recipe->sampling, "auto")) recipe->sampling = found.sampling;
+    if (strcmp(recipe->sampling, "auto")) return BASIN_OK;
+    recipe->sampling = found.sampling;
+    if (is_halved(recipe->batch, found.batch)) recipe->batch = found.batch;
     return BASIN_OK;
 }
 

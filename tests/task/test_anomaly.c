@@ -180,6 +180,16 @@ static void stop_later(void *context, const basin_news *news) {
     if (news->done >= s->at) s->stop = 1;
 }
 
+static void assert_same_members(const basin_anomaly_detector *a, const basin_anomaly_detector *b) {
+    assert_int_equal(a->members, b->members);
+    for (int64_t m = 0; m < a->members; m++)
+        for (size_t i = 0; i < basin_bundle_count(a->member[m].weights); i++) {
+            const basin_tensor *x = basin_bundle_at(a->member[m].weights, i);
+            const basin_tensor *y = basin_bundle_at(b->member[m].weights, i);
+            assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
+        }
+}
+
 static void check_resumed(void **state, const char *sampling) {
     char path[PATH_TEXT];
     folder_path(path, state, "checkpoint.safetensors");
@@ -203,12 +213,7 @@ static void check_resumed(void **state, const char *sampling) {
         work.watch = NULL, work.resume = true;
         must(basin_anomaly_fit(&resumed, network, part, &recipe, &work, &error), &error);
         assert_true(resumed->threshold == straight->threshold);
-        for (int m = 0; m < 2; m++)
-            for (size_t i = 0; i < basin_bundle_count(straight->member[m].weights); i++) {
-                const basin_tensor *a = basin_bundle_at(straight->member[m].weights, i);
-                const basin_tensor *b = basin_bundle_at(resumed->member[m].weights, i);
-                assert_memory_equal(a->data, b->data, basin_tensor_bytes(a));
-            }
+        assert_same_members(straight, resumed);
         basin_anomaly_free(resumed);
     }
     recipe.rate *= 2;
@@ -324,6 +329,36 @@ static size_t least_limit(const char *sampling, const basin_network *network, co
     return high;
 }
 
+/* Batches that were halved to fit stay so where the run goes on. */
+static void a_shrunk_run_is_resumed(void **state) {
+    char path[PATH_TEXT];
+    folder_path(path, state, "shrunk.safetensors");
+    basin_anomaly_work work = fraud_work();
+    basin_anomaly_recipe recipe = fraud_recipe();
+    basin_anomaly_detector *straight, *broken, *resumed;
+    basin_error error;
+    basin_network *network = fraud_new(400, 3, 1, false);
+    uint8_t part[400];
+    stopper s = {0, 2};
+    basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
+    must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
+    work.memory = least_limit("auto", network, part);
+    recipe.sampling = "auto", recipe.epochs = 4, recipe.fraction = 0.2, recipe.batch = 64;
+    recipe.fanout = 4;
+    must(basin_anomaly_fit(&straight, network, part, &recipe, &work, &error), &error);
+    assert_true(straight->recipe.batch < 64);
+    work.watch = &watch, work.checkpoint = path;
+    must(basin_anomaly_fit(&broken, network, part, &recipe, &work, &error), &error);
+    assert_true(broken->stopped);
+    work.watch = NULL, work.resume = true;
+    must(basin_anomaly_fit(&resumed, network, part, &recipe, &work, &error), &error);
+    assert_int_equal(resumed->recipe.batch, straight->recipe.batch);
+    assert_same_members(straight, resumed);
+    basin_anomaly_free(straight), basin_anomaly_free(broken), basin_anomaly_free(resumed);
+    basin_network_free(network);
+    basin_backend_close(work.backend);
+}
+
 static void samples_stay_within_the_memory_allowed(void **state) {
     (void)state;
     static const char *const sampling[] = {"auto", "subgraph", "neighbours"};
@@ -354,6 +389,7 @@ int main(void) {
         cmocka_unit_test(spoiled_checkpoints_are_refused),
         cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
         cmocka_unit_test(hopeless_data_are_told),
+        cmocka_unit_test(a_shrunk_run_is_resumed),
         cmocka_unit_test(samples_stay_within_the_memory_allowed),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
