@@ -31,12 +31,6 @@ static basin_status show_columns(basin_fit *f, basin_error *error) {
     return basin_mask_write(f->trainer.plan, f->net.mask, &f->recipe, f->at.member, error);
 }
 
-static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
-    bool same = a->nodes == b->nodes;
-    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
-    return same;
-}
-
 /* A trainer for this shape; steps go on counting. */
 static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
     int64_t step = f->trainer.step;
@@ -74,6 +68,12 @@ static basin_status write_whole(basin_fit *f, basin_error *error) {
 }
 
 /* ---- an epoch ---- */
+
+static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
+    bool same = a->nodes == b->nodes;
+    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
+    return same;
+}
 
 static basin_status step(basin_fit *f, double *loss, basin_error *error) {
     uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)f->trainer.step;
