@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/isa.h"
 #include "base/memory.h"
 

@@ -30,7 +30,7 @@ if(cuda_found)
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    file(GLOB BASIN_CUDA_SOURCES CONFIGURE_DEPENDS src/backend/cuda/*.cu)
+    file(GLOB_RECURSE BASIN_CUDA_SOURCES CONFIGURE_DEPENDS src/backend/cuda/*.cu)
     # What uses instructions of one device only is compiled for that one.
     set(BASIN_CUDA_SM90A ${BASIN_CUDA_SOURCES})
     list(FILTER BASIN_CUDA_SM90A INCLUDE REGEX "_sm90a\\.cu$")

@@ -1,10 +1,10 @@
 /* Crops on the device: from 8-bit pictures in memory that the device reads to a batch of normalised
- * values, as data/augment.c has it on the host and to the same bits.
+ * values, as picture/augment.c has it on the host and to the same bits.
  *
  *     the box of the picture becomes full_height x full_width, bilinear with antialiasing
- *     (data/resize.h); of that, `size` rows from from_y and `size` columns from from_x are taken,
- *     mirrored where `mirror` is set; brightness, contrast and saturation change by their factors,
- *     in `order` (data/jitter.c); then value * factor[c] + offset[c]. */
+ *     (picture/resize.h); of that, `size` rows from from_y and `size` columns from from_x are
+ * taken, mirrored where `mirror` is set; brightness, contrast and saturation change by their
+ * factors, in `order` (picture/jitter.c); then value * factor[c] + offset[c]. */
 #ifndef BASIN_BACKEND_CROP_H
 #define BASIN_BACKEND_CROP_H
 

@@ -75,9 +75,9 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
     bool chain;       /* whether a product adds to a tensor of its result's kind for nothing */
-    bool masks;       /* whether narrow products write and read masks; expr/mask.c */
+    bool masks;       /* whether narrow products write and read masks; plan/mask.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
-                   and writes in their shapes, may have strides; expr/join.c */
+                   and writes in their shapes, may have strides; plan/join.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;

@@ -129,7 +129,7 @@ typedef enum basin_op {
  * `row` is there (batch is 1), all pairs otherwise (attr.exclude_self leaves out q == k).
  * q [batch, Nq, H, Y], k [batch, Nk, H, Y], beta [H], scale [pairs, H], mix [H, H],
  * w [batch, Nq, H] (cotangent of lse), a like q (cotangent of dq), b like k (cotangent of dk).
- * Equations: src/backend/cpu/attention.h. */
+ * Equations: src/backend/cpu/attention/attention.h. */
 enum basin_attention_in {
     BASIN_ATT_Q,
     BASIN_ATT_K,

@@ -6,7 +6,7 @@
 #define BASIN_CLI_COMMAND_H
 
 #include "cli/options.h"
-#include "task/settings.h"
+#include "train/run/settings.h"
 
 enum { BASIN_EXIT_OK = 0, BASIN_EXIT_FAILURE = 1, BASIN_EXIT_USAGE = 2 };
 

@@ -1,10 +1,10 @@
-/* The program as a watcher of tasks (task/task.h): progress and notes on standard error, and
+/* The program as a watcher of tasks (train/watch.h): progress and notes on standard error, and
  * stopping: the first interrupt asks the task to save and end, a second one ends the program. */
 #ifndef BASIN_CLI_WATCH_H
 #define BASIN_CLI_WATCH_H
 
 #include "cli/progress.h"
-#include "task/task.h"
+#include "train/run/watch.h"
 
 typedef struct basin_cli_watch {
     basin_watch watch; /* hand &watch to a task */

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "view/jpeg.h"
+#include "picture/encode_jpeg.h"
 
 static void put_lines(basin_html *page, const char *const *line) {
     for (; *line; line++) fputs(*line, page->file);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "basin/picture.h"
+#include "basin/tasks/picture.h"
 #include "view/plot.h"
 
 typedef struct basin_html {

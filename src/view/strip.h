@@ -2,7 +2,7 @@
 #ifndef BASIN_VIEW_STRIP_H
 #define BASIN_VIEW_STRIP_H
 
-#include "basin/picture.h"
+#include "basin/tasks/picture.h"
 
 /* `count` pictures of one height and one number of channels in a row, with white between them,
  * every pixel drawn `zoom` times as large. `strip` must be zeroed or hold a picture. */

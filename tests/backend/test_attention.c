@@ -2,7 +2,7 @@
  * pairs and CSR lists. The loops' own second-order formulas are checked by finite differences. */
 #include "backend/attention_problem.h"
 
-#include "backend/cpu/attention.h"
+#include "backend/cpu/attention/attention.h"
 
 static double naive_F(const problem *p) {
     double *out[OUTPUTS], sum = 0;

@@ -1,4 +1,4 @@
-/* Crops cut by the device against those of the host (data/augment.c), which are the judge: equal
+/* Crops cut by the device against those of the host (picture/augment.c), which are the judge: equal
  * bits, for every fit, size, number of channels and jitter, from the device's memory and from the
  * host's. Prints images/s. Skipped, visibly, where there is no device. */
 #include <setjmp.h>
@@ -13,9 +13,9 @@
 
 #include "backend/kernel.h"
 #include "base/clock.h"
-#include "data/augment.h"
-#include "data/keep.h"
-#include "data/make.h"
+#include "data/network/make.h"
+#include "data/pictures/keep.h"
+#include "picture/augment.h"
 
 static basin_backend *cuda;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/isa.h"
 #include "base/memory.h"
 

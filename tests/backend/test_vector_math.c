@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/vector_math.h"
+#include "backend/cpu/simd/vector_math.h"
 
 static float exp_of(float x) {
     float lane[VECTOR_LANES];

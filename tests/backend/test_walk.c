@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/attention_walk.h"
+#include "backend/cpu/attention/walk.h"
 #include "basin/random.h"
 
 enum { N = 90, STRIDE = 48, WIDTH = 37, H = 19, MOST = 4000 };

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "cli/program.h"
-#include "data/tiny_tu.h"
-#include "task/graph_world.h"
+#include "data/graphset/tiny_tu.h"
+#include "task/graphs/graph_world.h"
 
 enum { GRAPHS = 30 };
 

@@ -1,6 +1,6 @@
 /* Fuzz target: any bytes as a DGL file. What they begin with is put right, since the head is long
  * and little of it matters. */
-#include "data/dgl.h"
+#include "data/network/dgl.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/network.h"
 

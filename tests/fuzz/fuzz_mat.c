@@ -1,7 +1,7 @@
 /* Fuzz target: the conversion from matio's structures, with anything in them; matio itself, which
  * reads the file, is not ours. Counts never promise more than the arrays hold: that much matio
  * guarantees, since it allocates them by these counts. */
-#include "data/network_mat.h"
+#include "data/network/mat.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/network.h"
 

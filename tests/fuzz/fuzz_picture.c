@@ -5,9 +5,9 @@
 
 #include <zlib.h>
 
-#include "data/decoder.h"
-#include "data/make.h"
+#include "data/network/make.h"
 #include "fuzz/fuzz.h"
+#include "picture/decoder.h"
 
 /* Larger ones would only make the fuzzer slow. */
 enum { PIXELS = 1 << 18 };

@@ -1,7 +1,7 @@
 /* A user's program that reads pictures: what `make install` promises of basin::tasks. */
 #include <stdio.h>
 
-#include <basin/pictures.h>
+#include <basin/tasks/pictures.h>
 
 int main(void) {
     const char *path = "shapes:3";

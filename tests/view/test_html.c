@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "picture/encode_jpeg.h"
 #include "view/html.h"
-#include "view/jpeg.h"
 
 /* The page as text; free it. */
 typedef struct sheet {

@@ -5,7 +5,7 @@
 #ifndef BASIN_BACKEND_CPU_PROGRAM_H
 #define BASIN_BACKEND_CPU_PROGRAM_H
 
-#include "backend/cpu/simd.h"
+#include "backend/cpu/simd/simd.h"
 #include "backend/kernel.h"
 
 enum {

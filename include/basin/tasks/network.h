@@ -1,0 +1,267 @@
+/* A network: one graph of many nodes, of which each has features and perhaps a label; what anomaly
+ * detection reads.
+ *
+ *     basin_network *network;
+ *     basin_error error;
+ *     if (basin_network_open(&network, (const char *[]){"amazon.npz"}, 1, NULL, &error))
+ *         return fprintf(stderr, "%s\n", error.text), 1;
+ *     const basin_relation *edges = &network->relation[0];
+ *     for (int64_t e = edges->row[5]; e < edges->row[6]; e++) ... edges->col[e] ...
+ *     basin_network_free(network);
+ *
+ * A relation is the set of edges of one kind, in CSR form: the nodes that node i sees are
+ * col[row[i]]
+ * .. col[row[i + 1] - 1], ascending. Of an undirected edge both ends see each other and it counts
+ * as two; along a directed edge u -> v it is v that sees u, as messages flow. Networks are written
+ * to one file that is mapped, not parsed, when it is opened again (docs/formats.md). What is mapped
+ * must not be written to.
+ *
+ * Part of libbasin_tasks. */
+#ifndef BASIN_TASKS_NETWORK_H
+#define BASIN_TASKS_NETWORK_H
+
+#include "basin/io.h"
+#include "basin/pairs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Text by number: entry i is the string at text + at[i]; `at` has one more, the end. */
+typedef struct basin_names {
+    int64_t count; /* 0: none */
+    int64_t *at;   /* [count + 1] */
+    char *text;    /* [at[count]], each entry ends with a zero byte */
+} basin_names;
+
+typedef struct basin_relation {
+    char *name;
+    int64_t edges; /* how many entries `col` has */
+    int64_t *row;  /* [N + 1] */
+    int32_t *col;  /* [edges] */
+    bool mapped;   /* row and col belong to the file of the network */
+} basin_relation;
+
+typedef struct basin_network {
+    char *path; /* where it came from, as errors name it */
+    int64_t nodes, features;
+    float *feature;     /* [N, F], or NULL */
+    int32_t *label;     /* [N] 0 normal, 1 anomalous (or more classes), -1 unknown; or NULL */
+    basin_names id;     /* of nodes; where there are none they go by number */
+    basin_names column; /* names of features, or none */
+    int relations;
+    basin_relation *relation;    /* [relations] */
+    bool directed;               /* whether a relation may hold an edge in one direction alone */
+    int64_t splits;              /* how many splits the file brings */
+    uint8_t *train, *val, *test; /* [splits, N] 1: in that part; or NULL */
+    int64_t *origin;    /* [N] of a subgraph: which node of the whole each one is; else NULL */
+    char *note;         /* what a reader wants said about the data, in a line; or NULL */
+    basin_bundle *file; /* what a mapped network borrows from */
+} basin_network;
+
+typedef enum basin_self_loops {
+    BASIN_SELF_KEEP, /* as the data have them */
+    BASIN_SELF_DROP,
+    BASIN_SELF_ADD, /* one at each node */
+} basin_self_loops;
+
+typedef enum basin_missing {
+    BASIN_MISSING_ERROR, /* a feature that is NaN, infinite or an empty cell is an error */
+    BASIN_MISSING_ZERO,
+    BASIN_MISSING_MEAN, /* the mean of its column where it is known */
+} basin_missing;
+
+/* How data become a network. All zeros, or NULL in place of it, are the defaults. */
+typedef struct basin_network_options {
+    bool directed;        /* edges as they stand; else each goes both ways */
+    bool keep_duplicates; /* else equal edges are merged */
+    basin_self_loops self;
+    basin_missing missing;
+    int64_t unlabelled_first; /* so many nodes from the first on have no label that counts */
+    /* Of CSV. Names of columns; NULL: the usual names, see docs/formats.md. */
+    const char *id, *label, *source, *target, *edge_type;
+    const char *drop;       /* columns to leave out, by commas */
+    int64_t max_categories; /* of a text column that becomes one column a value; 0: 32 */
+} basin_network_options;
+
+/* ---- files ---- */
+
+/* Opens one file (npz, .mat, DGL, the mapped file), or CSV files: one of edges, and any of nodes;
+ * what a file is goes by its content. */
+BASIN_API basin_status basin_network_open(basin_network **network, const char *const *path,
+                                          int paths, const basin_network_options *options,
+                                          basin_error *error);
+/* Writes the file that is mapped, or npz where `path` ends so. */
+BASIN_API basin_status basin_network_write(const char *path, const basin_network *network,
+                                           basin_error *error);
+BASIN_API void basin_network_free(basin_network *network);
+/* Every row, column, label and feature, not only the sizes: what mapping does not look at. */
+BASIN_API basin_status basin_network_check(const basin_network *network, basin_error *error);
+
+/* ---- building ---- */
+
+/* A network of N nodes without features, labels or edges. `path` is what errors call it. */
+BASIN_API basin_status basin_network_new(basin_network **network, const char *path, int64_t nodes,
+                                         basin_error *error);
+/* Copies x [N, F] of any type. NaN and infinity follow `options->missing`. */
+BASIN_API basin_status basin_network_set_features(basin_network *network, const basin_tensor *x,
+                                                  const basin_network_options *options,
+                                                  basin_error *error);
+/* Copies y [N], whole numbers of any type with -1 for unknown, or [N, C] one-hot. */
+BASIN_API basin_status basin_network_set_labels(basin_network *network, const basin_tensor *y,
+                                                const basin_network_options *options,
+                                                basin_error *error);
+/* Copies masks [N], [splits, N] or [N, splits]; `part` is "train", "val" or "test". */
+BASIN_API basin_status basin_network_set_masks(basin_network *network, const char *part,
+                                               const basin_tensor *mask, basin_error *error);
+
+/* Edges somewhere in memory: edge e goes from from[e * stride] to to[e * stride]. */
+typedef struct basin_edges {
+    const void *from, *to;
+    basin_dtype dtype; /* I32 or I64 */
+    int64_t stride, count;
+} basin_edges;
+
+BASIN_API basin_status basin_network_add_relation(basin_network *network, const char *name,
+                                                  const basin_edges *edges,
+                                                  const basin_network_options *options,
+                                                  basin_error *error);
+/* Adds the relation "homo", the union of all, where there is none yet. */
+BASIN_API basin_status basin_network_add_union(basin_network *network, basin_error *error);
+
+/* ---- use ---- */
+
+/* The relation of that name, or -1. */
+BASIN_API int basin_network_relation(const basin_network *network, const char *name);
+/* The relation to use where one is wanted: "homo", or the only one; -1 where there are several. */
+BASIN_API int basin_network_main_relation(const basin_network *network);
+/* The id of a node, or its number, in `text`; valid as long as both. */
+enum { BASIN_NODE_TEXT = 24 };
+BASIN_API const char *basin_network_id(const basin_network *network, int64_t node,
+                                       char text[BASIN_NODE_TEXT]);
+/* The node of that id, or -1. */
+BASIN_API int64_t basin_network_find(const basin_network *network, const char *id);
+/* How many nodes have label `label`; -1 counts those without. */
+BASIN_API int64_t basin_network_count_label(const basin_network *network, int32_t label);
+/* -1 where no node has a label. */
+BASIN_API int32_t basin_network_greatest_label(const basin_network *network);
+
+/* A relation as the list of pairs that attention wants, with loops dropped or added by `self`. */
+BASIN_API basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network,
+                                           int relation, basin_self_loops self, basin_error *error);
+
+/* What the given nodes and all edges among them are; `origin` leads back. No node twice. */
+BASIN_API basin_status basin_network_induce(basin_network **part, const basin_network *network,
+                                            const int64_t *node /* [count] */, int64_t count,
+                                            basin_error *error);
+
+/* A mini-batch: the target nodes come first, then up to fanout[0] neighbours of each in each
+ * relation, then up to fanout[1] of each of those, ... (a fan-out of 0 takes all). Edges are those
+ * that were walked (both ways in an undirected network), or all among the nodes with `induce`. A
+ * pure function of its arguments: another `stream` is another draw. */
+typedef struct basin_sample_spec {
+    const int64_t *fanout; /* [steps] */
+    int steps;
+    bool induce;
+    uint64_t seed, stream;
+} basin_sample_spec;
+
+BASIN_API basin_status basin_network_sample(basin_network **batch, const basin_network *network,
+                                            const int64_t *target /* [count] */, int64_t count,
+                                            const basin_sample_spec *spec, basin_error *error);
+
+enum { BASIN_DEGREE_BINS = 33 };
+typedef struct basin_degrees {
+    int64_t edges, self_loops, isolated; /* edges as `col` counts them */
+    int64_t least, median, most;
+    double mean;
+    int64_t bin[BASIN_DEGREE_BINS]; /* nodes of degree 0, 1, 2-3, 4-7, ... */
+    bool symmetric;                 /* every edge is there both ways */
+    double homophily;         /* how many edges join equal labels, of those with two; NaN without */
+    double anomaly_homophily; /* the same over the edges of nodes with label 1 */
+} basin_degrees;
+
+BASIN_API basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
+                                             int relation, basin_error *error);
+
+/* ---- made networks ---- */
+
+/* A network in the manner of the fraud sets: degrees with a heavy tail, features that depend on the
+ * class, anomalies that hide among the others. A pure function of the spec. */
+typedef struct basin_fraud_spec {
+    int64_t nodes, edges, features; /* edges once each */
+    double anomalous;               /* share of the nodes */
+    double homophily;               /* share of the edges that join equal labels */
+    double ring;                    /* share of the edges that join two anomalies */
+    double shift;                   /* how far the features of anomalies are from the others' */
+    double camouflage;              /* share of the anomalies that hide most of it */
+    uint64_t seed;
+} basin_fraud_spec;
+
+/* Like "amazon", "yelp", "tfinance" or "tsocial" (the paper's table), with `scale` times the nodes
+ * and edges. */
+BASIN_API basin_status basin_fraud_like(basin_fraud_spec *spec, const char *name, double scale,
+                                        basin_error *error);
+BASIN_API basin_status basin_network_make_fraud(basin_network **network,
+                                                const basin_fraud_spec *spec, basin_error *error);
+
+/* ---- splits ---- */
+
+enum { BASIN_PART_NONE = 0, BASIN_PART_TRAIN = 1, BASIN_PART_VAL = 2, BASIN_PART_TEST = 3 };
+
+/* The protocol of the paper: `ratio` of the labelled nodes for training, the rest one to two for
+ * validation and test, each class by itself (stratified). Every class keeps at least one node in
+ * training. Nodes without a label are in no part. */
+BASIN_API basin_status basin_split_stratified(uint8_t *part /* [N] */, const basin_network *network,
+                                              double ratio, uint64_t seed, uint64_t run,
+                                              basin_error *error);
+/* Split `split` of the file; a node without a label is in no part, one in two is an error. */
+BASIN_API basin_status basin_split_from_masks(uint8_t *part /* [N] */, const basin_network *network,
+                                              int64_t split, basin_error *error);
+/* Nodes of one part, ascending; returns how many. `node` may be NULL to count only. */
+BASIN_API int64_t basin_split_nodes(int64_t *node, const uint8_t *part, int64_t nodes, int which);
+
+/* ---- scaling of features ---- */
+
+typedef enum basin_scaler_kind {
+    BASIN_SCALE_NONE,
+    BASIN_SCALE_STANDARD, /* mean 0, deviation 1 */
+    BASIN_SCALE_QUANTILE, /* ranks turned into normal scores, cut at 5.2 */
+    BASIN_SCALE_BOTH,     /* standard and quantile side by side */
+    BASIN_SCALE_BINS,     /* how far through each of eight bins of equal count, from -1 to 1 */
+    BASIN_SCALE_ALL,      /* standard, quantile and bins side by side */
+} basin_scaler_kind;
+
+/* Fitted on some nodes, used on all. */
+typedef struct basin_scaler {
+    basin_scaler_kind kind;
+    int64_t features, points;
+    float *mean, *factor; /* [F] of standard: (x - mean) factor; a constant column gets factor 1 */
+    float *quantile;      /* [F, points] of quantile and bins, ascending */
+} basin_scaler;
+
+/* How many numbers a feature becomes: 1, of both 2, of bins 8, of all 10. */
+BASIN_API int64_t basin_scaler_planes(basin_scaler_kind kind);
+
+BASIN_API basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind,
+                                        const float *x /* [N, F] */, int64_t features,
+                                        const int64_t *node /* [count] */, int64_t count,
+                                        basin_error *error);
+/* Rows of F numbers become rows of planes x F; y may be x where there is one plane. */
+BASIN_API void basin_scaler_apply(float *y /* [n, planes, F] */, const basin_scaler *scale,
+                                  const float *x /* [n, F] */, int64_t n);
+BASIN_API void basin_scaler_free(basin_scaler *scale);
+/* As tensors PREFIXmean, PREFIXfactor or PREFIXquantile; the metadata PREFIXkind says which. Stored
+ * ones borrow from `scale`. */
+BASIN_API basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix,
+                                          const basin_scaler *scale, basin_error *error);
+BASIN_API basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle,
+                                         const char *prefix, basin_error *error);
+BASIN_API const char *basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. "all" */
+BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name,
+                                          basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

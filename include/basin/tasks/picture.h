@@ -1,0 +1,66 @@
+/* Pictures: 8-bit pixels in memory, read from JPEG and PNG, written as PNG.
+ *
+ * What a file holds becomes grey or RGB, upright:
+ *   16-bit samples are scaled to 8 with rounding, palettes and small depths are expanded;
+ *   transparency is composited on white, on the values as they are stored;
+ *   CMYK and YCCK (Adobe's inverted ones, too) become RGB by the plain product of inks;
+ *   the EXIF orientation, 1 to 8, is applied, in JPEG and in PNG's eXIf. */
+#ifndef BASIN_TASKS_PICTURE_H
+#define BASIN_TASKS_PICTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basin/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_picture {
+    int64_t height, width;
+    int channels;    /* 1 grey, 3 RGB */
+    uint8_t *pixel;  /* [height, width, channels], owned */
+    size_t capacity; /* bytes allocated: whoever fills a picture again reuses its memory */
+} basin_picture;
+
+/* Pictures with more pixels are refused: no photograph is that large, but a bomb may claim it. */
+#define BASIN_PICTURE_PIXELS ((int64_t)1 << 29)
+
+/* Gives `picture` these sizes; it must be zeroed or hold a picture, whose memory is reused. The
+ * pixels are undefined. */
+BASIN_API basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height,
+                                                   int64_t width, int channels, basin_error *error);
+BASIN_API void basin_picture_free(basin_picture *picture);
+
+/* A whole picture from the bytes of a JPEG or PNG file, told apart by content. `name` is for
+ * messages. `picture` must be zeroed or hold a picture. A file that ends early, or whose data are
+ * damaged, is an error. */
+BASIN_API basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,
+                                            const char *name, basin_error *error);
+BASIN_API basin_status basin_picture_read(basin_picture *picture, const char *path,
+                                          basin_error *error);
+
+/* Changes the channels in place: grey is 0.299 R + 0.587 G + 0.114 B, rounded. */
+BASIN_API basin_status basin_picture_set_channels(basin_picture *picture, int channels,
+                                                  basin_error *error);
+
+/* PNG into a file (aside, then renamed) or into memory, which the caller frees. */
+BASIN_API basin_status basin_picture_write_png(const char *path, const basin_picture *picture,
+                                               basin_error *error);
+BASIN_API basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
+                                        basin_error *error);
+
+/* An animated PNG that plays for ever; all frames are of one size and one number of channels. The
+ * last frame stays `hold_ms`. Viewers that know no animation show the first frame. */
+BASIN_API basin_status basin_apng_encode(uint8_t **bytes, size_t *size,
+                                         const basin_picture *frame /* [frames] */, int frames,
+                                         int delay_ms, int hold_ms, basin_error *error);
+BASIN_API basin_status basin_picture_write_apng(const char *path, const basin_picture *frame,
+                                                int frames, int delay_ms, int hold_ms,
+                                                basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* Collections of pictures, opened by path and content:
+ *
+ *     a folder of JPEG and PNG files, nested as one likes, in the order of their paths' bytes
+ *     a tar or zip archive of such files (.tar, .tar.gz, .tar.xz, ...)
+ *     an idx file of images, plain or gz, and the folder of MNIST's or Fashion-MNIST's four files
+ *     a CIFAR-10 or CIFAR-100 binary batch, and the folder that holds them
+ *     one JPEG or PNG file
+ *     "shapes:COUNT:SEED:HxWxC", generated shapes and textures that need no file; what is left
+ *     out is 60000 (10000 in the split "test"), seed 1 and 28x28x1
+ *
+ * Loading is safe from any number of threads at once. */
+#ifndef BASIN_TASKS_PICTURES_H
+#define BASIN_TASKS_PICTURES_H
+
+#include <stdbool.h>
+
+#include "basin/tasks/picture.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_pictures basin_pictures;
+
+/* Opens and joins the collections at `paths` places. `split`, "train" or "test", chooses where one
+ * knows such halves: the files of MNIST and CIFAR, generated shapes, and folders or archives with
+ * subfolders of that name ("val" serves for "test"). NULL takes all there is. */
+BASIN_API basin_status basin_pictures_open(basin_pictures **pictures, const char *const *path,
+                                           int paths, const char *split, basin_error *error);
+BASIN_API void basin_pictures_free(basin_pictures *pictures);
+BASIN_API int64_t basin_pictures_count(const basin_pictures *pictures);
+/* Whether all the collections had the split asked for. Where one had not, all of it was taken, and
+ * the caller may want to hold some out. */
+BASIN_API bool basin_pictures_divided(const basin_pictures *pictures);
+
+/* Where picture i is from: its path, "archive.tar/folder/a.jpg", "train-images.gz[17]". */
+enum { BASIN_PICTURE_NAME = 512 };
+BASIN_API const char *basin_pictures_name(char text[BASIN_PICTURE_NAME],
+                                          const basin_pictures *pictures, int64_t i);
+/* Picture i as it is stored, upright; `picture` must be zeroed or hold a picture. */
+BASIN_API basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *pictures,
+                                           int64_t i, basin_error *error);
+/* Where the first picture that can be read has its sizes; fails where none can. */
+BASIN_API basin_status basin_pictures_probe(int64_t *height, int64_t *width, int *channels,
+                                            const basin_pictures *pictures, basin_error *error);
+
+/* Chooses `helds` of `count` pictures by the seed alone. Both lists come out in rising order. */
+BASIN_API basin_status basin_pictures_hold_out(int64_t *kept /* [count - helds] */,
+                                               int64_t *held /* [helds] */, int64_t count,
+                                               int64_t helds, uint64_t seed, basin_error *error);
+
+/* Mean and deviation of each channel, of values 0 .. 1, every picture counting the same. Looks at
+ * `most` of the items, evenly spread (0: all of them); items NULL: all pictures. Pictures that
+ * cannot be read are passed over. A deviation of 0 comes out as 1. */
+BASIN_API basin_status basin_pictures_statistics(float mean[3], float deviation[3],
+                                                 const basin_pictures *pictures,
+                                                 const int64_t *item, int64_t items, int channels,
+                                                 int64_t most, basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

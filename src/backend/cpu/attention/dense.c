@@ -1,0 +1,316 @@
+/* Energy attention over all pairs: tiles of queries against all keys, through matrix products.
+ *
+ *     r = Q K^T          c = A K^T + Q B^T        a tile of [queries, keys] per head
+ *     r <- beta t        c <- beta gs             row by row, while the tile is in cache
+ *     dQ = r K           dK += r^T Q
+ *     gQ = r B + c K     gK += r^T A + c^T Q
+ *
+ * A task is a batch entry, a head (all heads where they mix) and a group of queries; the groups'
+ * shares of dK and gK are added in order. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "backend/cpu/attention/edges.h"
+#include "backend/cpu/gemm/gemm.h"
+
+enum {
+    TILE_FLOATS = 65536, /* of one score tile: with its twin and the operands in a cache of 1 MiB */
+    MIN_TASKS = 16,      /* queries are split into groups until there are so many tasks */
+    MIN_GROUP = 32,      /* queries */
+};
+
+typedef struct dense {
+    const basin_attention *at;
+    const basin_attention_kernels *kernels;
+    basin_attention_mode mode;
+    int64_t batch, queries, keys, heads, width;
+    int64_t together;      /* heads in a task: 1, or all where they mix */
+    int64_t groups, group; /* groups of queries, queries in one */
+    int64_t tile, row;     /* queries in a tile, floats from one of its rows to the next */
+    int64_t tasks;
+    float *r, *c;   /* [threads, together, tile, row] */
+    float *state;   /* [threads, 3, together] */
+    float *scratch; /* [threads, scratch_size] */
+    int64_t scratch_size;
+    char *gemm; /* [threads, gemm_bytes] */
+    size_t gemm_bytes;
+    float *key_sum; /* [groups, batch, keys, H, Y] where there are several groups */
+    float *partial; /* [tasks, parts] of dbeta and dmix, each number in ATTENTION_ALIGN lanes */
+    int64_t parts;
+} dense;
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static dense dense_of(const basin_attention *at, basin_attention_mode mode) {
+    const basin_attention_pattern *p = &at->pattern;
+    bool mixes = at->mix || (mode == BASIN_ATTENTION_FORCE && at->dmix) ||
+                 (mode == BASIN_ATTENTION_REVERSE && at->gmix);
+    dense d = {.at = at,
+               .mode = mode,
+               .batch = p->batch,
+               .queries = p->queries,
+               .keys = p->keys,
+               .heads = p->heads,
+               .width = p->width,
+               .together = mixes ? p->heads : 1};
+    int64_t sets = larger(1, d.batch * d.heads / d.together);
+    int64_t groups = smaller(ceil_divide(MIN_TASKS, sets), ceil_divide(d.queries, MIN_GROUP));
+    d.group = larger(1, ceil_divide(d.queries, larger(1, groups)));
+    d.groups = ceil_divide(d.queries, d.group);
+    d.row = larger(1, ceil_divide(d.keys, ATTENTION_ALIGN)) * ATTENTION_ALIGN;
+    d.tile = larger(8, TILE_FLOATS / (d.row * d.together));
+    d.tile = smaller(d.tile, d.group);
+    d.tasks = d.batch * (d.heads / d.together) * d.groups;
+    return d;
+}
+
+static size_t gemm_bytes(const dense *d) {
+    size_t scores = basin_gemm_serial_workspace(d->tile, d->keys, d->width);
+    size_t queries = basin_gemm_serial_workspace(d->tile, d->width, d->keys);
+    size_t keys = basin_gemm_serial_workspace(d->keys, d->width, d->tile);
+    size_t most = scores > queries ? scores : queries;
+    most = most > keys ? most : keys;
+    return (most + 63) / 64 * 64;
+}
+
+static size_t lay_out(dense *d, int threads, void *workspace) {
+    basin_arena a = {.base = workspace};
+    int64_t tile = threads * d->together * d->tile * d->row;
+    int64_t keys = d->batch * d->keys * d->heads * d->width;
+    d->r = basin_arena_floats(&a, tile);
+    d->c = basin_arena_floats(&a, d->mode == BASIN_ATTENTION_REVERSE ? tile : 0);
+    d->state = basin_arena_floats(&a, threads * 3 * d->together);
+    d->scratch_size = larger(d->row, ATTENTION_PLANES * d->together * ATTENTION_TILE);
+    d->scratch = basin_arena_floats(&a, threads * d->scratch_size);
+    d->gemm_bytes = gemm_bytes(d);
+    d->gemm = basin_arena_take(&a, threads, d->gemm_bytes);
+    bool summed = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk != NULL : d->at->gk != NULL;
+    if (d->mode != BASIN_ATTENTION_VALUE && summed && d->groups > 1)
+        d->key_sum = basin_arena_floats(&a, d->groups * keys);
+    d->parts = (d->together + d->together * d->together) * ATTENTION_ALIGN;
+    d->partial = basin_arena_floats(&a, d->tasks * d->parts);
+    return a.used;
+}
+
+/* A tile of queries of one task, and where its numbers lie. */
+typedef struct span {
+    int64_t task, batch, head, group; /* head: the first of `together` */
+    int64_t first, count;             /* queries */
+    bool opens;                       /* first of its task: the sums over queries begin */
+    float *r, *c;
+    void *gemm;
+} span;
+
+/* Rows of x [batch, nodes, H, Y] for one head. */
+static int64_t head_at(const dense *d, int64_t batch, int64_t nodes, int64_t node, int64_t head) {
+    return ((batch * nodes + node) * d->heads + head) * d->width;
+}
+
+/* tile (+)= x y^T for one head: x rows of queries, y rows of keys. */
+static void product(const dense *d, const span *s, float *tile, const float *x, const float *y,
+                    int64_t head, bool accumulate) {
+    int64_t step = d->heads * d->width;
+    basin_gemm_serial(tile, d->row, x + head_at(d, s->batch, d->queries, s->first, head), step, 1,
+                      y + head_at(d, s->batch, d->keys, 0, head), 1, step, s->count, d->keys,
+                      d->width, accumulate, s->gemm);
+}
+
+static void scores(const dense *d, const span *s) {
+    const basin_attention *at = d->at;
+    for (int64_t i = 0; i < d->together; i++) {
+        int64_t head = s->head + i;
+        float *r = s->r + i * d->tile * d->row, *c = s->c + i * d->tile * d->row;
+        product(d, s, r, at->q, at->k, head, false);
+        if (d->mode != BASIN_ATTENTION_REVERSE) continue;
+        if (at->a) product(d, s, c, at->a, at->k, head, false);
+        if (at->b) product(d, s, c, at->q, at->b, head, at->a != NULL);
+        if (!at->a && !at->b) memset(c, 0, (size_t)(s->count * d->row) * sizeof *c);
+    }
+}
+
+static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
+    const basin_attention *at = d->at;
+    bool reverse = d->mode == BASIN_ATTENTION_REVERSE, value = d->mode == BASIN_ATTENTION_VALUE;
+    int64_t query = s->batch * d->queries + s->first + i, node = query * d->heads + s->head;
+    int64_t pair = query * d->keys * d->heads + s->head, thread = omp_get_thread_num();
+    float *dscale = reverse ? at->gscale : at->dscale, *state = d->state + thread * 3 * d->together;
+    float *partial = d->partial + s->task * d->parts;
+    bool beta = reverse ? at->gbeta != NULL : at->dbeta != NULL;
+    bool mix = reverse ? at->gmix != NULL : at->dmix != NULL;
+    return (basin_attention_row){
+        .heads = d->together,
+        .pairs = d->keys,
+        .plane = d->tile * d->row,
+        .scale_stride = d->heads,
+        .self = at->pattern.exclude_self ? s->first + i : -1,
+        .beta = at->beta + s->head,
+        .mix = at->mix,
+        .scale = at->scale ? at->scale + pair : NULL,
+        .w = value ? NULL : at->w + node,
+        .r = s->r + i * d->row,
+        .c = reverse ? s->c + i * d->row : NULL,
+        .most = state,
+        .total = state + d->together,
+        .gain = state + 2 * d->together,
+        .dscale = dscale && !value ? dscale + pair : NULL,
+        .dbeta = beta && !value ? partial : NULL,
+        .dmix = mix && !value ? partial + d->together * ATTENTION_ALIGN : NULL,
+        .scratch = d->scratch + thread * d->scratch_size,
+    };
+}
+
+static void tile_row(const dense *d, const span *s, int64_t i) {
+    basin_attention_row row = row_of(d, s, i);
+    float *lse = d->mode == BASIN_ATTENTION_REVERSE ? NULL : d->at->lse;
+    float *gw = d->mode == BASIN_ATTENTION_REVERSE ? d->at->gw : NULL;
+    int64_t node = (s->batch * d->queries + s->first + i) * d->heads + s->head;
+    if (d->together == 1 && !row.mix && !row.dmix && !row.scale && !row.dscale) {
+        d->kernels->whole(&row);
+    } else {
+        for (int64_t h = 0; h < d->together; h++) {
+            row.most[h] = -INFINITY;
+            row.total[h] = row.gain[h] = 0;
+        }
+        (d->mode == BASIN_ATTENTION_VALUE ? d->kernels->measure : d->kernels->complete)(&row);
+    }
+    for (int64_t h = 0; h < d->together; h++) {
+        bool any = row.total[h] != 0;
+        if (lse) lse[node + h] = any ? row.most[h] + logf(row.total[h]) : 0;
+        if (gw) gw[node + h] = any ? row.gain[h] / row.total[h] : 0;
+    }
+}
+
+/* out[queries] (+)= tile x for one head, x rows of keys. */
+static void row_sums(const dense *d, const span *s, float *out, const float *tile, const float *x,
+                     int64_t head, bool accumulate) {
+    int64_t step = d->heads * d->width;
+    basin_gemm_serial(out + head_at(d, s->batch, d->queries, s->first, head), step, tile, d->row, 1,
+                      x + head_at(d, s->batch, d->keys, 0, head), step, 1, s->count, d->width,
+                      d->keys, accumulate, s->gemm);
+}
+
+/* out[keys] (+)= tile^T x for one head, x rows of queries. */
+static void column_sums(const dense *d, const span *s, float *out, const float *tile,
+                        const float *x, int64_t head, bool accumulate) {
+    int64_t step = d->heads * d->width;
+    if (d->key_sum) out = d->key_sum + s->group * d->batch * d->keys * step;
+    basin_gemm_serial(out + head_at(d, s->batch, d->keys, 0, head), step, tile, 1, d->row,
+                      x + head_at(d, s->batch, d->queries, s->first, head), step, 1, d->keys,
+                      d->width, s->count, accumulate, s->gemm);
+}
+
+static void sums(const dense *d, const span *s) {
+    const basin_attention *at = d->at;
+    for (int64_t i = 0; i < d->together; i++) {
+        int64_t head = s->head + i;
+        const float *r = s->r + i * d->tile * d->row, *c = s->c + i * d->tile * d->row;
+        if (d->mode == BASIN_ATTENTION_FORCE) {
+            if (at->dq) row_sums(d, s, at->dq, r, at->k, head, false);
+            if (at->dk) column_sums(d, s, at->dk, r, at->q, head, !s->opens);
+            continue;
+        }
+        if (at->gq && at->b) row_sums(d, s, at->gq, r, at->b, head, false);
+        if (at->gq) row_sums(d, s, at->gq, c, at->k, head, at->b != NULL);
+        if (at->gk && at->a) column_sums(d, s, at->gk, r, at->a, head, !s->opens);
+        if (at->gk) column_sums(d, s, at->gk, c, at->q, head, at->a || !s->opens);
+    }
+}
+
+static void task_run(const dense *d, int64_t task) {
+    int64_t thread = omp_get_thread_num(), tile = d->together * d->tile * d->row;
+    int64_t sets = d->heads / d->together;
+    span s = {.task = task,
+              .batch = task / (sets * d->groups),
+              .head = task / d->groups % sets * d->together,
+              .group = task % d->groups,
+              .r = d->r + thread * tile,
+              .c = d->c + thread * tile,
+              .gemm = d->gemm + (size_t)thread * d->gemm_bytes};
+    memset(d->partial + task * d->parts, 0, (size_t)d->parts * sizeof *d->partial);
+    int64_t begin = s.group * d->group, end = smaller(begin + d->group, d->queries);
+    for (s.first = begin; s.first < end; s.first += d->tile) {
+        s.count = smaller(d->tile, end - s.first);
+        s.opens = s.first == begin;
+        scores(d, &s);
+        for (int64_t i = 0; i < s.count; i++) tile_row(d, &s, i);
+        if (d->mode != BASIN_ATTENTION_VALUE) sums(d, &s);
+    }
+}
+
+static float lane_sum(const float *partial, int64_t number) {
+    float sum = 0;
+    for (int64_t i = 0; i < ATTENTION_ALIGN; i++) sum += partial[number * ATTENTION_ALIGN + i];
+    return sum;
+}
+
+/* dbeta, dmix: the tasks' shares in order. */
+static void add_partials(const dense *d) {
+    bool reverse = d->mode == BASIN_ATTENTION_REVERSE;
+    float *dbeta = reverse ? d->at->gbeta : d->at->dbeta,
+          *dmix = reverse ? d->at->gmix : d->at->dmix;
+    int64_t sets = d->heads / d->together;
+    if (dbeta) memset(dbeta, 0, (size_t)d->heads * sizeof *dbeta);
+    if (dmix) memset(dmix, 0, (size_t)(d->heads * d->heads) * sizeof *dmix);
+    for (int64_t task = 0; task < d->tasks; task++) {
+        const float *partial = d->partial + task * d->parts;
+        int64_t head = task / d->groups % sets * d->together;
+        for (int64_t i = 0; dbeta && i < d->together; i++) dbeta[head + i] += lane_sum(partial, i);
+        for (int64_t i = 0; dmix && i < d->heads * d->heads; i++)
+            dmix[i] += lane_sum(partial, d->together + i);
+    }
+}
+
+/* dk or gk: the groups' shares in order. */
+static void add_groups(const dense *d, float *out) {
+    int64_t count = d->batch * d->keys * d->heads * d->width;
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (int64_t g = 0; g < d->groups; g++) sum += d->key_sum[g * count + i];
+        out[i] = sum;
+    }
+}
+
+static void clear(float *x, int64_t count) {
+    if (x) memset(x, 0, (size_t)count * sizeof *x);
+}
+
+/* What is left where there is no pair at all. */
+static void clear_outputs(const dense *d) {
+    const basin_attention *at = d->at;
+    bool reverse = d->mode == BASIN_ATTENTION_REVERSE;
+    int64_t queries = d->batch * d->queries * d->heads, keys = d->batch * d->keys * d->heads;
+    clear(reverse ? at->gw : at->lse, queries);
+    if (d->mode == BASIN_ATTENTION_VALUE) return;
+    clear(reverse ? at->gq : at->dq, queries * d->width);
+    clear(reverse ? at->gk : at->dk, keys * d->width);
+    clear(reverse ? at->gbeta : at->dbeta, d->heads);
+    clear(reverse ? at->gmix : at->dmix, d->heads * d->heads);
+}
+
+size_t basin_attention_dense_workspace(const basin_attention *at, basin_attention_mode mode,
+                                       int threads) {
+    dense d = dense_of(at, mode);
+    return lay_out(&d, threads, NULL);
+}
+
+void basin_attention_dense(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace) {
+    dense d = dense_of(at, mode);
+    d.kernels = basin_attention_kernels_find();
+    lay_out(&d, threads, workspace);
+    if (d.queries == 0 || d.keys == 0) {
+        clear_outputs(&d);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(dynamic)
+        for (int64_t task = 0; task < d.tasks; task++) task_run(&d, task);
+        if (d.key_sum) add_groups(&d, mode == BASIN_ATTENTION_FORCE ? at->dk : at->gk);
+    }
+    if (mode != BASIN_ATTENTION_VALUE) add_partials(&d);
+}

@@ -1,0 +1,84 @@
+/* Energy attention over a CSR list: what its two forms share. Internal to attention*.c. */
+#ifndef BASIN_BACKEND_CPU_ATTENTION_EDGES_H
+#define BASIN_BACKEND_CPU_ATTENTION_EDGES_H
+
+#include "backend/cpu/attention/attention.h"
+#include "backend/cpu/attention/kernels.h"
+#include "backend/cpu/attention/pairs.h"
+
+typedef enum basin_attention_mode {
+    BASIN_ATTENTION_VALUE,
+    BASIN_ATTENTION_FORCE,
+    BASIN_ATTENTION_REVERSE,
+} basin_attention_mode;
+
+/* A workspace being laid out; with a NULL base it is only counted. */
+typedef struct basin_arena {
+    char *base;
+    size_t used; /* bytes */
+} basin_arena;
+
+static inline void *basin_arena_take(basin_arena *arena, int64_t count, size_t size) {
+    void *block = arena->base ? arena->base + arena->used : NULL;
+    arena->used += ((size_t)count * size + 63) / 64 * 64;
+    return block;
+}
+
+static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
+    return basin_arena_take(arena, count, sizeof(float));
+}
+
+/* A run's operands, packed. Slots are those of attention_pairs.h. */
+typedef struct basin_edges {
+    const basin_attention *at;
+    const basin_attention_kernels *kernels;
+    basin_attention_mode mode;
+    int64_t heads, width;
+    int64_t padded; /* width rounded up to ATTENTION_ALIGN */
+    int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
+    int64_t plane;  /* capacity in pairs: the distance between heads in what is kept of a pair */
+    basin_pairs rows, columns;
+    float *query;               /* [H, queries, parts * padded] */
+    float *key;                 /* [H, keys, parts * padded] */
+    float *key_sum;             /* [H, slots of columns, padded] where dk or gk is wanted */
+    float *out_query, *out_key; /* dq and dk, or gq and gk */
+    float *out_beta;            /* dbeta or gbeta */
+} basin_edges;
+
+/* Everything but what points into the workspace. */
+basin_edges basin_edges_new(const basin_attention *at, basin_attention_mode mode);
+
+/* Packed rows, sums over columns and the cuts of both sides. */
+void basin_edges_lay_out(basin_edges *e, basin_arena *arena);
+
+/* Cuts the pairs, which reads row and column. */
+void basin_edges_cut(basin_edges *e);
+
+/* Those below are called by all threads of a team. */
+void basin_edges_prepare(const basin_edges *e);
+void basin_edges_clear(float *x, int64_t count, float value);
+
+/* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
+ * one head is read while it is in cache. */
+typedef void (*basin_edges_chunk)(const void *context, int64_t head, int64_t block, int64_t chunk);
+void basin_edges_each(const void *context, basin_edges_chunk chunk, const basin_pairs *pairs,
+                      int64_t heads);
+
+/* out[node, h] = sums[h, node], the extra slots folded in. */
+void basin_edges_write(float *out, float *sums, const basin_edges *e, const basin_pairs *pairs);
+
+/* The two forms: any scale and mix; neither, in fewer passes. */
+size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
+                                       int threads);
+void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace);
+size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode);
+void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace);
+
+size_t basin_attention_dense_workspace(const basin_attention *at, basin_attention_mode mode,
+                                       int threads);
+void basin_attention_dense(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace);
+
+#endif

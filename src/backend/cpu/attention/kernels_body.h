@@ -1,0 +1,13 @@
+/* The inner loops of energy attention for the instruction set this is compiled for; included once
+ * by each attention_kernels*.c, which names the table. See attention_kernels.h. */
+#include "backend/cpu/attention/kernels_fused.h"
+#include "backend/cpu/attention/kernels_pointwise.h"
+#include "backend/cpu/attention/kernels_products.h"
+
+#define ATTENTION_KERNELS                                                                          \
+    {                                                                                              \
+        .dot = dot, .dot_two = dot_two, .gather = gather, .gather_two = gather_two,                \
+        .measure = measure, .finish = finish, .complete = complete, .whole = whole,                \
+        .force_row = force_row, .reverse_row = reverse_row, .force_column = force_column,          \
+        .reverse_column = reverse_column                                                           \
+    }

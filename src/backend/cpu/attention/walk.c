@@ -1,0 +1,135 @@
+/* Energy attention along lists in the host's memory; see attention_walk.h. Each node is one
+ * thread's work, in the order of its list, so results do not depend on the number of threads. */
+#include "backend/cpu/attention/walk.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/attention/kernels.h"
+
+/* Pairs taken at once: their rows stay in the first-level cache while heads take turns. */
+enum { CHUNK = 32, GRAIN = 32 };
+
+/* Where a walk along the list of a node is. */
+typedef struct step {
+    int64_t node, at, end;
+    bool own; /* after the last neighbour comes the node itself */
+} step;
+
+static step start(const basin_walk *w, int64_t node) {
+    return (step){node, w->begin[node], w->begin[node + 1], w->add_self};
+}
+
+/* The next neighbours; 0 at the end. */
+static int take(int32_t index[CHUNK], step *s, const basin_walk *w) {
+    int n = 0;
+    for (; s->at < s->end && n < CHUNK; s->at++) {
+        index[n] = w->other[s->at];
+        n += !(w->drop_self && index[n] == s->node);
+    }
+    if (s->own && s->at == s->end && n < CHUNK) {
+        index[n++] = (int32_t)s->node;
+        s->own = false;
+    }
+    return n;
+}
+
+/* Neighbours lie anywhere: asks for the rows that come next. */
+static void expect(const basin_walk *w, const float *also, int64_t also_stride, step s,
+                   int64_t last) {
+    if (s.at == s.end) {
+        if (s.node + 1 >= last) return;
+        s = start(w, s.node + 1);
+    }
+    int64_t end = s.end - s.at > CHUNK ? s.at + CHUNK : s.end;
+    for (int64_t e = s.at; e < end; e++) {
+        const float *row = w->rows + (int64_t)w->other[e] * w->stride;
+        for (int64_t i = 0; i < w->stride; i += 16) __builtin_prefetch(row + i, 0, 2);
+        if (also) __builtin_prefetch(also + (int64_t)w->other[e] * also_stride, 0, 2);
+    }
+}
+
+/* One head's running sums under the largest score so far, taken into those of all chunks before. */
+typedef struct running {
+    float most, total;
+} running;
+
+static void ask_chunk(running *all, float *sum, const float *own, const basin_walk *w, float beta,
+                      const int32_t *index, int n, const basin_attention_kernels *k) {
+    float r[CHUNK], most = all->most, total = 0;
+    k->dot(r, own, w->rows, index, n, w->stride);
+    for (int i = 0; i < n; i++) most = fmaxf(most, beta * r[i]);
+    float fade = expf(all->most - most);
+    for (int i = 0; i < n; i++) total += r[i] = expf(beta * r[i] - most);
+    if (fade != 1)
+        for (int64_t i = 0; i < w->stride; i++) sum[i] *= fade;
+    k->gather(sum, r, w->rows, index, n, w->stride);
+    *all = (running){most, all->total * fade + total};
+}
+
+enum { HEADS_AT_ONCE = 16 };
+
+static void ask_heads(float *sum, float *lse, const float *own, const basin_walk *w, int64_t node,
+                      int64_t last, int64_t head, int heads, const basin_attention_kernels *k) {
+    running all[HEADS_AT_ONCE];
+    int32_t index[CHUNK];
+    step s = start(w, node);
+    for (int h = 0; h < heads; h++) all[h] = (running){-INFINITY, 0};
+    for (int n; (n = take(index, &s, w)) > 0;) {
+        expect(w, NULL, 0, s, last);
+        for (int h = 0; h < heads; h++)
+            ask_chunk(&all[h], sum + h * w->stride, own + h * w->stride, w, w->beta[head + h],
+                      index, n, k);
+    }
+    for (int h = 0; h < heads; h++) {
+        float inverse = all[h].total > 0 ? 1 / all[h].total : 0;
+        for (int64_t i = 0; i < w->stride; i++) sum[h * w->stride + i] *= inverse;
+        lse[h] = all[h].total > 0 ? all[h].most + logf(all[h].total) : 0;
+    }
+}
+
+void basin_walk_ask(float *sum, float *lse, const float *own, const basin_walk *w, int64_t first,
+                    int64_t count) {
+    const basin_attention_kernels *k = basin_attention_kernels_find();
+    int64_t H = w->heads, width = H * w->stride;
+#pragma omp parallel for schedule(dynamic, GRAIN) num_threads(w->threads)
+    for (int64_t i = 0; i < count; i++) {
+        memset(sum + i * width, 0, (size_t)width * sizeof *sum);
+        for (int64_t h = 0; h < H; h += HEADS_AT_ONCE) {
+            int heads = H - h < HEADS_AT_ONCE ? (int)(H - h) : HEADS_AT_ONCE;
+            int64_t at = i * width + h * w->stride;
+            ask_heads(sum + at, lse + (first + i) * H + h, own + at, w, first + i, first + count, h,
+                      heads, k);
+        }
+    }
+}
+
+static void answer_chunk(float *sum, const float *own, const float *lse, const float *weight,
+                         const basin_walk *w, int64_t head, const int32_t *index, int n,
+                         const basin_attention_kernels *k) {
+    float r[CHUNK], beta = w->beta[head];
+    k->dot(r, own, w->rows, index, n, w->stride);
+    for (int i = 0; i < n; i++) {
+        int64_t j = index[i];
+        r[i] = expf(beta * r[i] - lse[j * w->heads + head]) * (weight ? weight[j] : 1);
+    }
+    k->gather(sum, r, w->rows, index, n, w->stride);
+}
+
+void basin_walk_answer(float *sum, const float *own, const float *lse, const float *weight,
+                       const basin_walk *w, int64_t first, int64_t count) {
+    const basin_attention_kernels *k = basin_attention_kernels_find();
+    int64_t H = w->heads, width = H * w->stride;
+#pragma omp parallel for schedule(dynamic, GRAIN) num_threads(w->threads)
+    for (int64_t i = 0; i < count; i++) {
+        int32_t index[CHUNK];
+        step s = start(w, first + i);
+        memset(sum + i * width, 0, (size_t)width * sizeof *sum);
+        for (int n; (n = take(index, &s, w)) > 0;) {
+            expect(w, lse, H, s, first + count);
+            for (int64_t h = 0; h < H; h++)
+                answer_chunk(sum + i * width + h * w->stride, own + i * width + h * w->stride, lse,
+                             weight, w, h, index, n, k);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+/* C = A B in blocks: a block of A [rows, k] and panels of B [k, cols] are packed to lie in the
+ * second-level cache, and the tiles of gemm_kernel.h are taken from them. k is cut into blocks
+ * whose sums are added in order; the cut depends on k alone, so the numbers do not depend on the
+ * rest. */
+#include "backend/cpu/gemm/gemm.h"
+
+#include <omp.h>
+
+#include "backend/cpu/gemm/kernel.h"
+#include "backend/cpu/isa.h"
+
+enum {
+    K_BLOCK = 1024,      /* at most so many steps of k between two sums, ... */
+    K_LONG = 4096,       /* ... half as many where k is longer than this, ... */
+    K_UNIT = 32,         /* ... and a multiple of this, which is one of every kernel's unit */
+    A_ROWS = 256,        /* rows of A packed at a time, at most */
+    B_GROUP = 64 * 1024, /* floats of B that a thread packs for itself at a time */
+    SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
+};
+
+static const basin_gemm_kernel *kernel_find(basin_gemm_precision precision) {
+#if defined(__x86_64__)
+    if (precision == BASIN_GEMM_BF16X6 && basin_cpu_amx()) return &basin_gemm_kernel_amx_six;
+    if (precision == BASIN_GEMM_BF16X3 && basin_cpu_amx()) return &basin_gemm_kernel_amx_three;
+#else
+    (void)precision;
+#endif
+    switch (basin_cpu_isa()) {
+#if defined(__x86_64__)
+    case BASIN_ISA_AVX2: return &basin_gemm_kernel_avx2;
+    case BASIN_ISA_AVX512: return &basin_gemm_kernel_avx512;
+#elif defined(__aarch64__)
+    case BASIN_ISA_NEON: return &basin_gemm_kernel_neon;
+#endif
+    default: return &basin_gemm_kernel_portable;
+    }
+}
+
+/* How a product is cut. Blocks are counted in panels: mr rows of A, nr columns of B. */
+typedef struct plan {
+    const basin_gemm_kernel *kernel;
+    int64_t k_blocks, k_step;
+    int64_t m_panels, n_panels;
+    int64_t m_blocks, n_blocks;
+    bool shared;                          /* all of B is packed before the product begins */
+    int64_t b_group;                      /* else: panels of B that a thread packs at a time */
+    int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
+} plan;
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t align(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+/* Floats that so many lanes of k steps take when packed. */
+static int64_t packed_floats(const basin_gemm_kernel *kernel, int64_t lanes, int64_t k) {
+    return divide_up(k, kernel->unit) * kernel->unit * lanes * kernel->halves / 2;
+}
+
+static int64_t b_panel(const basin_gemm_kernel *kernel, int64_t k) {
+    return packed_floats(kernel, kernel->nr, k);
+}
+
+/* Rows first; columns too where the rows are too few to go round or k has several blocks. */
+static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
+    int64_t panel = maximum(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
+    int64_t most = minimum(A_ROWS / p->kernel->mr, p->kernel->a_block / panel);
+    int64_t share = divide_up(threads, g->batch);
+    p->m_blocks = divide_up(divide_up(p->m_panels, maximum(1, most)), share) * share;
+    p->m_blocks = minimum(p->m_blocks, p->m_panels);
+    p->n_blocks = p->k_blocks > 1 ? divide_up(g->n, SUM_COLS) : 1;
+    p->n_blocks = maximum(p->n_blocks, divide_up(share, p->m_blocks));
+    p->n_blocks = minimum(p->n_blocks, p->n_panels);
+}
+
+static plan plan_make(const basin_gemm *g, int threads) {
+    plan p = {.kernel = kernel_find(g->precision)};
+    int64_t mr = p.kernel->mr, nr = p.kernel->nr;
+    p.k_blocks = maximum(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
+    p.k_step = divide_up(divide_up(g->k, p.k_blocks), K_UNIT) * K_UNIT;
+    p.m_panels = divide_up(g->m, mr);
+    p.n_panels = divide_up(g->n, nr);
+    if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
+    plan_blocks(&p, g, threads);
+    int64_t k = minimum(p.k_step, g->k);
+    int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;
+    int64_t block_cols = divide_up(p.n_panels, p.n_blocks) * nr;
+    p.a_floats = align(packed_floats(p.kernel, block_rows, k));
+    if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
+    p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1;
+    if (!g->b_packed && !p.shared) {
+        p.b_group = maximum(1, B_GROUP / maximum(1, b_panel(p.kernel, k)));
+        p.b_group = minimum(p.b_group, divide_up(p.n_panels, p.n_blocks));
+        p.b_floats = align(p.b_group * b_panel(p.kernel, k));
+    }
+    return p;
+}
+
+/* One block of C and the memory its thread works in. */
+typedef struct block {
+    int64_t batch;
+    int64_t m_first, m_last, n_first, n_last; /* panels */
+    float *a, *b, *c;
+} block;
+
+/* The tiles under one panel of B, for one block of k. */
+static void panel_run(const basin_gemm *g, const plan *p, const block *at, const float *b,
+                      int64_t panel, int64_t k_block, int64_t k) {
+    int64_t mr = p->kernel->mr, nr = p->kernel->nr, col = panel * nr;
+    int64_t a_panel = packed_floats(p->kernel, mr, k), count = at->m_last - at->m_first;
+    int cols = (int)minimum(nr, g->n - col);
+    bool last = k_block + 1 == p->k_blocks;
+    const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
+    for (int64_t i = 0; i < count; i++) {
+        const float *a = at->a + i * a_panel;
+        int64_t row = (at->m_first + i) * mr;
+        int rows = (int)minimum(mr, g->m - row);
+        float *c = g->c ? g->c + at->batch * g->c_batch + row * g->c_row + col : at->c;
+        basin_gemm_ahead ahead = {c, g->c_row, next + i * (b_panel(p->kernel, k) / 8)};
+        if (!g->epilogue) {
+            p->kernel->tile(c, g->c_row, a, b, k, rows, cols, g->accumulate || k_block > 0, &ahead);
+            continue;
+        }
+        float *sum = at->c;
+        if (p->k_blocks > 1) sum += ((panel - at->n_first) * count + i) * mr * nr;
+        p->kernel->tile(sum, nr, a, b, k, rows, cols, k_block > 0, &ahead);
+        if (last) g->epilogue(g->context, sum, nr, at->batch, row, col, rows, cols);
+    }
+}
+
+static void block_run(const basin_gemm *g, const plan *p, const block *at) {
+    const basin_gemm_kernel *kernel = p->kernel;
+    int64_t nr = kernel->nr, top = at->m_first * kernel->mr;
+    const float *a = g->a + at->batch * g->a_batch + top * g->a_row;
+    const float *b = g->b + at->batch * g->b_batch;
+    int64_t rows = minimum(at->m_last * kernel->mr, g->m) - top;
+    for (int64_t kb = 0; kb < p->k_blocks; kb++) {
+        int64_t first = kb * p->k_step, k = maximum(0, minimum(p->k_step, g->k - first));
+        kernel->pack(kernel, false, at->a, a + first * g->a_col, g->a_row, g->a_col, rows, k);
+        for (int64_t j = at->n_first; j < at->n_last; j++) {
+            if (g->b_packed) {
+                const float *panel = g->b_packed + j * b_panel(kernel, g->k);
+                panel_run(g, p, at, panel + b_panel(kernel, first), j, kb, k);
+                continue;
+            }
+            int64_t in_group = (j - at->n_first) % p->b_group;
+            int64_t cols = minimum(minimum(j + p->b_group, at->n_last) * nr, g->n) - j * nr;
+            if (in_group == 0)
+                kernel->pack(kernel, true, at->b, b + first * g->b_row + j * nr * g->b_col,
+                             g->b_col, g->b_row, cols, k);
+            panel_run(g, p, at, at->b + in_group * b_panel(kernel, k), j, kb, k);
+        }
+    }
+}
+
+/* Block number `index`, with the columns of one row block following each other. */
+static block block_at(const plan *p, int64_t index, float *workspace) {
+    int64_t n = index % p->n_blocks, m = index / p->n_blocks % p->m_blocks;
+    block at = {.batch = index / p->n_blocks / p->m_blocks, .a = workspace};
+    at.b = at.a + p->a_floats;
+    at.c = at.b + p->b_floats;
+    at.m_first = m * p->m_panels / p->m_blocks;
+    at.m_last = (m + 1) * p->m_panels / p->m_blocks;
+    at.n_first = n * p->n_panels / p->n_blocks;
+    at.n_last = (n + 1) * p->n_panels / p->n_blocks;
+    return at;
+}
+
+static int64_t own_floats(const plan *p) { return p->a_floats + p->b_floats + p->c_floats; }
+
+static int64_t all_b_floats(const basin_gemm_kernel *kernel, int64_t k, int64_t n) {
+    return divide_up(n, kernel->nr) * b_panel(kernel, k);
+}
+
+size_t basin_gemm_workspace(const basin_gemm *gemm, int threads) {
+    plan p = plan_make(gemm, threads);
+    int64_t floats = own_floats(&p) * threads;
+    if (p.shared) floats += all_b_floats(p.kernel, gemm->k, gemm->n);
+    return (size_t)floats * sizeof(float);
+}
+
+/* Part `index` of `parts` of B. */
+static void part_pack(float *packed, const basin_gemm_kernel *kernel, const float *b, int64_t b_row,
+                      int64_t b_col, int64_t k, int64_t n, int64_t index, int64_t parts) {
+    int64_t nr = kernel->nr, panels = divide_up(n, nr);
+    int64_t first = index * panels / parts, last = (index + 1) * panels / parts;
+    kernel->pack(kernel, true, packed + first * b_panel(kernel, k), b + first * nr * b_col, b_col,
+                 b_row, minimum(last * nr, n) - first * nr, k);
+}
+
+/* Parts of some hundred columns, which lie side by side in a page or so. */
+static int64_t part_count(const basin_gemm_kernel *kernel, int64_t n, int threads) {
+    int64_t panels = divide_up(n, kernel->nr), whole = divide_up(n, 512);
+    return minimum(panels, divide_up(whole, threads) * threads);
+}
+
+/* A thread's share: called by all threads of a team, or by one that is alone. */
+static void team_run(const basin_gemm *gemm, const plan *p, float *own, float *shared,
+                     int threads) {
+    basin_gemm g = *gemm;
+    int64_t blocks = g.batch * p->m_blocks * p->n_blocks;
+    if (p->kernel->begin) p->kernel->begin();
+    if (p->shared) {
+        int64_t parts = part_count(p->kernel, g.n, threads);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < parts; i++)
+            part_pack(shared, p->kernel, g.b, g.b_row, g.b_col, g.k, g.n, i, parts);
+        g.b_packed = shared;
+    }
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t i = 0; i < blocks; i++) {
+        block at = block_at(p, i, own);
+        block_run(&g, p, &at);
+    }
+    if (p->kernel->end) p->kernel->end();
+}
+
+void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
+    plan p = plan_make(gemm, threads);
+    int used = (int)minimum(threads, gemm->batch * p.m_blocks * p.n_blocks);
+    float *own = workspace, *shared = own + own_floats(&p) * used;
+    if (used == 0) return;
+#pragma omp parallel num_threads(used) if (used > 1)
+    team_run(gemm, &p, own + own_floats(&p) * omp_get_thread_num(), shared, used);
+}
+
+size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precision) {
+    return (size_t)all_b_floats(kernel_find(precision), k, n) * sizeof(float);
+}
+
+void basin_gemm_pack(float *packed, const float *b, int64_t b_row, int64_t b_col, int64_t k,
+                     int64_t n, basin_gemm_precision precision, int threads) {
+    const basin_gemm_kernel *kernel = kernel_find(precision);
+    int64_t parts = part_count(kernel, n, threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < parts; i++) part_pack(packed, kernel, b, b_row, b_col, k, n, i, parts);
+}
+
+size_t basin_gemm_serial_workspace(int64_t m, int64_t n, int64_t k) {
+    basin_gemm g = {.batch = 1, .m = m, .n = n, .k = k};
+    return basin_gemm_workspace(&g, 1);
+}
+
+void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
+                       const float *b, int64_t b_row, int64_t b_col, int64_t m, int64_t n,
+                       int64_t k, bool accumulate, void *workspace) {
+    basin_gemm g = {.batch = 1, .m = m, .n = n, .k = k, .c = c, .c_row = c_row};
+    g.a = a, g.a_row = a_row, g.a_col = a_col;
+    g.b = b, g.b_row = b_row, g.b_col = b_col;
+    g.accumulate = accumulate;
+    basin_gemm_run(&g, 1, workspace);
+}

@@ -1,0 +1,255 @@
+/* The 32 x 32 tile of the matrix product on AMX, whose instructions multiply bfloat16 and sum in
+ * float32. A number is split exactly into bfloat16 parts, x = x1 + x2 + x3, and
+ *     six products    x1 y1 + x1 y2 + x2 y1 + x2 y2 + x1 y3 + x3 y1     leave out about 2^-24 x y,
+ *     three products  x1 y1 + x1 y2 + x2 y1                            leave out about 2^-16 x y.
+ * Numbers of 2^111 and more, infinities and NaN make NaN; products under 2^-126 count as zero, so
+ * that sums under about 2^-110 lose the smaller parts. */
+#include <immintrin.h>
+
+#include "backend/cpu/gemm/kernel.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    SIDE = 16,           /* rows, and 32-bit words in a row, of an AMX tile */
+    UNIT = 2 * SIDE,     /* steps of k in a tile: word j holds steps j and j + 16 */
+    WORDS = SIDE * SIDE, /* of a tile */
+    WIDTH = 2 * SIDE,    /* rows or columns of a panel: two tiles */
+};
+
+/* A panel is a list of units of k; a unit has its parts, largest first; a part has two tiles. */
+
+typedef struct config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} config;
+
+/* Static, because gcc does not see that the instruction reads all of it. */
+static const config tiles = {.palette = 1,
+                             .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                             .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE}};
+
+static void begin(void) { _tile_loadconfig(&tiles); }
+static void end(void) { _tile_release(); }
+
+/* x rounded to the 8 bits of a bfloat16 (Veltkamp): the lower half of the result is zero bits. */
+INLINE __m512 head(__m512 x) {
+    __m512 scaled = _mm512_mul_ps(x, _mm512_set1_ps(65537.0F));
+    return _mm512_sub_ps(scaled, _mm512_sub_ps(scaled, x));
+}
+
+/* Subnormal parts have bits in their lower half, which must not become another number. */
+INLINE __m512i join(__m512 low, __m512 high) {
+    const __m512i upper = _mm512_set1_epi32((int)0xFFFF0000U);
+    return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(low), 16),
+                                     _mm512_castps_si512(high), upper, 0xF8); /* a | b & c */
+}
+
+/* Sixteen words of each part. */
+INLINE void split(__m512i word[3], __m512 low, __m512 high, int parts) {
+    __m512 low1 = head(low), high1 = head(high);
+    word[0] = join(low1, high1);
+    low = _mm512_sub_ps(low, low1), high = _mm512_sub_ps(high, high1);
+    __m512 low2 = head(low), high2 = head(high);
+    word[1] = join(low2, high2);
+    if (parts > 2) word[2] = join(_mm512_sub_ps(low, low2), _mm512_sub_ps(high, high2));
+}
+
+/* Turns a 16 x 16 block of words in its place. */
+static void turn(uint32_t block[WORDS]) {
+    __m512i r[SIDE], t[SIDE];
+    for (int i = 0; i < SIDE; i++) r[i] = _mm512_load_si512(block + SIDE * i);
+    for (int i = 0; i < SIDE; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < SIDE; i += 4)
+        for (int j = 0; j < 2; j++) {
+            r[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + 2 + j]);
+            r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + 2 + j]);
+        }
+    for (int i = 0; i < 4; i++) {
+        __m512i even0 = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        __m512i odd0 = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+        __m512i even1 = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        __m512i odd1 = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
+        _mm512_store_si512(block + SIDE * i, _mm512_shuffle_i32x4(even0, even1, 0x88));
+        _mm512_store_si512(block + SIDE * (i + 4), _mm512_shuffle_i32x4(odd0, odd1, 0x88));
+        _mm512_store_si512(block + SIDE * (i + 8), _mm512_shuffle_i32x4(even0, even1, 0xDD));
+        _mm512_store_si512(block + SIDE * (i + 12), _mm512_shuffle_i32x4(odd0, odd1, 0xDD));
+    }
+}
+
+INLINE __mmask16 mask_of(int64_t count) {
+    return (__mmask16)(count >= 16 ? 0xFFFFU : count <= 0 ? 0U : (1U << count) - 1);
+}
+
+/* One tile of each part: 16 lanes by 32 steps, of which `lanes` and `steps` are there. Where lanes
+ * are neighbours a row of the tile is a pair of steps, else a lane; `turned` asks for the other. */
+INLINE void pack_tile(uint32_t *to, const float *x, int64_t lane, int64_t step, int64_t lanes,
+                      int64_t steps, bool turned, int parts) {
+    bool by_step = lane == 1;
+    int64_t apart = by_step ? step : lane, rows = by_step ? steps : lanes;
+    __mmask16 low_mask = mask_of(by_step ? lanes : steps);
+    __mmask16 high_mask = by_step ? low_mask : mask_of(steps - SIDE);
+    for (int64_t r = 0; r < SIDE; r++) {
+        __m512 low = _mm512_setzero_ps(), high = low;
+        const float *from = x + r * apart;
+        if (r < rows) low = _mm512_maskz_loadu_ps(low_mask, from);
+        if (by_step ? r + SIDE < rows : r < rows)
+            high = _mm512_maskz_loadu_ps(high_mask, from + SIDE * (by_step ? step : 1));
+        __m512i word[3];
+        split(word, low, high, parts);
+        for (int i = 0; i < parts; i++) _mm512_store_si512(to + 2 * WORDS * i + SIDE * r, word[i]);
+    }
+    if (turned)
+        for (int i = 0; i < parts; i++) turn(to + 2 * WORDS * i);
+}
+
+/* Strides of which none is 1 go through a small copy. */
+static void pack_strided(uint32_t *to, const float *x, int64_t lane, int64_t step, int64_t lanes,
+                         int64_t steps, bool right, int parts) {
+    float copy[SIDE * UNIT] = {0};
+    for (int64_t l = 0; l < lanes && l < SIDE; l++)
+        for (int64_t p = 0; p < steps && p < UNIT; p++) copy[l * UNIT + p] = x[l * lane + p * step];
+    pack_tile(to, copy, UNIT, 1, SIDE, UNIT, right, parts);
+}
+
+/* One unit of k of one panel: two tiles of each part. */
+INLINE void pack_unit(bool right, uint32_t *to, const float *x, int64_t lane, int64_t step,
+                      int64_t lanes, int64_t steps, int parts) {
+    for (int t = 0; t < 2; t++) {
+        int64_t l = t * SIDE;
+        const float *from = l < lanes ? x + l * lane : x;
+        if (lane == 1 || step == 1)
+            pack_tile(to + t * WORDS, from, lane, step, lanes - l, steps, (lane == 1) != right,
+                      parts);
+        else
+            pack_strided(to + t * WORDS, from, lane, step, lanes - l, steps, right, parts);
+    }
+}
+
+/* In the order in which x lies in memory. */
+INLINE void pack(bool right, float *panels, const float *x, int64_t lane, int64_t step,
+                 int64_t lanes, int64_t k, int parts) {
+    int64_t units = (k + UNIT - 1) / UNIT, count = (lanes + WIDTH - 1) / WIDTH;
+    for (int64_t i = 0; i < units * count; i++) {
+        int64_t panel = lane == 1 ? i % count : i / units, u = lane == 1 ? i / count : i % units;
+        int64_t first = panel * WIDTH, p = u * UNIT;
+        uint32_t *to = (uint32_t *)panels + (panel * units + u) * 2 * WORDS * parts;
+        pack_unit(right, to, x + first * lane + p * step, lane, step, lanes - first, k - p, parts);
+    }
+}
+
+static void pack_two(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
+                     int64_t lane, int64_t step, int64_t lanes, int64_t k) {
+    (void)kernel;
+    pack(right, panels, x, lane, step, lanes, k, 2);
+}
+
+static void pack_three(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
+                       int64_t lane, int64_t step, int64_t lanes, int64_t k) {
+    (void)kernel;
+    pack(right, panels, x, lane, step, lanes, k, 3);
+}
+
+#define LOAD_A(PART)                                                                               \
+    _tile_loadd(4, a + 2 * WORDS * ((PART)-1), 64);                                                \
+    if (rows > SIDE) _tile_loadd(5, a + 2 * WORDS * ((PART)-1) + WORDS, 64);
+#define LOAD_B(PART)                                                                               \
+    _tile_loadd(6, b + 2 * WORDS * ((PART)-1), 64);                                                \
+    if (cols > SIDE) _tile_loadd(7, b + 2 * WORDS * ((PART)-1) + WORDS, 64);
+#define MULTIPLY                                                                                   \
+    _tile_dpbf16ps(0, 4, 6);                                                                       \
+    if (cols > SIDE) _tile_dpbf16ps(1, 4, 7);                                                      \
+    if (rows > SIDE) _tile_dpbf16ps(2, 5, 6);                                                      \
+    if (rows > SIDE && cols > SIDE) _tile_dpbf16ps(3, 5, 7);
+
+INLINE void fetch(const float *next, int floats) {
+    for (int i = 0; i < floats; i += 16) _mm_prefetch((const char *)(next + i), _MM_HINT_T1);
+}
+
+/* The small products are summed before the large ones, whose roundings then are as many as in a
+ * plain float32 sum. */
+INLINE void sum_six(const uint32_t *a, const uint32_t *b, int64_t units, int rows, int cols,
+                    const float *next) {
+    const uint32_t *a_start = a, *b_start = b;
+    for (int64_t u = 0; u < units; u++, a += 6 * WORDS, b += 6 * WORDS) {
+        fetch(next + u * 6 * WORDS / 8, 6 * WORDS / 8);
+        LOAD_A(1)
+        LOAD_B(3)
+        MULTIPLY LOAD_B(2) MULTIPLY LOAD_A(2) MULTIPLY LOAD_B(1) MULTIPLY LOAD_A(3) MULTIPLY
+    }
+    a = a_start, b = b_start;
+    for (int64_t u = 0; u < units; u++, a += 6 * WORDS, b += 6 * WORDS) {
+        LOAD_A(1) LOAD_B(1) MULTIPLY
+    }
+}
+
+INLINE void sum_three(const uint32_t *a, const uint32_t *b, int64_t units, int rows, int cols,
+                      const float *next) {
+    for (int64_t u = 0; u < units; u++, a += 4 * WORDS, b += 4 * WORDS) {
+        fetch(next + u * 4 * WORDS / 8, 4 * WORDS / 8);
+        LOAD_A(1) LOAD_B(2) MULTIPLY LOAD_B(1) MULTIPLY LOAD_A(2) MULTIPLY
+    }
+}
+
+INLINE void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead, int parts) {
+    _Alignas(64) float whole[WIDTH * WIDTH];
+    const uint32_t *x = (const uint32_t *)a, *y = (const uint32_t *)b;
+    int64_t units = (k + UNIT - 1) / UNIT;
+    bool direct = rows == WIDTH && cols == WIDTH && !accumulate;
+    float *to = direct ? c : whole;
+    int64_t to_row = direct ? c_row : WIDTH;
+    for (int r = 0; r < rows; r++) {
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + SIDE), _MM_HINT_T0);
+    }
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (parts == 3)
+        sum_six(x, y, units, rows, cols, ahead->b);
+    else
+        sum_three(x, y, units, rows, cols, ahead->b);
+    _tile_stored(0, to, 4 * to_row);
+    _tile_stored(1, to + SIDE, 4 * to_row);
+    _tile_stored(2, to + SIDE * to_row, 4 * to_row);
+    _tile_stored(3, to + SIDE * to_row + SIDE, 4 * to_row);
+    if (!direct) basin_gemm_tile_copy(c, c_row, whole, WIDTH, rows, cols, accumulate);
+}
+
+/* The sizes are tested once, outside the sums. */
+#define TILE(NAME, PARTS)                                                                          \
+    static void NAME(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows, \
+                     int cols, bool accumulate, const basin_gemm_ahead *ahead) {                   \
+        if (rows == WIDTH && cols == WIDTH)                                                        \
+            tile(c, c_row, a, b, k, WIDTH, WIDTH, accumulate, ahead, PARTS);                       \
+        else                                                                                       \
+            tile(c, c_row, a, b, k, rows, cols, accumulate, ahead, PARTS);                         \
+    }
+
+TILE(tile_six, 3)
+TILE(tile_three, 2)
+
+const basin_gemm_kernel basin_gemm_kernel_amx_six = {.mr = WIDTH,
+                                                     .nr = WIDTH,
+                                                     .unit = UNIT,
+                                                     .halves = 3,
+                                                     .a_block = 320 * 1024,
+                                                     .tile = tile_six,
+                                                     .pack = pack_three,
+                                                     .begin = begin,
+                                                     .end = end};
+const basin_gemm_kernel basin_gemm_kernel_amx_three = {.mr = WIDTH,
+                                                       .nr = WIDTH,
+                                                       .unit = UNIT,
+                                                       .halves = 2,
+                                                       .a_block = 320 * 1024,
+                                                       .tile = tile_three,
+                                                       .pack = pack_two,
+                                                       .begin = begin,
+                                                       .end = end};

@@ -1,0 +1,125 @@
+/* The 14 x 32 tile of the matrix product in 28 AVX-512 registers. Two more hold a row of B and one
+ * a broadcast element of A, so a step of k is 28 multiply-adds for 16 loads. */
+#include <immintrin.h>
+
+#include "backend/cpu/gemm/kernel.h"
+
+enum { MR = 14, NR = 32, AHEAD = 16 };
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void store(float *c, __m512 value, __mmask16 mask, bool accumulate) {
+    if (accumulate) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, c), value);
+    _mm512_mask_storeu_ps(c, mask, value);
+}
+
+/* `rows` and `vectors` are constants wherever this is inlined, so that the loops over them unroll
+ * and `sum` is registers. */
+INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                       int vectors, int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    __m512 sum[MR][2];
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+        if (vectors > 1)
+            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
+    }
+    const float *next = ahead->b;
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += NR / 8) {
+        _mm_prefetch((const char *)next, _MM_HINT_T1);
+        __m512 b0 = _mm512_loadu_ps(b), b1 = vectors > 1 ? _mm512_loadu_ps(b + 16) : b0;
+        _mm_prefetch((const char *)(b + AHEAD * NR), _MM_HINT_T0);
+        if (vectors > 1) _mm_prefetch((const char *)(b + AHEAD * NR + 16), _MM_HINT_T0);
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; r++) {
+            __m512 x = _mm512_set1_ps(a[r]);
+            sum[r][0] = _mm512_fmadd_ps(x, b0, sum[r][0]);
+            if (vectors > 1) sum[r][1] = _mm512_fmadd_ps(x, b1, sum[r][1]);
+        }
+    }
+    __mmask16 low = (__mmask16)(cols >= 16 ? 0xFFFFU : (1U << cols) - 1);
+    __mmask16 high = (__mmask16)(cols >= 32 ? 0xFFFFU : (1U << (cols > 16 ? cols - 16 : 0)) - 1);
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+        store(c + r * c_row, sum[r][0], low, accumulate);
+        if (vectors > 1) store(c + r * c_row + 16, sum[r][1], high, accumulate);
+    }
+}
+
+#define ROWS(R)                                                                                    \
+    case R:                                                                                        \
+        if (cols > 16)                                                                             \
+            tile_fixed(c, c_row, a, b, k, R, 2, cols, accumulate, ahead);                          \
+        else                                                                                       \
+            tile_fixed(c, c_row, a, b, k, R, 1, cols, accumulate, ahead);                          \
+        break;
+
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    switch (rows) {
+        ROWS(1)
+        ROWS(2)
+        ROWS(3)
+        ROWS(4)
+        ROWS(5)
+        ROWS(6)
+        ROWS(7)
+        ROWS(8)
+        ROWS(9)
+        ROWS(10)
+        ROWS(11)
+        ROWS(12)
+        ROWS(13)
+        ROWS(14)
+    default: break;
+    }
+}
+
+INLINE __m512 load_four(const float *x, int64_t lane, int first, int width) {
+    __m512 four = _mm512_castps128_ps512(_mm_loadu_ps(x + first * lane));
+    four = _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 4) * lane), 1);
+    four = _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 8) * lane), 2);
+    if (first + 12 >= width) return four;
+    return _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 12) * lane), 3);
+}
+
+/* Four steps of up to 16 lanes: rows are gathered by fours into 128-bit parts and turned there. */
+INLINE void turn_group(float *to, const float *x, int64_t lane, int width, int used) {
+    __m512 r0 = load_four(x, lane, 0, used), r1 = load_four(x, lane, 1, used);
+    __m512 r2 = load_four(x, lane, 2, used), r3 = load_four(x, lane, 3, used);
+    __m512d t0 = _mm512_castps_pd(_mm512_unpacklo_ps(r0, r1));
+    __m512d t1 = _mm512_castps_pd(_mm512_unpackhi_ps(r0, r1));
+    __m512d t2 = _mm512_castps_pd(_mm512_unpacklo_ps(r2, r3));
+    __m512d t3 = _mm512_castps_pd(_mm512_unpackhi_ps(r2, r3));
+    __mmask16 mask = (__mmask16)((1U << used) - 1);
+    _mm512_mask_storeu_ps(to, mask, _mm512_castpd_ps(_mm512_unpacklo_pd(t0, t2)));
+    _mm512_mask_storeu_ps(to + width, mask, _mm512_castpd_ps(_mm512_unpackhi_pd(t0, t2)));
+    _mm512_mask_storeu_ps(to + 2 * width, mask, _mm512_castpd_ps(_mm512_unpacklo_pd(t1, t3)));
+    _mm512_mask_storeu_ps(to + 3 * width, mask, _mm512_castpd_ps(_mm512_unpackhi_pd(t1, t3)));
+}
+
+static void turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4) {
+        float *to = panel + p * width;
+        if (width == MR) {
+            turn_group(to, x + p, lane, MR, MR);
+        } else {
+            turn_group(to, x + p, lane, NR, 16);
+            turn_group(to + 16, x + p + 16 * lane, lane, NR, 16);
+        }
+    }
+    for (; p < k; p++)
+        for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
+}
+
+const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
+                                                    .nr = NR,
+                                                    .unit = 1,
+                                                    .halves = 2,
+                                                    .a_block = 160 * 1024,
+                                                    .tile = tile,
+                                                    .pack = basin_gemm_panels_pack,
+                                                    .turn = turn};

@@ -1,0 +1,75 @@
+/* The 8 x 12 tile of the matrix product in 24 NEON registers: five more hold 8 elements of A and 12
+ * of B, so a step of k is 24 multiply-adds by element for 5 loads. */
+#include <arm_neon.h>
+
+#include "backend/cpu/gemm/kernel.h"
+
+enum { MR = 8, NR = 12, AHEAD = 32 };
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void store(float *c, float32x4_t value, bool accumulate) {
+    if (accumulate) value = vaddq_f32(vld1q_f32(c), value);
+    vst1q_f32(c, value);
+}
+
+#define ROW(R, X, LANE)                                                                            \
+    if (rows > R) {                                                                                \
+        sum[R][0] = vfmaq_laneq_f32(sum[R][0], b0, X, LANE);                                       \
+        sum[R][1] = vfmaq_laneq_f32(sum[R][1], b1, X, LANE);                                       \
+        sum[R][2] = vfmaq_laneq_f32(sum[R][2], b2, X, LANE);                                       \
+    }
+
+/* `rows` is a constant wherever this is inlined, so that `sum` is registers. */
+INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                       bool accumulate, const basin_gemm_ahead *ahead) {
+    float32x4_t sum[MR][3];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = sum[r][2] = vdupq_n_f32(0.0F);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
+    const float *next = ahead->b;
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += (NR + 7) / 8) {
+        __builtin_prefetch(next, 0, 2);
+        float32x4_t a0 = vld1q_f32(a), a1 = rows > 4 ? vld1q_f32(a + 4) : a0;
+        float32x4_t b0 = vld1q_f32(b), b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
+        __builtin_prefetch(b + AHEAD * NR, 0, 3);
+        ROW(0, a0, 0)
+        ROW(1, a0, 1)
+        ROW(2, a0, 2)
+        ROW(3, a0, 3)
+        ROW(4, a1, 0)
+        ROW(5, a1, 1)
+        ROW(6, a1, 2)
+        ROW(7, a1, 3)
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < 3; v++) store(c + r * c_row + 4 * v, sum[r][v], accumulate);
+}
+
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    if (cols == NR && rows == MR) {
+        tile_fixed(c, c_row, a, b, k, MR, accumulate, ahead);
+        return;
+    }
+    float whole[MR * NR];
+    switch (rows) {
+    case 1: tile_fixed(whole, NR, a, b, k, 1, false, ahead); break;
+    case 2: tile_fixed(whole, NR, a, b, k, 2, false, ahead); break;
+    case 3: tile_fixed(whole, NR, a, b, k, 3, false, ahead); break;
+    case 4: tile_fixed(whole, NR, a, b, k, 4, false, ahead); break;
+    default: tile_fixed(whole, NR, a, b, k, MR, false, ahead); break;
+    }
+    basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
+}
+
+const basin_gemm_kernel basin_gemm_kernel_neon = {.mr = MR,
+                                                  .nr = NR,
+                                                  .unit = 1,
+                                                  .halves = 2,
+                                                  .a_block = 96 * 1024,
+                                                  .tile = tile,
+                                                  .pack = basin_gemm_panels_pack,
+                                                  .turn = basin_gemm_panel_turn};

@@ -1,0 +1,205 @@
+/* Reductions of one row, sums over rows, softmax and layer norm of one row.
+ * A row is summed in four vectors at a time, in blocks whose sums meet in double, so the error of
+ * a long sum does not grow with its length. */
+#ifndef BASIN_BACKEND_CPU_SIMD_ROWS_BODY_H
+#define BASIN_BACKEND_CPU_SIMD_ROWS_BODY_H
+
+#include <math.h>
+
+#include "backend/cpu/simd/vector_function.h"
+
+enum { SUM_BLOCK = 2048, UNROLL = 4 * VECTOR_LANES };
+
+static float block_sum(const float *x, int64_t n) {
+    vfloat s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    int64_t i = 0;
+    for (; i + UNROLL <= n; i += UNROLL) {
+        s0 += vector_load(x + i);
+        s1 += vector_load(x + i + VECTOR_LANES);
+        s2 += vector_load(x + i + 2 * VECTOR_LANES);
+        s3 += vector_load(x + i + 3 * VECTOR_LANES);
+    }
+    for (; i < n; i += VECTOR_LANES) s0 += vector_load_part(x + i, n - i, 0.0f);
+    return vector_sum((s0 + s1) + (s2 + s3));
+}
+
+static float row_sum(const float *x, int64_t n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK)
+        total += block_sum(x + i, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
+    return (float)total;
+}
+
+static float block_dot(const float *x, const float *y, int64_t n) {
+    vfloat s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    int64_t i = 0;
+    for (; i + UNROLL <= n; i += UNROLL) {
+        s0 += vector_load(x + i) * vector_load(y + i);
+        s1 += vector_load(x + i + VECTOR_LANES) * vector_load(y + i + VECTOR_LANES);
+        s2 += vector_load(x + i + 2 * VECTOR_LANES) * vector_load(y + i + 2 * VECTOR_LANES);
+        s3 += vector_load(x + i + 3 * VECTOR_LANES) * vector_load(y + i + 3 * VECTOR_LANES);
+    }
+    for (; i < n; i += VECTOR_LANES)
+        s0 += vector_load_part(x + i, n - i, 0.0f) * vector_load_part(y + i, n - i, 0.0f);
+    return vector_sum((s0 + s1) + (s2 + s3));
+}
+
+static float row_dot(const float *x, const float *y, int64_t n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK)
+        total += block_dot(x + i, y + i, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
+    return (float)total;
+}
+
+static float row_max(const float *x, int64_t n) {
+    vfloat m0 = vector_all(-INFINITY), m1 = m0;
+    int64_t i = 0;
+    for (; i + 2 * VECTOR_LANES <= n; i += 2 * VECTOR_LANES) {
+        m0 = vector_max_nan(m0, vector_load(x + i));
+        m1 = vector_max_nan(m1, vector_load(x + i + VECTOR_LANES));
+    }
+    for (; i < n; i += VECTOR_LANES)
+        m0 = vector_max_nan(m0, vector_load_part(x + i, n - i, -INFINITY));
+    return vector_largest_nan(vector_max_nan(m0, m1));
+}
+
+static void axpy(float *y, float a, const float *x, int64_t n) {
+    vfloat va = vector_all(a);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
+        vector_store(y + i, va * vector_load(x + i) + vector_load(y + i));
+    if (i == n) return;
+    vfloat sum = va * vector_load_part(x + i, n - i, 0.0f) + vector_load_part(y + i, n - i, 0.0f);
+    vector_store_part(y + i, sum, n - i);
+}
+
+/* Adds eight rows to `to` in one pass, in pairs. */
+static void add_eight(float *to, const float *x, int64_t stride, int64_t n) {
+    for (int64_t j = 0; j < n; j += VECTOR_LANES) {
+        vfloat v[8];
+        int64_t left = n - j;
+        for (int r = 0; r < 8; r++) v[r] = vector_load_part(x + r * stride + j, left, 0.0f);
+        vfloat sum = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+        vector_store_part(to + j, vector_load_part(to + j, left, 0.0f) + sum, left);
+    }
+}
+
+static void sum_rows(float *to, const float *x, int64_t rows, int64_t stride, int64_t n) {
+    int64_t i = 0;
+    for (int64_t j = 0; j < n; j++) to[j] = 0.0f;
+    for (; i + 8 <= rows; i += 8) add_eight(to, x + i * stride, stride, n);
+    for (; i < rows; i++) axpy(to, 1.0f, x + i * stride, n);
+}
+
+static void max_rows(float *to, const float *x, int64_t rows, int64_t stride, int64_t n) {
+    for (int64_t j = 0; j < n; j += VECTOR_LANES) {
+        vfloat most = vector_all(-INFINITY);
+        for (int64_t i = 0; i < rows; i++)
+            most = vector_max_nan(most, vector_load_part(x + i * stride + j, n - j, 0.0f));
+        vector_store_part(to + j, most, n - j);
+    }
+}
+
+/* Writes exp(x - most) to `to` (if not NULL) and returns its sum. */
+VECTOR_INLINE float exp_row(float *to, const float *x, float most, int64_t n) {
+    vfloat sum = {0}, shift = vector_all(most);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
+        vfloat e = vector_exp(vector_load(x + i) - shift);
+        if (to) vector_store(to + i, e);
+        sum += e;
+    }
+    if (i < n) {
+        vfloat e = vector_exp(vector_load_part(x + i, n - i, -INFINITY) - shift);
+        if (to) vector_store_part(to + i, e, n - i);
+        sum += e;
+    }
+    return vector_sum(sum);
+}
+
+static float row_logsumexp(const float *x, int64_t n) {
+    float most = row_max(x, n);
+    if (isinf(most)) return most;
+    return most + logf(exp_row(NULL, x, most, n));
+}
+
+static void row_softmax(float *to, const float *x, int64_t n) {
+    float inverse = 1.0f / exp_row(to, x, row_max(x, n), n);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
+        vector_store(to + i, vector_load(to + i) * inverse);
+    for (; i < n; i++) to[i] *= inverse;
+}
+
+typedef struct moments {
+    float mean, inverse; /* inverse = 1 / sqrt(var + epsilon) */
+} moments;
+
+static moments row_moments(const float *x, float epsilon, int64_t n) {
+    float mean = row_sum(x, n) / (float)n;
+    vfloat s0 = {0}, s1 = {0}, centre = vector_all(mean);
+    int64_t i = 0;
+    for (; i + 2 * VECTOR_LANES <= n; i += 2 * VECTOR_LANES) {
+        vfloat d0 = vector_load(x + i) - centre, d1 = vector_load(x + i + VECTOR_LANES) - centre;
+        s0 += d0 * d0;
+        s1 += d1 * d1;
+    }
+    for (; i < n; i += VECTOR_LANES) {
+        vfloat d = vector_load_part(x + i, n - i, mean) - centre;
+        s0 += d * d;
+    }
+    return (moments){mean, 1.0f / sqrtf(vector_sum(s0 + s1) / (float)n + epsilon)};
+}
+
+static void row_norm(float *g, const float *x, float gamma, const float *delta, float epsilon,
+                     int64_t n) {
+    moments m = row_moments(x, epsilon, n);
+    vfloat centre = vector_all(m.mean), scale = vector_all(gamma * m.inverse);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
+        vector_store(g + i, (vector_load(x + i) - centre) * scale + vector_load(delta + i));
+    if (i == n) return;
+    vfloat last = (vector_load_part(x + i, n - i, 0.0f) - centre) * scale;
+    vector_store_part(g + i, last + vector_load_part(delta + i, n - i, 0.0f), n - i);
+}
+
+/* The sums of c and of c n over the row, n = (x - mean) inverse; ddelta += c on the way. */
+static void norm_sums(float *sum_c, float *sum_cn, float *ddelta, const float *x, const float *c,
+                      moments m, int64_t n) {
+    vfloat s0 = {0}, s1 = {0}, centre = vector_all(m.mean);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
+        vfloat v = vector_load(c + i);
+        s0 += v;
+        s1 += v * (vector_load(x + i) - centre);
+        if (ddelta) vector_store(ddelta + i, vector_load(ddelta + i) + v);
+    }
+    if (i < n) {
+        vfloat v = vector_load_part(c + i, n - i, 0.0f);
+        s0 += v;
+        s1 += v * (vector_load_part(x + i, n - i, 0.0f) - centre);
+        if (ddelta)
+            vector_store_part(ddelta + i, vector_load_part(ddelta + i, n - i, 0.0f) + v, n - i);
+    }
+    *sum_c = vector_sum(s0);
+    *sum_cn = vector_sum(s1) * m.inverse;
+}
+
+static float row_norm_reverse(float *dx, float *ddelta, const float *x, float gamma, const float *c,
+                              float epsilon, int64_t n) {
+    moments m = row_moments(x, epsilon, n);
+    float sum_c, sum_cn;
+    norm_sums(&sum_c, &sum_cn, ddelta, x, c, m, n);
+    if (!dx) return sum_cn;
+    vfloat centre = vector_all(m.mean), slope = vector_all(m.inverse * sum_cn / (float)n);
+    vfloat mean_c = vector_all(sum_c / (float)n), scale = vector_all(gamma * m.inverse);
+    for (int64_t i = 0; i < n; i += VECTOR_LANES) {
+        int64_t left = n - i;
+        vfloat d = vector_load_part(x + i, left, 0.0f) - centre;
+        vfloat v = vector_load_part(c + i, left, 0.0f);
+        vector_store_part(dx + i, scale * (v - mean_c - d * slope), left);
+    }
+    return sum_cn;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* The inner loops of the fast backend, one table per instruction set: the same source (*_body.h) is
+ * compiled for each, and the table is chosen when the program runs. Every function works on rows
+ * of contiguous floats in the calling thread, with no alignment asked for, and gives a result that
+ * depends on its arguments alone. */
+#ifndef BASIN_BACKEND_CPU_SIMD_SIMD_H
+#define BASIN_BACKEND_CPU_SIMD_SIMD_H
+
+#include <stdint.h>
+
+/* Rows of floats, `row` apart; 0 repeats one row. */
+typedef struct basin_strip {
+    const float *x;
+    int64_t row;
+} basin_strip;
+
+typedef struct basin_simd {
+    /* One pointwise operation (a basin_op) over `rows` rows of n elements: to = op(a, b, c);
+     * `value` is POW's exponent. `to` may be one of the operands. */
+    void (*map)(int op, float *to, int64_t to_row, basin_strip a, basin_strip b, basin_strip c,
+                int64_t rows, int64_t n, double value);
+    void (*fill)(float *to, float value, int64_t n);
+
+    /* Reductions of one row. Sums run in blocks whose results are added in double. */
+    float (*sum)(const float *x, int64_t n);
+    float (*max)(const float *x, int64_t n);
+    float (*dot)(const float *x, const float *y, int64_t n);
+    /* Reductions over rows: to[j] = sum or max over i < rows of x[i, j], rows `stride` apart. */
+    void (*sum_rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
+    void (*max_rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
+    void (*axpy)(float *y, float a, const float *x, int64_t n); /* y += a x */
+
+    float (*logsumexp)(const float *x, int64_t n);
+    void (*softmax)(float *to, const float *x, int64_t n);
+
+    /* g = gamma (x - mean) / sqrt(var + epsilon) + delta, one row. */
+    void (*norm)(float *g, const float *x, float gamma, const float *delta, float epsilon,
+                 int64_t n);
+    /* Its reverse: dx (or NULL) from the cotangent c; ddelta (or NULL) += c; returns this row's
+     * part of dgamma. */
+    float (*norm_reverse)(float *dx, float *ddelta, const float *x, float gamma, const float *c,
+                          float epsilon, int64_t n);
+
+    /* w[p, h] = x[h] . z[key[p], h] for p < pairs; x [heads, width], z [.., heads, width]. */
+    void (*pair_dot)(float *w, const float *x, const float *z, const int32_t *key, int64_t pairs,
+                     int64_t heads, int64_t width);
+    /* to[h] = sum over p of w[pair[p], h] z[key[p], h]; pair NULL stands for 0, 1, 2, ... */
+    void (*pair_sum)(float *to, const float *w, const float *z, const int32_t *pair,
+                     const int32_t *key, int64_t pairs, int64_t heads, int64_t width);
+} basin_simd;
+
+extern const basin_simd basin_simd_portable;
+#if defined(__x86_64__)
+extern const basin_simd basin_simd_avx2, basin_simd_avx512;
+#endif
+
+/* The table for basin_cpu_isa(). */
+const basin_simd *basin_simd_select(void);
+
+#endif

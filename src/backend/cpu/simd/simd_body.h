@@ -1,0 +1,23 @@
+/* The table of simd.h for the instruction set of the including file, which defines SIMD_TABLE. */
+#include "backend/cpu/simd/simd.h"
+
+#include "backend/cpu/simd/pairs_body.h"
+#include "backend/cpu/simd/pointwise_body.h"
+#include "backend/cpu/simd/rows_body.h"
+
+const basin_simd SIMD_TABLE = {
+    .map = map,
+    .fill = fill,
+    .sum = row_sum,
+    .max = row_max,
+    .dot = row_dot,
+    .sum_rows = sum_rows,
+    .max_rows = max_rows,
+    .axpy = axpy,
+    .logsumexp = row_logsumexp,
+    .softmax = row_softmax,
+    .norm = row_norm,
+    .norm_reverse = row_norm_reverse,
+    .pair_dot = pair_dot,
+    .pair_sum = pair_sum,
+};

@@ -1,3 +1,0 @@
-/* The inner loops for AVX-512; see simd.h. */
-#define SIMD_TABLE basin_simd_avx512
-#include "backend/cpu/simd_body.h"

@@ -1,0 +1,138 @@
+/* The attention calls of a plan, handed to the form that fits; see attention.h. */
+#include "backend/cuda/attention/attention.h"
+
+static int64_t last_but(const basin_shape *shape, int back) {
+    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
+}
+
+/* From a node's heads to the next one's, of operand i of `count`. */
+static int64_t step_of(const basin_operand *x, int count, int i, int64_t dense) {
+    return i < count && x[i].block >= 0 && x[i].stride ? x[i].stride : dense;
+}
+
+static basin_cuda_steps steps_of(const basin_call *call, int64_t dense) {
+    bool reverse = call->op == BASIN_OP_ATTENTION_REVERSE;
+    basin_cuda_steps step;
+    step.q = step_of(call->in, call->ins, BASIN_ATT_Q, dense);
+    step.k = step_of(call->in, call->ins, BASIN_ATT_K, dense);
+    step.a = step_of(call->in, call->ins, BASIN_ATT_A, dense);
+    step.b = step_of(call->in, call->ins, BASIN_ATT_B, dense);
+    step.out_q =
+        step_of(call->out, call->outs, reverse ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ, dense);
+    step.out_k =
+        step_of(call->out, call->outs, reverse ? (int)BASIN_ATT_GK : (int)BASIN_ATT_DK, dense);
+    return step;
+}
+
+static bool lies_apart(const basin_cuda_heads *at) {
+    int64_t dense = at->heads * at->width;
+    const basin_cuda_steps *s = &at->step;
+    return s->q != dense || s->k != dense || s->a != dense || s->b != dense || s->out_q != dense ||
+           s->out_k != dense;
+}
+
+/* in and out as in the frame, of which only NULL or not matters for a workspace. */
+static basin_cuda_heads describe(const basin_call *call, const void *const *in, void *const *out) {
+    const basin_shape *q = &call->in[BASIN_ATT_Q].shape, *k = &call->in[BASIN_ATT_K].shape;
+    basin_cuda_heads at = {};
+    at.kind = call->in[BASIN_ATT_Q].kind;
+    at.batch = last_but(q, 4), at.queries = last_but(q, 3), at.keys = last_but(k, 3);
+    at.heads = last_but(q, 2), at.width = last_but(q, 1);
+    at.step = steps_of(call, at.heads * at.width);
+    at.exclude_self = call->attr.exclude_self;
+    at.tf32 = call->attr.products == BASIN_PRODUCTS_TF32;
+    at.row = (const int32_t *)in[BASIN_ATT_ROW], at.key = (const int32_t *)in[BASIN_ATT_KEY];
+    at.column = (const int32_t *)in[BASIN_ATT_COLUMN];
+    at.query = (const int32_t *)in[BASIN_ATT_QUERY];
+    at.pair = (const int32_t *)in[BASIN_ATT_PAIR];
+    at.pairs = at.row ? call->in[BASIN_ATT_KEY].shape.dim[0] : at.batch * at.queries * at.keys;
+    at.q = in[BASIN_ATT_Q], at.k = in[BASIN_ATT_K], at.a = in[BASIN_ATT_A], at.b = in[BASIN_ATT_B];
+    at.beta = (const float *)in[BASIN_ATT_BETA], at.scale = (const float *)in[BASIN_ATT_SCALE];
+    at.mix = (const float *)in[BASIN_ATT_MIX], at.w = (const float *)in[BASIN_ATT_W];
+    if (call->op == BASIN_OP_ATTENTION_REVERSE) {
+        at.out_q = out[BASIN_ATT_GQ], at.out_k = out[BASIN_ATT_GK];
+        at.gw = (float *)out[BASIN_ATT_GW], at.out_beta = (float *)out[BASIN_ATT_GBETA];
+        at.out_scale = (float *)out[BASIN_ATT_GSCALE], at.out_mix = (float *)out[BASIN_ATT_GMIX];
+    } else {
+        at.out_q = out[BASIN_ATT_DQ], at.out_k = out[BASIN_ATT_DK];
+        at.lse = (float *)out[BASIN_ATT_LSE], at.out_beta = (float *)out[BASIN_ATT_DBETA];
+        at.out_scale = (float *)out[BASIN_ATT_DSCALE], at.out_mix = (float *)out[BASIN_ATT_DMIX];
+    }
+    return at;
+}
+
+static basin_cuda_mode mode_of(const basin_call *call) {
+    return call->op == BASIN_OP_ATTENTION         ? BASIN_CUDA_VALUE
+           : call->op == BASIN_OP_ATTENTION_FORCE ? BASIN_CUDA_FORCE
+                                                  : BASIN_CUDA_REVERSE;
+}
+
+enum form { DENSE, LISTED, MIXED };
+
+static form form_of(const basin_cuda *cuda, const basin_cuda_heads *at) {
+    if (at->scale || at->mix || at->out_scale || at->out_mix) return MIXED;
+    if (!at->row) return basin_cuda_dense_fits(cuda, at) ? DENSE : MIXED;
+    return basin_cuda_listed_fits(at) ? LISTED : MIXED;
+}
+
+size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call) {
+    static char there; /* the size depends on which operands there are, not on where they lie */
+    const void *in[BASIN_MAX_IN] = {};
+    void *out[BASIN_MAX_OUT] = {};
+    for (int i = 0; i < call->ins; i++)
+        if (call->in[i].block >= 0) in[i] = &there;
+    for (int i = 0; i < call->outs; i++)
+        if (call->out[i].block >= 0) out[i] = &there;
+    basin_cuda_heads at = describe(call, in, out);
+    switch (form_of(cuda, &at)) {
+    case DENSE: return basin_cuda_dense_workspace(&at, mode_of(call));
+    case LISTED: return basin_cuda_listed_workspace(&at, mode_of(call));
+    default: return basin_cuda_mixed_workspace(&at, mode_of(call));
+    }
+}
+
+/* Where there is no token or no pair: everything is 0. */
+static void clear_outputs(const basin_cuda_frame *frame) {
+    for (int i = 0; i < frame->call->outs; i++) {
+        const basin_operand *out = &frame->call->out[i];
+        size_t size = out->kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
+        size_t bytes = frame->out[i] ? (size_t)basin_shape_count(out->shape) * size : 0;
+        size_t row = (size_t)(last_but(&out->shape, 2) * last_but(&out->shape, 1)) * size;
+        if (bytes && out->stride)
+            BASIN_CUDA_TRY(frame->cuda, cudaMemset2DAsync(frame->out[i], (size_t)out->stride * size,
+                                                          0, row, bytes / row, frame->stream));
+        else if (bytes)
+            BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(frame->out[i], 0, bytes, frame->stream));
+    }
+}
+
+static void refuse_steps(basin_cuda *cuda, const basin_cuda_heads *at) {
+    if (cuda->error.status == BASIN_OK)
+        basin_fail(&cuda->error, BASIN_UNSUPPORTED,
+                   "backend cuda: attention: rows of %lld heads of %lld lie apart, which all pairs "
+                   "without multipliers and mixing take, of heads up to %d wide",
+                   (long long)at->heads, (long long)at->width, BASIN_CUDA_DENSE_WIDTH);
+}
+
+void basin_cuda_attention(const basin_cuda_frame *frame) {
+    const void *in[BASIN_MAX_IN] = {};
+    void *out[BASIN_MAX_OUT] = {};
+    for (int i = 0; i < frame->call->ins; i++) in[i] = frame->in[i];
+    for (int i = 0; i < frame->call->outs; i++) out[i] = frame->out[i];
+    basin_cuda_heads at = describe(frame->call, in, out);
+    basin_cuda_mode mode = mode_of(frame->call);
+    if (at.pairs == 0 || at.heads == 0) {
+        clear_outputs(frame);
+        return;
+    }
+    enum form form = form_of(frame->cuda, &at);
+    if (form != DENSE && lies_apart(&at)) {
+        refuse_steps(frame->cuda, &at);
+        return;
+    }
+    switch (form) {
+    case DENSE: basin_cuda_dense(frame, &at, mode); break;
+    case LISTED: basin_cuda_listed(frame, &at, mode); break;
+    default: basin_cuda_mixed(frame, &at, mode); break;
+    }
+}

@@ -1,0 +1,354 @@
+/* Energy attention over a CSR list of pairs without multipliers and mixing. Nothing is stored for a
+ * pair: two walks, by query and by key, each of which reads the rows of the other side once and
+ * computes the scores itself.
+ *
+ *     by query  with a running largest score:  e = 2^(beta' r - most),  d = c - center
+ *         force    total += e   slope += e r   sum += e K
+ *         reverse  gain += e d   gain_slope += e d r
+ *                  sum += e (B + beta d K)     plain += e K
+ *     and at the end, offset = gain / total, mean = center + offset:
+ *         dQ = beta w / total sum              gQ = beta w / total (sum - beta offset plain)
+ *     by key, with the summaries of the queries:  t = weight 2^(beta' r - most)
+ *         dK = beta sum t Q                    gK = beta sum (t A + t beta (c - mean) Q)
+ *
+ * The center, the c of a fragment's first pair, keeps the difference of two near sums small.
+ *
+ * Count, for a pair and head: force 2 rows read, 4 products of length Y; reverse 4 rows, 3 + 3 and
+ * 3 + 2 products. The rows of one head lie in the second-level cache (N Y elements), heads are
+ * walked one after the other. Amazon (8.8 million pairs, H 2, Y 128, float): force 18 GB, 18 GFLOP;
+ * reverse 36 GB, 50 GFLOP: 3.3 and 6.5 ms at 5.5 TB/s of that cache. Narrow rows halve the bytes.
+ */
+#include "backend/cuda/attention/walk.h"
+
+struct listed {
+    basin_walk walk;             /* of the side at hand */
+    const void *x, *x2, *y, *y2; /* T: own rows and those across; x2, y2: reverse, or NULL */
+    void *out;                   /* T, like x, or NULL */
+    const float *beta, *w;
+    float *lse, *gw, *slope;     /* [queries, H], or NULL */
+    basin_cuda_summary *summary; /* [H, queries] */
+    float *sums;                 /* [slots, H, parts, Y] of cut nodes */
+    struct running *states;      /* [slots, H]; by query */
+    int heads, width;
+};
+
+/* The running sums of a query and head. */
+struct running {
+    float most, total, slope, gain, gain_slope, center, unused[2];
+};
+
+/* One pair more: r and, in reverse, c; the rows are y (K) and y2 (B). */
+template <basin_cuda_mode MODE, typename R>
+static __device__ __forceinline__ void take(running &s, R &sum, R &plain, const R &y, const R &y2,
+                                            float r, float c, float beta, bool on) {
+    float z = r * (beta * BASIN_LOG2_E);
+    if (on && z > s.most) {
+        float factor = basin_exp2(s.most - z);
+        if (s.most == basin_minus_infinity()) s.center = c;
+        s.total *= factor, s.slope *= factor, s.gain *= factor, s.gain_slope *= factor;
+        if (MODE != BASIN_CUDA_VALUE) sum.times(factor);
+        if (MODE == BASIN_CUDA_REVERSE) plain.times(factor);
+        s.most = z;
+    }
+    float e = on ? basin_exp2(z - s.most) : 0.0f;
+    s.total += e;
+    if (MODE == BASIN_CUDA_VALUE) return;
+    s.slope = fmaf(e, r, s.slope);
+    if (MODE == BASIN_CUDA_FORCE) {
+        sum.add(e, y);
+        return;
+    }
+    float d = c - s.center;
+    s.gain = fmaf(e, d, s.gain);
+    s.gain_slope = fmaf(e * d, r, s.gain_slope);
+    sum.add(e, y2);
+    sum.add(e * beta * d, y);
+    plain.add(e, y);
+}
+
+/* The groups of a warp become one: all under the largest score, about the first's center. */
+template <basin_cuda_mode MODE, int G, typename R>
+static __device__ __forceinline__ void join(running &s, R &sum, R &plain, float beta) {
+    float most = basin_groups_max<G>(s.most);
+    float factor = s.most == basin_minus_infinity() ? 0.0f : basin_exp2(s.most - most);
+    s.most = most;
+    if (MODE == BASIN_CUDA_REVERSE) {
+        float center = __shfl_sync(0xffffffffu, s.center, threadIdx.x % G);
+        float shift = factor == 0.0f ? 0.0f : s.center - center;
+        s.gain = fmaf(shift, s.total, s.gain);
+        s.gain_slope = fmaf(shift, s.slope, s.gain_slope);
+        s.center = center;
+        sum.add(beta * shift, plain);
+        s.gain = basin_groups_sum<G>(s.gain * factor);
+        s.gain_slope = basin_groups_sum<G>(s.gain_slope * factor);
+        plain.times(factor);
+        plain.join();
+    }
+    s.total = basin_groups_sum<G>(s.total * factor);
+    if (MODE == BASIN_CUDA_VALUE) return;
+    s.slope = basin_groups_sum<G>(s.slope * factor);
+    sum.times(factor);
+    sum.join();
+}
+
+/* What a query's sums come to; the factors of its rows of sums. */
+struct closing {
+    float factor, plain; /* out = factor (sum + plain times the plain sums) */
+};
+template <basin_cuda_mode MODE>
+static __device__ __forceinline__ closing close(const listed &p, const running &s, int64_t node,
+                                                int h, bool writes) {
+    int64_t at = node * p.heads + h;
+    float beta = p.beta[h], w = p.w ? p.w[at] : 0.0f;
+    bool any = s.total > 0;
+    float inverse = any ? 1.0f / s.total : 0.0f, offset = s.gain * inverse;
+    float mean = any ? s.center + offset : 0.0f, factor = beta * w * inverse;
+    if (writes) {
+        if (p.lse) p.lse[at] = any ? s.most * BASIN_LN_2 + logf(s.total) : 0.0f;
+        if (p.gw) p.gw[at] = beta * mean;
+        if (p.slope)
+            p.slope[at] = MODE == BASIN_CUDA_REVERSE
+                              ? w * mean + factor * (s.gain_slope - offset * s.slope)
+                              : w * inverse * s.slope;
+        if (p.summary)
+            *(float4 *)&p.summary[h * p.walk.nodes + node] =
+                make_float4(any ? s.most : 0.0f, w * inverse, mean, 0.0f);
+    }
+    return {factor, -beta * offset};
+}
+
+template <basin_cuda_mode MODE, typename T, typename R, int G>
+static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed p) {
+    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
+    if (h >= p.heads) return;
+    int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
+    float beta = p.beta[h];
+    basin_walker walker(p.walk, chunk);
+    while (walker.more()) {
+        basin_fragment f = walker.next(p.walk);
+        running s = {basin_minus_infinity()};
+        R x, x2, sum, plain, y, y2;
+        x.load((const T *)p.x + f.node * step + shift, p.width);
+        x2.clear(), sum.clear(), plain.clear(), y2.clear();
+        if (MODE == BASIN_CUDA_REVERSE && p.x2)
+            x2.load((const T *)p.x2 + f.node * step + shift, p.width);
+#pragma unroll MODE == BASIN_CUDA_REVERSE ? 1 : 2
+        for (int64_t base = f.begin; base < f.end; base += 32 / G) {
+            bool on = base + group < f.end;
+            int64_t other = __ldg(p.walk.other + (on ? base + group : f.end - 1));
+            y.load((const T *)p.y + other * step + shift, p.width);
+            float r = x.part(y), c = 0;
+            if (MODE == BASIN_CUDA_REVERSE) {
+                if (p.y2) y2.load((const T *)p.y2 + other * step + shift, p.width);
+                c = basin_group_sum<G>(x2.part(y) + x.part(y2));
+            }
+            take<MODE>(s, sum, plain, y, y2, basin_group_sum<G>(r), c, beta, on);
+        }
+        join<MODE, G>(s, sum, plain, beta);
+        if (f.continues || f.continued) {
+            int64_t slot = basin_fragment_slot(f, chunk) * p.heads + h;
+            if (threadIdx.x % 32 == 0) p.states[slot] = s;
+            if (MODE == BASIN_CUDA_VALUE || !p.out) continue;
+            enum { PARTS = MODE == BASIN_CUDA_REVERSE ? 2 : 1 };
+            sum.leave(p.sums + slot * PARTS * p.width, p.width);
+            if (PARTS == 2) plain.leave(p.sums + (slot * PARTS + 1) * p.width, p.width);
+        } else {
+            closing end = close<MODE>(p, s, f.node, h, threadIdx.x % 32 == 0);
+            if (MODE == BASIN_CUDA_VALUE || !p.out) continue;
+            if (MODE == BASIN_CUDA_REVERSE) sum.add(end.plain, plain);
+            sum.store((T *)p.out + f.node * step + shift, end.factor, p.width);
+        }
+    }
+}
+
+/* Queries that were cut, or have no pairs; a warp a query and head. */
+template <basin_cuda_mode MODE, typename T>
+static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(listed p) {
+    enum { PARTS = MODE == BASIN_CUDA_REVERSE ? 2 : 1 };
+    int64_t task = basin_walk_task(), node = task / p.heads;
+    int h = (int)(task % p.heads), lane = threadIdx.x % 32;
+    if (node >= p.walk.nodes) return;
+    basin_cuts cuts(p.walk, node);
+    if (cuts.count == 1) return;
+    running s = {basin_minus_infinity()};
+    for (int64_t i = 0; i < cuts.count; i++) {
+        const running &from = p.states[cuts.slot(i) * p.heads + h];
+        if (i == 0) s.center = from.center;
+        s.most = fmaxf(s.most, from.most);
+    }
+    for (int64_t i = 0; i < cuts.count; i++) {
+        const running &from = p.states[cuts.slot(i) * p.heads + h];
+        float factor = basin_exp2(from.most - s.most), shift = from.center - s.center;
+        s.total = fmaf(factor, from.total, s.total);
+        s.slope = fmaf(factor, from.slope, s.slope);
+        s.gain = fmaf(factor, from.gain + shift * from.total, s.gain);
+        s.gain_slope = fmaf(factor, from.gain_slope + shift * from.slope, s.gain_slope);
+    }
+    closing end = close<MODE>(p, s, node, h, lane == 0);
+    if (MODE == BASIN_CUDA_VALUE || !p.out) return;
+    float beta = p.beta[h];
+    for (int y = lane; y < p.width; y += 32) {
+        float sum = 0, plain = 0;
+        for (int64_t i = 0; i < cuts.count; i++) {
+            int64_t slot = cuts.slot(i) * p.heads + h;
+            const running &from = p.states[slot];
+            float factor = basin_exp2(from.most - s.most), shift = from.center - s.center;
+            float first = p.sums[slot * PARTS * p.width + y];
+            float second = PARTS == 2 ? p.sums[(slot * PARTS + 1) * p.width + y] : 0.0f;
+            sum = fmaf(factor, first + beta * shift * second, sum);
+            plain = fmaf(factor, second, plain);
+        }
+        ((T *)p.out)[task * p.width + y] =
+            basin_from_float<T>(end.factor * fmaf(end.plain, plain, sum));
+    }
+}
+
+template <basin_cuda_mode MODE, typename T, typename R, int G>
+static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p) {
+    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
+    if (h >= p.heads) return;
+    int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
+    float beta = p.beta[h], rate = beta * BASIN_LOG2_E;
+    const float4 *summary = (const float4 *)p.summary + h * p.walk.across;
+    basin_walker walker(p.walk, chunk);
+    while (walker.more()) {
+        basin_fragment f = walker.next(p.walk);
+        R x, x2, sum, y, y2;
+        x.load((const T *)p.x + f.node * step + shift, p.width);
+        x2.clear(), sum.clear(), y2.clear();
+        if (MODE == BASIN_CUDA_REVERSE && p.x2)
+            x2.load((const T *)p.x2 + f.node * step + shift, p.width);
+#pragma unroll MODE == BASIN_CUDA_REVERSE ? 1 : 2
+        for (int64_t base = f.begin; base < f.end; base += 32 / G) {
+            bool on = base + group < f.end;
+            int64_t other = __ldg(p.walk.other + (on ? base + group : f.end - 1));
+            float4 q = __ldg(summary + other); /* most, weight, mean */
+            y.load((const T *)p.y + other * step + shift, p.width);
+            float r = basin_group_sum<G>(x.part(y)), c = 0;
+            if (MODE == BASIN_CUDA_REVERSE) {
+                if (p.y2) y2.load((const T *)p.y2 + other * step + shift, p.width);
+                c = basin_group_sum<G>(x2.part(y) + x.part(y2));
+            }
+            float t = on ? q.y * basin_exp2(r * rate - q.x) : 0.0f;
+            if (MODE == BASIN_CUDA_REVERSE) {
+                sum.add(t, y2);
+                t *= beta * (c - q.z);
+            }
+            sum.add(t, y);
+        }
+        sum.join();
+        if (f.continues || f.continued)
+            sum.leave(p.sums + (basin_fragment_slot(f, chunk) * p.heads + h) * p.width, p.width);
+        else
+            sum.store((T *)p.out + f.node * step + shift, beta, p.width);
+    }
+}
+
+/* ---- launching ---- */
+
+bool basin_cuda_listed_fits(const basin_cuda_heads *at) {
+    return at->width > 0 && at->width <= BASIN_WALK_WIDTH && at->heads < 65536;
+}
+
+struct listed_space {
+    basin_cuda_summary *summary;
+    float *slope, *sums;
+    running *states;
+    char *sum;
+};
+
+static size_t lay_out(listed_space *s, const basin_cuda_heads *at, basin_cuda_mode mode,
+                      void *workspace) {
+    basin_cuda_arena arena = {(char *)workspace, 0};
+    int64_t slots = 2 * basin_walk_of(at, false).chunks, parts = mode == BASIN_CUDA_REVERSE ? 2 : 1;
+    *s = {};
+    s->states = basin_cuda_take<running>(&arena, slots * at->heads);
+    if (mode == BASIN_CUDA_VALUE) return arena.used;
+    s->sums = basin_cuda_take<float>(&arena, slots * at->heads * parts * at->width);
+    if (at->out_k)
+        s->summary = basin_cuda_take<basin_cuda_summary>(&arena, at->queries * at->heads);
+    if (at->out_beta) {
+        s->slope = basin_cuda_take<float>(&arena, at->queries * at->heads);
+        size_t bytes = basin_cuda_sum_bytes(1, at->queries, at->heads);
+        s->sum = basin_cuda_take<char>(&arena, (int64_t)bytes);
+    }
+    return arena.used;
+}
+
+size_t basin_cuda_listed_workspace(const basin_cuda_heads *at, basin_cuda_mode mode) {
+    listed_space s;
+    return lay_out(&s, at, mode, NULL);
+}
+
+static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const listed_space *s,
+                       bool keys) {
+    listed p = {};
+    bool reverse = mode == BASIN_CUDA_REVERSE;
+    p.walk = basin_walk_of(at, keys);
+    p.x = keys ? at->k : at->q, p.y = keys ? at->q : at->k;
+    p.x2 = !reverse ? NULL : keys ? at->b : at->a, p.y2 = !reverse ? NULL : keys ? at->a : at->b;
+    p.out = mode == BASIN_CUDA_VALUE ? NULL : keys ? at->out_k : at->out_q;
+    p.beta = at->beta, p.w = mode == BASIN_CUDA_VALUE ? NULL : at->w;
+    p.lse = at->lse, p.gw = at->gw, p.slope = s->slope, p.summary = s->summary;
+    p.sums = s->sums, p.states = s->states;
+    p.heads = (int)at->heads, p.width = (int)at->width;
+    return p;
+}
+
+template <basin_cuda_mode MODE, typename T>
+static void walk_queries(const basin_cuda_frame *frame, const listed &p) {
+    unsigned blocks = basin_walk_blocks(p.walk.chunks * p.heads);
+    bool aligned = p.width % (16 / sizeof(T)) == 0;
+    basin_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
+        by_query<MODE, T, decltype(row), decltype(group)::value>
+            <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
+    });
+    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query");
+    blocks = basin_walk_blocks(p.walk.nodes * p.heads);
+    join_queries<MODE, T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query, cut rows");
+}
+
+template <basin_cuda_mode MODE, typename T>
+static void walk_keys(const basin_cuda_frame *frame, const listed &p) {
+    unsigned blocks = basin_walk_blocks(p.walk.chunks * p.heads);
+    bool aligned = p.width % (16 / sizeof(T)) == 0;
+    basin_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
+        by_key<MODE, T, decltype(row), decltype(group)::value>
+            <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
+    });
+    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key");
+    blocks = basin_walk_blocks(p.walk.nodes * p.heads);
+    basin_walk_join<T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
+        (T *)p.out, p.sums, p.beta, p.walk, p.heads, p.width, (int64_t)p.heads * p.width, p.width,
+        0);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key, cut rows");
+}
+
+template <basin_cuda_mode MODE>
+static void walk(const basin_cuda_frame *frame, const basin_cuda_heads *at, const listed_space *s) {
+    listed queries = describe(at, MODE, s, false);
+    basin_cuda_typed(at->kind, [&](auto zero) {
+        using T = decltype(zero);
+        walk_queries<MODE, T>(frame, queries);
+        if constexpr (MODE != BASIN_CUDA_VALUE)
+            if (at->out_k) walk_keys<MODE, T>(frame, describe(at, MODE, s, true));
+    });
+}
+
+void basin_cuda_listed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
+                       basin_cuda_mode mode) {
+    listed_space s;
+    lay_out(&s, at, mode, frame->workspace);
+    if (mode == BASIN_CUDA_VALUE)
+        walk<BASIN_CUDA_VALUE>(frame, at, &s);
+    else if (mode == BASIN_CUDA_FORCE)
+        walk<BASIN_CUDA_FORCE>(frame, at, &s);
+    else
+        walk<BASIN_CUDA_REVERSE>(frame, at, &s);
+    if (s.slope)
+        basin_cuda_sum(frame, at->out_beta, BASIN_REAL, s.slope, BASIN_REAL, 1, at->queries,
+                       at->heads, s.sum);
+}

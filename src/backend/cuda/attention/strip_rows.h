@@ -1,0 +1,177 @@
+/* Scores of 64 own rows in registers: pairs left out, the softmax of a row, weights as operands of
+ * the next product. See attention_strip_sm90a.cu. */
+#ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_ROWS_H
+#define BASIN_BACKEND_CUDA_ATTENTION_STRIP_ROWS_H
+
+#include "backend/cuda/attention/strip_tables.h"
+
+/* A strip is cut into pieces of N others: ptxas keeps all registers of a product's result until the
+ * last of them is dead, so what is made of one piece takes the place of the one before. */
+template <int N> struct piece {
+    float r[N / 2], c[N / 2]; /* [4 j + e]: own row g (e < 2) or g + 8, other 8 j + 2 t + e % 2 */
+};
+template <int N> struct weights {
+    uint32_t p[N / 16][4], s[N / 16][4]; /* left operands: of P or t, and in reverse of gs */
+};
+
+/* Four pairs of numbers as a left operand. */
+template <typename T>
+static __device__ __forceinline__ void pack(uint32_t (&to)[4], const strip_block<T> &,
+                                            const float (&x)[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = strip_block<T>::WIDE ? two_halves(x[2 * i], x[2 * i + 1])
+                                     : basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
+}
+
+/* Pairs of a node with itself; `row` is the warp's first own row, a multiple of 16, less the
+ * piece's first other. FROM and TO: among which 16s of others to look for it. */
+template <int FROM, int TO, typename T, int N>
+static __device__ __forceinline__ void leave_out_band(const strip_block<T> &s, piece<N> &v,
+                                                      int row) {
+    constexpr int MIDDLE = (FROM + TO) / 2;
+    if constexpr (TO - FROM > 1) {
+        if (row < MIDDLE * 16)
+            leave_out_band<FROM, MIDDLE>(s, v, row);
+        else
+            leave_out_band<MIDDLE, TO>(s, v, row);
+    } else {
+        if (s.g == 2 * s.t) v.r[8 * FROM] = v.r[8 * FROM + 6] = s.left_out;
+        if (s.g == 2 * s.t + 1) v.r[8 * FROM + 1] = v.r[8 * FROM + 7] = s.left_out;
+    }
+}
+template <typename T, int N>
+static __device__ __forceinline__ void leave_out_self(const strip_block<T> &s, piece<N> &v,
+                                                      int row) {
+    if (row >= 0 && row < N) leave_out_band<0, N / 16>(s, v, row);
+}
+
+/* Others from `nodes` on, all of them among the last 16. */
+template <typename T, int N>
+static __device__ __forceinline__ void leave_out_end(const strip_block<T> &s, piece<N> &v,
+                                                     int nodes) {
+#pragma unroll
+    for (int i = N / 2 - 8; i < N / 2; i++)
+        if (i / 4 * 8 + 2 * s.t + i % 2 >= nodes) v.r[i] = s.left_out;
+}
+
+/* What is summed over a row: the largest score (of this thread's columns, as beta's sign has it),
+ * weights 2^(z' - most), and these times c, r and c r. */
+struct strip_row {
+    float most[2], total[2], gain[2], slope[2], bend[2];
+};
+
+template <typename T, int N>
+static __device__ __forceinline__ void raise(strip_row &row, const strip_block<T> &s,
+                                             const piece<N> &v) {
+    float most[4] = {row.most[0], row.most[0], row.most[1], row.most[1]};
+    if (s.scale > 0) {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) most[i % 4] = fmaxf(most[i % 4], v.r[i]);
+        row.most[0] = fmaxf(most[0], most[1]), row.most[1] = fmaxf(most[2], most[3]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) most[i % 4] = fminf(most[i % 4], v.r[i]);
+        row.most[0] = fminf(most[0], most[1]), row.most[1] = fminf(most[2], most[3]);
+    }
+}
+
+/* The largest score of the whole row, in units of log 2, less the lift of the weights. */
+template <typename T>
+static __device__ __forceinline__ void settle(strip_row &row, const strip_block<T> &s) {
+    for (int i = 0; i < 2; i++)
+        row.most[i] = basin_quad_max(row.most[i] * s.scale) - (float)strip_block<T>::LIFT;
+}
+
+/* Sums over the row's weights; a force keeps them. */
+template <basin_cuda_mode MODE, bool SLOPE, typename T, int N>
+static __device__ __forceinline__ void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s,
+                                             const piece<N> &v) {
+#pragma unroll
+    for (int step = 0; step < N / 16; step++) {
+        float kept[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            int n = step * 8 + e, i = e / 2 % 2;
+            kept[e] = basin_exp2(fmaf(v.r[n], s.scale, -row.most[i]));
+            row.total[i] += kept[e];
+            if (MODE == BASIN_CUDA_REVERSE) row.gain[i] = fmaf(kept[e], v.c[n], row.gain[i]);
+            if (SLOPE) {
+                float moved = kept[e] * v.r[n];
+                row.slope[i] += moved;
+                if (MODE == BASIN_CUDA_REVERSE) row.bend[i] = fmaf(moved, v.c[n], row.bend[i]);
+            }
+        }
+        if (MODE == BASIN_CUDA_FORCE) pack(w.p[step], s, kept);
+    }
+}
+
+/* The reverse, sums being known: P = 2^(z' - level) and gs = P (beta c + shift), shift
+ * being - beta times the mean of c. */
+template <typename T, int N>
+static __device__ __forceinline__ void bend(weights<N> &w, const strip_block<T> &s,
+                                            const piece<N> &v, const float level[2],
+                                            const float shift[2]) {
+#pragma unroll
+    for (int step = 0; step < N / 16; step++) {
+        float p[8], gs[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            int n = step * 8 + e, i = e / 2 % 2;
+            p[e] = basin_exp2(fmaf(v.r[n], s.scale, -level[i]));
+            gs[e] = p[e] * fmaf(v.c[n], s.steep, shift[i]);
+        }
+        pack(w.p[step], s, p);
+        pack(w.s[step], s, gs);
+    }
+}
+
+/* By key: P w, and in reverse P w (beta c + shift), from what is known of the queries. MIXED: signs
+ * of w differ; else they are left to the end. */
+template <basin_cuda_mode MODE, bool MIXED, typename T, int N>
+static __device__ __forceinline__ void weigh_signed(weights<N> &w, const strip_block<T> &s,
+                                                    const piece<N> &v, int from) {
+#pragma unroll
+    for (int step = 0; step < N / 16; step++) {
+        float p[8], gs[8];
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            int at = from + step * 16 + j * 8 + 2 * s.t;
+            float2 level = *(const float2 *)&s.known->level[at], sign = {1, 1}, shift = {0, 0};
+            if (MIXED) sign = *(const float2 *)&s.known->w[at];
+            if (MODE == BASIN_CUDA_REVERSE) shift = *(const float2 *)&s.known->shift[at];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int n = step * 8 + j * 4 + e, to = j * 4 + e;
+                p[to] = basin_exp2(fmaf(v.r[n], s.scale, e % 2 ? -level.y : -level.x));
+                if (MIXED) p[to] *= e % 2 ? sign.y : sign.x;
+                if (MODE == BASIN_CUDA_REVERSE)
+                    gs[to] = p[to] * fmaf(v.c[n], s.steep, e % 2 ? shift.y : shift.x);
+            }
+        }
+        pack(w.p[step], s, p);
+        if (MODE == BASIN_CUDA_REVERSE) pack(w.s[step], s, gs);
+    }
+}
+
+template <basin_cuda_mode MODE, typename T, int N>
+static __device__ __forceinline__ void weigh_known(weights<N> &w, const strip_block<T> &s,
+                                                   const piece<N> &v, int from) {
+    if (s.mixed)
+        weigh_signed<MODE, true>(w, s, v, from);
+    else
+        weigh_signed<MODE, false>(w, s, v, from);
+}
+
+/* For warps whose rows lie behind the last node: weights of anything, as no one reads their sums.
+ */
+template <int N>
+static __device__ __forceinline__ void idle(weights<N> &w, const piece<N> &v, bool reverse) {
+#pragma unroll
+    for (int i = 0; i < N / 4; i++) {
+        w.p[i / 4][i % 4] = __float_as_uint(v.r[i]);
+        if (reverse) w.s[i / 4][i % 4] = __float_as_uint(v.c[i]);
+    }
+}
+
+#endif

@@ -1,0 +1,275 @@
+/* Tiles of a product of bfloat16 on Hopper (wgmma, sm_90a), as a warpgroup makes them. A block
+ * stays on its multiprocessor and takes tiles of 128 x 192, one after the other. One thread queues
+ * copies of 64 columns of the rows of A and of B that a tile wants, slabs, into a ring in shared
+ * memory (TMA). Two warpgroups take tiles in turn, so that one makes something of its sums while
+ * the other multiplies. What the kernels make of them: product_relu_sm90a.cu. */
+#ifndef BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
+#define BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "backend/cuda/attention/wgmma.h"
+#include "backend/cuda/inside.h"
+
+enum {
+    CLUSTER = 2, /* blocks that share rows of B */
+    HALVES = 2,  /* of 64 rows, in a tile */
+    ROWS = 64 * HALVES,
+    COLUMNS = 192,
+    DEPTH = 64, /* columns of A and B in a slab: 128 bytes, the swizzle */
+    STAGES = 4, /* of the ring: slabs */
+    A_BYTES = ROWS * 128,
+    B_BYTES = COLUMNS * 128,
+    STAGE_BYTES = A_BYTES + B_BYTES,
+    BLOCKS_ACROSS = COLUMNS / 64, /* of 64 x 64, in a tile */
+    BLOCKS = HALVES * BLOCKS_ACROSS,
+    PIECE_BYTES = 64 * 128, /* such a block of bfloat16, on its way out */
+    THREADS = 384,          /* two warpgroups that multiply, one of which a thread fetches */
+    /* shared memory: the ring, from a multiple of 1,024 on, barriers, what else a kernel wants */
+    FULL_AT = STAGES * STAGE_BYTES,
+    EMPTY_AT = FULL_AT + 8 * STAGES,
+    TURN_AT = EMPTY_AT + 8 * STAGES,
+    FREE_AT = FULL_AT + 1024,
+};
+static_assert(TURN_AT + 16 <= FREE_AT, "barriers fit between the ring and the rest");
+
+/* ---- barriers in shared memory, by address ---- */
+
+static __device__ __forceinline__ void barrier_new(uint32_t barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+static __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
+    asm volatile("{.reg .pred done;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+static __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+/* At the barrier of block `rank` of the cluster. Nothing but the arrival is made known there: with
+ * the scope of a cluster this would wait for all of the thread's memory traffic. */
+static __device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, int rank) {
+    asm volatile("{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];}" ::"r"(barrier),
+                 "r"(rank)
+                 : "memory");
+}
+static __device__ __forceinline__ void meet_cluster() {
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/* ---- copies ---- */
+
+/* A box of the matrix from column x, row y on into shared memory. */
+static __device__ __forceinline__ void fetch(uint32_t to, const CUtensorMap *map, int x, int y,
+                                             uint32_t barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(map), "r"(x), "r"(y), "r"(barrier)
+                 : "memory");
+}
+/* The same into that of all blocks of the cluster. */
+static __device__ __forceinline__ void fetch_for_all(uint32_t to, const CUtensorMap *map, int x,
+                                                     int y, uint32_t barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+                 "l"(map), "r"(x), "r"(y), "r"(barrier), "h"((uint16_t)((1 << CLUSTER) - 1))
+                 : "memory");
+}
+static __device__ __forceinline__ void send(const CUtensorMap *map, uint32_t from, int x, int y) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
+        "r"(x), "r"(y), "r"(from)
+        : "memory");
+}
+static __device__ __forceinline__ void close_sent() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/* Until all that were sent but the last `KEPT` have been read. */
+template <int KEPT> static __device__ __forceinline__ void wait_sent() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(KEPT) : "memory");
+}
+
+/* ---- products ---- */
+
+#define BASIN_F96(d)                                                                               \
+    BASIN_F56("+f", d), BASIN_F8("+f", d, 56), BASIN_F8("+f", d, 64), BASIN_F8("+f", d, 72),       \
+        BASIN_F8("+f", d, 80), BASIN_F8("+f", d, 88)
+#define BASIN_R96                                                                                  \
+    BASIN_R56 ", %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, " \
+              "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, "   \
+              "%88, %89, %90, %91, %92, %93, %94, %95"
+
+/* r [64, 192] += x [64, 16] y' [16, 192], of tables (attention_wgmma.h) */
+static __device__ __forceinline__ void add_product(float (&r)[COLUMNS / 2], uint64_t x,
+                                                   uint64_t y) {
+    static_assert(COLUMNS == 192, "as wide as the instruction");
+    asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" BASIN_R96
+                 "}, %96, %97, 1, 1, 1, 0, 0;"
+                 : BASIN_F96(r)
+                 : "l"(x), "l"(y));
+}
+
+/* The ring of stages, followed by whoever fills or empties it. */
+struct ring {
+    int stage;
+    uint32_t parity;
+    __device__ __forceinline__ void at(int slab) {
+        stage = slab % STAGES, parity = (uint32_t)(slab / STAGES & 1);
+    }
+    __device__ __forceinline__ void next() {
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+};
+
+/* ---- a tile ---- */
+
+/* As basin_wgmma_table. */
+static __device__ __forceinline__ uint64_t table_at(uint32_t address) {
+    return (uint64_t)(address & 0x3ffff) >> 4 | (uint64_t)64 << 16 | (uint64_t)64 << 32 |
+           (uint64_t)1 << 62;
+}
+
+/* Frees a stage, in all blocks that fill it. */
+static __device__ __forceinline__ void release(uint32_t empty) {
+    int lane = (int)threadIdx.x % 32;
+    if (lane < CLUSTER) barrier_arrive_at(empty, lane);
+}
+
+/* Sums of a tile, the slabs of which begin at stage r; then the other warpgroup has its turn, once
+ * this one has seen the last of its own slabs: barriers tell one round of the ring from the next,
+ * but not from the one after that. */
+static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r,
+                                                     uint32_t base, int slabs, uint32_t next_turn) {
+    uint32_t before = 0;
+#pragma unroll
+    for (int h = 0; h < HALVES; h++)
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 2; i++) sum[h][i] = 0;
+    for (int slab = 0; slab < slabs; slab++, r.next()) {
+        uint32_t stage = base + (uint32_t)(r.stage * STAGE_BYTES);
+        uint64_t a = table_at(stage), b = table_at(stage + A_BYTES);
+        barrier_wait(base + FULL_AT + (uint32_t)r.stage * 8, r.parity);
+        basin_wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < DEPTH / 16; step++)
+#pragma unroll
+            for (int h = 0; h < HALVES; h++)
+                add_product(sum[h], a + (uint64_t)(h * 512 + step * 2), b + (uint64_t)(step * 2));
+        basin_wgmma_close();
+        basin_wgmma_wait<1>();
+        if (slab > 0) release(before);
+        before = base + EMPTY_AT + (uint32_t)r.stage * 8;
+    }
+    if (threadIdx.x % 32 == 0) barrier_arrive(next_turn);
+    basin_wgmma_wait<0>();
+    release(before);
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) basin_wgmma_pin(sum[h]);
+}
+
+/* Two neighbours as bfloat16, the first below. */
+template <bool RELU>
+static __device__ __forceinline__ uint32_t narrow_pair(float first, float second) {
+    uint32_t pair;
+    if (RELU)
+        asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    return pair;
+}
+
+/* The thread's 32 numbers of 64 x 64, number(at), to a piece of shared memory as bfloat16; RELU: 0
+ * where they are below. */
+template <bool RELU, typename F>
+static __device__ __forceinline__ void write_piece(uint32_t piece, F number) {
+    int thread = (int)threadIdx.x % 128, lane = thread % 32;
+    uint32_t row = piece + (uint32_t)(thread / 32 * 16 + lane / 8 % 2 * 8 + lane % 8) * 128;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+        uint32_t pair[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            pair[k] = narrow_pair<RELU>(number(i * 4 + k * 2), number(i * 4 + k * 2 + 1));
+        uint32_t to = row + (uint32_t)(((i + lane / 16) ^ lane % 8) << 4);
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                     "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3])
+                     : "memory");
+    }
+}
+
+static __device__ __forceinline__ void meet_warpgroup(int which) {
+    asm volatile("bar.sync %0, 128;" ::"r"(which + 1) : "memory");
+}
+
+/* ---- the kernel around it ---- */
+
+/* The barriers of the ring and of turns, by one thread. */
+static __device__ __forceinline__ void ring_new(uint32_t base) {
+    for (uint32_t i = 0; i < STAGES; i++) {
+        barrier_new(base + FULL_AT + i * 8, 1);
+        barrier_new(base + EMPTY_AT + i * 8, 4 * CLUSTER); /* the warps that use it */
+    }
+    for (uint32_t i = 0; i < 2; i++) barrier_new(base + TURN_AT + i * 8, 4);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Whose turn it is: warpgroup `which` at its tile number i. */
+static __device__ __forceinline__ void wait_turn(uint32_t base, int which, int i) {
+    if (i > 0) barrier_wait(base + TURN_AT + (uint32_t)which * 8, (uint32_t)((i - 1) / 2 & 1));
+}
+static __device__ __forceinline__ uint32_t next_turn(uint32_t base, int which) {
+    return base + TURN_AT + (uint32_t)(8 - which * 8);
+}
+
+/* ---- matrices for the copy engine ---- */
+
+typedef PFN_cuTensorMapEncodeTiled_v12000 encoder;
+
+/* The driver's function that describes matrices to the copy engine; NULL where it has none. */
+static encoder find_encoder() {
+    void *found = NULL;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    cudaError_t code = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
+                                                        cudaEnableDefault, &result);
+#else
+    cudaError_t code =
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
+#endif
+    if (code != cudaSuccess) cudaGetLastError();
+    bool good = code == cudaSuccess && result == cudaDriverEntryPointSuccess;
+    return good ? (encoder)found : NULL;
+}
+
+/* A row-major matrix [rows, columns] of bfloat16, read or written in boxes of box_rows x 64. */
+static bool map_matrix(CUtensorMap *map, encoder encode, const void *x, int64_t rows,
+                       int64_t columns, int64_t apart, int box_rows) {
+    cuuint64_t size[2] = {(cuuint64_t)columns, (cuuint64_t)rows};
+    cuuint64_t stride[1] = {(cuuint64_t)apart * sizeof(basin_bf16)};
+    cuuint32_t box[2] = {64, (cuuint32_t)box_rows}, step[2] = {1, 1};
+    return encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)x, size, stride, box, step,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/* Whether the sizes and strides of a product are such as tiles want: A [m, k], B [n, k]. */
+static inline bool takes_tiles(const basin_cuda *cuda, const basin_cuda_product *p) {
+    const int64_t most = INT32_MAX / 2;
+    bool kind = p->batch == 1 && !p->transpose_a && p->transpose_b && p->narrow_factors;
+    bool sizes = p->k > 0 && p->k % 8 == 0 && p->n % 64 == 0 && p->m <= most && p->n <= most &&
+                 p->k <= most && p->m / 64 * (p->n / 64) <= most;
+    bool rows = p->row_a % 8 == 0 && p->row_b % 8 == 0 && p->row_d % 8 == 0;
+    return kind && sizes && rows && cuda->capability == 90 && find_encoder();
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* basin anomaly explain: why a node scores as it does, as text, JSON and a picture. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/anomaly/options.h"
+#include "cli/table.h"
+#include "io/file.h"
+#include "io/json_writer.h"
+#include "task/anomaly/explain.h"
+#include "view/neighbourhood.h"
+
+typedef struct options {
+    const char *svg, *backend;
+    basin_data_options data;
+    double memory;
+    int64_t neighbours, features, threads;
+    bool json, quiet;
+} options;
+
+static const options defaults = {
+    .data = {.missing = "error"}, .neighbours = 10, .features = 10, .backend = "cpu"};
+
+static const basin_option table[] = {
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the neighbourhood there."),
+    BASIN_INTEGER(options, neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name."),
+    BASIN_INTEGER(options, features, "features", "N", 0, 1000000, "Features to name."),
+    BASIN_DATA_OPTIONS(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_WORK_OPTIONS(options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct story {
+    const options *o;
+    const basin_network *network;
+    const basin_explanation *e;
+} story;
+
+enum { NAME = 160 };
+
+static const char *feature_name(char text[NAME], const story *s, const basin_explained_feature *f) {
+    const basin_names *names = &s->network->column;
+    char plain[NAME];
+    int64_t features = s->network->feature ? s->network->features : 0;
+    if (f->column >= features)
+        snprintf(plain, sizeof plain, "log of the degree");
+    else if (names->count > f->column)
+        snprintf(plain, sizeof plain, "%.100s", names->text + names->at[f->column]);
+    else
+        snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
+    if (f->hop)
+        snprintf(text, NAME, "%.110s, mean %lld hop%s away", plain, (long long)f->hop,
+                 f->hop > 1 ? "s" : "");
+    else
+        snprintf(text, NAME, "%.110s", plain);
+    return text;
+}
+
+static const char *label_name(const story *s, int64_t node) {
+    if (!s->network->label || s->network->label[node] < 0) return "-";
+    return s->network->label[node] ? "anomalous" : "normal";
+}
+
+static void print_energy(const story *s) {
+    const basin_explanation *e = s->e;
+    if (!e->has_energy) return;
+    printf(
+        "energy %.4g (attention %.4g, memories %.4g); of all nodes %.1f %% lie lower (mean %.4g, "
+        "deviation %.4g)\n",
+        e->energy, e->attention, e->hopfield, 100 * e->energy_below, e->energy_mean,
+        e->energy_deviation);
+}
+
+static bool print_neighbours(const story *s) {
+    const basin_explanation *e = s->e;
+    char id[BASIN_NODE_TEXT];
+    int64_t count = e->neighbours < s->o->neighbours ? e->neighbours : s->o->neighbours;
+    printf("neighbours it attends to most (of %lld):\n", (long long)e->neighbours);
+    if (!count) return true;
+    static const char *const heading[] = {"node", "attention", "returned",
+                                          "push", "score",     "label"};
+    basin_table rows = {.layout = "lrrrrl"};
+    for (int i = 0; i < 6; i++) basin_table_add(&rows, "%s", heading[i]);
+    for (int64_t i = 0; i < count; i++) {
+        const basin_explained_neighbour *n = &e->neighbour[i];
+        basin_table_add(&rows, "%s", basin_network_id(s->network, n->node, id));
+        basin_table_add(&rows, "%.4f", n->share);
+        basin_table_add(&rows, "%.4f", n->returned);
+        basin_table_add(&rows, "%+.2g", n->push);
+        basin_table_add(&rows, "%.4f", n->probability);
+        basin_table_add(&rows, "%s", label_name(s, n->node));
+    }
+    return basin_table_print(&rows, stdout, 2);
+}
+
+static bool print_features(const story *s) {
+    const basin_explanation *e = s->e;
+    char name[NAME];
+    int64_t count = e->features < s->o->features ? e->features : s->o->features;
+    printf("features that move its logit from %.3f (a typical node's, here) to %.3f:\n",
+           e->typical_logit, e->logit);
+    if (!count) return true;
+    static const char *const heading[] = {"feature", "moves by", "value", "typical"};
+    basin_table rows = {.layout = "lrrr"};
+    for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
+    for (int64_t i = 0; i < count; i++) {
+        const basin_explained_feature *f = &e->feature[i];
+        basin_table_add(&rows, "%s", feature_name(name, s, f));
+        basin_table_add(&rows, "%+.4f", f->share);
+        basin_table_add(&rows, "%.3f", f->value);
+        basin_table_add(&rows, "%.3f", f->typical);
+    }
+    return basin_table_print(&rows, stdout, 2);
+}
+
+static bool print_text(const story *s) {
+    const basin_explanation *e = s->e;
+    char id[BASIN_NODE_TEXT];
+    printf("node %s: probability %.4f (threshold %.4f), rank %lld of %lld, label %s\n",
+           basin_network_id(s->network, e->node, id), e->probability, e->threshold,
+           (long long)e->rank, (long long)s->network->nodes, label_name(s, e->node));
+    if (e->nearby)
+        printf("(the graph does not fit into the memory allowed: rank, energies and gradients are "
+               "those of its neighbourhood alone)\n");
+    print_energy(s);
+    bool neighbours = print_neighbours(s), features = print_features(s);
+    return neighbours && features;
+}
+
+static void json_neighbours(basin_json *json, const story *s) {
+    char id[BASIN_NODE_TEXT];
+    basin_json_array(json, "neighbours");
+    for (int64_t i = 0; i < s->e->neighbours && i < s->o->neighbours; i++) {
+        const basin_explained_neighbour *n = &s->e->neighbour[i];
+        basin_json_object(json, NULL);
+        basin_json_text(json, "node", basin_network_id(s->network, n->node, id));
+        basin_json_number(json, "attention", n->share);
+        basin_json_number(json, "returned", n->returned);
+        basin_json_number(json, "push", n->push);
+        basin_json_number(json, "probability", n->probability);
+        basin_json_text(json, "label", label_name(s, n->node));
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
+static void json_features(basin_json *json, const story *s) {
+    char name[NAME];
+    basin_json_array(json, "features");
+    for (int64_t i = 0; i < s->e->features && i < s->o->features; i++) {
+        const basin_explained_feature *f = &s->e->feature[i];
+        basin_json_object(json, NULL);
+        basin_json_text(json, "feature", feature_name(name, s, f));
+        basin_json_integer(json, "column", f->column);
+        basin_json_integer(json, "hop", f->hop);
+        basin_json_number(json, "moves", f->share);
+        basin_json_number(json, "value", f->value);
+        basin_json_number(json, "typical", f->typical);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
+static void print_json(const story *s) {
+    const basin_explanation *e = s->e;
+    char id[BASIN_NODE_TEXT];
+    basin_json json = basin_json_begin(stdout);
+    basin_json_text(&json, "node", basin_network_id(s->network, e->node, id));
+    basin_json_number(&json, "probability", e->probability);
+    basin_json_number(&json, "threshold", e->threshold);
+    basin_json_integer(&json, "rank", e->rank);
+    basin_json_boolean(&json, "neighbourhood_alone", e->nearby);
+    basin_json_number(&json, "logit", e->logit);
+    basin_json_number(&json, "typical_logit", e->typical_logit);
+    if (e->has_energy) {
+        basin_json_object(&json, "energy");
+        basin_json_number(&json, "total", e->energy);
+        basin_json_number(&json, "attention", e->attention);
+        basin_json_number(&json, "hopfield", e->hopfield);
+        basin_json_number(&json, "mean", e->energy_mean);
+        basin_json_number(&json, "deviation", e->energy_deviation);
+        basin_json_number(&json, "below", e->energy_below);
+        basin_json_end(&json);
+    }
+    json_neighbours(&json, s);
+    json_features(&json, s);
+    basin_json_end(&json);
+}
+
+/* ---- the picture ---- */
+
+enum { RAYS = 20 };
+
+static basin_status draw(const story *s, basin_error *error) {
+    const basin_explanation *e = s->e;
+    char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
+    basin_star_ray ray[RAYS];
+    int rays = e->neighbours < RAYS ? (int)e->neighbours : RAYS;
+    for (int i = 0; i < rays; i++)
+        ray[i] = (basin_star_ray){basin_network_id(s->network, e->neighbour[i].node, id[i]),
+                                  e->neighbour[i].share, e->neighbour[i].probability};
+    const char *name = basin_network_id(s->network, e->node, id[RAYS]);
+    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name, e->probability,
+             (long long)e->rank, (long long)s->network->nodes);
+    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
+             e->energy, 100 * e->energy_below);
+    basin_star star = {.title = title,
+                       .subtitle = e->has_energy ? subtitle : NULL,
+                       .name = name,
+                       .score = e->probability,
+                       .ray = ray,
+                       .rays = rays,
+                       .left_out = e->neighbours - rays};
+    basin_writer writer;
+    basin_status status = basin_writer_create(&writer, s->o->svg, error);
+    if (status) return status;
+    basin_star_write(writer.file, &star);
+    return basin_writer_commit(&writer, error);
+}
+
+/* ---- running ---- */
+
+static basin_status find_node(int64_t *node, const basin_network *network, const char *id,
+                              basin_error *error) {
+    *node = basin_network_find(network, id);
+    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
+                      (long long)network->nodes);
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    basin_cli_watch watch;
+    basin_error error;
+    basin_anomaly_detector *detector = NULL;
+    basin_network *network = NULL;
+    basin_explanation e = {0};
+    int64_t node = 0;
+    bool printed = true;
+    basin_cli_watch_begin(&watch, o->quiet);
+    basin_anomaly_work work = {.watch = &watch.watch,
+                               .memory = (size_t)(o->memory * (double)(1 << 30))};
+    basin_status status = basin_anomaly_read(&detector, operand[0], &error);
+    if (!status) status = basin_anomaly_open(&network, operand + 2, operands - 2, &o->data, &error);
+    if (!status) status = find_node(&node, network, operand[1], &error);
+    if (!status) status = basin_backend_open(&work.backend, o->backend, (int)o->threads, &error);
+    if (!status) status = basin_anomaly_explain(&e, detector, network, node, &work, &error);
+    basin_cli_watch_end(&watch);
+    story s = {o, network, &e};
+    if (!status && o->json)
+        print_json(&s);
+    else if (!status)
+        printed = print_text(&s);
+    if (!status && o->svg) status = draw(&s, &error);
+    basin_explanation_free(&e);
+    basin_backend_close(work.backend);
+    basin_network_free(network);
+    basin_anomaly_free(detector);
+    if (status) return basin_report(&error);
+    return printed ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
+}
+
+const basin_command basin_command_anomaly_explain = {
+    .name = "anomaly explain",
+    .summary = "Say why a node scores as it does",
+    .operands = "MODEL NODE FILE...",
+    .operands_least = 3,
+    .operands_most = 18,
+    .text = "Three views of one node. Its energy at the end of the descent, and how many nodes lie "
+            "lower: what is unusual fits the memories and its neighbours badly. The neighbours it "
+            "attends to most, with the attention they give back and the push of their inputs on "
+            "its logit (gradient times input). And the features that move its logit away from that "
+            "of a typical node in its place: integrated gradients, exact derivatives of the model, "
+            "which add up to the difference.",
+    .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
+               "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

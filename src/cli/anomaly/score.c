@@ -1,0 +1,158 @@
+/* basin anomaly score: the probability of every node, as CSV. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "cli/anomaly/options.h"
+#include "cli/csv.h"
+#include "io/file.h"
+#include "io/json_writer.h"
+
+typedef struct options {
+    const char *output, *backend;
+    basin_data_options data;
+    double memory;
+    int64_t top, threads;
+    bool sort, json, quiet;
+} options;
+
+static const options defaults = {.data = {.missing = "error"}, .backend = "cpu"};
+
+static const basin_option table[] = {
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
+    BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
+    BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
+    BASIN_DATA_OPTIONS(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_WORK_OPTIONS(options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct place {
+    double probability;
+    int64_t node, rank;
+} place;
+
+static int higher_first(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    if (x->probability != y->probability) return x->probability < y->probability ? 1 : -1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static int by_node(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/* Ranks from 1; equal probabilities share the better one. Returns how many are to be printed. */
+static int64_t rank(place *list, const double *probability, int64_t nodes, const options *o) {
+    for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[i], i, 0};
+    qsort(list, (size_t)nodes, sizeof *list, higher_first);
+    for (int64_t i = 0; i < nodes; i++) {
+        bool tie = i && list[i].probability == list[i - 1].probability;
+        list[i].rank = tie ? list[i - 1].rank : i + 1;
+    }
+    int64_t count = o->top > 0 && o->top < nodes ? o->top : nodes;
+    if (!o->sort && count == nodes) qsort(list, (size_t)nodes, sizeof *list, by_node);
+    return count;
+}
+
+static void put_csv(FILE *file, const place *list, int64_t count, const basin_network *network,
+                    double threshold) {
+    char id[BASIN_NODE_TEXT], number[BASIN_NUMBER_TEXT];
+    fputs("node,probability,rank,anomalous\n", file);
+    for (int64_t i = 0; i < count; i++) {
+        basin_csv_put(file, basin_network_id(network, list[i].node, id));
+        fprintf(file, ",%s,%lld,%d\n", basin_number_print(number, (float)list[i].probability),
+                (long long)list[i].rank, list[i].probability > threshold);
+    }
+}
+
+static void put_json(FILE *file, const place *list, int64_t count, const basin_network *network,
+                     double threshold) {
+    char id[BASIN_NODE_TEXT];
+    basin_json json = basin_json_begin(file);
+    basin_json_number(&json, "threshold", threshold);
+    basin_json_array(&json, "nodes");
+    for (int64_t i = 0; i < count; i++) {
+        basin_json_object(&json, NULL);
+        basin_json_text(&json, "node", basin_network_id(network, list[i].node, id));
+        basin_json_number(&json, "probability", list[i].probability);
+        basin_json_integer(&json, "rank", list[i].rank);
+        basin_json_boolean(&json, "anomalous", list[i].probability > threshold);
+        basin_json_end(&json);
+    }
+    basin_json_end(&json);
+    basin_json_end(&json);
+}
+
+static basin_status put(const options *o, const place *list, int64_t count,
+                        const basin_network *network, double threshold, basin_error *error) {
+    basin_writer writer;
+    if (o->output) {
+        basin_status status = basin_writer_create(&writer, o->output, error);
+        if (status) return status;
+    }
+    FILE *file = o->output ? writer.file : stdout;
+    if (o->json)
+        put_json(file, list, count, network, threshold);
+    else
+        put_csv(file, list, count, network, threshold);
+    return o->output ? basin_writer_commit(&writer, error) : BASIN_OK;
+}
+
+static basin_status score(const options *o, char **operand, int operands, basin_cli_watch *watch,
+                          basin_error *error) {
+    basin_anomaly_work work = {.watch = &watch->watch,
+                               .memory = (size_t)(o->memory * (double)(1 << 30))};
+    basin_anomaly_detector *detector = NULL;
+    basin_network *network = NULL;
+    double *probability = NULL;
+    place *list = NULL;
+    basin_status status = basin_anomaly_read(&detector, operand[0], error);
+    if (!status) status = basin_anomaly_open(&network, operand + 1, operands - 1, &o->data, error);
+    if (!status) {
+        probability = basin_array_new((size_t)network->nodes, sizeof *probability);
+        list = basin_array_new((size_t)network->nodes, sizeof *list);
+        if (!probability || !list)
+            status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    }
+    if (!status) status = basin_backend_open(&work.backend, o->backend, (int)o->threads, error);
+    if (!status) status = basin_anomaly_score(probability, detector, network, &work, error);
+    basin_cli_watch_end(watch);
+    if (!status) {
+        int64_t count = rank(list, probability, network->nodes, o);
+        status = put(o, list, count, network, detector->threshold, error);
+    }
+    basin_backend_close(work.backend);
+    basin_network_free(network);
+    basin_anomaly_free(detector);
+    free(probability);
+    free(list);
+    return status;
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    basin_cli_watch watch;
+    basin_error error;
+    basin_cli_watch_begin(&watch, o->quiet);
+    return score(o, operand, operands, &watch, &error) ? basin_report(&error) : BASIN_EXIT_OK;
+}
+
+const basin_command basin_command_anomaly_score = {
+    .name = "anomaly score",
+    .summary = "Score every node of a graph with a trained detector",
+    .operands = "MODEL FILE...",
+    .operands_least = 2,
+    .operands_most = 17,
+    .text = "Writes node, probability, rank (1: the most anomalous) and whether the probability is "
+            "above the threshold that validation chose. The graph may be another than the one "
+            "trained on, with the same features. Every node is scored with all its neighbours; a "
+            "graph that does not fit into the memory allowed is streamed.",
+    .example = "  basin anomaly score model.safetensors accounts.csv transfers.csv --top 100\n"
+               "  basin anomaly score model.safetensors network.basin -o scores.csv\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

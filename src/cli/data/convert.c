@@ -1,0 +1,61 @@
+/* basin data convert: any network to the file that is mapped, or to npz. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/data/network_options.h"
+
+typedef struct options {
+    basin_network_flags network;
+    bool homo, quiet;
+} options;
+
+static const options defaults = {.network = BASIN_NETWORK_FLAGS};
+
+static const basin_option table[] = {
+    BASIN_OPTIONS_NETWORK(options, network),
+    BASIN_FLAG(options, homo, 0, "homo", "Add the union of all relations as the relation homo."),
+    BASIN_OPTION_QUIET(options),
+    BASIN_OPTIONS_END,
+};
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    basin_network *network = NULL;
+    basin_error error;
+    const char *out = operand[operands - 1];
+    basin_status status =
+        basin_network_flags_open(&network, &o->network, operands - 1, operand, o->quiet, &error);
+    if (!status && o->homo) status = basin_network_add_union(network, &error);
+    if (!status) status = basin_network_write(out, network, &error);
+    if (!status && !o->quiet) {
+        int64_t edges = 0;
+        for (int r = 0; r < network->relations; r++) edges += network->relation[r].edges;
+        fprintf(stderr, "%s: %lld nodes, %lld edges, %lld features\n", out,
+                (long long)network->nodes, (long long)edges, (long long)network->features);
+    }
+    basin_network_free(network);
+    return status ? basin_report(&error) : BASIN_EXIT_OK;
+}
+
+const basin_command basin_command_data_convert = {
+    .name = "data convert",
+    .summary = "Turn a graph of nodes into one file that opens at once",
+    .operands = "IN... OUT",
+    .operands_least = 2,
+    .operands_most = INT_MAX,
+    .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz) "
+            "of edges and of nodes; what a file is goes by its content. Writes safetensors that "
+            "are mapped, not parsed, when they are opened; or npz where OUT ends so. "
+            "docs/formats.md says what each format holds.\n"
+            "\n"
+            "CSV needs a header. A file with columns for both ends of an edge (src and dst, source "
+            "and target, ...) is one of edges, others are of nodes: an id, a label where the "
+            "column is called label, and features.",
+    .example = "  basin data convert Amazon.mat amazon.basin --unlabelled-first 3305\n"
+               "  basin data convert payments.csv.gz accounts.csv fraud.basin --label is_fraud\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

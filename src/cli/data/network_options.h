@@ -1,0 +1,52 @@
+/* The options of all commands that open a network: how its data become edges, features, labels. */
+#ifndef BASIN_CLI_DATA_NETWORK_OPTIONS_H
+#define BASIN_CLI_DATA_NETWORK_OPTIONS_H
+
+#include "basin/tasks/network.h"
+#include "cli/options.h"
+
+typedef struct basin_network_flags {
+    bool directed, keep_duplicates;
+    const char *self, *missing, *id, *label, *source, *target, *edge_type, *drop;
+    int64_t unlabelled_first, max_categories;
+} basin_network_flags;
+
+#define BASIN_NETWORK_FLAGS                                                                        \
+    { .self = "keep", .missing = "error", .max_categories = 32 }
+
+/* `field` is the basin_network_flags in the command's own struct. */
+#define BASIN_OPTIONS_NETWORK(type, field)                                                         \
+    BASIN_FLAG(type, field.directed, 0, "directed",                                                \
+               "Edges as they stand: the target sees the source. Else each goes both ways."),      \
+        BASIN_CHOICE(type, field.self, "self-loops", "keep|drop|add",                              \
+                     "Edges of a node with itself: as the data have them, none, or one at each."), \
+        BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
+                   "Keep equal edges; else they are merged."),                                     \
+        BASIN_CHOICE(type, field.missing, "missing", "error|zero|mean",                            \
+                     "Features that are empty, NaN or infinite: refuse the file, or put 0 or the " \
+                     "mean of the column in their place."),                                        \
+        BASIN_INTEGER(type, field.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,        \
+                      "Labels of the first N nodes do not count (3305 for Amazon.mat, by the "     \
+                      "paper's protocol)."),                                                       \
+        BASIN_TEXT(type, field.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),         \
+        BASIN_TEXT(type, field.label, 0, "label", "COLUMN",                                        \
+                   "CSV of nodes: the column of labels, 1 for anomalous."),                        \
+        BASIN_TEXT(type, field.source, 0, "source", "COLUMN",                                      \
+                   "CSV of edges: the column they come from."),                                    \
+        BASIN_TEXT(type, field.target, 0, "target", "COLUMN",                                      \
+                   "CSV of edges: the column they lead to."),                                      \
+        BASIN_TEXT(type, field.edge_type, 0, "relation-column", "COLUMN",                          \
+                   "CSV of edges: the column of the relation."),                                   \
+        BASIN_TEXT(type, field.drop, 0, "drop", "COLUMNS",                                         \
+                   "CSV of nodes: columns that are no features, by commas."),                      \
+        BASIN_INTEGER(type, field.max_categories, "max-categories", "N", 1, 100000,                \
+                      "CSV of nodes: a text column of up to so many values becomes a feature a "   \
+                      "value, others are left out.")
+
+basin_network_options basin_network_flags_options(const basin_network_flags *flags);
+/* Opens the files, checks every number of a mapped one, and prints the network's note, if there is
+ * one, on standard error. */
+basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
+                                      int paths, char **path, bool quiet, basin_error *error);
+
+#endif

@@ -1,0 +1,179 @@
+/* basin image eval: how well a model completes pictures it was not trained on. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "cli/watch.h"
+#include "io/json_writer.h"
+#include "task/image/eval.h"
+
+typedef struct options {
+    const char *split, *backend, *products, *dtype;
+    int64_t masks, first_mask, batch, limit, hold_out, best, threads;
+    bool json, quiet;
+} options;
+
+static const options defaults = {
+    .split = "test",
+    .backend = "cpu",
+    .products = "f32",
+    .dtype = "f32",
+    .masks = 10,
+    .best = 5,
+};
+
+static const basin_option table[] = {
+    BASIN_INTEGER(options, masks, "masks", "K", 1, 1000, "Mask seeds to average over."),
+    BASIN_INTEGER(options, first_mask, "first-mask", "N", 0, 1e9, "The first mask seed."),
+    BASIN_CHOICE(options, split, "split", "test|train|all", "Which half, of sets that have two."),
+    BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
+                  "The N pictures that basin image train --hold-out N kept from these paths."),
+    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
+    BASIN_INTEGER(options, batch, "batch", "N", 0, 1 << 20,
+                  "Pictures at a time; 0: as many as in training."),
+    BASIN_INTEGER(options, best, "best", "N", 0, 1000, "How many best and worst to list."),
+    BASIN_OPTION_BACKEND(options),
+    BASIN_OPTION_PRODUCTS(options),
+    BASIN_OPTION_DTYPE(options),
+    BASIN_OPTION_THREADS(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_QUIET(options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct extremes {
+    int64_t *best, *worst; /* [count] */
+    int64_t count;
+} extremes;
+
+static void json_pictures(basin_json *json, const char *key, const int64_t *order, int64_t count,
+                          const basin_image_scores *s, const basin_image_data *data) {
+    char name[BASIN_PICTURE_NAME];
+    basin_json_array(json, key);
+    for (int64_t i = 0; i < count; i++) {
+        basin_json_object(json, NULL);
+        basin_json_text(json, "name",
+                        basin_pictures_name(name, data->pictures, s->index[order[i]]));
+        basin_json_number(json, "mse", s->picture_mse[order[i]]);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
+static void print_json(const basin_image_scores *s, const extremes *e,
+                       const basin_image_data *data) {
+    basin_json json = basin_json_begin(stdout);
+    basin_json_integer(&json, "pictures", s->pictures);
+    basin_json_integer(&json, "unreadable", s->unreadable);
+    basin_json_integer(&json, "masks", s->masks);
+    basin_json_number(&json, "mse", s->mse);
+    basin_json_number(&json, "mse_deviation", s->mse_deviation);
+    basin_json_number(&json, "psnr", s->psnr);
+    basin_json_number(&json, "psnr_deviation", s->psnr_deviation);
+    basin_json_number(&json, "ssim", s->ssim);
+    basin_json_number(&json, "ssim_deviation", s->ssim_deviation);
+    json_pictures(&json, "best", e->best, e->count, s, data);
+    json_pictures(&json, "worst", e->worst, e->count, s, data);
+    basin_json_end(&json);
+}
+
+static void print_pictures(const char *what, const int64_t *order, int64_t count,
+                           const basin_image_scores *s, const basin_image_data *data) {
+    char name[BASIN_PICTURE_NAME];
+    printf("%s:\n", what);
+    for (int64_t i = 0; i < count; i++)
+        printf("  %8.4f  %s\n", s->picture_mse[order[i]],
+               basin_pictures_name(name, data->pictures, s->index[order[i]]));
+}
+
+static void print_text(const basin_image_scores *s, const extremes *e,
+                       const basin_image_data *data) {
+    printf("%lld pictures, %d mask seed%s; mean +- population deviation over masks\n",
+           (long long)s->pictures, s->masks, s->masks == 1 ? "" : "s");
+    printf("  MSE on occluded patches  %.4f +- %.4f\n", s->mse, s->mse_deviation);
+    printf("  PSNR                     %.2f +- %.2f dB\n", s->psnr, s->psnr_deviation);
+    if (isfinite(s->ssim))
+        printf("  SSIM                     %.4f +- %.4f\n", s->ssim, s->ssim_deviation);
+    if (s->unreadable) printf("  %lld unreadable pictures skipped\n", (long long)s->unreadable);
+    if (e->count) {
+        print_pictures("best, by their MSE", e->best, e->count, s, data);
+        print_pictures("worst", e->worst, e->count, s, data);
+    }
+}
+
+static basin_status find_extremes(extremes *e, const basin_image_scores *s, int64_t count,
+                                  basin_error *error) {
+    e->count = count < s->pictures ? count : s->pictures;
+    e->best = calloc((size_t)e->count + 1, sizeof *e->best);
+    e->worst = calloc((size_t)e->count + 1, sizeof *e->worst);
+    if (!e->best || !e->worst) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list");
+    basin_status status = basin_image_scores_rank(e->best, s, e->count, false, error);
+    return status ? status : basin_image_scores_rank(e->worst, s, e->count, true, error);
+}
+
+static basin_status evaluate(const options *o, basin_backend *backend, char **operand, int operands,
+                             const basin_watch *watch, basin_error *error) {
+    basin_image_session session = {0};
+    basin_image_data data = {0};
+    basin_image_scores scores = {0};
+    extremes e = {0};
+    bool all = o->split[0] == 'a' || o->hold_out;
+    basin_image_source source = {.path = (const char *const *)operand + 1,
+                                 .paths = operands - 1,
+                                 .split = o->hold_out ? "train"
+                                          : all       ? NULL
+                                                      : o->split,
+                                 .limit = o->limit,
+                                 .hold_out = o->hold_out,
+                                 .held = true};
+    basin_status status = basin_image_session_open(&session, operand[0], backend, error);
+    if (!status) source.seed = (uint64_t)session.settings.seed;
+    if (!status) status = basin_image_data_open(&data, &source, error);
+    basin_image_scoring scoring = {.data = &data,
+                                   .masks = (int)o->masks,
+                                   .first_mask = (uint64_t)o->first_mask,
+                                   .batch = o->batch,
+                                   .pictures = true,
+                                   .watch = watch};
+    if (!status) status = basin_image_score(&scores, &session, &scoring, error);
+    if (!status) status = find_extremes(&e, &scores, o->best, error);
+    if (!status) (o->json ? print_json : print_text)(&scores, &e, &data);
+    free(e.best);
+    free(e.worst);
+    basin_image_scores_free(&scores);
+    basin_image_data_close(&data);
+    basin_image_session_close(&session);
+    return status;
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    basin_error error;
+    basin_backend *backend;
+    basin_cli_watch watch;
+    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
+        return basin_report(&error);
+    basin_cli_watch_begin(&watch, o->quiet);
+    basin_status status = evaluate(o, backend, operand, operands, &watch.watch, &error);
+    basin_cli_watch_end(&watch);
+    basin_backend_close(backend);
+    return status ? basin_report(&error) : BASIN_EXIT_OK;
+}
+
+const basin_command basin_command_image_eval = {
+    .name = "image eval",
+    .summary = "Score how well a model completes pictures",
+    .operands = "MODEL PICTURES...",
+    .operands_least = 2,
+    .operands_most = 1000,
+    .text = "The mean squared error over the pixels of occluded patches, in units of the training "
+            "pictures' deviation, and PSNR and SSIM of the completed pictures; mean over pictures, "
+            "mean and population deviation over mask seeds. Every occluded patch is replaced by "
+            "MASK.",
+    .example = "  basin image eval fashion.safetensors /usr/share/datasets/fashion-mnist\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

@@ -1,0 +1,116 @@
+/* basin version: what this build is made of and what it found on this machine. */
+#include "basin/version.h"
+
+#include <cjson/cJSON.h>
+#include <omp.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "backend/cpu/isa.h"
+#include "bench/blas.h"
+#include "cli/command.h"
+#include "io/json_writer.h"
+
+typedef struct options {
+    bool json;
+} options;
+
+static const options defaults = {0};
+
+static const basin_option table[] = {
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_END,
+};
+
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+#if defined(__x86_64__)
+#define PROCESSOR "x86-64"
+#elif defined(__aarch64__)
+#define PROCESSOR "arm64"
+#else
+#define PROCESSOR "unknown"
+#endif
+
+static const char *const backends[] = {"ref", "cpu", "cuda"};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+
+/* Whether plans can run on it here. */
+static bool works(const char *name) {
+    basin_backend *backend;
+    bool opens = basin_backend_open(&backend, name, 0, NULL) == BASIN_OK;
+    basin_backend_close(backend);
+    return opens;
+}
+
+static void print_json(void) {
+    basin_json json = basin_json_begin(stdout);
+    basin_json_text(&json, "version", basin_version());
+    basin_json_array(&json, "backends");
+    for (int i = 0; i < BACKENDS; i++)
+        if (works(backends[i])) basin_json_text(&json, NULL, backends[i]);
+    basin_json_end(&json);
+    basin_json_text(&json, "processor", PROCESSOR);
+    basin_json_array(&json, "instruction_sets");
+    for (basin_isa isa = 0; isa < BASIN_ISA_COUNT; isa++)
+        if (basin_isa_available(isa)) basin_json_text(&json, NULL, basin_isa_name(isa));
+    if (basin_cpu_amx()) basin_json_text(&json, NULL, "amx");
+    basin_json_end(&json);
+    basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
+    basin_json_integer(&json, "threads", omp_get_max_threads());
+    basin_json_text(&json, "blas", basin_blas_name());
+    basin_json_text(&json, "compiler", COMPILER);
+    basin_json_object(&json, "libraries");
+    basin_json_text(&json, "zlib", zlibVersion());
+    basin_json_text(&json, "cJSON", cJSON_Version());
+    basin_json_end(&json);
+    basin_json_end(&json);
+}
+
+static void print_text(void) {
+    printf("basin %s\n", basin_version());
+    printf("backends          ");
+    for (int i = 0; i < BACKENDS; i++)
+        if (works(backends[i])) printf("%s%s", i ? ", " : "", backends[i]);
+    printf("\nprocessor         %s, %d thread%s\ninstruction sets  ", PROCESSOR,
+           omp_get_max_threads(), omp_get_max_threads() == 1 ? "" : "s");
+    for (basin_isa isa = 0, first = 1; isa < BASIN_ISA_COUNT; isa++)
+        if (basin_isa_available(isa)) {
+            printf("%s%s", first ? "" : ", ", basin_isa_name(isa));
+            first = 0;
+        }
+    if (basin_cpu_amx()) printf(", amx");
+    printf("; %s in use\n", basin_isa_name(basin_cpu_isa()));
+    printf("BLAS to compare   %s\n", basin_blas_name());
+    printf("compiler          %s\n", COMPILER);
+    printf("libraries         zlib %s, cJSON %s\n", zlibVersion(), cJSON_Version());
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    (void)operands, (void)operand;
+    if (o->json)
+        print_json();
+    else
+        print_text();
+    return BASIN_EXIT_OK;
+}
+
+const basin_command basin_command_version = {
+    .name = "version",
+    .summary = "Name the build: backends, BLAS, instruction sets, libraries",
+    .operands = "",
+    .text = "The instruction sets are those that this build contains and this processor has. "
+            "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
+            "of them.",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

@@ -1,0 +1,238 @@
+/* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
+ * padding: what basin_graphs_batch wants. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+#include "basin/tasks/graphset.h"
+
+enum { STREAM_SIGNS = 41 };
+
+int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph) {
+    return set->node_start[graph + 1] - set->node_start[graph] + 1;
+}
+
+/* The CLS with itself, with every node both ways, and the edges. */
+int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
+    return 2 * basin_graphset_tokens(set, graph) - 1 + set->edge_start[graph + 1] -
+           set->edge_start[graph];
+}
+
+void basin_graph_batch_free(basin_graph_batch *b) {
+    free(b->feature);
+    free(b->position);
+    free(b->edge_feature);
+    free(b->share);
+    free(b->strength);
+    free(b->source);
+    free(b->before);
+    free(b->after);
+    free(b->owner);
+    free(b->first);
+    basin_pairs_free(&b->pairs);
+    *b = (basin_graph_batch){0};
+}
+
+static bool grow(void *pointer, int64_t rows, int64_t row_bytes) {
+    void **array = pointer;
+    free(*array);
+    *array = basin_array_new((size_t)rows, (size_t)row_bytes);
+    return *array != NULL;
+}
+
+/* Makes room; the old content is lost. Grows by a quarter more than asked, so that this is rare. */
+static bool make_room(basin_graph_batch *b, int64_t graphs, int64_t tokens, int64_t pairs,
+                      int64_t features, int64_t edge_features, int64_t width) {
+    bool fine = true;
+    if (features > b->features || edge_features > b->edge_features || width > b->width)
+        b->capacity_tokens = b->capacity_pairs = 0;
+    b->features = features, b->edge_features = edge_features, b->width = width;
+    if (graphs > b->capacity_graphs) {
+        int64_t n = b->capacity_graphs = graphs + graphs / 4;
+        fine = fine && grow(&b->share, n, sizeof *b->share) && grow(&b->first, n, sizeof *b->first);
+    }
+    if (tokens > b->capacity_tokens) {
+        int64_t n = b->capacity_tokens = tokens + tokens / 4, word = sizeof(int32_t);
+        fine = fine && grow(&b->source, n, word) && grow(&b->before, n, word) &&
+               grow(&b->after, n, word) && grow(&b->owner, n, word) &&
+               grow(&b->feature, n, features * (int64_t)sizeof(float)) &&
+               grow(&b->position, n, width * (int64_t)sizeof(float)) &&
+               grow(&b->pairs.row, n + 1, word) && grow(&b->pairs.column, n + 1, word);
+    }
+    if (pairs > b->capacity_pairs) {
+        int64_t n = b->capacity_pairs = pairs + pairs / 4, word = sizeof(int32_t);
+        fine = fine && grow(&b->pairs.key, n, word) && grow(&b->pairs.query, n, word) &&
+               grow(&b->pairs.pair, n, word) && grow(&b->strength, n, sizeof *b->strength) &&
+               grow(&b->edge_feature, n, edge_features * (int64_t)sizeof(float));
+    }
+    if (!fine) b->capacity_graphs = b->capacity_tokens = b->capacity_pairs = 0;
+    return fine;
+}
+
+/* ---- features ---- */
+
+/* Adds `weight` where a label is one-hot; a raw label is added as the number it is. */
+static float *add_labels(float *to, const basin_label_column *column, const int32_t *label,
+                         int64_t count, bool raw, float weight) {
+    for (int64_t c = 0; c < count; c++) {
+        int64_t at = (int64_t)label[c] - column[c].first;
+        if (raw)
+            *to++ += weight * (float)label[c];
+        else {
+            if (at >= 0 && at < column[c].count) to[at] += weight;
+            to += column[c].count;
+        }
+    }
+    return to;
+}
+
+static void add_edge(float *to, const basin_graph_encoding *e, const basin_graphset *set,
+                     int64_t edge, float weight) {
+    const float *mean = e->mean + e->attributes, *scale = e->scale + e->attributes;
+    if (!e->edge_attributes && !e->edge_labels) *to += weight;
+    for (int64_t c = 0; c < e->edge_attributes; c++) {
+        float value = set->edge_attribute[edge * e->edge_attributes + c];
+        *to++ += weight * (value - mean[c]) * scale[c];
+    }
+    add_labels(to, e->edge_label, set->edge_label + edge * e->edge_labels, e->edge_labels, e->raw,
+               weight);
+}
+
+static void put_node(float *to, const basin_graph_encoding *e, const basin_graphset *set,
+                     int64_t node, int64_t degree) {
+    memset(to, 0, (size_t)e->features * sizeof *to);
+    if (!e->attributes && !e->labels && !e->degrees && !e->edge_sums) *to = 1;
+    for (int64_t c = 0; c < e->attributes; c++)
+        *to++ = (set->node_attribute[node * e->attributes + c] - e->mean[c]) * e->scale[c];
+    to = add_labels(to, e->label, set->node_label + node * e->labels, e->labels, e->raw, 1);
+    if (e->degrees) to[degree < e->degrees ? degree : e->degrees - 1] = 1;
+}
+
+/* ---- one graph ---- */
+
+typedef struct place {
+    int64_t graph, node, token, pair; /* where in the batch the graph begins */
+} place;
+
+static void put_nodes(basin_graph_batch *b, const basin_graphset *set,
+                      const basin_graph_encoding *e, int64_t g, place at) {
+    int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g];
+    b->first[at.graph] = (int32_t)at.token;
+    b->share[at.graph] = n ? 1 / (float)n : 0;
+    for (int64_t t = 0; t <= n; t++) {
+        int32_t token = (int32_t)(at.token + t);
+        b->source[token] = t ? (int32_t)(at.node + t - 1) : -1;
+        b->owner[token] = t ? (int32_t)at.graph : -1;
+        b->before[token] = t ? token - 1 : -1;
+        b->after[token] = t < n ? token + 1 : -1;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = edge;
+        while (edge < set->edge_start[g + 1] && set->edge[2 * edge] == i) edge++;
+        float *to = b->feature + (at.node + i) * e->features;
+        put_node(to, e, set, set->node_start[g] + i, edge - from);
+        for (int64_t k = from; e->edge_sums && k < edge; k++)
+            add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
+    }
+}
+
+/* Rows of the pair list in order: the CLS with all, then each node with the CLS and its edges. The
+ * CLS's pairs have ones for features, as published. */
+static int64_t put_pairs(basin_graph_batch *b, const basin_graphset *set,
+                         const basin_graph_encoding *e, int64_t g, place at) {
+    int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g], pair = at.pair;
+    int64_t P = e->edge_features;
+    for (int64_t t = 0; t <= n; t++) {
+        b->pairs.row[at.token + t] = (int32_t)pair;
+        int64_t cls = t ? 1 : n + 1;
+        for (int64_t k = 0; k < cls; k++, pair++) {
+            b->pairs.key[pair] = (int32_t)(at.token + k);
+            for (int64_t c = 0; c < P; c++) b->edge_feature[pair * P + c] = 1;
+        }
+        for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++, pair++) {
+            b->pairs.key[pair] = (int32_t)(at.token + 1 + set->edge[2 * edge + 1]);
+            float *to = b->edge_feature + pair * P;
+            memset(to, 0, (size_t)P * sizeof *to);
+            add_edge(to, e, set, edge, 1);
+        }
+    }
+    return pair;
+}
+
+static void put_positions(basin_graph_batch *b, const basin_positions *p, const basin_graphset *set,
+                          int64_t g, place at, bool flip, uint64_t seed, uint64_t epoch) {
+    int64_t rows = basin_graphset_tokens(set, g), k = p->spec.vectors;
+    const float *from = p->value + (set->node_start[g] + g - p->first) * p->width;
+    float *to = b->position + at.token * p->width;
+    if (!p->width) return;
+    memcpy(to, from, (size_t)(rows * p->width) * sizeof *to);
+    if (!flip) return;
+    basin_random random = basin_random_start(seed, STREAM_SIGNS + (epoch << 8), (uint64_t)g * 64);
+    for (int64_t c = 0, bits = 0; c < k; c++, bits >>= 1) {
+        if (c % 32 == 0) bits = (int64_t)basin_random_next(&random);
+        for (int64_t t = 0; (bits & 1) && t < rows; t++) to[t * p->width + c] *= -1;
+    }
+}
+
+/* The same pairs by key, ascending by query within one. */
+static void sort_by_key(basin_pairs *p) {
+    memset(p->column, 0, (size_t)(p->keys + 1) * sizeof *p->column);
+    for (int64_t i = 0; i < p->pairs; i++) p->column[p->key[i] + 1]++;
+    for (int64_t k = 0; k < p->keys; k++) p->column[k + 1] += p->column[k];
+    for (int64_t q = 0; q < p->queries; q++)
+        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) {
+            int32_t to = p->column[p->key[i]]++;
+            p->query[to] = (int32_t)q;
+            p->pair[to] = (int32_t)i;
+        }
+    for (int64_t k = p->keys; k > 0; k--) p->column[k] = p->column[k - 1];
+    p->column[0] = 0;
+}
+
+/* How much a pair counts in the energy of couplings: 1 / sqrt(n m), where its tokens have n and m.
+ * The pull on a token then stays of one size, whether it has three pairs or three hundred. */
+static void put_strengths(basin_graph_batch *b) {
+    const basin_pairs *p = &b->pairs;
+    for (int64_t q = 0; q < p->queries; q++)
+        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) {
+            const int32_t *column = p->column + p->key[i];
+            double own = p->row[q + 1] - p->row[q], other = column[1] - column[0];
+            b->strength[i] = (float)(1 / sqrt(own * other));
+        }
+}
+
+basin_status basin_graph_batch_fill(basin_graph_batch *b, const basin_graphset *set,
+                                    const basin_graph_encoding *e, const basin_positions *positions,
+                                    const int64_t *graph, int64_t count, bool flip, uint64_t seed,
+                                    uint64_t epoch, basin_error *error) {
+    int64_t tokens = 0, pairs = 0;
+    for (int64_t i = 0; i < count; i++) {
+        tokens += basin_graphset_tokens(set, graph[i]);
+        pairs += basin_graphset_pairs(set, graph[i]);
+    }
+    if (pairs > INT32_MAX || tokens > INT32_MAX)
+        return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; wanted fewer than 2^31",
+                          (long long)pairs);
+    if (!make_room(b, count, tokens, pairs, e->features, e->edge_features, positions->width))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of %lld graphs",
+                          (long long)count);
+    place at = {0};
+    for (int64_t i = 0; i < count; i++) {
+        put_nodes(b, set, e, graph[i], at);
+        put_positions(b, positions, set, graph[i], at, flip, seed, epoch);
+        int64_t rows = basin_graphset_tokens(set, graph[i]);
+        at =
+            (place){i + 1, at.node + rows - 1, at.token + rows, put_pairs(b, set, e, graph[i], at)};
+    }
+    b->graphs = count;
+    b->nodes = tokens - count;
+    b->tokens = tokens;
+    b->pairs.queries = b->pairs.keys = tokens;
+    b->pairs.pairs = pairs;
+    b->pairs.row[tokens] = (int32_t)pairs;
+    sort_by_key(&b->pairs);
+    put_strengths(b);
+    return BASIN_OK;
+}

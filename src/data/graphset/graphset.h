@@ -1,0 +1,22 @@
+/* What the readers of graph sets share: a set being filled from edges in any order. */
+#ifndef BASIN_DATA_GRAPHSET_GRAPHSET_H
+#define BASIN_DATA_GRAPHSET_GRAPHSET_H
+
+#include "basin/tasks/graphset.h"
+
+/* Takes edges [count, 2] by number in the whole set and sorts them into set->edge: by graph, from,
+ * to; self loops go, of equal edges the first stays. node_start and the edge columns of the set
+ * must be there; edge_attribute and edge_label [count, columns] are put into the new order. `path`
+ * and `what` (a file) are for errors, which count edges as lines. */
+basin_status basin_graphset_set_edges(basin_graphset *set, const int32_t *edge, int64_t count,
+                                      const char *path, const char *what, basin_error *error);
+
+/* Maps class numbers [count] of any kind to 0 .. classes - 1 and sets classes, class_value and
+ * class_of. */
+basin_status basin_graphset_set_classes(basin_graphset *set, const int64_t *value, int64_t count,
+                                        basin_error *error);
+
+/* Copies at most BASIN_GRAPHSET_NAME - 1 characters. */
+void basin_graphset_set_name(basin_graphset *set, const char *name, size_t length);
+
+#endif

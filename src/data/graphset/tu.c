@@ -1,0 +1,407 @@
+/* TUDatasets: text files DS_A.txt (edges "from, to", nodes from 1), DS_graph_indicator.txt (each
+ * node's graph), DS_graph_labels.txt or DS_graph_attributes.txt, and labels and attributes of nodes
+ * and edges where there are any, in a folder or in an archive. */
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "data/graphset/graphset.h"
+
+enum {
+    EDGES,
+    INDICATOR,
+    GRAPH_LABELS,
+    GRAPH_ATTRIBUTES,
+    NODE_LABELS,
+    NODE_ATTRIBUTES,
+    EDGE_LABELS,
+    EDGE_ATTRIBUTES,
+    FILES
+};
+static const char *const suffix[FILES] = {
+    "_A.txt",           "_graph_indicator.txt", "_graph_labels.txt", "_graph_attributes.txt",
+    "_node_labels.txt", "_node_attributes.txt", "_edge_labels.txt",  "_edge_attributes.txt"};
+
+typedef struct text {
+    char name[256];
+    char *data; /* ends in a zero */
+    size_t size;
+} text;
+
+typedef struct folder {
+    const char *path;
+    text file[FILES];
+} folder;
+
+static void folder_free(folder *f) {
+    for (int i = 0; i < FILES; i++) free(f->file[i].data);
+}
+
+/* Which of the files a name is, -1 for none of them. */
+static int kind_of(const char *name) {
+    size_t length = strlen(name);
+    for (int i = 0; i < FILES; i++) {
+        size_t n = strlen(suffix[i]);
+        if (length > n && !strcmp(name + length - n, suffix[i])) return i;
+    }
+    return -1;
+}
+
+/* ---- bringing the texts into memory ---- */
+
+static basin_status load_file(text *to, const char *path, const char *name, basin_error *error) {
+    char full[4096];
+    int length = snprintf(full, sizeof full, "%s/%s", path, name);
+    FILE *file = length > 0 && (size_t)length < sizeof full ? fopen(full, "rb") : NULL;
+    if (!file) return basin_fail(error, BASIN_IO, "%s/%s: %s", path, name, strerror(errno));
+    size_t capacity = 0, got = 0;
+    basin_status status = BASIN_OK;
+    for (size_t n = 1; n && !status;) {
+        void *data = to->data;
+        if (!basin_array_reserve(&data, &capacity, got + 65536, 1))
+            status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", full);
+        to->data = data;
+        if (status) break;
+        n = fread(to->data + got, 1, capacity - got - 1, file);
+        got += n;
+    }
+    if (!status && ferror(file))
+        status = basin_fail(error, BASIN_IO, "%s: %s", full, strerror(errno));
+    fclose(file);
+    if (to->data) to->data[got] = 0;
+    to->size = got;
+    snprintf(to->name, sizeof to->name, "%s", name);
+    return status;
+}
+
+static basin_status load_folder(folder *f, basin_error *error) {
+    DIR *dir = opendir(f->path);
+    if (!dir) return basin_fail(error, BASIN_IO, "%s: %s", f->path, strerror(errno));
+    basin_status status = BASIN_OK;
+    for (struct dirent *entry; !status && (entry = readdir(dir));) {
+        int kind = kind_of(entry->d_name);
+        if (kind < 0) continue;
+        if (f->file[kind].data)
+            status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
+                                f->path, f->file[kind].name, entry->d_name);
+        else
+            status = load_file(&f->file[kind], f->path, entry->d_name, error);
+    }
+    closedir(dir);
+    return status;
+}
+
+static basin_status load_entry(text *to, struct archive *archive, const char *path,
+                               const char *name, basin_error *error) {
+    size_t capacity = 0, got = 0;
+    for (;;) {
+        void *data = to->data;
+        if (!basin_array_reserve(&data, &capacity, got + 65536, 1))
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", path, name);
+        to->data = data;
+        la_ssize_t n = archive_read_data(archive, to->data + got, capacity - got - 1);
+        if (n < 0)
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", path, name,
+                              archive_error_string(archive));
+        got += (size_t)n;
+        if (!n) break;
+    }
+    to->data[got] = 0;
+    to->size = got;
+    snprintf(to->name, sizeof to->name, "%s", name);
+    return BASIN_OK;
+}
+
+static basin_status load_archive(folder *f, basin_error *error) {
+    struct archive *archive = archive_read_new();
+    if (!archive) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", f->path);
+    archive_read_support_filter_all(archive);
+    archive_read_support_format_all(archive);
+    basin_status status = BASIN_OK;
+    struct archive_entry *entry;
+    int code = archive_read_open_filename(archive, f->path, 65536);
+    while (code >= ARCHIVE_WARN && !status &&
+           (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
+        const char *full = code >= ARCHIVE_WARN ? archive_entry_pathname(entry) : NULL;
+        const char *name = full && strrchr(full, '/') ? strrchr(full, '/') + 1 : full;
+        int kind = name ? kind_of(name) : -1;
+        if (kind < 0) continue;
+        if (f->file[kind].data)
+            status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
+                                f->path, f->file[kind].name, name);
+        else
+            status = load_entry(&f->file[kind], archive, f->path, name, error);
+    }
+    if (!status && code != ARCHIVE_EOF)
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: %s; wanted a folder or an archive of a TUDataset", f->path,
+                            archive_error_string(archive));
+    archive_read_free(archive);
+    return status;
+}
+
+/* ---- numbers ---- */
+
+/* A table of numbers: rows are lines, `columns` the same in all of them. */
+typedef struct table {
+    double *number;
+    int64_t rows, columns;
+} table;
+
+/* Reads the numbers of a line into the table and returns how many, or -1 with `*bad` where one is
+ * none. `*at` moves to the next line. */
+static int64_t read_line(double **number, size_t *capacity, size_t used, char **at, char **bad,
+                         bool *memory) {
+    int64_t count = 0;
+    char *c = *at;
+    for (;;) {
+        while (*c == ' ' || *c == '\t' || *c == ',' || *c == '\r' || *c == ';') c++;
+        if (*c == '\n' || !*c) break;
+        char *end;
+        double value = strtod(c, &end);
+        if (end == c || !isfinite(value)) return *bad = c, -1;
+        void *data = *number;
+        if (!basin_array_reserve(&data, capacity, used + (size_t)count + 1, sizeof **number))
+            return *memory = false, -1;
+        *number = data;
+        (*number)[used + (size_t)count++] = value;
+        c = end;
+    }
+    *at = *c ? c + 1 : c;
+    return count;
+}
+
+static basin_status bad_number(const folder *f, const text *t, int64_t line, const char *at,
+                               basin_error *error) {
+    int length = (int)strcspn(at, ",\r\n");
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number", f->path,
+                      t->name, (long long)line, length < 40 ? length : 40, at);
+}
+
+static basin_status read_table(table *out, const folder *f, int kind, basin_error *error) {
+    const text *t = &f->file[kind];
+    size_t capacity = 0, used = 0;
+    int64_t line = 0;
+    *out = (table){0};
+    for (char *at = t->data; *at;) {
+        char *bad = NULL;
+        bool memory = true;
+        int64_t n = read_line(&out->number, &capacity, used, &at, &bad, &memory);
+        line++;
+        if (!memory)
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %s", f->path, t->name);
+        if (n < 0) return bad_number(f, t, line, bad, error);
+        if (!n) continue;
+        if (out->rows && n != out->columns)
+            return basin_fail(
+                error, BASIN_BAD_FILE,
+                "%s: %s, line %lld: %lld numbers; wanted %lld, as in the lines before", f->path,
+                t->name, (long long)line, (long long)n, (long long)out->columns);
+        out->columns = n;
+        out->rows++;
+        used += (size_t)n;
+    }
+    return BASIN_OK;
+}
+
+static basin_status want_rows(const table *t, int64_t rows, const char *of, const folder *f,
+                              int kind, basin_error *error) {
+    if (t->rows == rows) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld lines; wanted %lld, one a %s",
+                      f->path, f->file[kind].name, (long long)t->rows, (long long)rows, of);
+}
+
+/* A whole number that fits into 32 bits. */
+static basin_status as_integer(int32_t *out, double value, const folder *f, int kind, int64_t row,
+                               basin_error *error) {
+    if (value == floor(value) && fabs(value) < 2147483647) return *out = (int32_t)value, BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: %g; wanted a whole number",
+                      f->path, f->file[kind].name, (long long)row + 1, value);
+}
+
+static basin_status no_memory(const folder *f, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the set", f->path);
+}
+
+/* ---- the set ---- */
+
+/* place[i]: where the node of line i stands once nodes are sorted by graph. */
+static basin_status place_nodes(basin_graphset *set, int32_t **place, const folder *f,
+                                basin_error *error) {
+    table t;
+    basin_status status = read_table(&t, f, INDICATOR, error);
+    int64_t most = 0;
+    for (int64_t i = 0; i < t.rows && !status; i++) {
+        int32_t graph;
+        status = as_integer(&graph, t.number[i * t.columns], f, INDICATOR, i, error);
+        if (!status && graph < 1)
+            status =
+                basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: graph %d; wanted 1 or more",
+                           f->path, f->file[INDICATOR].name, (long long)i + 1, graph);
+        if (!status && graph > most) most = graph;
+    }
+    if (!status && (t.rows > INT32_MAX || !t.rows))
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld nodes", f->path,
+                            f->file[INDICATOR].name, (long long)t.rows);
+    if (!f->file[GRAPH_LABELS].data && !f->file[GRAPH_ATTRIBUTES].data) set->graphs = most;
+    if (!status && most > set->graphs)
+        status = basin_fail(
+            error, BASIN_BAD_FILE, "%s: %s names graph %lld; wanted 1 to %lld, the lines of %s",
+            f->path, f->file[INDICATOR].name, (long long)most, (long long)set->graphs,
+            f->file[f->file[GRAPH_LABELS].data ? GRAPH_LABELS : GRAPH_ATTRIBUTES].name);
+    if (!status) {
+        set->nodes = t.rows;
+        set->node_start = calloc((size_t)set->graphs + 2, sizeof *set->node_start);
+        *place = basin_array_new((size_t)t.rows, sizeof **place);
+        if (!set->node_start || !*place) status = no_memory(f, error);
+    }
+    if (!status) {
+        int64_t *start = set->node_start;
+        for (int64_t i = 0; i < t.rows; i++) start[(int64_t)t.number[i * t.columns] + 1]++;
+        for (int64_t g = 0; g <= set->graphs; g++) start[g + 1] += start[g];
+        for (int64_t i = 0; i < t.rows; i++)
+            (*place)[i] = (int32_t)start[(int64_t)t.number[i * t.columns]]++;
+    }
+    free(t.number);
+    return status;
+}
+
+/* Columns of reals or of labels, rows moved by `place` where it is not NULL. */
+static basin_status read_columns(float **real, int32_t **label, int64_t *columns, const folder *f,
+                                 int kind, int64_t rows, const char *of, const int32_t *place,
+                                 basin_error *error) {
+    table t;
+    if (!f->file[kind].data) return BASIN_OK;
+    basin_status status = read_table(&t, f, kind, error);
+    if (!status) status = want_rows(&t, rows, of, f, kind, error);
+    if (!status && label && t.columns > BASIN_MAX_LABELS)
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: %s has %lld columns of labels; wanted %d at "
+                            "most",
+                            f->path, f->file[kind].name, (long long)t.columns, BASIN_MAX_LABELS);
+    size_t count = (size_t)(t.rows * t.columns);
+    if (!status && real && !(*real = basin_array_new(count, sizeof **real)))
+        status = no_memory(f, error);
+    if (!status && label && !(*label = basin_array_new(count, sizeof **label)))
+        status = no_memory(f, error);
+    for (int64_t i = 0; i < t.rows && !status; i++)
+        for (int64_t c = 0; c < t.columns && !status; c++) {
+            int64_t to = (place ? place[i] : i) * t.columns + c;
+            double value = t.number[i * t.columns + c];
+            if (real) (*real)[to] = (float)value;
+            if (label) status = as_integer(&(*label)[to], value, f, kind, i, error);
+        }
+    if (!status) *columns = t.columns;
+    free(t.number);
+    return status;
+}
+
+static basin_status read_edges(basin_graphset *set, const folder *f, const int32_t *place,
+                               basin_error *error) {
+    table t;
+    int32_t *edge = NULL;
+    basin_status status = read_table(&t, f, EDGES, error);
+    if (!status && t.rows && t.columns != 2)
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; wanted two nodes",
+                            f->path, f->file[EDGES].name, (long long)t.columns);
+    if (!status && t.rows > INT32_MAX)
+        status = basin_fail(error, BASIN_UNSUPPORTED, "%s: more than 2^31 edges", f->path);
+    if (!status && !(edge = basin_array_new((size_t)t.rows, 2 * sizeof *edge)))
+        status = no_memory(f, error);
+    for (int64_t i = 0; i < 2 * t.rows && !status; i++) {
+        int32_t node;
+        status = as_integer(&node, t.number[i], f, EDGES, i / 2, error);
+        if (!status && (node < 1 || node > set->nodes))
+            status = basin_fail(error, BASIN_BAD_FILE,
+                                "%s: %s, line %lld: node %d; wanted 1 to %lld, the lines of %s",
+                                f->path, f->file[EDGES].name, (long long)i / 2 + 1, node,
+                                (long long)set->nodes, f->file[INDICATOR].name);
+        if (!status) edge[i] = place[node - 1];
+    }
+    free(t.number);
+    if (!status)
+        status = read_columns(&set->edge_attribute, NULL, &set->edge_attributes, f, EDGE_ATTRIBUTES,
+                              t.rows, "edge", NULL, error);
+    if (!status)
+        status = read_columns(NULL, &set->edge_label, &set->edge_labels, f, EDGE_LABELS, t.rows,
+                              "edge", NULL, error);
+    if (!status)
+        status = basin_graphset_set_edges(set, edge, t.rows, f->path, f->file[EDGES].name, error);
+    free(edge);
+    return status;
+}
+
+/* Classes from graph_labels; without them, numbers from graph_attributes; without these, nothing:
+ * graphs to predict. */
+static basin_status read_targets(basin_graphset *set, const folder *f, basin_error *error) {
+    int kind = f->file[GRAPH_LABELS].data ? GRAPH_LABELS : GRAPH_ATTRIBUTES;
+    table t;
+    if (!f->file[kind].data) return BASIN_OK;
+    basin_status status = read_table(&t, f, kind, error);
+    if (!status && !t.rows)
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", f->path, f->file[kind].name);
+    set->graphs = t.rows;
+    set->task = kind == GRAPH_LABELS ? BASIN_GRAPH_CLASSES : BASIN_GRAPH_VALUES;
+    int64_t *value = status ? NULL : basin_array_new((size_t)t.rows, sizeof *value);
+    if (!status && !value) status = no_memory(f, error);
+    for (int64_t i = 0; i < t.rows && !status && kind == GRAPH_LABELS; i++) {
+        int32_t number = 0;
+        status = as_integer(&number, t.number[i * t.columns], f, kind, i, error);
+        value[i] = number;
+    }
+    if (!status && kind == GRAPH_LABELS)
+        status = basin_graphset_set_classes(set, value, t.rows, error);
+    free(value);
+    free(t.number);
+    if (!status && kind == GRAPH_ATTRIBUTES)
+        status = read_columns(&set->target, NULL, &set->targets, f, kind, set->graphs, "graph",
+                              NULL, error);
+    return status;
+}
+
+static basin_status want_file(const folder *f, int kind, basin_error *error) {
+    if (f->file[kind].data) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_FILE,
+        "%s: no file DS%s; wanted a TUDataset (folder or zip), a packed set or ZINC's npz", f->path,
+        suffix[kind]);
+}
+
+static basin_status read_set(basin_graphset *set, const folder *f, basin_error *error) {
+    int32_t *place = NULL;
+    basin_status status = want_file(f, EDGES, error);
+    if (!status) status = want_file(f, INDICATOR, error);
+    if (status) return status;
+    basin_graphset_set_name(set, f->file[EDGES].name,
+                            strlen(f->file[EDGES].name) - strlen(suffix[EDGES]));
+    status = read_targets(set, f, error);
+    if (!status) status = place_nodes(set, &place, f, error);
+    if (!status)
+        status = read_columns(&set->node_attribute, NULL, &set->node_attributes, f, NODE_ATTRIBUTES,
+                              set->nodes, "node", place, error);
+    if (!status)
+        status = read_columns(NULL, &set->node_label, &set->node_labels, f, NODE_LABELS, set->nodes,
+                              "node", place, error);
+    if (!status) status = read_edges(set, f, place, error);
+    free(place);
+    return status;
+}
+
+basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error) {
+    struct stat info;
+    folder f = {.path = path};
+    *set = (basin_graphset){0};
+    if (stat(path, &info)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    basin_status status = S_ISDIR(info.st_mode) ? load_folder(&f, error) : load_archive(&f, error);
+    if (!status) status = read_set(set, &f, error);
+    folder_free(&f);
+    if (status) basin_graphset_free(set);
+    return status;
+}

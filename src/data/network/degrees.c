@@ -1,0 +1,78 @@
+/* What a relation looks like in a few numbers: degrees, loops, symmetry, homophily. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "data/network/network.h"
+
+static bool has_edge(const basin_relation *r, int64_t node, int32_t to) {
+    int64_t low = r->row[node], high = r->row[node + 1];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (r->col[middle] < to)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->row[node + 1] && r->col[low] == to;
+}
+
+static int compare(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relation *r,
+                          int64_t nodes) {
+    for (int64_t i = 0; i < nodes; i++) {
+        degree[i] = r->row[i + 1] - r->row[i];
+        int bin = 0;
+        while (bin < BASIN_DEGREE_BINS - 1 && degree[i] >> bin) bin++;
+        d->bin[bin]++;
+        d->isolated += degree[i] == 0;
+    }
+    qsort(degree, (size_t)nodes, sizeof *degree, compare);
+    d->least = degree[0];
+    d->median = degree[nodes / 2];
+    d->most = degree[nodes - 1];
+    d->mean = (double)d->edges / (double)nodes;
+}
+
+static void count_edges(basin_degrees *d, const basin_network *n, const basin_relation *r) {
+    int64_t loops = 0, one_way = 0, both = 0, equal = 0, of_anomalies = 0, alike = 0;
+#pragma omp parallel for schedule(dynamic, 256)                                                    \
+    reduction(+ : loops, one_way, both, equal, of_anomalies, alike)
+    for (int64_t i = 0; i < n->nodes; i++) {
+        int32_t y = n->label ? n->label[i] : -1;
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            int32_t k = r->col[e], z = n->label ? n->label[k] : -1;
+            loops += k == i;
+            /* an undirected network has both ways by construction */
+            if (n->directed) one_way += !has_edge(r, k, (int32_t)i);
+            if (k == i || y < 0 || z < 0) continue;
+            both++;
+            equal += y == z;
+            of_anomalies += y == 1;
+            alike += y == 1 && z == 1;
+        }
+    }
+    d->self_loops = loops;
+    d->symmetric = one_way == 0;
+    d->homophily = both ? (double)equal / (double)both : NAN;
+    d->anomaly_homophily = of_anomalies ? (double)alike / (double)of_anomalies : NAN;
+}
+
+basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
+                                   int relation, basin_error *error) {
+    const basin_relation *r = &network->relation[relation];
+    int64_t *degree = basin_array_new((size_t)network->nodes, sizeof *degree);
+    *degrees = (basin_degrees){.edges = r->edges};
+    if (!degree)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " degrees",
+                          network->path, network->nodes);
+    count_degrees(degrees, degree, r, network->nodes);
+    free(degree);
+    count_edges(degrees, network, r);
+    return BASIN_OK;
+}

@@ -1,0 +1,323 @@
+/* The mapped network: safetensors whose tensors are the container's own arrays, so that opening
+ * one is a map and a look at the header. The metadata `format` is "basin network"; names are
+ *
+ *     row.NAME I64 [N + 1], col.NAME I32 [edges]   a relation
+ *     x F32 [N, F]   y I32 [N]   train_masks, val_masks, test_masks U8 [splits, N]
+ *     id_at I64 [N + 1], id_text U8 []   ids       column_at, column_text   names of features
+ *
+ * Also written as npz, with the same names and edges in place of rows where it is to be read
+ * elsewhere. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/network/network.h"
+
+static const char format_name[] = "basin network";
+
+bool basin_network_file_is(const basin_bundle *bundle) {
+    const char *format = basin_bundle_meta(bundle, "format");
+    return format && !strcmp(format, format_name);
+}
+
+/* ---- reading ---- */
+
+/* The tensor of that name, of type and shape as wanted, or an error; -1 in a shape is any size. */
+static basin_status expect(const basin_tensor **tensor, const basin_bundle *bundle,
+                           const char *name, basin_dtype dtype, basin_shape shape,
+                           basin_error *error) {
+    char found[BASIN_SHAPE_TEXT], wanted[BASIN_SHAPE_TEXT];
+    basin_status status = basin_bundle_get(tensor, bundle, name, error);
+    if (status) return status;
+    const basin_tensor *t = *tensor;
+    bool right = t->dtype == dtype && t->shape.rank == shape.rank;
+    for (int i = 0; right && i < shape.rank; i++)
+        right = shape.dim[i] < 0 || shape.dim[i] == t->shape.dim[i];
+    if (right) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, wanted %s %s (-1: any)",
+                      basin_bundle_path(bundle), name, basin_dtype_name(t->dtype),
+                      basin_shape_print(found, t->shape), basin_dtype_name(dtype),
+                      basin_shape_print(wanted, shape));
+}
+
+/* Offsets from 0 up to `end`; their order is looked at only in full checks. */
+static basin_status check_ends(const basin_bundle *bundle, const char *name, const int64_t *at,
+                               int64_t count, int64_t end, basin_error *error) {
+    if (at[0] == 0 && at[count] == end) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %s runs from %" PRId64 " to %" PRId64 ", wanted 0 to %" PRId64,
+                      basin_bundle_path(bundle), name, at[0], at[count], end);
+}
+
+static basin_status map_names(basin_names *names, const basin_bundle *bundle, const char *key,
+                              int64_t count, basin_error *error) {
+    char at_key[40], text_key[40];
+    const basin_tensor *at, *text;
+    snprintf(at_key, sizeof at_key, "%s_at", key);
+    snprintf(text_key, sizeof text_key, "%s_text", key);
+    if (!basin_bundle_find(bundle, at_key)) return BASIN_OK;
+    basin_status status = expect(&at, bundle, at_key, BASIN_I64, BASIN_SHAPE(count + 1), error);
+    if (!status) status = expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error);
+    if (!status) status = check_ends(bundle, at_key, at->data, count, text->shape.dim[0], error);
+    if (status) return status;
+    /* with a zero byte at the end no entry can run out of the file */
+    const char *bytes = text->data;
+    if (text->shape.dim[0] == 0 || bytes[text->shape.dim[0] - 1] != 0)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s has no end", basin_bundle_path(bundle),
+                          text_key);
+    *names = (basin_names){.count = count, .at = at->data, .text = text->data};
+    return BASIN_OK;
+}
+
+static basin_status map_relation(basin_network *n, const basin_bundle *bundle, const char *key,
+                                 basin_error *error) {
+    const basin_tensor *row, *col;
+    basin_relation *r;
+    char name[300];
+    if (snprintf(name, sizeof name, "col.%s", key + 4) >= (int)sizeof name)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the name of a relation is too long", n->path);
+    basin_status status = expect(&row, bundle, key, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error);
+    if (!status) status = expect(&col, bundle, name, BASIN_I32, BASIN_SHAPE(-1), error);
+    if (!status) status = check_ends(bundle, key, row->data, n->nodes, col->shape.dim[0], error);
+    if (!status) status = basin_network_new_relation(&r, n, key + 4, error);
+    if (status) return status;
+    r->mapped = true;
+    r->row = row->data;
+    r->col = col->data;
+    r->edges = col->shape.dim[0];
+    return BASIN_OK;
+}
+
+static basin_status map_masks(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    const char *key[] = {"train_masks", "val_masks", "test_masks"};
+    uint8_t **slot[] = {&n->train, &n->val, &n->test};
+    for (int i = 0; i < 3; i++) {
+        const basin_tensor *mask;
+        if (!basin_bundle_find(bundle, key[i])) continue;
+        basin_status status = expect(&mask, bundle, key[i], BASIN_U8,
+                                     BASIN_SHAPE(n->splits ? n->splits : -1, n->nodes), error);
+        if (status) return status;
+        *slot[i] = mask->data;
+        n->splits = mask->shape.dim[0];
+    }
+    return BASIN_OK;
+}
+
+static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *x, *y;
+    basin_status status = BASIN_OK;
+    if (basin_bundle_find(bundle, "x")) {
+        status = expect(&x, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1), error);
+        if (!status) n->feature = x->data, n->features = x->shape.dim[1];
+    }
+    if (!status && basin_bundle_find(bundle, "y")) {
+        status = expect(&y, bundle, "y", BASIN_I32, BASIN_SHAPE(n->nodes), error);
+        if (!status) n->label = y->data;
+    }
+    if (!status) status = map_names(&n->id, bundle, "id", n->nodes, error);
+    if (!status && n->features)
+        status = map_names(&n->column, bundle, "column", n->features, error);
+    if (!status) status = map_masks(n, bundle, error);
+    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++)
+        if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
+            status = map_relation(n, bundle, basin_bundle_name(bundle, i), error);
+    return status;
+}
+
+basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
+                                     basin_error *error) {
+    const char *nodes = basin_bundle_meta(bundle, "nodes");
+    const char *directed = basin_bundle_meta(bundle, "directed");
+    const char *note = basin_bundle_meta(bundle, "note");
+    *network = NULL;
+    if (!nodes)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the number of nodes is not in the metadata",
+                          basin_bundle_path(bundle));
+    basin_status status =
+        basin_network_new(network, basin_bundle_path(bundle), strtoll(nodes, NULL, 10), error);
+    if (status) return status;
+    (*network)->file = bundle; /* from here on nothing of the arrays is to be freed */
+    (*network)->directed = directed && !strcmp(directed, "true");
+    if (note) basin_network_add_note(*network, "%s", note);
+    status = map_arrays(*network, bundle, error);
+    if (!status && !(*network)->relations)
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: no relation is in it",
+                            basin_bundle_path(bundle));
+    if (status) {
+        (*network)->file = NULL; /* the caller keeps it */
+        basin_network empty = {.path = (*network)->path,
+                               .note = (*network)->note,
+                               .relation = (*network)->relation,
+                               .relations = (*network)->relations};
+        **network = empty;
+        basin_network_free(*network);
+        *network = NULL;
+    }
+    return status;
+}
+
+/* ---- writing ---- */
+
+static basin_status put(basin_bundle *bundle, const char *name, const void *data, basin_dtype dtype,
+                        basin_shape shape, basin_error *error) {
+    basin_tensor t = basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
+    return basin_bundle_add(bundle, name, &t, error);
+}
+
+static basin_status put_names(basin_bundle *bundle, const char *key, const basin_names *names,
+                              basin_error *error) {
+    char at[40], text[40];
+    if (!names->count) return BASIN_OK;
+    snprintf(at, sizeof at, "%s_at", key);
+    snprintf(text, sizeof text, "%s_text", key);
+    basin_status status =
+        put(bundle, at, names->at, BASIN_I64, BASIN_SHAPE(names->count + 1), error);
+    if (!status)
+        status =
+            put(bundle, text, names->text, BASIN_U8, BASIN_SHAPE(names->at[names->count]), error);
+    return status;
+}
+
+static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin_error *error) {
+    char number[32];
+    snprintf(number, sizeof number, "%" PRId64, n->nodes);
+    basin_status status = basin_bundle_meta_set(bundle, "format", format_name, error);
+    if (!status) status = basin_bundle_meta_set(bundle, "version", "1", error);
+    if (!status) status = basin_bundle_meta_set(bundle, "nodes", number, error);
+    if (!status)
+        status = basin_bundle_meta_set(bundle, "directed", n->directed ? "true" : "false", error);
+    if (!status && n->note) status = basin_bundle_meta_set(bundle, "note", n->note, error);
+    return status;
+}
+
+static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basin_error *error) {
+    const char *key[] = {"train_masks", "val_masks", "test_masks"};
+    const uint8_t *mask[] = {n->train, n->val, n->test};
+    basin_status status = BASIN_OK;
+    if (n->feature)
+        status = put(bundle, "x", n->feature, BASIN_F32, BASIN_SHAPE(n->nodes, n->features), error);
+    if (!status && n->label)
+        status = put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error);
+    for (int i = 0; i < 3 && !status; i++)
+        if (mask[i])
+            status =
+                put(bundle, key[i], mask[i], BASIN_U8, BASIN_SHAPE(n->splits, n->nodes), error);
+    return status;
+}
+
+static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
+                                 const basin_relation *r, basin_error *error) {
+    size_t room = strlen(r->name) + 5;
+    char *key = malloc(room);
+    if (!key) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
+    snprintf(key, room, "row.%s", r->name);
+    basin_status status = put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error);
+    memcpy(key, "col", 3);
+    if (!status) status = put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error);
+    free(key);
+    return status;
+}
+
+/* Edges [E, 2] as other programs like them; of an undirected network each once. */
+static basin_status put_edges(basin_bundle *bundle, const basin_network *n, const basin_relation *r,
+                              basin_error *error) {
+    bool homo = !strcmp(r->name, "homo");
+    size_t room = strlen(r->name) + 7;
+    basin_tensor t = {0};
+    int64_t count = 0;
+    for (int64_t v = 0; v < n->nodes; v++)
+        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) count += n->directed || r->col[e] <= v;
+    basin_status status = basin_tensor_new(&t, BASIN_I32, BASIN_SHAPE(count, 2), error);
+    char *key = status ? NULL : malloc(room);
+    if (!status && !key) status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
+    if (!status) {
+        int32_t *edge = t.data;
+        for (int64_t v = 0; v < n->nodes; v++)
+            for (int64_t e = r->row[v]; e < r->row[v + 1]; e++)
+                if (n->directed || r->col[e] <= v) *edge++ = r->col[e], *edge++ = (int32_t)v;
+        snprintf(key, room, "edges%s%s", homo ? "" : "_", homo ? "" : r->name);
+        status = basin_bundle_add(bundle, key, &t, error);
+    }
+    free(key);
+    basin_tensor_free(&t);
+    return status;
+}
+
+static bool ends_in(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && !strcmp(text + a - b, end);
+}
+
+basin_status basin_network_write(const char *path, const basin_network *network,
+                                 basin_error *error) {
+    bool npz = ends_in(path, ".npz");
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status && !npz) status = put_meta(bundle, network, error);
+    if (!status) status = put_nodes(bundle, network, error);
+    if (!status && !npz) status = put_names(bundle, "id", &network->id, error);
+    if (!status && !npz) status = put_names(bundle, "column", &network->column, error);
+    for (int r = 0; r < network->relations && !status; r++)
+        status = npz ? put_edges(bundle, network, &network->relation[r], error)
+                     : put_relation(bundle, network, &network->relation[r], error);
+    if (!status)
+        status = npz ? basin_npz_write(path, bundle, error)
+                     : basin_safetensors_write(path, bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* ---- checking ---- */
+
+static basin_status check_relation(const basin_network *n, const basin_relation *r,
+                                   basin_error *error) {
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: row %" PRId64 " of '%s' runs from %" PRId64 " to %" PRId64
+                              " of %" PRId64 " edges",
+                              n->path, i, r->name, r->row[i], r->row[i + 1], r->edges);
+    int64_t bad = r->edges;
+#pragma omp parallel for reduction(min : bad) schedule(static)
+    for (int64_t e = 0; e < r->edges; e++)
+        if ((r->col[e] < 0 || r->col[e] >= n->nodes) && e < bad) bad = e;
+    if (bad == r->edges) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
+                      n->path, bad, r->name, r->col[bad], n->nodes - 1);
+}
+
+static basin_status check_names(const basin_network *n, const basin_names *names, const char *what,
+                                basin_error *error) {
+    for (int64_t i = 0; i < names->count; i++) {
+        int64_t begin = names->at[i], end = names->at[i + 1];
+        if (begin < 0 || end <= begin || end > names->at[names->count] || names->text[end - 1] != 0)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s %" PRId64 " runs from byte %" PRId64 " to %" PRId64, n->path,
+                              what, i, begin, end);
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_network_check(const basin_network *network, basin_error *error) {
+    basin_status status = check_names(network, &network->id, "id", error);
+    if (!status) status = check_names(network, &network->column, "column name", error);
+    for (int r = 0; r < network->relations && !status; r++)
+        status = check_relation(network, &network->relation[r], error);
+    for (int64_t i = 0; network->label && i < network->nodes && !status; i++)
+        if (network->label[i] < -1 || network->label[i] > INT16_MAX)
+            status = basin_fail(error, BASIN_BAD_FILE,
+                                "%s: the label of node %" PRId64 " is %d, wanted -1, 0, 1, ...",
+                                network->path, i, network->label[i]);
+    int64_t count = network->nodes * network->features;
+    for (int64_t i = 0; network->feature && i < count && !status; i++)
+        if (!isfinite(network->feature[i]))
+            status = basin_fail(
+                error, BASIN_BAD_VALUE,
+                "%s: feature %" PRId64 " of node %" PRId64 " is %g, wanted a number", network->path,
+                i % network->features, i / network->features, (double)network->feature[i]);
+    return status;
+}

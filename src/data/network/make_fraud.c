@@ -1,0 +1,347 @@
+/* Networks that look like the fraud sets of the paper: as many nodes, edges and features, as many
+ * anomalies, degrees with a heavy tail, anomalies that hide among the others.
+ *
+ * Edges come in three kinds: among normal nodes, among anomalies, and between the two. Within a
+ * class nodes have a rank, for which a number t from 0 to 1 stands, and weight w(t) = 1 / sqrt(t) -
+ * c: degrees then fall off as their cube, and some are small. A node draws its share of different
+ * partners among the ranks before it, with chances by weight. So each edge is drawn once, by one
+ * node, nothing has to be thrown away, the number of edges is exact, and nodes draw in parallel
+ * from streams of their own. The weights' distribution is inverted by square roots alone, so the
+ * edges are the same bits on every machine.
+ *
+ * Features: a few hidden factors, a shift for anomalies (a small one for those that are
+ * camouflaged) and a trace of the degree, told as amounts, counts, rates and plain numbers in turn.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+#include "data/network/network.h"
+
+enum {
+    STREAM_ORDER = 1,
+    STREAM_NORMAL,
+    STREAM_ANOMALOUS,
+    STREAM_CROSS,
+    STREAM_LOADING,
+    STREAM_FEATURE,
+    STREAM_HIDDEN,
+    STREAM_HIDE,
+    FACTORS = 4
+};
+
+static const double FLATNESS = 0.95; /* c */
+
+static const struct {
+    const char *name;
+    basin_fraud_spec spec;
+} known[] = {
+    {"amazon", {11944, 4398392, 25, 0.0687, 0.954, 0.01, 1.0, 0.35, 0}},
+    {"yelp", {45954, 3846979, 32, 0.1453, 0.773, 0.03, 0.5, 0.5, 0}},
+    {"tfinance", {39357, 21222543, 10, 0.0458, 0.971, 0.01, 0.9, 0.4, 0}},
+    {"tsocial", {5781065, 73105508, 10, 0.0301, 0.624, 0.05, 0.7, 0.5, 0}},
+};
+
+basin_status basin_fraud_like(basin_fraud_spec *spec, const char *name, double scale,
+                              basin_error *error) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, name) != 0) continue;
+        *spec = known[i].spec;
+        spec->nodes = llround((double)spec->nodes * scale);
+        spec->edges = llround((double)spec->edges * scale);
+        if (spec->nodes < 20) spec->nodes = 20;
+        /* a small part of a dense network would be all edges */
+        int64_t most = (int64_t)(0.3 * 0.5 * (double)spec->nodes * (double)(spec->nodes - 1));
+        if (spec->edges > most) spec->edges = most;
+        return BASIN_OK;
+    }
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "no set '%s' to be like, wanted amazon, yelp, tfinance or tsocial", name);
+}
+
+/* ---- how many partners each rank draws ---- */
+
+typedef struct block {
+    int64_t draws, among; /* ranks that draw, and among how many; within a class those before it */
+    bool within;
+    int64_t *first; /* [draws + 1] where the edges of each rank begin */
+} block;
+
+/* A rank as a number from about 0 to 1, its weight, and the sum of the weights before it. */
+static double place(int64_t rank, int64_t count) {
+    double head = 1 + 0.002 * (double)count;
+    return ((double)rank + head) / ((double)count + head);
+}
+
+static double weight(int64_t rank, int64_t count) {
+    return 1 / sqrt(place(rank, count)) - FLATNESS;
+}
+
+static double sum_before(int64_t rank, int64_t count) {
+    double t = place(rank, count);
+    return 2 * sqrt(t) - FLATNESS * t;
+}
+
+static int64_t partners(const block *b, int64_t rank) { return b->within ? rank : b->among; }
+
+/* No more than this many of those before it: further draws would only collide. */
+static double most_of(const block *b, int64_t rank) { return 0.6 * (double)partners(b, rank); }
+
+static double reach(const block *b, int64_t rank) {
+    return sum_before(partners(b, rank), b->among) - sum_before(0, b->among);
+}
+
+static double share(const block *b, const double *base, int64_t rank, double factor) {
+    double wanted = factor * base[rank], most = most_of(b, rank);
+    return wanted < most ? wanted : most;
+}
+
+static double total(const block *b, const double *base, double factor) {
+    double sum = 0;
+    for (int64_t r = 0; r < b->draws; r++) sum += share(b, base, r, factor);
+    return sum;
+}
+
+/* The factor for which the shares sum up to `edges`. */
+static double find_factor(const block *b, const double *base, double edges) {
+    double low = 0, high = 1;
+    while (total(b, base, high) < edges) low = high, high *= 4;
+    for (int i = 0; i < 30; i++) {
+        double middle = (low + high) / 2;
+        if (total(b, base, middle) < edges)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+/* Whole numbers of edges that sum up exactly. */
+static basin_status allot(block *b, int64_t edges, basin_error *error) {
+    double room = 0;
+    for (int64_t r = 0; r < b->draws; r++) room += most_of(b, r);
+    if ((double)edges > 0.95 * room)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%" PRId64 " edges do not fit among %" PRId64 " and %" PRId64 " nodes",
+                          edges, b->draws, b->among);
+    double *base = basin_array_new((size_t)b->draws, sizeof *base);
+    b->first = calloc((size_t)b->draws + 1, sizeof *b->first);
+    if (!base || !b->first) {
+        free(base);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " nodes", b->draws);
+    }
+    for (int64_t r = 0; r < b->draws; r++) base[r] = reach(b, r) * weight(r, b->draws);
+    double factor = find_factor(b, base, (double)edges), sum = 0;
+    double exact = (double)edges / total(b, base, factor);
+    for (int64_t r = 0; r < b->draws; r++) {
+        sum += share(b, base, r, factor) * exact;
+        int64_t end = r + 1 < b->draws ? (int64_t)(sum + 0.5) : edges;
+        b->first[r + 1] = end < edges ? end : edges;
+    }
+    free(base);
+    return BASIN_OK;
+}
+
+/* ---- drawing ---- */
+
+/* Inverts the sum of the weights: with s = sqrt(t), 2 s - c s^2 = y. */
+static int64_t draw_rank(const block *b, int64_t before, double span, basin_random *random) {
+    double y = sum_before(0, b->among) + span * ((double)basin_random_next(random) / 4294967296.0);
+    double s = (1 - sqrt(1 - FLATNESS * y)) / FLATNESS;
+    double head = 1 + 0.002 * (double)b->among;
+    int64_t v = (int64_t)(s * s * ((double)b->among + head) - head);
+    return v < 0 ? 0 : v < before ? v : before - 1;
+}
+
+/* The partners of one rank. `taken` [among] holds 1 + the rank that took a partner last. */
+static void draw_partners(int32_t *pair, int32_t *taken, const block *b, int64_t rank,
+                          const int32_t *drawing, const int32_t *drawn, uint64_t seed,
+                          uint64_t stream) {
+    int64_t before = partners(b, rank), count = b->first[rank + 1] - b->first[rank];
+    double span = reach(b, rank);
+    basin_random random = basin_random_start(seed, stream << 40 | (uint64_t)rank, 0);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t v = draw_rank(b, before, span, &random);
+        for (int again = 0; again < 4 && taken[v] == rank + 1; again++)
+            v = draw_rank(b, before, span, &random);
+        /* those of weight are taken: anyone then */
+        while (taken[v] == rank + 1) v = (int64_t)basin_random_below(&random, (uint64_t)before);
+        taken[v] = (int32_t)rank + 1;
+        pair[2 * k] = drawing[rank];
+        pair[2 * k + 1] = drawn[v];
+    }
+}
+
+static basin_status draw_block(int32_t *pair, block *b, const int32_t *drawing,
+                               const int32_t *drawn, uint64_t seed, uint64_t stream,
+                               basin_error *error) {
+    int threads = omp_get_max_threads();
+    size_t room = 0;
+    int32_t *taken = basin_size_multiply(&room, (size_t)b->among, (size_t)threads)
+                         ? calloc(room, sizeof *taken)
+                         : NULL;
+    if (!taken)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory to draw among %" PRId64 " nodes",
+                          b->among);
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (int64_t r = 0; r < b->draws; r++)
+        draw_partners(pair + 2 * b->first[r],
+                      taken + (size_t)omp_get_thread_num() * (size_t)b->among, b, r, drawing, drawn,
+                      seed, stream);
+    free(taken);
+    return BASIN_OK;
+}
+
+/* ---- edges ---- */
+
+typedef struct people {
+    int32_t *normal, *anomalous; /* nodes by rank */
+    int64_t normals, anomalies;
+} people;
+
+static int64_t at_most(int64_t wanted, double room) {
+    return (double)wanted < 0.9 * room ? wanted : (int64_t)(0.9 * room);
+}
+
+/* Of each kind as many as the homophily says, or as fit; what does not fit goes to the normal ones.
+ */
+static basin_status draw_edges(int32_t *pair, const people *p, const basin_fraud_spec *spec,
+                               basin_error *error) {
+    double a = (double)p->anomalies, n = (double)p->normals;
+    int64_t cross = at_most(llround((1 - spec->homophily) * (double)spec->edges), 0.6 * a * n);
+    int64_t among = at_most(llround(spec->ring * (double)spec->edges), 0.3 * a * (a - 1));
+    int64_t rest = spec->edges - cross - among;
+    block normal = {.draws = p->normals, .among = p->normals, .within = true};
+    block ring = {.draws = p->anomalies, .among = p->anomalies, .within = true};
+    block between = {.draws = p->anomalies, .among = p->normals};
+    basin_status status = allot(&normal, rest, error);
+    if (!status) status = allot(&ring, among, error);
+    if (!status) status = allot(&between, cross, error);
+    if (!status)
+        status = draw_block(pair, &normal, p->normal, p->normal, spec->seed, STREAM_NORMAL, error);
+    if (!status)
+        status = draw_block(pair + 2 * rest, &ring, p->anomalous, p->anomalous, spec->seed,
+                            STREAM_ANOMALOUS, error);
+    if (!status)
+        status = draw_block(pair + 2 * (rest + among), &between, p->anomalous, p->normal,
+                            spec->seed, STREAM_CROSS, error);
+    free(normal.first);
+    free(ring.first);
+    free(between.first);
+    return status;
+}
+
+/* Who is anomalous, and of what rank in the class: the places of a random order. */
+static basin_status cast(basin_network *n, people *p, const basin_fraud_spec *spec,
+                         basin_error *error) {
+    int64_t *order = basin_array_new((size_t)spec->nodes, sizeof *order);
+    p->anomalies = llround(spec->anomalous * (double)spec->nodes);
+    p->normals = spec->nodes - p->anomalies;
+    p->anomalous = basin_array_new((size_t)spec->nodes, sizeof *p->anomalous);
+    n->label = basin_array_new((size_t)spec->nodes, sizeof *n->label);
+    if (!order || !p->anomalous || !n->label) {
+        free(order);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " nodes", spec->nodes);
+    }
+    basin_random_permutation(order, (size_t)spec->nodes, spec->seed, STREAM_ORDER);
+    p->normal = p->anomalous + p->anomalies;
+    for (int64_t i = 0; i < spec->nodes; i++) {
+        p->anomalous[i] = (int32_t)order[i];
+        n->label[order[i]] = i < p->anomalies;
+    }
+    free(order);
+    return BASIN_OK;
+}
+
+static basin_status make_edges(basin_network *n, const basin_fraud_spec *spec, basin_error *error) {
+    people p = {0};
+    size_t room;
+    int32_t *pair = basin_size_multiply(&room, (size_t)spec->edges, 2)
+                        ? basin_array_new(room, sizeof *pair)
+                        : NULL;
+    basin_status status =
+        pair ? cast(n, &p, spec, error)
+             : basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " edges", spec->edges);
+    if (!status) status = draw_edges(pair, &p, spec, error);
+    free(p.anomalous);
+    basin_edges edges = {pair, pair ? pair + 1 : NULL, BASIN_I32, 2, spec->edges};
+    if (!status) status = basin_network_add_relation(n, "homo", &edges, NULL, error);
+    free(pair);
+    return status;
+}
+
+/* ---- features ---- */
+
+static float told_as(int64_t f, double z) {
+    switch (f % 4) {
+    case 0: return (float)exp(0.7 * z);              /* an amount */
+    case 1: return (float)floor(exp(0.8 * z + 0.5)); /* a count */
+    case 2: return (float)(1 / (1 + exp(-z)));       /* a rate */
+    default: return (float)z;
+    }
+}
+
+/* How a feature depends on the factors, the class and the degree. */
+enum { OF_CLASS = FACTORS, OF_DEGREE, LOADINGS };
+
+static void make_node(float *x, const double *loading /* [F, LOADINGS] */, const basin_network *n,
+                      const basin_fraud_spec *spec, int64_t node) {
+    double factor[FACTORS], shift = 0;
+    const basin_relation *r = &n->relation[0];
+    double degree = log1p((double)(r->row[node + 1] - r->row[node]));
+    basin_random_fill_normal_f64(factor, spec->seed, STREAM_HIDDEN, (uint64_t)(node * FACTORS),
+                                 FACTORS);
+    if (n->label[node] == 1) {
+        float hide = basin_random_uniform_at(spec->seed, STREAM_HIDE, (uint64_t)node);
+        shift = hide < spec->camouflage ? 0.25 * spec->shift : spec->shift;
+    }
+    basin_random_fill_normal(x, spec->seed, STREAM_FEATURE, (uint64_t)(node * n->features),
+                             (size_t)n->features);
+    for (int64_t f = 0; f < n->features; f++, loading += LOADINGS) {
+        double z = 0.6 * x[f] + shift * loading[OF_CLASS] + 0.1 * degree * loading[OF_DEGREE];
+        for (int k = 0; k < FACTORS; k++) z += 0.4 * factor[k] * loading[k];
+        x[f] = told_as(f, z);
+    }
+}
+
+static basin_status make_features(basin_network *n, const basin_fraud_spec *spec,
+                                  basin_error *error) {
+    basin_status status = basin_network_alloc_features(n, spec->features, error);
+    if (status) return status;
+    size_t count = (size_t)spec->features * LOADINGS;
+    double *loading = basin_array_new(count, sizeof *loading);
+    if (!loading)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " features",
+                          spec->features);
+    basin_random_fill_normal_f64(loading, spec->seed, STREAM_LOADING, 0, count);
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < n->nodes; i++)
+        make_node(n->feature + i * n->features, loading, n, spec, i);
+    free(loading);
+    return BASIN_OK;
+}
+
+basin_status basin_network_make_fraud(basin_network **network, const basin_fraud_spec *spec,
+                                      basin_error *error) {
+    *network = NULL;
+    if (spec->edges < 0 || spec->features < 1 || !(spec->anomalous > 0 && spec->anomalous < 0.5) ||
+        !(spec->homophily >= 0 && spec->homophily <= 1) || spec->nodes < 20 ||
+        !(spec->ring >= 0 && spec->ring <= spec->homophily))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%" PRId64 " nodes, %" PRId64 " edges, %" PRId64
+                          " features, %g anomalous, homophily %g: not a network that can be made",
+                          spec->nodes, spec->edges, spec->features, spec->anomalous,
+                          spec->homophily);
+    basin_status status = basin_network_new(network, "made", spec->nodes, error);
+    if (!status) status = make_edges(*network, spec, error);
+    if (!status) status = make_features(*network, spec, error);
+    if (status) {
+        basin_network_free(*network);
+        *network = NULL;
+    }
+    return status;
+}

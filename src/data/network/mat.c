@@ -1,0 +1,302 @@
+/* Networks in MATLAB files (v5 and v7.3, through matio), in CARE-GNN's layout of Amazon and
+ * YelpChi:
+ *
+ *     homo, net_upu, net_usu, ...   sparse [N, N], a relation each ("homo", "upu", "usu")
+ *     features                      sparse or dense [N, F]
+ *     label                         [1, N] or [N, 1]
+ *
+ * Also Network, Attributes and Label of other sets. An entry (i, j) of a matrix is an edge i -> j.
+ * Stored zeros are no edges. */
+#include "data/network/mat.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+
+bool basin_network_mat_is(const void *data, size_t size) {
+    return size >= 128 && !memcmp(data, "MATLAB ", 7);
+}
+
+static bool one_of(const char *name, const char *const *list) {
+    for (; *list; list++)
+        if (!strcasecmp(name, *list)) return true;
+    return false;
+}
+
+basin_mat_role basin_mat_role_of(const char **relation, const char *name) {
+    static const char *const whole[] = {"homo", "network", "adj", "adjacency", "A", NULL};
+    static const char *const features[] = {"features", "feature", "attributes", "attr", "X", NULL};
+    static const char *const labels[] = {"label", "labels", "gnd", "y", NULL};
+    *relation = NULL;
+    if (!name) return BASIN_MAT_OTHER;
+    if (!strncmp(name, "net_", 4) && name[4]) *relation = name + 4;
+    if (one_of(name, whole)) *relation = "homo";
+    if (*relation) return BASIN_MAT_RELATION;
+    if (one_of(name, features)) return BASIN_MAT_FEATURES;
+    return one_of(name, labels) ? BASIN_MAT_LABELS : BASIN_MAT_OTHER;
+}
+
+static bool is_matrix(const matvar_t *v) {
+    return v->rank == 2 && v->dims && v->dims[0] <= INT32_MAX && v->dims[1] <= INT32_MAX &&
+           v->data && !v->isComplex;
+}
+
+int64_t basin_mat_nodes(const matvar_t *variable, basin_mat_role role) {
+    if (variable->rank != 2 || !variable->dims || role == BASIN_MAT_OTHER) return -1;
+    size_t rows = variable->dims[0], columns = variable->dims[1];
+    size_t nodes = role == BASIN_MAT_LABELS && rows == 1 ? columns : rows;
+    return nodes > INT32_MAX ? -1 : (int64_t)nodes;
+}
+
+static bool find_type(basin_dtype *dtype, enum matio_types type) {
+    switch (type) {
+    case MAT_T_DOUBLE: *dtype = BASIN_F64; return true;
+    case MAT_T_SINGLE: *dtype = BASIN_F32; return true;
+    case MAT_T_INT8: *dtype = BASIN_I8; return true;
+    case MAT_T_UINT8: *dtype = BASIN_U8; return true;
+    case MAT_T_INT16: *dtype = BASIN_I16; return true;
+    case MAT_T_INT32: *dtype = BASIN_I32; return true;
+    case MAT_T_INT64: *dtype = BASIN_I64; return true;
+    default: return false;
+    }
+}
+
+static basin_status bad(const basin_network *n, const matvar_t *v, const char *what,
+                        basin_error *error) {
+    size_t rows = v->rank > 0 && v->dims ? v->dims[0] : 0;
+    size_t columns = v->rank > 1 && v->dims ? v->dims[1] : 0;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s [%zu, %zu] %s", n->path, v->name, rows,
+                      columns, what);
+}
+
+/* ---- sparse matrices ---- */
+
+/* Everything about a sparse matrix that later code relies on. */
+static basin_status check_sparse(const basin_network *n, const matvar_t *v, int64_t *entries,
+                                 basin_error *error) {
+    const mat_sparse_t *s = v->data;
+    if (!is_matrix(v) || (size_t)s->njc != v->dims[1] + 1 || !s->jc || (s->nir > 0 && !s->ir))
+        return bad(n, v, "is not a sparse matrix with a start for each column", error);
+    uint64_t count = s->jc[s->njc - 1];
+    if (s->jc[0] != 0 || count > s->nir)
+        return bad(n, v, "has columns that lie outside of its entries", error);
+    for (size_t j = 0; j < v->dims[1]; j++)
+        if (s->jc[j] > s->jc[j + 1])
+            return bad(n, v, "has a column that ends before it begins", error);
+    for (uint64_t e = 0; e < count; e++)
+        if (s->ir[e] >= v->dims[0])
+            return bad(n, v, "has an entry in a row beyond its last", error);
+    *entries = (int64_t)count;
+    return BASIN_OK;
+}
+
+/* The values as a tensor; false where there are none, and all entries count as 1. */
+static bool sparse_values(basin_tensor *values, const matvar_t *v, int64_t entries) {
+    const mat_sparse_t *s = v->data;
+    basin_dtype dtype = BASIN_U8;
+    bool known = find_type(&dtype, v->data_type);
+    if (!s->data || !known || (int64_t)s->ndata < entries) return false;
+    *values = basin_tensor_borrow(s->data, dtype, BASIN_SHAPE(entries));
+    return true;
+}
+
+static basin_status add_relation(basin_network *n, const matvar_t *v, const char *name,
+                                 const basin_network_options *o, basin_error *error) {
+    const mat_sparse_t *s = v->data;
+    int64_t entries, count = 0;
+    if (v->class_type != MAT_C_SPARSE) return bad(n, v, "is not sparse, as edges must be", error);
+    basin_status status = check_sparse(n, v, &entries, error);
+    if (status) return status;
+    if ((int64_t)v->dims[0] != n->nodes || (int64_t)v->dims[1] != n->nodes) {
+        char wanted[80];
+        snprintf(wanted, sizeof wanted, "joins other nodes, wanted [%" PRId64 ", %" PRId64 "]",
+                 n->nodes, n->nodes);
+        return bad(n, v, wanted, error);
+    }
+    size_t room;
+    int32_t *pair =
+        basin_size_multiply(&room, (size_t)entries, 2) ? basin_array_new(room, sizeof *pair) : NULL;
+    if (!pair)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " edges of %s",
+                          n->path, entries, v->name);
+    basin_tensor value;
+    bool valued = sparse_values(&value, v, entries);
+    for (size_t j = 0; j < v->dims[1]; j++)
+        for (int64_t e = s->jc[j]; e < (int64_t)s->jc[j + 1]; e++) {
+            if (valued && basin_tensor_at(&value, e) == 0) continue;
+            pair[2 * count] = (int32_t)s->ir[e];
+            pair[2 * count++ + 1] = (int32_t)j;
+        }
+    basin_edges edges = {pair, pair + 1, BASIN_I32, 2, count};
+    status = basin_network_add_relation(n, name, &edges, o, error);
+    free(pair);
+    return status;
+}
+
+static basin_status sparse_features(basin_network *n, const matvar_t *v, basin_error *error) {
+    const mat_sparse_t *s = v->data;
+    int64_t entries;
+    basin_tensor value;
+    basin_status status = check_sparse(n, v, &entries, error);
+    if (status) return status;
+    bool valued = sparse_values(&value, v, entries);
+    status = basin_network_alloc_features(n, (int64_t)v->dims[1], error);
+    if (status) return status;
+    memset(n->feature, 0, (size_t)(n->nodes * n->features) * sizeof *n->feature);
+    for (size_t j = 0; j < v->dims[1]; j++)
+        for (int64_t e = s->jc[j]; e < (int64_t)s->jc[j + 1]; e++)
+            n->feature[(int64_t)s->ir[e] * n->features + (int64_t)j] =
+                valued ? (float)basin_tensor_at(&value, e) : 1;
+    return BASIN_OK;
+}
+
+/* ---- dense matrices ---- */
+
+/* The numbers of a dense matrix as one row of them, column after column. */
+static basin_status dense_values(basin_tensor *values, const basin_network *n, const matvar_t *v,
+                                 basin_error *error) {
+    basin_dtype dtype;
+    size_t count, bytes;
+    if (!is_matrix(v) || v->class_type == MAT_C_CELL || v->class_type == MAT_C_STRUCT ||
+        !find_type(&dtype, v->data_type))
+        return bad(n, v, "does not hold plain real numbers", error);
+    if (!basin_size_multiply(&count, v->dims[0], v->dims[1]) ||
+        !basin_size_multiply(&bytes, count, basin_dtype_size(dtype)) || v->nbytes < bytes)
+        return bad(n, v, "holds fewer numbers than that", error);
+    *values = basin_tensor_borrow(v->data, dtype, BASIN_SHAPE((int64_t)count));
+    return BASIN_OK;
+}
+
+static basin_status dense_features(basin_network *n, const matvar_t *v, basin_error *error) {
+    basin_tensor value;
+    basin_status status = dense_values(&value, n, v, error);
+    if (!status) status = basin_network_alloc_features(n, (int64_t)v->dims[1], error);
+    if (status) return status;
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t f = 0; f < n->features; f++)
+            n->feature[i * n->features + f] = (float)basin_tensor_at(&value, f * n->nodes + i);
+    return BASIN_OK;
+}
+
+static basin_status add_features(basin_network *n, const matvar_t *v,
+                                 const basin_network_options *o, basin_error *error) {
+    if (!is_matrix(v) || (int64_t)v->dims[0] != n->nodes) {
+        char wanted[80];
+        snprintf(wanted, sizeof wanted, "are no features, wanted [%" PRId64 ", F]", n->nodes);
+        return bad(n, v, wanted, error);
+    }
+    basin_status status =
+        v->class_type == MAT_C_SPARSE ? sparse_features(n, v, error) : dense_features(n, v, error);
+    return status ? status : basin_network_fill_missing(n, o->missing, error);
+}
+
+static basin_status add_labels(basin_network *n, const matvar_t *v, const basin_network_options *o,
+                               basin_error *error) {
+    basin_tensor value;
+    if (v->class_type == MAT_C_SPARSE) return bad(n, v, "is sparse, wanted plain labels", error);
+    basin_status status = dense_values(&value, n, v, error);
+    return status ? status : basin_network_set_labels(n, &value, o, error);
+}
+
+basin_status basin_mat_convert(basin_network *network, const matvar_t *variable,
+                               const basin_network_options *options, basin_error *error) {
+    const basin_network_options *o = basin_network_options_or(options);
+    const char *relation;
+    switch (basin_mat_role_of(&relation, variable->name)) {
+    case BASIN_MAT_RELATION: return add_relation(network, variable, relation, o, error);
+    case BASIN_MAT_FEATURES: return add_features(network, variable, o, error);
+    case BASIN_MAT_LABELS: return add_labels(network, variable, o, error);
+    default: return BASIN_OK;
+    }
+}
+
+/* ---- the file ---- */
+
+/* HDF5, on which matio stands, prints pages about a damaged file unless it is told not to. It is
+ * matio's dependency, not ours, so its functions are looked up where it is loaded. */
+typedef struct quiet {
+    int (*set)(int64_t stack, void *function, void *data);
+    int (*get)(int64_t stack, void **function, void **data);
+    void *function, *data;
+} quiet;
+
+static quiet hush(void) {
+    quiet q = {0};
+    void *set = dlsym(RTLD_DEFAULT, "H5Eset_auto2"), *get = dlsym(RTLD_DEFAULT, "H5Eget_auto2");
+    if (!set || !get) return q;
+    memcpy(&q.set, &set, sizeof set);
+    memcpy(&q.get, &get, sizeof get);
+    (void)q.get(0, &q.function, &q.data);
+    (void)q.set(0, NULL, NULL);
+    return q;
+}
+
+static void unhush(const quiet *q) {
+    if (q->set) (void)q->set(0, q->function, q->data);
+}
+
+/* The first variable with a role says how many nodes there are; edges before others. */
+static basin_status count_nodes(int64_t *nodes, mat_t *file, const char *path, basin_error *error) {
+    bool relations = false;
+    *nodes = -1;
+    for (matvar_t *v; (v = Mat_VarReadNextInfo(file)); Mat_VarFree(v)) {
+        const char *relation;
+        basin_mat_role role = basin_mat_role_of(&relation, v->name);
+        int64_t count = basin_mat_nodes(v, role);
+        if (count >= 0 && (*nodes < 0 || (relation && !relations))) *nodes = count;
+        relations = relations || relation;
+    }
+    Mat_Rewind(file);
+    if (relations) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: no edges are in it (or it is cut off), wanted sparse matrices homo or "
+                      "net_NAME",
+                      path);
+}
+
+/* One variable at a time, so that no more than it is in memory beside the network. */
+static basin_status convert_all(basin_network *n, mat_t *file, const basin_network_options *o,
+                                basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (matvar_t *info; !status && (info = Mat_VarReadNextInfo(file)); Mat_VarFree(info)) {
+        const char *relation;
+        if (basin_mat_role_of(&relation, info->name) == BASIN_MAT_OTHER) continue;
+        if (Mat_VarReadDataAll(file, info) != 0)
+            status = basin_fail(error, BASIN_BAD_FILE, "%s: %s cannot be read; is the file whole?",
+                                n->path, info->name);
+        else
+            status = basin_mat_convert(n, info, o, error);
+    }
+    return status;
+}
+
+static basin_status read_file(basin_network **network, const char *path,
+                              const basin_network_options *o, basin_error *error) {
+    int64_t nodes;
+    mat_t *file = Mat_Open(path, MAT_ACC_RDONLY);
+    if (!file)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: not a MATLAB file that can be read", path);
+    basin_status status = count_nodes(&nodes, file, path, error);
+    if (!status) status = basin_network_new(network, path, nodes, error);
+    if (!status) status = convert_all(*network, file, o, error);
+    Mat_Close(file);
+    return status;
+}
+
+basin_status basin_network_mat_read(basin_network **network, const char *path,
+                                    const basin_network_options *options, basin_error *error) {
+    *network = NULL;
+    quiet q = hush();
+    basin_status status = read_file(network, path, basin_network_options_or(options), error);
+    unhush(&q);
+    if (status) {
+        basin_network_free(*network);
+        *network = NULL;
+    }
+    return status;
+}

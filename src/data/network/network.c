@@ -1,0 +1,350 @@
+/* The container of a network: nodes with features, labels, ids and masks; see
+ * basin/tasks/network.h. Relations are built in network_csr.c. */
+#include "data/network/network.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+const basin_network_options *basin_network_options_or(const basin_network_options *options) {
+    static const basin_network_options defaults = {0};
+    return options ? options : &defaults;
+}
+
+static basin_status no_memory(const basin_network *n, const char *what, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %s of %" PRId64 " nodes", n->path,
+                      what, n->nodes);
+}
+
+basin_status basin_network_new(basin_network **network, const char *path, int64_t nodes,
+                               basin_error *error) {
+    *network = NULL;
+    if (nodes <= 0 || nodes > BASIN_NETWORK_NODES)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " nodes, wanted 1 to %d", path,
+                          nodes, BASIN_NETWORK_NODES);
+    basin_network *n = calloc(1, sizeof *n);
+    if (n) n->path = basin_string_copy(path);
+    if (!n || !n->path) {
+        free(n);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
+    }
+    n->nodes = nodes;
+    *network = n;
+    return BASIN_OK;
+}
+
+void basin_names_free(basin_names *names) {
+    free(names->at);
+    free(names->text);
+    *names = (basin_names){0};
+}
+
+/* What lies in the mapped file is the file's. */
+static void free_data(basin_network *n) {
+    free(n->feature);
+    free(n->label);
+    basin_names_free(&n->id);
+    basin_names_free(&n->column);
+    free(n->train);
+    free(n->val);
+    free(n->test);
+    free(n->origin);
+}
+
+void basin_network_free(basin_network *network) {
+    if (!network) return;
+    if (!network->file) free_data(network);
+    for (int r = 0; r < network->relations; r++) {
+        basin_relation *relation = &network->relation[r];
+        free(relation->name);
+        if (relation->mapped) continue;
+        free(relation->row);
+        free(relation->col);
+    }
+    free(network->relation);
+    free(network->note);
+    free(network->path);
+    basin_bundle_free(network->file);
+    free(network);
+}
+
+void basin_network_add_note(basin_network *network, const char *format, ...) {
+    char text[BASIN_ERROR_TEXT];
+    int had = network->note ? snprintf(text, sizeof text, "%s; ", network->note) : 0;
+    if (had >= (int)sizeof text) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + had, sizeof text - (size_t)had, format, args);
+    va_end(args);
+    if (network->note && strstr(network->note, text + had)) return;
+    char *copy = basin_string_copy(text);
+    if (!copy) return;
+    free(network->note);
+    network->note = copy;
+}
+
+/* ---- features ---- */
+
+basin_status basin_network_alloc_features(basin_network *network, int64_t features,
+                                          basin_error *error) {
+    size_t count;
+    if (features <= 0 || features > INT32_MAX)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %" PRId64 " features a node, wanted some",
+                          network->path, features);
+    if (!basin_size_multiply(&count, (size_t)network->nodes, (size_t)features) ||
+        !(network->feature = basin_array_new(count, sizeof *network->feature)))
+        return no_memory(network, "the features", error);
+    network->features = features;
+    return BASIN_OK;
+}
+
+/* The mean of the finite numbers of a column; 0 where there are none. */
+static float column_mean(const basin_network *n, int64_t column) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n->nodes; i++) {
+        float x = n->feature[i * n->features + column];
+        if (isfinite(x)) sum += x, count++;
+    }
+    return count ? (float)(sum / (double)count) : 0;
+}
+
+static void fill_column(basin_network *n, int64_t column, float value) {
+    for (int64_t i = 0; i < n->nodes; i++) {
+        float *x = n->feature + i * n->features + column;
+        if (!isfinite(*x)) *x = value;
+    }
+}
+
+static bool column_finite(const basin_network *n, int64_t column) {
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (!isfinite(n->feature[i * n->features + column])) return false;
+    return true;
+}
+
+basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
+                                        basin_error *error) {
+    basin_tensor x = basin_tensor_borrow(network->feature, BASIN_F32,
+                                         BASIN_SHAPE(network->nodes, network->features));
+    int64_t bad = basin_tensor_first_bad(&x);
+    if (bad < 0) return BASIN_OK;
+    int64_t node = bad / network->features, column = bad % network->features;
+    if (missing == BASIN_MISSING_ERROR) {
+        char text[BASIN_NODE_TEXT];
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: feature %" PRId64 "%s%s of node %s is %s, wanted a number (--missing "
+            "zero or mean fills such gaps)",
+            network->path, column, network->column.count ? " " : "",
+            network->column.count ? network->column.text + network->column.at[column] : "",
+            basin_network_id(network, node, text),
+            isnan(network->feature[bad]) ? "missing or NaN" : "infinite");
+    }
+    for (int64_t f = column_finite(network, 0) ? 1 : 0; f < network->features; f++)
+        if (!column_finite(network, f))
+            fill_column(network, f, missing == BASIN_MISSING_MEAN ? column_mean(network, f) : 0);
+    return BASIN_OK;
+}
+
+basin_status basin_network_set_features(basin_network *network, const basin_tensor *x,
+                                        const basin_network_options *options, basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    if (network->feature || network->file)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: has features already", network->path);
+    if (x->shape.rank != 2 || x->shape.dim[0] != network->nodes)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: features are %s, wanted [%" PRId64 ", F]",
+                          network->path, basin_shape_print(text, x->shape), network->nodes);
+    basin_status status = basin_network_alloc_features(network, x->shape.dim[1], error);
+    if (status) return status;
+    basin_tensor to = basin_tensor_borrow(network->feature, BASIN_F32, x->shape);
+    status = basin_tensor_convert(&to, x, error);
+    if (!status)
+        status =
+            basin_network_fill_missing(network, basin_network_options_or(options)->missing, error);
+    return status;
+}
+
+/* ---- labels and masks ---- */
+
+static bool is_float(basin_dtype dtype) {
+    return dtype == BASIN_F64 || dtype == BASIN_F32 || dtype == BASIN_F16 || dtype == BASIN_BF16;
+}
+
+/* The column of the greatest entry; -1 where all are zero or one is no number. */
+static int32_t one_hot(const basin_tensor *y, int64_t i) {
+    int64_t classes = y->shape.dim[1];
+    int32_t best = -1;
+    double most = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        double v = basin_tensor_at(y, i * classes + c);
+        if (isnan(v)) return -1;
+        if (v > most) most = v, best = (int32_t)c;
+    }
+    return best;
+}
+
+static basin_status read_label(int32_t *label, const basin_network *n, const basin_tensor *y,
+                               int64_t i, basin_error *error) {
+    double v = basin_tensor_at(y, i);
+    char text[BASIN_NODE_TEXT];
+    if (isnan(v)) v = -1; /* a label that is not known */
+    if (v != floor(v) || v < -1 || v > INT16_MAX)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: the label of node %s is %g, wanted a whole number from 0 on, or -1 "
+                          "for unknown",
+                          n->path, basin_network_id(n, i, text), v);
+    *label = (int32_t)v;
+    return BASIN_OK;
+}
+
+void basin_network_finish_labels(basin_network *network, const basin_network_options *options) {
+    int64_t first =
+        options->unlabelled_first < network->nodes ? options->unlabelled_first : network->nodes;
+    for (int64_t i = 0; i < first; i++) network->label[i] = -1;
+    int32_t seen = -1;
+    for (int64_t i = 0; i < network->nodes; i++) {
+        int32_t y = network->label[i];
+        if (y >= 0 && seen >= 0 && y != seen) return;
+        if (y >= 0) seen = y;
+    }
+    if (seen < 0)
+        basin_network_add_note(network, "no node has a label");
+    else
+        basin_network_add_note(
+            network, "all labels are %d: nothing can be learned from one class alone", seen);
+}
+
+basin_status basin_network_set_labels(basin_network *network, const basin_tensor *y,
+                                      const basin_network_options *options, basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    int rank = y->shape.rank;
+    bool column = rank == 2 && (y->shape.dim[1] == 1 || y->shape.dim[0] == 1);
+    int64_t count = basin_shape_count(y->shape);
+    if (network->label || network->file)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: has labels already", network->path);
+    if (column ? count != network->nodes
+               : rank < 1 || rank > 2 || y->shape.dim[0] != network->nodes || count == 0)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: labels are %s, wanted [%" PRId64 "]",
+                          network->path, basin_shape_print(text, y->shape), network->nodes);
+    network->label = basin_array_new((size_t)network->nodes, sizeof *network->label);
+    if (!network->label) return no_memory(network, "the labels", error);
+    for (int64_t i = 0; i < network->nodes; i++) {
+        if (rank == 2 && !column) {
+            network->label[i] = one_hot(y, i);
+            continue;
+        }
+        basin_status status = read_label(&network->label[i], network, y, i, error);
+        if (status) return status;
+    }
+    basin_network_finish_labels(network, basin_network_options_or(options));
+    return BASIN_OK;
+}
+
+static uint8_t **mask_slot(basin_network *n, const char *part) {
+    if (!strcmp(part, "train")) return &n->train;
+    if (!strcmp(part, "val")) return &n->val;
+    return &n->test;
+}
+
+basin_status basin_network_set_masks(basin_network *network, const char *part,
+                                     const basin_tensor *mask, basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    basin_shape shape = mask->shape;
+    /* a row a node, as DGL must have it, or a row a split */
+    bool across = shape.rank == 2 && shape.dim[1] != network->nodes;
+    int64_t splits = shape.rank == 1 ? 1 : shape.dim[across ? 1 : 0];
+    bool right = (shape.rank == 1 && shape.dim[0] == network->nodes) ||
+                 (shape.rank == 2 && shape.dim[across ? 0 : 1] == network->nodes && splits > 0);
+    if (!right || (network->splits && splits != network->splits))
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: the %s mask is %s, wanted [%" PRId64 "] or [splits, %" PRId64
+                          "] as the other masks have it",
+                          network->path, part, basin_shape_print(text, shape), network->nodes,
+                          network->nodes);
+    if (is_float(mask->dtype) && basin_tensor_first_bad(mask) >= 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: the %s mask holds NaN", network->path, part);
+    uint8_t **slot = mask_slot(network, part);
+    int64_t count = splits * network->nodes;
+    free(*slot);
+    *slot = basin_array_new((size_t)count, 1);
+    if (!*slot) return no_memory(network, "the masks", error);
+    for (int64_t s = 0; s < splits; s++)
+        for (int64_t i = 0; i < network->nodes; i++)
+            (*slot)[s * network->nodes + i] =
+                basin_tensor_at(mask, across ? i * splits + s : s * network->nodes + i) != 0;
+    network->splits = splits;
+    return BASIN_OK;
+}
+
+/* ---- names ---- */
+
+basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
+                             basin_error *error) {
+    basin_names *names = &builder->names;
+    size_t count = (size_t)names->count, used = count ? (size_t)names->at[count] : 0;
+    if (!basin_array_reserve((void **)&names->at, &builder->at_capacity, count + 2,
+                             sizeof *names->at) ||
+        length > SIZE_MAX / 4 ||
+        !basin_array_reserve((void **)&names->text, &builder->text_capacity, used + length + 1, 1))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %zu names", count + 1);
+    memcpy(names->text + used, text, length);
+    names->text[used + length] = 0;
+    names->at[0] = 0;
+    names->at[++names->count] = (int64_t)(used + length + 1);
+    return BASIN_OK;
+}
+
+/* An entry, or NULL where a mapped file that was not checked says nonsense. */
+static const char *name_at(const basin_names *names, int64_t i) {
+    int64_t at = names->at[i];
+    return at >= 0 && at < names->at[names->count] ? names->text + at : NULL;
+}
+
+const char *basin_network_id(const basin_network *network, int64_t node,
+                             char text[BASIN_NODE_TEXT]) {
+    const char *id = network->id.count ? name_at(&network->id, node) : NULL;
+    if (id) return id;
+    int64_t number = network->origin ? network->origin[node] : node;
+    snprintf(text, BASIN_NODE_TEXT, "%" PRId64, number);
+    return text;
+}
+
+int64_t basin_network_find(const basin_network *network, const char *id) {
+    char *end;
+    for (int64_t i = 0; i < network->id.count; i++) {
+        const char *own = name_at(&network->id, i);
+        if (own && !strcmp(own, id)) return i;
+    }
+    if (network->id.count || *id < '0' || *id > '9') return -1;
+    int64_t node = strtoll(id, &end, 10);
+    return *end || node >= network->nodes ? -1 : node;
+}
+
+int basin_network_relation(const basin_network *network, const char *name) {
+    for (int r = 0; r < network->relations; r++)
+        if (!strcmp(network->relation[r].name, name)) return r;
+    return -1;
+}
+
+int basin_network_main_relation(const basin_network *network) {
+    return network->relations == 1 ? 0 : basin_network_relation(network, "homo");
+}
+
+int64_t basin_network_count_label(const basin_network *network, int32_t label) {
+    if (!network->label) return label == -1 ? network->nodes : 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < network->nodes; i++) count += network->label[i] == label;
+    return count;
+}
+
+int32_t basin_network_greatest_label(const basin_network *network) {
+    int32_t most = -1;
+    for (int64_t i = 0; network->label && i < network->nodes; i++)
+        if (network->label[i] > most) most = network->label[i];
+    return most;
+}

@@ -1,0 +1,84 @@
+/* What the files that make networks share: the readers, one a format, and pieces of the container.
+ */
+#ifndef BASIN_DATA_NETWORK_NETWORK_H
+#define BASIN_DATA_NETWORK_NETWORK_H
+
+#include <string.h>
+
+#include "basin/tasks/network.h"
+
+/* The most nodes a network may have: nodes are int32_t in `col`. */
+enum { BASIN_NETWORK_NODES = INT32_MAX - 1 };
+
+/* Element i of whole numbers, int64_t or int32_t, which may lie in a file at any byte. In line: it
+ * is what building a relation of many million edges does most. */
+static inline int64_t basin_whole_at(const void *data, basin_dtype dtype, int64_t i) {
+    int64_t wide;
+    int32_t narrow;
+    if (dtype == BASIN_I64) {
+        memcpy(&wide, (const char *)data + i * 8, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *)data + i * 4, sizeof narrow);
+    return narrow;
+}
+
+/* Readers. Parsers read from memory and copy what they need; `path` is what errors call it. */
+basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
+                                    const basin_network_options *options, basin_error *error);
+bool basin_network_dgl_is(const void *data, size_t size);
+basin_status basin_network_dgl_parse(basin_network **network, const void *data, size_t size,
+                                     const char *path, const basin_network_options *options,
+                                     basin_error *error);
+bool basin_network_mat_is(const void *data, size_t size);
+basin_status basin_network_mat_read(basin_network **network, const char *path,
+                                    const basin_network_options *options, basin_error *error);
+/* A CSV file: by its path, or in memory where `data` is not NULL. */
+typedef struct basin_csv_source {
+    const char *path;
+    const void *data;
+    size_t size;
+} basin_csv_source;
+
+basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
+                                    int sources, const basin_network_options *options,
+                                    basin_error *error);
+/* Takes the bundle over where it succeeds. */
+basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
+                                     basin_error *error);
+/* Whether a bundle is a network that can be mapped. */
+bool basin_network_file_is(const basin_bundle *bundle);
+
+/* `options`, or the defaults in place of NULL. */
+const basin_network_options *basin_network_options_or(const basin_network_options *options);
+
+/* Room for features [N, F], not filled; owned by the network. */
+basin_status basin_network_alloc_features(basin_network *network, int64_t features,
+                                          basin_error *error);
+/* Treats NaN and infinities as `missing` says. */
+basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
+                                        basin_error *error);
+/* Forgets the labels of the first so many nodes, and those below 0; notes a single class. */
+void basin_network_finish_labels(basin_network *network, const basin_network_options *options);
+/* Adds an empty relation of that name; unique names only. */
+basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
+                                        const char *name, basin_error *error);
+/* Sorts each row of a CSR, merges equal entries if told, and gives back what is left over. */
+basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
+                                 basin_error *error);
+
+/* Adds to the note; what does not fit or cannot be kept is lost. */
+void basin_network_add_note(basin_network *network, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Names collected one by one. */
+typedef struct basin_names_builder {
+    basin_names names;
+    size_t at_capacity, text_capacity;
+} basin_names_builder;
+
+basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
+                             basin_error *error);
+void basin_names_free(basin_names *names);
+
+#endif

@@ -1,0 +1,133 @@
+/* Networks as npz, or any bundle with the same names:
+ *
+ *     x [N, F] features      y [N] labels, 0 or 1, -1 unknown; or [N, C] one-hot
+ *     edges [E, 2]           undirected, each listed once or twice; the relation "homo"
+ *     edges_NAME [E, 2]      the relation NAME
+ *     labelled [N]           0 where the label does not count
+ *     train_mask(s), val_mask(s), test_mask(s) [N] or [splits, N]
+ *
+ * node_features and node_labels, as the heterophilous sets have them, stand for x and y. All are
+ * optional but one of x and y, which says how many nodes there are, and edges. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/network/network.h"
+
+static const basin_tensor *find_either(const basin_bundle *bundle, const char *name,
+                                       const char *other) {
+    const basin_tensor *t = basin_bundle_find(bundle, name);
+    return t ? t : basin_bundle_find(bundle, other);
+}
+
+static const basin_tensor *find_x(const basin_bundle *bundle) {
+    return find_either(bundle, "x", "node_features");
+}
+
+static const basin_tensor *find_y(const basin_bundle *bundle) {
+    return find_either(bundle, "y", "node_labels");
+}
+
+static basin_status count_nodes(int64_t *nodes, const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *x = find_x(bundle), *y = find_y(bundle);
+    const basin_tensor *one = x ? x : y;
+    if (!one || one->shape.rank < 1)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: neither x [N, F] nor y [N] is there, wanted one of them and edges",
+                          basin_bundle_path(bundle));
+    *nodes = one->shape.dim[0];
+    return BASIN_OK;
+}
+
+static basin_status add_edges(basin_network *n, const char *key, const char *name,
+                              const basin_tensor *t, const basin_network_options *o,
+                              basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    if (t->shape.rank != 2 || t->shape.dim[1] != 2)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted [E, 2]", n->path, key,
+                          basin_shape_print(text, t->shape));
+    size_t size = basin_dtype_size(t->dtype);
+    basin_tensor wide = {0};
+    if (t->dtype != BASIN_I32 && t->dtype != BASIN_I64) {
+        if (t->dtype <= BASIN_BF16)
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
+                              n->path, key, basin_dtype_name(t->dtype));
+        basin_status status = basin_tensor_new(&wide, BASIN_I32, t->shape, error);
+        if (!status) status = basin_tensor_convert(&wide, t, error);
+        if (status) return basin_tensor_free(&wide), status;
+        t = &wide;
+        size = sizeof(int32_t);
+    }
+    basin_edges edges = {.from = t->data,
+                         .to = (const char *)t->data + size,
+                         .dtype = t->dtype,
+                         .stride = 2,
+                         .count = t->shape.dim[0]};
+    basin_status status = basin_network_add_relation(n, name, &edges, o, error);
+    basin_tensor_free(&wide);
+    return status;
+}
+
+static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
+                                  const basin_network_options *o, basin_error *error) {
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
+        const char *key = basin_bundle_name(bundle, i);
+        const char *name = !strcmp(key, "edges")        ? "homo"
+                           : !strncmp(key, "edges_", 6) ? key + 6
+                                                        : NULL;
+        if (!name) continue;
+        basin_status status = add_edges(n, key, name, basin_bundle_at(bundle, i), o, error);
+        if (status) return status;
+    }
+    if (n->relations) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: no edges, wanted edges [E, 2] or edges_NAME",
+                      n->path);
+}
+
+static basin_status add_labels(basin_network *n, const basin_bundle *bundle,
+                               const basin_network_options *o, basin_error *error) {
+    const basin_tensor *y = find_y(bundle);
+    const basin_tensor *labelled = basin_bundle_find(bundle, "labelled");
+    if (!y) return BASIN_OK;
+    basin_status status = basin_network_set_labels(n, y, o, error);
+    if (status || !labelled) return status;
+    if (basin_shape_count(labelled->shape) != n->nodes)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: labelled has %" PRId64 " entries, wanted %" PRId64, n->path,
+                          basin_shape_count(labelled->shape), n->nodes);
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (basin_tensor_at(labelled, i) == 0) n->label[i] = -1;
+    basin_network_finish_labels(n, o);
+    return BASIN_OK;
+}
+
+static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    static const char *const key[][3] = {{"train_masks", "train_mask", "train"},
+                                         {"val_masks", "val_mask", "val"},
+                                         {"test_masks", "test_mask", "test"}};
+    for (int i = 0; i < 3; i++) {
+        const basin_tensor *mask = find_either(bundle, key[i][0], key[i][1]);
+        basin_status status = mask ? basin_network_set_masks(n, key[i][2], mask, error) : BASIN_OK;
+        if (status) return status;
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
+                                    const basin_network_options *options, basin_error *error) {
+    const basin_network_options *o = basin_network_options_or(options);
+    const basin_tensor *x = find_x(bundle);
+    int64_t nodes;
+    *network = NULL;
+    basin_status status = count_nodes(&nodes, bundle, error);
+    if (!status) status = basin_network_new(network, basin_bundle_path(bundle), nodes, error);
+    if (!status && x) status = basin_network_set_features(*network, x, o, error);
+    if (!status) status = add_labels(*network, bundle, o, error);
+    if (!status) status = add_masks(*network, bundle, error);
+    if (!status) status = add_relations(*network, bundle, o, error);
+    if (status) {
+        basin_network_free(*network);
+        *network = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,269 @@
+/* Parts of a network: what a set of nodes induces, and mini-batches of sampled neighbourhoods.
+ *
+ * A table of all nodes says which place each has in the part. It is asked for in zeros and only
+ * touched where the part is, so that small parts of large networks stay cheap. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+#include "data/network/network.h"
+
+typedef struct part {
+    const basin_network *whole;
+    int32_t *place; /* [N] 1 + number in the part, 0 where the node is not in it */
+    int64_t *node;  /* [count] of the whole */
+    size_t count, capacity;
+} part;
+
+static basin_status no_memory(const basin_network *n, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a part of %" PRId64 " nodes",
+                      n->path, n->nodes);
+}
+
+static basin_status part_add(part *p, int64_t node, basin_error *error) {
+    if (p->place[node]) return BASIN_OK;
+    if (!basin_array_reserve((void **)&p->node, &p->capacity, p->count + 1, sizeof *p->node))
+        return no_memory(p->whole, error);
+    p->node[p->count++] = node;
+    p->place[node] = (int32_t)p->count;
+    return BASIN_OK;
+}
+
+static basin_status part_start(part *p, const basin_network *whole, const int64_t *node,
+                               int64_t count, basin_error *error) {
+    *p = (part){.whole = whole};
+    p->place = calloc((size_t)whole->nodes, sizeof *p->place);
+    if (!p->place) return no_memory(whole, error);
+    for (int64_t i = 0; i < count; i++) {
+        if (node[i] < 0 || node[i] >= whole->nodes || p->place[node[i]])
+            return basin_fail(
+                error, BASIN_BAD_VALUE, "%s: node %" PRId64 " is %s in a part of %" PRId64 " nodes",
+                whole->path, node[i], node[i] < 0 || node[i] >= whole->nodes ? "none" : "twice",
+                whole->nodes);
+        basin_status status = part_add(p, node[i], error);
+        if (status) return status;
+    }
+    return BASIN_OK;
+}
+
+static void part_end(part *p) {
+    free(p->place);
+    free(p->node);
+}
+
+/* ---- what belongs to nodes ---- */
+
+static uint8_t *gather_masks(const part *p, const uint8_t *mask) {
+    int64_t n = (int64_t)p->count, nodes = p->whole->nodes, splits = p->whole->splits;
+    uint8_t *to = basin_array_new(p->count * (size_t)splits, 1);
+    for (int64_t s = 0; to && s < splits; s++)
+        for (int64_t i = 0; i < n; i++) to[s * n + i] = mask[s * nodes + p->node[i]];
+    return to;
+}
+
+static basin_status gather_names(basin_network *n, const part *p, basin_error *error) {
+    const basin_network *whole = p->whole;
+    basin_names_builder id = {0}, column = {0};
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; whole->id.count && i < p->count && !status; i++) {
+        const char *text = whole->id.text + whole->id.at[p->node[i]];
+        status = basin_names_add(&id, text, strlen(text), error);
+    }
+    for (int64_t f = 0; f < whole->column.count && !status; f++) {
+        const char *text = whole->column.text + whole->column.at[f];
+        status = basin_names_add(&column, text, strlen(text), error);
+    }
+    n->id = id.names;
+    n->column = column.names;
+    return status;
+}
+
+static basin_status gather_nodes(basin_network *n, const part *p, basin_error *error) {
+    const basin_network *whole = p->whole;
+    int64_t features = whole->features;
+    n->directed = whole->directed;
+    n->origin = basin_array_new(p->count, sizeof *n->origin);
+    if (!n->origin) return no_memory(whole, error);
+    for (size_t i = 0; i < p->count; i++)
+        n->origin[i] = whole->origin ? whole->origin[p->node[i]] : p->node[i];
+    if (whole->feature) {
+        basin_status status = basin_network_alloc_features(n, features, error);
+        if (status) return status;
+        for (size_t i = 0; i < p->count; i++)
+            memcpy(n->feature + (int64_t)i * features, whole->feature + p->node[i] * features,
+                   (size_t)features * sizeof *n->feature);
+    }
+    if (whole->label) {
+        n->label = basin_array_new(p->count, sizeof *n->label);
+        if (!n->label) return no_memory(whole, error);
+        for (size_t i = 0; i < p->count; i++) n->label[i] = whole->label[p->node[i]];
+    }
+    n->splits = whole->splits;
+    if (whole->train && !(n->train = gather_masks(p, whole->train))) return no_memory(whole, error);
+    if (whole->val && !(n->val = gather_masks(p, whole->val))) return no_memory(whole, error);
+    if (whole->test && !(n->test = gather_masks(p, whole->test))) return no_memory(whole, error);
+    return gather_names(n, p, error);
+}
+
+/* ---- edges among the nodes of a part ---- */
+
+static basin_status induce_relation(basin_network *n, const part *p, const basin_relation *from,
+                                    basin_error *error) {
+    basin_relation *r;
+    basin_status status = basin_network_new_relation(&r, n, from->name, error);
+    if (status) return status;
+    int64_t count = (int64_t)p->count;
+    r->row = calloc(p->count + 1, sizeof *r->row);
+    if (!r->row) return no_memory(p->whole, error);
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < count; i++) {
+        int64_t kept = 0, end = from->row[p->node[i] + 1];
+        for (int64_t e = from->row[p->node[i]]; e < end; e++) kept += p->place[from->col[e]] != 0;
+        r->row[i + 1] = kept;
+    }
+    for (int64_t i = 0; i < count; i++) r->row[i + 1] += r->row[i];
+    r->edges = r->row[count];
+    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
+    if (!r->col) return no_memory(p->whole, error);
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = r->row[i], end = from->row[p->node[i] + 1];
+        for (int64_t e = from->row[p->node[i]]; e < end; e++)
+            if (p->place[from->col[e]]) r->col[at++] = p->place[from->col[e]] - 1;
+    }
+    return basin_relation_tidy(r, count, false, error);
+}
+
+static basin_status part_network(basin_network **network, const part *p, bool edges,
+                                 basin_error *error) {
+    basin_status status = basin_network_new(network, p->whole->path, (int64_t)p->count, error);
+    if (!status) status = gather_nodes(*network, p, error);
+    for (int r = 0; edges && r < p->whole->relations && !status; r++)
+        status = induce_relation(*network, p, &p->whole->relation[r], error);
+    return status;
+}
+
+static basin_status finish(basin_network **network, part *p, basin_status status) {
+    part_end(p);
+    if (status) {
+        basin_network_free(*network);
+        *network = NULL;
+    }
+    return status;
+}
+
+basin_status basin_network_induce(basin_network **result, const basin_network *network,
+                                  const int64_t *node, int64_t count, basin_error *error) {
+    part p;
+    *result = NULL;
+    basin_status status = part_start(&p, network, node, count, error);
+    if (!status) status = part_network(result, &p, true, error);
+    return finish(result, &p, status);
+}
+
+/* ---- sampled neighbourhoods ---- */
+
+typedef struct walked {
+    int32_t *edge; /* [count, 2] places in the part: who is seen, who sees */
+    size_t count, capacity;
+} walked;
+
+/* `take` different numbers below `count`, in `chosen`: Floyd's way, one draw each. */
+static void choose(int64_t *chosen, int64_t take, int64_t count, basin_random *random) {
+    for (int64_t k = 0; k < take; k++) {
+        int64_t last = count - take + k;
+        int64_t t = (int64_t)basin_random_below(random, (uint64_t)last + 1);
+        for (int64_t j = 0; j < k; j++)
+            if (chosen[j] == t) {
+                t = last;
+                break;
+            }
+        chosen[k] = t;
+    }
+}
+
+static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, bool keep,
+                              basin_error *error) {
+    basin_status status = part_add(p, seen, error);
+    if (status || !keep) return status;
+    if (!basin_array_reserve((void **)&w->edge, &w->capacity, 2 * (w->count + 1), sizeof *w->edge))
+        return no_memory(p->whole, error);
+    w->edge[2 * w->count] = p->place[seen] - 1;
+    w->edge[2 * w->count + 1] = (int32_t)sees;
+    w->count++;
+    return BASIN_OK;
+}
+
+/* A stream of its own for every node, step, relation and draw: splitmix's finaliser over them. */
+static uint64_t mix(uint64_t a, uint64_t b) {
+    uint64_t x = a + 0x9e3779b97f4a7c15u * (b + 1);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static basin_status walk_node(walked *w, part *p, int64_t *chosen, int64_t at, int relation,
+                              int step, const basin_sample_spec *spec, basin_error *error) {
+    const basin_relation *r = &p->whole->relation[relation];
+    int64_t node = p->node[at], fanout = spec->fanout[step];
+    int64_t first = r->row[node], count = r->row[node + 1] - first;
+    bool all = fanout <= 0 || fanout >= count;
+    int64_t take = all ? count : fanout;
+    if (!all) {
+        uint64_t stream =
+            mix(mix(spec->stream, (uint64_t)node), (uint64_t)step << 32 | (uint32_t)relation);
+        basin_random random = basin_random_start(spec->seed, stream, 0);
+        choose(chosen, take, count, &random);
+    }
+    basin_status status = BASIN_OK;
+    for (int64_t k = 0; k < take && !status; k++)
+        status = walk_edge(w, p, r->col[first + (all ? k : chosen[k])], at, !spec->induce, error);
+    return status;
+}
+
+static int64_t widest(const basin_sample_spec *spec) {
+    int64_t most = 1;
+    for (int s = 0; s < spec->steps; s++)
+        if (spec->fanout[s] > most) most = spec->fanout[s];
+    return most;
+}
+
+static basin_status walk(walked *w /* [relations] */, part *p, const basin_sample_spec *spec,
+                         basin_error *error) {
+    int64_t *chosen = basin_array_new((size_t)widest(spec), sizeof *chosen);
+    if (!chosen) return no_memory(p->whole, error);
+    basin_status status = BASIN_OK;
+    size_t begin = 0;
+    for (int s = 0; s < spec->steps && !status; s++) {
+        size_t end = p->count; /* those that the step before reached */
+        for (size_t i = begin; i < end && !status; i++)
+            for (int r = 0; r < p->whole->relations && !status; r++)
+                status = walk_node(&w[r], p, chosen, (int64_t)i, r, s, spec, error);
+        begin = end;
+    }
+    free(chosen);
+    return status;
+}
+
+basin_status basin_network_sample(basin_network **batch, const basin_network *network,
+                                  const int64_t *target, int64_t count,
+                                  const basin_sample_spec *spec, basin_error *error) {
+    part p;
+    *batch = NULL;
+    walked *w = calloc((size_t)network->relations + 1, sizeof *w);
+    basin_status status = part_start(&p, network, target, count, error);
+    if (!status && !w) status = no_memory(network, error);
+    if (!status) status = walk(w, &p, spec, error);
+    if (!status) status = part_network(batch, &p, spec->induce, error);
+    for (int r = 0; !spec->induce && r < network->relations && !status; r++) {
+        basin_edges edges = {w[r].edge, w[r].edge ? w[r].edge + 1 : NULL, BASIN_I32, 2,
+                             (int64_t)w[r].count};
+        basin_network_options o = {.directed = network->directed};
+        status = basin_network_add_relation(*batch, network->relation[r].name, &edges, &o, error);
+    }
+    for (int r = 0; w && r < network->relations; r++) free(w[r].edge);
+    free(w);
+    return finish(batch, &p, status);
+}

@@ -1,0 +1,319 @@
+/* Scaling of features, fitted on some nodes (those that train) and used on all.
+ *
+ *     standard   y = (x - mean) / deviation
+ *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
+ * `points` quantiles with straight lines between them; ties go to the middle of their ranks
+ *     bins       eight numbers, y[b] = -1 below bin b, 1 above it, a straight line inside
+ *     both, all  the first two, or the three, side by side */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/network/network.h"
+
+enum { MOST_POINTS = 1001, BINS = 8, KINDS = 6 };
+
+static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both", "bins", "all"};
+
+static bool has_mean(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
+}
+
+static bool has_bins(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_BINS || kind == BASIN_SCALE_ALL;
+}
+
+static bool has_scores(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_QUANTILE || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
+}
+
+static bool has_quantiles(basin_scaler_kind kind) { return has_scores(kind) || has_bins(kind); }
+
+int64_t basin_scaler_planes(basin_scaler_kind kind) {
+    int64_t planes = has_mean(kind) + has_scores(kind) + (has_bins(kind) ? BINS : 0);
+    return planes ? planes : 1;
+}
+
+const char *basin_scaler_name(basin_scaler_kind kind) { return kind_name[kind]; }
+
+basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin_error *error) {
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(name, kind_name[i])) {
+            *kind = (basin_scaler_kind)i;
+            return BASIN_OK;
+        }
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "scaling '%s', wanted none, standard, quantile, both, bins or all", name);
+}
+
+void basin_scaler_free(basin_scaler *scale) {
+    free(scale->mean);
+    free(scale->factor);
+    free(scale->quantile);
+    *scale = (basin_scaler){0};
+}
+
+static basin_status alloc(basin_scaler *s, basin_error *error) {
+    size_t count = 0;
+    bool fits = basin_size_multiply(&count, (size_t)s->features, (size_t)s->points);
+    if (has_mean(s->kind)) {
+        s->mean = basin_array_new((size_t)s->features, sizeof *s->mean);
+        s->factor = basin_array_new((size_t)s->features, sizeof *s->factor);
+        fits = fits && s->mean && s->factor;
+    }
+    if (fits && has_quantiles(s->kind)) {
+        s->quantile = basin_array_new(count, sizeof *s->quantile);
+        fits = s->quantile;
+    }
+    if (fits) return BASIN_OK;
+    basin_scaler_free(s);
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory to scale features");
+}
+
+/* Two passes in double: the second about the mean. */
+static void fit_standard(basin_scaler *s, const float *x, const int64_t *node, int64_t count) {
+    int64_t features = s->features;
+    for (int64_t f = 0; f < features; f++) {
+        double sum = 0, square = 0;
+        for (int64_t i = 0; i < count; i++) sum += x[node[i] * features + f];
+        double mean = sum / (double)count;
+        for (int64_t i = 0; i < count; i++) {
+            double d = x[node[i] * features + f] - mean;
+            square += d * d;
+        }
+        double deviation = sqrt(square / (double)count);
+        s->mean[f] = (float)mean;
+        /* a constant column differs from its mean by rounding alone */
+        s->factor[f] = deviation > 1e-7 * fabs(mean) && deviation > 0 ? (float)(1 / deviation) : 1;
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void fit_quantile(basin_scaler *s, float *column, const float *x, const int64_t *node,
+                         int64_t count) {
+    for (int64_t f = 0; f < s->features; f++) {
+        float *q = s->quantile + f * s->points;
+        for (int64_t i = 0; i < count; i++) column[i] = x[node[i] * s->features + f];
+        qsort(column, (size_t)count, sizeof *column, compare);
+        for (int64_t k = 0; k < s->points; k++) {
+            double at =
+                s->points > 1 ? (double)k * (double)(count - 1) / (double)(s->points - 1) : 0;
+            int64_t i = (int64_t)at;
+            double t = at - (double)i;
+            double high = column[i + 1 < count ? i + 1 : i];
+            q[k] = (float)(column[i] + t * (high - column[i]));
+        }
+    }
+}
+
+basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const float *x,
+                              int64_t features, const int64_t *node, int64_t count,
+                              basin_error *error) {
+    *scale = (basin_scaler){.kind = kind, .features = features};
+    if (kind == BASIN_SCALE_NONE) return BASIN_OK;
+    if (count <= 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
+    if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
+    if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
+    basin_status status = alloc(scale, error);
+    if (status) return status;
+    if (has_mean(kind)) fit_standard(scale, x, node, count);
+    if (!has_quantiles(kind)) return BASIN_OK;
+    float *column = basin_array_new((size_t)count, sizeof *column);
+    if (!column) {
+        basin_scaler_free(scale);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory to scale features");
+    }
+    fit_quantile(scale, column, x, node, count);
+    free(column);
+    return BASIN_OK;
+}
+
+/* The inverse of the normal distribution: Acklam's rational approximation, made exact to double by
+ * a step of Halley's method. */
+static double normal_score(double p) {
+    static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
+                               -2.759285104469687e+02, 1.383577518672690e+02,
+                               -3.066479806614716e+01, 2.506628277459239e+00};
+    static const double b[] = {-5.447609879822406e+01, 1.615858368580409e+02,
+                               -1.556989798598866e+02, 6.680131188771972e+01,
+                               -1.328068155288572e+01};
+    static const double c[] = {-7.784894002430293e-03, -3.223964580411365e-01,
+                               -2.400758277161838e+00, -2.549732539343734e+00,
+                               4.374664141464968e+00,  2.938163982698783e+00};
+    static const double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                               3.754408661907416e+00};
+    if (p > 0.5) return -normal_score(1 - p);
+    double x;
+    if (p < 0.02425) {
+        double q = sqrt(-2 * log(p));
+        x = (((((c[0] * q + c[1]) * q + c[2]) * q + c[3]) * q + c[4]) * q + c[5]) /
+            ((((d[0] * q + d[1]) * q + d[2]) * q + d[3]) * q + 1);
+    } else {
+        double q = p - 0.5, r = q * q;
+        x = (((((a[0] * r + a[1]) * r + a[2]) * r + a[3]) * r + a[4]) * r + a[5]) * q /
+            (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1);
+    }
+    double e = 0.5 * erfc(-x / sqrt(2)) - p;
+    double u = e * sqrt(2 * acos(-1)) * exp(x * x / 2);
+    return x - u / (1 + x * u / 2);
+}
+
+/* The first k with q[k] >= x (or > x). */
+static int64_t bound(const float *q, int64_t n, float x, bool above) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (q[middle] < x || (above && q[middle] == x))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static float to_score(const float *q, int64_t points, float x) {
+    const double least = 1e-7;
+    double p = 0.5;
+    int64_t low = bound(q, points, x, false), high = bound(q, points, x, true);
+    if (points > 1) {
+        double last = (double)(points - 1);
+        if (low < high)
+            p = 0.5 * (double)(low + high - 1) / last;
+        else if (low == 0 || low == points)
+            p = low == 0 ? 0 : 1;
+        else
+            p = ((double)(low - 1) + ((double)x - q[low - 1]) / ((double)q[low] - q[low - 1])) /
+                last;
+    } else if (points == 1) {
+        p = x < q[0] ? 0 : x > q[0] ? 1 : 0.5;
+    }
+    if (p < least) p = least;
+    if (p > 1 - least) p = 1 - least;
+    return (float)normal_score(p);
+}
+
+/* Below, inside, above the bin; a bin of no width is a step. */
+static float through(float low, float high, float x) {
+    if (x <= low) return x == low && low == high ? 1 : -1;
+    return x >= high ? 1 : 2 * (x - low) / (high - low) - 1;
+}
+
+/* Edge b of the bins, between quantiles where there are more of those than edges. */
+static float edge(const float *q, int64_t points, int64_t b) {
+    double at = (double)(b * (points - 1)) / BINS;
+    int64_t i = (int64_t)at;
+    return i + 1 < points ? (float)(q[i] + (at - (double)i) * ((double)q[i + 1] - q[i])) : q[i];
+}
+
+static void apply_row(float *y, const basin_scaler *s, const float *x) {
+    int64_t F = s->features;
+    for (int64_t f = 0; f < F; f++) {
+        const float *q = s->quantile ? s->quantile + f * s->points : NULL;
+        float *to = y + f, v = x[f];
+        if (has_mean(s->kind)) *to = (v - s->mean[f]) * s->factor[f], to += F;
+        if (has_scores(s->kind)) *to = to_score(q, s->points, v), to += F;
+        for (int64_t b = 0; b < BINS && has_bins(s->kind); b++, to += F)
+            *to = through(edge(q, s->points, b), edge(q, s->points, b + 1), v);
+    }
+}
+
+void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int64_t n) {
+    int64_t F = scale->features, width = F * basin_scaler_planes(scale->kind);
+    if (scale->kind == BASIN_SCALE_NONE) {
+        if (y != x) memcpy(y, x, (size_t)(n * F) * sizeof *y);
+        return;
+    }
+#pragma omp parallel for schedule(static) if (n > 64)
+    for (int64_t i = 0; i < n; i++) apply_row(y + i * width, scale, x + i * F);
+}
+
+/* ---- in model files ---- */
+
+enum { KEY_TEXT = 100 };
+
+static basin_status put(basin_bundle *bundle, const char *prefix, const char *name,
+                        const float *data, basin_shape shape, basin_error *error) {
+    char key[KEY_TEXT];
+    snprintf(key, sizeof key, "%s%s", prefix, name);
+    basin_tensor t = basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, shape);
+    return basin_bundle_add(bundle, key, &t, error);
+}
+
+basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const basin_scaler *scale,
+                                basin_error *error) {
+    char key[KEY_TEXT];
+    snprintf(key, sizeof key, "%skind", prefix);
+    basin_status status = basin_bundle_meta_set(bundle, key, basin_scaler_name(scale->kind), error);
+    basin_shape shape = BASIN_SHAPE(scale->features);
+    if (!status && scale->mean) status = put(bundle, prefix, "mean", scale->mean, shape, error);
+    if (!status && scale->factor)
+        status = put(bundle, prefix, "factor", scale->factor, shape, error);
+    if (!status && scale->quantile)
+        status = put(bundle, prefix, "quantile", scale->quantile,
+                     BASIN_SHAPE(scale->features, scale->points), error);
+    return status;
+}
+
+static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle, const char *prefix,
+                        const char *name, int rank, basin_error *error) {
+    char key[KEY_TEXT], text[BASIN_SHAPE_TEXT];
+    snprintf(key, sizeof key, "%s%s", prefix, name);
+    basin_status status = basin_bundle_get(tensor, bundle, key, error);
+    if (status) return status;
+    const basin_tensor *t = *tensor;
+    if (t->shape.rank == rank && basin_shape_count(t->shape) > 0 && basin_tensor_first_bad(t) < 0)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, wanted %d axes of finite numbers",
+                      basin_bundle_path(bundle), key, basin_shape_print(text, t->shape), rank);
+}
+
+static void copy(float *to, const basin_tensor *from) {
+    basin_tensor t = basin_tensor_borrow(to, BASIN_F32, from->shape);
+    (void)basin_tensor_convert(&t, from, NULL); /* equal shapes cannot fail */
+}
+
+/* The tensors that there are agree about the number of features, which becomes the scale's. */
+static basin_status check_sizes(basin_scaler *s, const basin_tensor *mean,
+                                const basin_tensor *factor, const basin_tensor *quantile,
+                                const basin_bundle *bundle, const char *prefix,
+                                basin_error *error) {
+    s->features = (mean ? mean : quantile)->shape.dim[0];
+    s->points = quantile ? quantile->shape.dim[1] : 0;
+    bool good = (!factor || factor->shape.dim[0] == s->features) &&
+                (!quantile || quantile->shape.dim[0] == s->features) &&
+                (s->kind != BASIN_SCALE_BINS || s->points == BINS + 1);
+    if (good) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %smean, factor and quantile differ in length, or bins are not %d",
+                      basin_bundle_path(bundle), prefix, BINS);
+}
+
+basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
+                               basin_error *error) {
+    char key[KEY_TEXT];
+    const basin_tensor *mean = NULL, *factor = NULL, *quantile = NULL;
+    *scale = (basin_scaler){0};
+    snprintf(key, sizeof key, "%skind", prefix);
+    const char *kind = basin_bundle_meta(bundle, key);
+    basin_status status = basin_scaler_parse(&scale->kind, kind ? kind : "none", error);
+    if (status || scale->kind == BASIN_SCALE_NONE) return status;
+    if (has_mean(scale->kind)) status = get(&mean, bundle, prefix, "mean", 1, error);
+    if (!status && mean) status = get(&factor, bundle, prefix, "factor", 1, error);
+    if (!status && has_quantiles(scale->kind))
+        status = get(&quantile, bundle, prefix, "quantile", 2, error);
+    if (!status) status = check_sizes(scale, mean, factor, quantile, bundle, prefix, error);
+    if (!status) status = alloc(scale, error);
+    if (status) return status;
+    if (mean) copy(scale->mean, mean);
+    if (mean) copy(scale->factor, factor);
+    if (quantile) copy(scale->quantile, quantile);
+    return BASIN_OK;
+}

@@ -1,0 +1,257 @@
+/* Albums: see album.h. Pictures are decoded in rounds, a few a thread, and put into memory one
+ * after the other by the thread that called, in slabs. */
+#include "data/pictures/album.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "data/pictures/order.h"
+
+enum { THREADS_MOST = 64, EACH = 4, ALIGN = 64, SAMPLE = 512 };
+static const size_t SLAB = (size_t)256 << 20;
+
+/* One picture under way. */
+typedef struct leaf {
+    basin_kept kept;
+    basin_picture spare;
+    basin_status status;
+    basin_error error;
+} leaf;
+
+typedef struct slab {
+    void *memory;
+    size_t used, bytes;
+} slab;
+
+struct basin_album {
+    basin_album_config config;
+    int64_t *item;          /* [items] */
+    basin_album_page *page; /* [items] */
+    int64_t items, steps, bad;
+    slab *slab; /* [slabs] */
+    size_t slabs, slab_capacity, bytes;
+};
+
+/* ---- decoding, in rounds ---- */
+
+typedef struct round {
+    const basin_album *album;
+    leaf *leaf; /* [count] */
+    int64_t from, count;
+    atomic_llong next;
+} round;
+
+static void *decode(void *context) {
+    round *r = context;
+    const basin_feed_config *c = &r->album->config.feed;
+    for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < r->count;) {
+        leaf *l = &r->leaf[i];
+        l->status = basin_kept_load(&l->kept, c->pictures, r->album->item[r->from + i], c->cut,
+                                    c->augment.size, &l->spare, &l->error);
+    }
+    return NULL;
+}
+
+/* The calling thread works, too, so that a round ends where no thread can be started. */
+static void decode_round(round *r, int threads) {
+    pthread_t thread[THREADS_MOST];
+    int started = 0;
+    while (started < threads - 1 && pthread_create(&thread[started], NULL, decode, r) == 0)
+        started++;
+    decode(r);
+    for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
+}
+
+/* ---- putting away ---- */
+
+static void *place(basin_album *album, size_t bytes, basin_error *error) {
+    const basin_album_memory *m = &album->config.memory;
+    slab *last = album->slabs ? &album->slab[album->slabs - 1] : NULL;
+    size_t aligned = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (!last || last->bytes - last->used < aligned) {
+        size_t wanted = aligned > SLAB ? aligned : SLAB;
+        void *memory = NULL;
+        if (basin_array_reserve((void **)&album->slab, &album->slab_capacity, album->slabs + 1,
+                                sizeof *album->slab))
+            memory = m->alloc(m->context, wanted);
+        if (!memory) {
+            basin_fail(error, BASIN_NO_MEMORY,
+                       "no memory to keep pictures decoded, after %.1f GiB of them",
+                       (double)album->bytes / 1073741824.0);
+            return NULL;
+        }
+        last = &album->slab[album->slabs++];
+        *last = (slab){memory, 0, wanted};
+    }
+    void *at = (char *)last->memory + last->used;
+    last->used += aligned;
+    album->bytes += aligned;
+    return at;
+}
+
+static void note_bad(basin_album *album, int64_t k, const leaf *l) {
+    const basin_feed_config *c = &album->config.feed;
+    char name[BASIN_PICTURE_NAME];
+    album->bad++;
+    basin_pictures_name(name, c->pictures, album->item[k]);
+    if (c->unreadable) c->unreadable(c->context, name, l->error.text);
+}
+
+static basin_status put_away(basin_album *album, int64_t k, const leaf *l, basin_error *error) {
+    const basin_album_memory *m = &album->config.memory;
+    const basin_picture *p = &l->kept.picture;
+    if (l->status == BASIN_NO_MEMORY) return basin_fail(error, l->status, "%s", l->error.text);
+    if (l->status) {
+        note_bad(album, k, l);
+        return BASIN_OK;
+    }
+    size_t bytes = (size_t)p->height * (size_t)p->width * (size_t)p->channels;
+    void *pixel = place(album, bytes, error);
+    if (!pixel) return BASIN_NO_MEMORY;
+    m->write(m->context, pixel, p->pixel, bytes);
+    album->page[k] = (basin_album_page){.pixel = pixel,
+                                        .height = (int32_t)l->kept.height,
+                                        .width = (int32_t)l->kept.width,
+                                        .kept_height = (int32_t)p->height,
+                                        .kept_width = (int32_t)p->width,
+                                        .channels = p->channels};
+    return BASIN_OK;
+}
+
+static int thread_count(const basin_feed_config *c) {
+    int threads = c->threads > 0 ? c->threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return threads < 1 ? 1 : threads > THREADS_MOST ? THREADS_MOST : threads;
+}
+
+/* *stopped where whoever watches wants no more. */
+static basin_status fill(basin_album *album, bool *stopped, basin_error *error) {
+    const basin_album_config *c = &album->config;
+    int threads = thread_count(&c->feed);
+    int64_t most = (int64_t)threads * EACH;
+    leaf *leaves = calloc((size_t)most, sizeof *leaves);
+    basin_status status = BASIN_OK;
+    if (!leaves) return basin_fail(error, BASIN_NO_MEMORY, "no memory to decode pictures");
+    for (int64_t at = 0; at < album->items && !status && !*stopped; at += most) {
+        int64_t count = album->items - at < most ? album->items - at : most;
+        round r = {.album = album, .leaf = leaves, .from = at, .count = count};
+        decode_round(&r, threads);
+        for (int64_t i = 0; i < count && !status; i++)
+            status = put_away(album, at + i, &leaves[i], error);
+        if (c->progress) *stopped = !c->progress(c->progress_context, at + count, album->items);
+    }
+    for (int64_t i = 0; i < most; i++) {
+        basin_picture_free(&leaves[i].kept.picture);
+        basin_picture_free(&leaves[i].spare);
+    }
+    free(leaves);
+    if (!status && !*stopped && album->bad == album->items)
+        status = basin_fail(error, BASIN_BAD_FILE, "none of %lld pictures can be read",
+                            (long long)album->items);
+    return status;
+}
+
+/* ---- making and freeing ---- */
+
+static basin_status check(const basin_feed_config *c, int64_t items, basin_error *error) {
+    basin_status status = basin_augment_check(&c->augment, error);
+    if (!status && (c->batch < 1 || c->batch > items))
+        status = basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
+                            (long long)c->batch, (long long)items);
+    return status;
+}
+
+basin_status basin_album_new(basin_album **out, const basin_album_config *config,
+                             basin_error *error) {
+    const basin_feed_config *c = &config->feed;
+    int64_t items = c->item ? c->items : basin_pictures_count(c->pictures);
+    bool stopped = false;
+    *out = NULL;
+    basin_status status = check(c, items, error);
+    if (status) return status;
+    basin_album *album = calloc(1, sizeof *album);
+    if (!album) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an album");
+    album->config = *config;
+    album->items = items;
+    album->steps = items / c->batch;
+    album->item = basin_array_new((size_t)items, sizeof *album->item);
+    album->page = calloc((size_t)items, sizeof *album->page);
+    if (!album->item || !album->page)
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an album of %lld pictures",
+                            (long long)items);
+    for (int64_t i = 0; i < items && !status; i++) album->item[i] = c->item ? c->item[i] : i;
+    album->config.feed.item = NULL;
+    if (!status) status = fill(album, &stopped, error);
+    if (status || stopped)
+        basin_album_free(album);
+    else
+        *out = album;
+    return status;
+}
+
+void basin_album_free(basin_album *album) {
+    if (!album) return;
+    const basin_album_memory *m = &album->config.memory;
+    for (size_t i = 0; i < album->slabs; i++) m->free(m->context, album->slab[i].memory);
+    free(album->slab);
+    free(album->item);
+    free(album->page);
+    free(album);
+}
+
+/* ---- drawing ---- */
+
+void basin_album_draw(const basin_album_page **page, basin_drawn *drawn, int64_t *index,
+                      const basin_album *album, int64_t step, int64_t at) {
+    const basin_feed_config *c = &album->config.feed;
+    int64_t epoch = step / album->steps, k = 0;
+    int64_t first = step % album->steps * c->batch + at;
+    for (int64_t i = 0; i < album->items; i++) {
+        k = basin_order_at((first + i) % album->items, album->items, c->seed, epoch);
+        if (album->page[k].pixel) break;
+    }
+    const basin_album_page *p = &album->page[k];
+    basin_kept_draw(drawn, &c->augment, p->height, p->width, p->kept_height, p->kept_width, c->seed,
+                    epoch, album->item[k]);
+    *page = p;
+    *index = album->item[k];
+}
+
+int64_t basin_album_unreadable(const basin_album *album) { return album->bad; }
+size_t basin_album_bytes(const basin_album *album) { return album->bytes; }
+
+/* ---- estimating ---- */
+
+static double page_bytes(const basin_pictures *pictures, int64_t i, basin_cut cut, int64_t size,
+                         basin_picture *spare) {
+    basin_fetched fetched;
+    basin_decoder decoder;
+    int64_t height = 0, width = 0, kept_height, kept_width, channels = 0;
+    if (basin_pictures_fetch(&fetched, spare, pictures, i, NULL)) return 0;
+    if (!fetched.bytes) {
+        height = spare->height, width = spare->width, channels = spare->channels;
+    } else if (!basin_decoder_open(&decoder, fetched.bytes, fetched.size, "", NULL)) {
+        height = decoder.height, width = decoder.width, channels = decoder.channels;
+        basin_decoder_close(&decoder);
+    }
+    basin_map_close(&fetched.map);
+    if (!channels) return 0;
+    basin_kept_sizes(&kept_height, &kept_width, height, width, cut, size);
+    return (double)kept_height * (double)kept_width * (double)channels;
+}
+
+double basin_album_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
+                            basin_cut cut, int64_t size) {
+    basin_picture spare = {0};
+    double sum = 0;
+    int64_t most = items < SAMPLE ? items : SAMPLE;
+    for (int64_t i = 0; i < most; i++) {
+        int64_t at = i * (items / most) + i * (items % most) / most;
+        sum += page_bytes(pictures, item ? item[at] : at, cut, size, &spare);
+    }
+    basin_picture_free(&spare);
+    return most > 0 ? sum / (double)most * (double)items : 0;
+}

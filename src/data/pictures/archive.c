@@ -1,0 +1,118 @@
+/* Archives of pictures through libarchive: the members are listed once. Those of a plain tar stay
+ * in the mapped file; those of a compressed archive are unpacked into memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/memory.h"
+#include "data/pictures/pictures.h"
+
+static const char *why(struct archive *archive) {
+    const char *text = archive_error_string(archive);
+    return text ? text : "unknown error";
+}
+
+/* All of a member's data: in place where it lies in the map as one piece, else in memory. */
+static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, basin_shelf *shelf,
+                              struct archive *archive, const char *name, basin_error *error) {
+    const uint8_t *begin = shelf->map.data, *end = begin + shelf->map.size;
+    size_t capacity = 0;
+    uint8_t *copy = NULL;
+    const void *block;
+    size_t length;
+    la_int64_t offset;
+    int code;
+    *data = NULL;
+    *size = 0;
+    *owned = false;
+    while ((code = archive_read_data_block(archive, &block, &length, &offset)) == ARCHIVE_OK) {
+        const uint8_t *at = block;
+        if (length == 0) continue;
+        if (!copy && at >= begin && at < end &&
+            (!*data || (at == *data + *size && (la_int64_t)*size == offset))) {
+            if (!*data) *data = at;
+            *size += length;
+            continue;
+        }
+        if (offset != (la_int64_t)*size ||
+            !basin_array_reserve((void **)&copy, &capacity, *size + length, 1)) {
+            free(copy);
+            return basin_fail(error, BASIN_NO_MEMORY, "%s/%s: no memory to unpack", shelf->name,
+                              name);
+        }
+        if (*data && !*owned) memcpy(copy, *data, *size);
+        memcpy(copy + *size, block, length);
+        *data = copy;
+        *owned = true;
+        *size += length;
+    }
+    if (code == ARCHIVE_EOF) {
+        if (!*data) *data = (const uint8_t *)"";
+        return BASIN_OK;
+    }
+    free(copy);
+    return basin_fail(error, BASIN_BAD_FILE, "%s/%s: cannot be unpacked: %s", shelf->name, name,
+                      why(archive));
+}
+
+static basin_status add_member(basin_shelf *shelf, struct archive *archive,
+                               struct archive_entry *entry, basin_error *error) {
+    const uint8_t *data;
+    size_t size;
+    bool owned;
+    const char *name = archive_entry_pathname(entry);
+    if (!name) name = archive_entry_pathname_utf8(entry);
+    if (!name || archive_entry_filetype(entry) != AE_IFREG) return BASIN_OK;
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    if (base[0] == '.' || !basin_name_is_picture(base)) return BASIN_OK;
+    while (name[0] == '.' && name[1] == '/') name += 2;
+    basin_status status = take_data(&data, &size, &owned, shelf, archive, name, error);
+    if (status) return status;
+    status = basin_shelf_add(shelf, name, data, size, owned, error);
+    if (status && owned) free((void *)data);
+    return status;
+}
+
+static basin_status list(basin_shelf *shelf, struct archive *archive, basin_error *error) {
+    struct archive_entry *entry;
+    basin_status status = BASIN_OK;
+    int code;
+    archive_read_support_filter_all(archive);
+    archive_read_support_format_tar(archive);
+    archive_read_support_format_zip(archive);
+    if (archive_read_open_memory(archive, shelf->map.data, shelf->map.size) != ARCHIVE_OK)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: is no picture, idx file, CIFAR batch or archive: %s", shelf->name,
+                          why(archive));
+    while (!status && (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
+        if (code < ARCHIVE_WARN)
+            status = basin_fail(error, BASIN_BAD_FILE, "%s: not read to its end: %s", shelf->name,
+                                why(archive));
+        else
+            status = add_member(shelf, archive, entry, error);
+    }
+    return status;
+}
+
+static int by_name(const void *a, const void *b) {
+    const basin_entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->data > y->data) - (x->data < y->data);
+}
+
+basin_status basin_shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
+                                 basin_error *error) {
+    basin_status status = basin_map_open(&shelf->map, shelf->name, error);
+    if (status) return status;
+    struct archive *archive = archive_read_new();
+    if (!archive) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read", shelf->name);
+    status = list(shelf, archive, error);
+    archive_read_free(archive);
+    if (status) return status;
+    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
+    basin_shelf_divide(shelf, split, divided);
+    return BASIN_OK;
+}

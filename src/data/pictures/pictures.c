@@ -1,0 +1,420 @@
+/* Collections of pictures: opening by what lies at a path, joining, fetching, holding out. */
+#include "data/pictures/pictures.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+
+bool basin_name_is_picture(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot &&
+           (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") || !strcasecmp(dot, ".png"));
+}
+
+void basin_shelf_free(basin_shelf *shelf) {
+    for (int64_t i = 0; shelf->entry && i < shelf->count; i++) {
+        free(shelf->entry[i].name);
+        if (shelf->entry[i].owned) free((void *)shelf->entry[i].data);
+    }
+    free(shelf->entry);
+    free(shelf->unpacked);
+    free(shelf->name);
+    basin_map_close(&shelf->map);
+    *shelf = (basin_shelf){0};
+}
+
+basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t *data, size_t size,
+                             bool owned, basin_error *error) {
+    char *copy = basin_string_copy(name);
+    if (!copy || !basin_array_reserve((void **)&shelf->entry, &shelf->entry_capacity,
+                                      (size_t)shelf->count + 1, sizeof *shelf->entry)) {
+        free(copy);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the list of %lld pictures",
+                          shelf->name, (long long)shelf->count + 1);
+    }
+    shelf->entry[shelf->count++] = (basin_entry){copy, data, size, owned};
+    return BASIN_OK;
+}
+
+/* Whether one of the folders in a path is called so; "val", "valid", "validation" are "test". */
+static bool lies_in(const char *path, const char *split) {
+    static const char *const tests[] = {"test", "val", "valid", "validation", NULL};
+    for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
+        size_t length = (size_t)(slash - path);
+        if (length == strlen(split) && !strncmp(path, split, length)) return true;
+        for (int i = 0; !strcmp(split, "test") && tests[i]; i++)
+            if (length == strlen(tests[i]) && !strncmp(path, tests[i], length)) return true;
+    }
+    return false;
+}
+
+void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided) {
+    int64_t found = 0, kept = 0;
+    *divided = !split;
+    if (!split) return;
+    bool train = false, test = false;
+    for (int64_t i = 0; i < shelf->count; i++) {
+        train = train || lies_in(shelf->entry[i].name, "train");
+        test = test || lies_in(shelf->entry[i].name, "test");
+        found += lies_in(shelf->entry[i].name, split);
+    }
+    if (!train || !test || !found) return;
+    *divided = true;
+    for (int64_t i = 0; i < shelf->count; i++) {
+        basin_entry entry = shelf->entry[i];
+        if (lies_in(entry.name, split)) {
+            shelf->entry[kept++] = entry;
+        } else {
+            free(entry.name);
+            if (entry.owned) free((void *)entry.data);
+        }
+    }
+    shelf->count = kept;
+}
+
+/* ---- opening ---- */
+
+/* Adds an empty shelf of this name; NULL where there is no memory. */
+static basin_shelf *shelf_new(basin_pictures *pictures, const char *name) {
+    size_t need = (size_t)pictures->shelves + 1;
+    char *copy = basin_string_copy(name);
+    if (!copy ||
+        !basin_array_reserve((void **)&pictures->shelf, &pictures->capacity, need,
+                             sizeof *pictures->shelf) ||
+        !basin_array_reserve((void **)&pictures->start, &pictures->start_capacity, need + 1,
+                             sizeof *pictures->start)) {
+        free(copy);
+        return NULL;
+    }
+    basin_shelf *shelf = &pictures->shelf[pictures->shelves++];
+    *shelf = (basin_shelf){.name = copy};
+    return shelf;
+}
+
+/* What a file is: by its first bytes, and CIFAR, which has none of its own, by its size. */
+static basin_status open_file(basin_shelf *shelf, const char *split, bool *divided,
+                              basin_error *error) {
+    unsigned char head[6] = {0};
+    FILE *file = fopen(shelf->name, "rb");
+    if (!file) {
+        basin_map map;
+        return basin_map_open(&map, shelf->name, error); /* says why it cannot be opened */
+    }
+    size_t got = fread(head, 1, sizeof head, file);
+    fclose(file);
+    *divided = !split;
+    const char *slash = strrchr(shelf->name, '/'), *base = slash ? slash + 1 : shelf->name;
+    bool packed = head[0] == 0x1f && head[1] == 0x8b;
+    if (got == 0) return basin_fail(error, BASIN_BAD_FILE, "%s: is empty", shelf->name);
+    if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4)) {
+        char *whole = basin_string_copy(base);
+        if (!whole) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", shelf->name);
+        basin_status status = basin_shelf_add(shelf, whole, NULL, 0, false, error);
+        free(whole);
+        if (!status) shelf->name[slash ? slash - shelf->name : 0] = '\0';
+        return status;
+    }
+    if ((head[0] == 0 && head[1] == 0 && head[2] != 0 && head[3] >= 1 && head[3] <= 4) ||
+        (packed && (strstr(base, "idx") || strstr(base, "ubyte"))))
+        return basin_shelf_idx(shelf, error);
+    const char *dot = strrchr(base, '.');
+    if (dot && !strcmp(dot, ".bin")) return basin_shelf_cifar(shelf, error);
+    return basin_shelf_archive(shelf, split, divided, error);
+}
+
+static basin_status add_file(basin_pictures *pictures, const char *path, const char *split,
+                             bool *divided, basin_error *error) {
+    basin_shelf *shelf = shelf_new(pictures, path);
+    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+    return open_file(shelf, split, divided, error);
+}
+
+/* Files that a folder of a public set is known by; `test` where they belong to the test half. */
+static const struct known {
+    const char *name;
+    bool test;
+} known[] = {
+    {"train-images-idx3-ubyte.gz", false},
+    {"train-images-idx3-ubyte", false},
+    {"train-images.idx3-ubyte", false},
+    {"t10k-images-idx3-ubyte.gz", true},
+    {"t10k-images-idx3-ubyte", true},
+    {"t10k-images.idx3-ubyte", true},
+    {"data_batch_1.bin", false},
+    {"data_batch_2.bin", false},
+    {"data_batch_3.bin", false},
+    {"data_batch_4.bin", false},
+    {"data_batch_5.bin", false},
+    {"test_batch.bin", true},
+    {"train.bin", false},
+    {"test.bin", true},
+};
+
+/* Adds the files of a public set that lie in the folder; *found tells whether there were any. */
+static basin_status add_known(bool *found, basin_pictures *pictures, const char *path,
+                              const char *split, basin_error *error) {
+    basin_status status = BASIN_OK;
+    size_t size = strlen(path) + 64;
+    char *file = malloc(size);
+    bool divided, wanted = false;
+    *found = false;
+    if (!file) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+    bool have[2] = {false, false}; /* of each half, plain before packed twins */
+    for (size_t i = 0; i < sizeof known / sizeof *known && !status; i++) {
+        struct stat info;
+        snprintf(file, size, "%s/%s", path, known[i].name);
+        if (stat(file, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        bool idx = strstr(known[i].name, "idx") != NULL;
+        if (idx && have[known[i].test]) continue;
+        *found = have[known[i].test] = true;
+        if (split && known[i].test != !strcmp(split, "test")) continue;
+        wanted = true;
+        status = add_file(pictures, file, NULL, &divided, error);
+    }
+    if (!status && *found && !wanted)
+        status = basin_fail(error, BASIN_IO, "%s: has no files of the split '%s'", path, split);
+    free(file);
+    return status;
+}
+
+static basin_status add_path(basin_pictures *pictures, const char *path, const char *split,
+                             bool *divided, basin_error *error) {
+    struct stat info;
+    basin_shelf *shelf;
+    bool found;
+    *divided = true;
+    if (!strncmp(path, "shapes", 6) && (path[6] == ':' || !path[6])) {
+        shelf = shelf_new(pictures, path);
+        if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+        return basin_shelf_shapes(shelf, split, error);
+    }
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return add_file(pictures, path, split, divided, error);
+    basin_status status = add_known(&found, pictures, path, split, error);
+    if (status || found) return status;
+    shelf = shelf_new(pictures, path);
+    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+    return basin_shelf_folder(shelf, split, divided, error);
+}
+
+basin_status basin_pictures_open(basin_pictures **out, const char *const *path, int paths,
+                                 const char *split, basin_error *error) {
+    basin_status status = BASIN_OK;
+    *out = NULL;
+    if (split && strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "split '%s', want train or test", split);
+    basin_pictures *pictures = calloc(1, sizeof *pictures);
+    if (!pictures) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of pictures");
+    pictures->divided = true;
+    for (int i = 0; i < paths && !status; i++) {
+        bool divided;
+        status = add_path(pictures, path[i], split, &divided, error);
+        pictures->divided = pictures->divided && divided;
+    }
+    for (int i = 0; i < pictures->shelves && !status; i++) {
+        pictures->start[i] = pictures->count;
+        pictures->count += pictures->shelf[i].count;
+        pictures->start[i + 1] = pictures->count;
+    }
+    if (!status && pictures->count == 0)
+        status = basin_fail(error, BASIN_IO, "%s: no pictures found (.jpg, .jpeg, .png)",
+                            paths > 0 ? path[0] : "no path");
+    if (status) {
+        basin_pictures_free(pictures);
+        return status;
+    }
+    *out = pictures;
+    return BASIN_OK;
+}
+
+void basin_pictures_free(basin_pictures *pictures) {
+    if (!pictures) return;
+    for (int i = 0; i < pictures->shelves; i++) basin_shelf_free(&pictures->shelf[i]);
+    free(pictures->shelf);
+    free(pictures->start);
+    free(pictures);
+}
+
+/* ---- reading ---- */
+
+int64_t basin_pictures_count(const basin_pictures *pictures) { return pictures->count; }
+bool basin_pictures_divided(const basin_pictures *pictures) { return pictures->divided; }
+
+/* The shelf that picture *i is on; *i becomes its number there. */
+static const basin_shelf *locate(const basin_pictures *pictures, int64_t *i) {
+    int low = 0, high = pictures->shelves - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (pictures->start[middle] <= *i)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    *i -= pictures->start[low];
+    return &pictures->shelf[low];
+}
+
+bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i) {
+    return locate(pictures, &i)->kind != BASIN_SHELF_ENTRIES;
+}
+
+const char *basin_pictures_name(char text[BASIN_PICTURE_NAME], const basin_pictures *pictures,
+                                int64_t i) {
+    const basin_shelf *shelf = locate(pictures, &i);
+    if (shelf->kind != BASIN_SHELF_ENTRIES)
+        snprintf(text, BASIN_PICTURE_NAME, "%s[%lld]", shelf->name, (long long)i);
+    else
+        snprintf(text, BASIN_PICTURE_NAME, "%s%s%s", shelf->name, *shelf->name ? "/" : "",
+                 shelf->entry[i].name);
+    return text;
+}
+
+static basin_status load_raw(basin_picture *picture, const basin_shelf *shelf, int64_t i,
+                             basin_error *error) {
+    size_t area = (size_t)(shelf->height * shelf->width), channels = (size_t)shelf->channels;
+    const uint8_t *from = shelf->first + (size_t)i * shelf->step;
+    basin_status status =
+        basin_picture_resize_memory(picture, shelf->height, shelf->width, shelf->channels, error);
+    if (status) return status;
+    if (!shelf->planar) {
+        memcpy(picture->pixel, from, area * channels);
+        return BASIN_OK;
+    }
+    for (size_t c = 0; c < channels; c++)
+        for (size_t k = 0; k < area; k++) picture->pixel[k * channels + c] = from[c * area + k];
+    return BASIN_OK;
+}
+
+static basin_status map_entry(basin_fetched *fetched, const basin_shelf *shelf,
+                              const basin_entry *entry, basin_error *error) {
+    size_t size = strlen(shelf->name) + strlen(entry->name) + 2;
+    char *path = malloc(size);
+    if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", entry->name);
+    snprintf(path, size, "%s%s%s", shelf->name, *shelf->name ? "/" : "", entry->name);
+    basin_status status = basin_map_open(&fetched->map, path, error);
+    fetched->bytes = fetched->map.data ? fetched->map.data : (const uint8_t *)"";
+    fetched->size = fetched->map.size;
+    free(path);
+    return status;
+}
+
+basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture,
+                                  const basin_pictures *pictures, int64_t i, basin_error *error) {
+    *fetched = (basin_fetched){0};
+    const basin_shelf *shelf = locate(pictures, &i);
+    switch (shelf->kind) {
+    case BASIN_SHELF_RAW: return load_raw(picture, shelf, i, error);
+    case BASIN_SHELF_SHAPES: return basin_shapes_draw(picture, shelf, i, error);
+    case BASIN_SHELF_ENTRIES: break;
+    }
+    const basin_entry *entry = &shelf->entry[i];
+    if (!entry->data) return map_entry(fetched, shelf, entry, error);
+    fetched->bytes = entry->data;
+    fetched->size = entry->size;
+    return BASIN_OK;
+}
+
+basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *pictures, int64_t i,
+                                 basin_error *error) {
+    char name[BASIN_PICTURE_NAME];
+    basin_fetched fetched;
+    if (i < 0 || i >= pictures->count)
+        return basin_fail(error, BASIN_BAD_VALUE, "picture %lld of %lld", (long long)i,
+                          (long long)pictures->count);
+    basin_status status = basin_pictures_fetch(&fetched, picture, pictures, i, error);
+    if (!status && fetched.bytes)
+        status = basin_picture_decode(picture, fetched.bytes, fetched.size,
+                                      basin_pictures_name(name, pictures, i), error);
+    basin_map_close(&fetched.map);
+    return status;
+}
+
+basin_status basin_pictures_probe(int64_t *height, int64_t *width, int *channels,
+                                  const basin_pictures *pictures, basin_error *error) {
+    basin_picture picture = {0};
+    basin_status status = BASIN_IO;
+    for (int64_t i = 0; i < pictures->count && status && status != BASIN_NO_MEMORY; i++)
+        status = basin_pictures_load(&picture, pictures, i, error);
+    *height = picture.height;
+    *width = picture.width;
+    *channels = picture.channels;
+    basin_picture_free(&picture);
+    return status;
+}
+
+/* ---- choosing and measuring ---- */
+
+basin_status basin_pictures_hold_out(int64_t *kept, int64_t *held, int64_t count, int64_t helds,
+                                     uint64_t seed, basin_error *error) {
+    enum { STREAM = 0x5011d007 };
+    if (helds < 0 || helds > count)
+        return basin_fail(error, BASIN_BAD_VALUE, "cannot hold out %lld of %lld pictures",
+                          (long long)helds, (long long)count);
+    int64_t *order = basin_array_new((size_t)count, sizeof *order);
+    bool *out = calloc(count > 0 ? (size_t)count : 1, sizeof *out);
+    if (order && out) {
+        basin_random_permutation(order, (size_t)count, seed, STREAM);
+        for (int64_t i = 0; i < helds; i++) out[order[i]] = true;
+        for (int64_t i = 0; i < count; i++) *(out[i] ? held++ : kept++) = i;
+    }
+    basin_status status = order && out
+                              ? BASIN_OK
+                              : basin_fail(error, BASIN_NO_MEMORY,
+                                           "no memory to divide %lld pictures", (long long)count);
+    free(order);
+    free(out);
+    return status;
+}
+
+/* Adds a picture's mean and mean square to the sums; whole numbers until the last division. */
+static void measure(double sum[3], double square[3], const basin_picture *picture) {
+    size_t count = (size_t)picture->height * (size_t)picture->width;
+    size_t channels = (size_t)picture->channels;
+    for (size_t c = 0; c < channels; c++) {
+        uint64_t s = 0, q = 0;
+        for (size_t k = 0; k < count; k++) {
+            unsigned v = picture->pixel[k * channels + c];
+            s += v;
+            q += v * v;
+        }
+        sum[c] += (double)s / (255.0 * (double)count);
+        square[c] += (double)q / (65025.0 * (double)count);
+    }
+}
+
+basin_status basin_pictures_statistics(float mean[3], float deviation[3],
+                                       const basin_pictures *pictures, const int64_t *item,
+                                       int64_t items, int channels, int64_t most,
+                                       basin_error *error) {
+    double sum[3] = {0}, square[3] = {0};
+    basin_picture picture = {0};
+    basin_status status = BASIN_OK;
+    int64_t seen = 0;
+    if (!item) items = pictures->count;
+    if (most <= 0 || most > items) most = items;
+    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (items / most) + i * (items % most) / most;
+        status = basin_pictures_load(&picture, pictures, item ? item[at] : at, error);
+        if (!status) status = basin_picture_set_channels(&picture, channels, error);
+        if (status) continue;
+        measure(sum, square, &picture);
+        seen++;
+    }
+    basin_picture_free(&picture);
+    if (status == BASIN_NO_MEMORY || seen == 0)
+        return status ? status : basin_fail(error, BASIN_BAD_VALUE, "no pictures to measure");
+    for (int c = 0; c < 3; c++) mean[c] = 0, deviation[c] = 1;
+    for (int c = 0; c < channels; c++) {
+        double m = sum[c] / (double)seen, v = square[c] / (double)seen - m * m;
+        mean[c] = (float)m;
+        deviation[c] = v > 1e-12 ? (float)sqrt(v) : 1;
+    }
+    return BASIN_OK;
+}

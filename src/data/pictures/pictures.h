@@ -1,0 +1,86 @@
+/* Inside a collection of pictures: shelves, one a file or folder, each with a way to fetch its
+ * pictures. */
+#ifndef BASIN_DATA_PICTURES_PICTURES_H
+#define BASIN_DATA_PICTURES_PICTURES_H
+
+#include "basin/tasks/pictures.h"
+#include "io/file.h"
+
+/* Where a picture's encoded bytes are. */
+typedef struct basin_entry {
+    char *name;          /* within the shelf */
+    const uint8_t *data; /* NULL: in a file of its own, the shelf's name / name */
+    size_t size;
+    bool owned;
+} basin_entry;
+
+typedef enum basin_shelf_kind {
+    BASIN_SHELF_ENTRIES, /* encoded pictures: files, members of an archive */
+    BASIN_SHELF_RAW,     /* pixels: idx, CIFAR */
+    BASIN_SHELF_SHAPES,  /* generated */
+} basin_shelf_kind;
+
+typedef struct basin_shelf {
+    basin_shelf_kind kind;
+    char *name;
+    int64_t count;
+    basin_map map;
+    uint8_t *unpacked; /* a compressed file's content, in place of the map */
+    /* entries */
+    basin_entry *entry; /* [count] */
+    size_t entry_capacity;
+    /* raw and generated */
+    int64_t height, width;
+    int channels;
+    const uint8_t *first; /* the first picture's pixels */
+    size_t step;          /* bytes from one to the next */
+    bool planar;          /* [channels, height, width] */
+    uint64_t seed;
+} basin_shelf;
+
+struct basin_pictures {
+    basin_shelf *shelf;
+    int64_t *start; /* [shelves + 1], index of a shelf's first picture */
+    int shelves;
+    size_t capacity, start_capacity;
+    int64_t count;
+    bool divided;
+};
+
+/* Encoded bytes of a picture, or its pixels; `map` is to be closed afterwards. */
+typedef struct basin_fetched {
+    basin_map map;
+    const uint8_t *bytes; /* encoded, or NULL where the picture was loaded */
+    size_t size;
+} basin_fetched;
+
+/* Fetches picture i: either encoded bytes, or the pixels in `picture`. */
+basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture,
+                                  const basin_pictures *pictures, int64_t i, basin_error *error);
+/* Whether picture i is stored as pixels, so that keeping it decoded gains nothing. */
+bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i);
+
+void basin_shelf_free(basin_shelf *shelf);
+basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t *data, size_t size,
+                             bool owned, basin_error *error);
+bool basin_name_is_picture(const char *name);
+
+/* Each fills a zeroed shelf whose name is set. */
+basin_status basin_shelf_folder(basin_shelf *shelf, const char *split, bool *divided,
+                                basin_error *error);
+basin_status basin_shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
+                                 basin_error *error);
+basin_status basin_shelf_idx(basin_shelf *shelf, basin_error *error);
+basin_status basin_shelf_cifar(basin_shelf *shelf, basin_error *error);
+basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_error *error);
+basin_status basin_shapes_draw(basin_picture *picture, const basin_shelf *shelf, int64_t i,
+                               basin_error *error);
+
+/* idx from memory, for the fuzzer: sets the sizes and `first`, which points into the bytes. */
+basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
+                             basin_error *error);
+/* Keeps the entries whose path has a folder `split` ("val..." for "test") and says whether there
+ * were such folders. */
+void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
+
+#endif

@@ -1,0 +1,133 @@
+/* JSON out; see json.h. */
+#include "io/json_writer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The length of the UTF-8 sequence at `text`, 0 where there is none (overlong forms, surrogates
+ * and what lies beyond U+10FFFF included). */
+static int sequence(const unsigned char *text) {
+    int length = text[0] < 0x80                       ? 1
+                 : text[0] >= 0xc2 && text[0] < 0xe0  ? 2
+                 : text[0] >= 0xe0 && text[0] < 0xf0  ? 3
+                 : text[0] >= 0xf0 && text[0] <= 0xf4 ? 4
+                                                      : 0;
+    for (int i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0) ||
+        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90))
+        return 0;
+    return length;
+}
+
+static void quote(FILE *file, const char *text) {
+    fputc('"', file);
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        int length = sequence(at);
+        if (length == 0)
+            fputs("\\ufffd", file);
+        else if (*at == '"' || *at == '\\')
+            fprintf(file, "\\%c", *at);
+        else if (*at == '\n')
+            fputs("\\n", file);
+        else if (*at < ' ' || *at == 127)
+            fprintf(file, "\\u%04x", *at);
+        else
+            fwrite(at, 1, (size_t)length, file);
+        at += length ? length : 1;
+    }
+    fputc('"', file);
+}
+
+static void start(basin_json *json, const char *key) {
+    int depth = json->depth;
+    if (json->begun[depth]) fputc(',', json->file);
+    json->begun[depth] = true;
+    if (!json->line) fprintf(json->file, "\n%*s", 2 * (depth + 1), "");
+    if (json->array[depth]) return;
+    quote(json->file, key);
+    fputs(json->line ? ":" : ": ", json->file);
+}
+
+static void enter(basin_json *json, bool array) {
+    fputc(array ? '[' : '{', json->file);
+    json->depth++;
+    json->begun[json->depth] = false;
+    json->array[json->depth] = array;
+}
+
+static basin_json begin(FILE *file, bool line) {
+    basin_json json = {.file = file, .line = line, .depth = -1};
+    enter(&json, false);
+    return json;
+}
+
+basin_json basin_json_begin(FILE *file) { return begin(file, false); }
+basin_json basin_json_begin_line(FILE *file) { return begin(file, true); }
+
+void basin_json_object(basin_json *json, const char *key) {
+    start(json, key);
+    enter(json, false);
+}
+
+void basin_json_array(basin_json *json, const char *key) {
+    start(json, key);
+    enter(json, true);
+}
+
+void basin_json_end(basin_json *json) {
+    if (json->begun[json->depth] && !json->line) fprintf(json->file, "\n%*s", 2 * json->depth, "");
+    fputc(json->array[json->depth] ? ']' : '}', json->file);
+    if (json->depth-- == 0) fputc('\n', json->file);
+}
+
+void basin_json_text(basin_json *json, const char *key, const char *value) {
+    start(json, key);
+    if (value)
+        quote(json->file, value);
+    else
+        fputs("null", json->file);
+}
+
+char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value) {
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, BASIN_NUMBER_TEXT, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return text;
+}
+
+static void put_number(FILE *file, double value) {
+    char text[BASIN_NUMBER_TEXT];
+    fputs(isfinite(value) ? basin_number_print(text, value) : "null", file);
+}
+
+void basin_json_number(basin_json *json, const char *key, double value) {
+    start(json, key);
+    put_number(json->file, value);
+}
+
+void basin_json_integer(basin_json *json, const char *key, int64_t value) {
+    start(json, key);
+    fprintf(json->file, "%lld", (long long)value);
+}
+
+void basin_json_boolean(basin_json *json, const char *key, bool value) {
+    start(json, key);
+    fputs(value ? "true" : "false", json->file);
+}
+
+void basin_json_numbers(basin_json *json, const char *key, const double *value, int64_t count) {
+    start(json, key);
+    for (int64_t i = 0; i < count; i++) {
+        fputs(i ? ", " : "[", json->file);
+        put_number(json->file, value[i]);
+    }
+    fputs(count ? "]" : "[]", json->file);
+}
+
+void basin_json_shape(basin_json *json, const char *key, basin_shape shape) {
+    char text[BASIN_SHAPE_TEXT];
+    start(json, key);
+    fputs(basin_shape_print(text, shape), json->file);
+}

@@ -1,0 +1,43 @@
+/* A JSON text written piece by piece, as results are printed: nothing is kept and nothing can fail
+ * but the file. Numbers read back as the same number; NaN and infinity become null, strings that
+ * are not UTF-8 get U+FFFD where they are not. */
+#ifndef BASIN_IO_JSON_WRITER_H
+#define BASIN_IO_JSON_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "basin/tensor.h"
+
+enum { BASIN_JSON_DEPTH = 16 };
+
+typedef struct basin_json {
+    FILE *file;
+    bool line; /* all on one line */
+    int depth;
+    bool begun[BASIN_JSON_DEPTH]; /* whether something stands in the object or array already */
+    bool array[BASIN_JSON_DEPTH];
+} basin_json;
+
+/* Opens the outermost object; the last basin_json_end closes it and ends the line. */
+basin_json basin_json_begin(FILE *file);
+/* The same without line breaks and blanks: a record of a log. */
+basin_json basin_json_begin_line(FILE *file);
+/* `key` is NULL inside an array. */
+void basin_json_object(basin_json *json, const char *key);
+void basin_json_array(basin_json *json, const char *key);
+void basin_json_end(basin_json *json);
+
+void basin_json_text(basin_json *json, const char *key, const char *value); /* NULL: null */
+void basin_json_number(basin_json *json, const char *key, double value);
+void basin_json_integer(basin_json *json, const char *key, int64_t value);
+void basin_json_boolean(basin_json *json, const char *key, bool value);
+void basin_json_numbers(basin_json *json, const char *key, const double *value, int64_t count);
+void basin_json_shape(basin_json *json, const char *key, basin_shape shape);
+
+/* The shortest decimal that reads back as `value`, for CSV too; "nan", "inf", "-inf". */
+enum { BASIN_NUMBER_TEXT = 32 };
+char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value);
+
+#endif

@@ -1,0 +1,212 @@
+/* Augmentation: what is drawn for a picture, and the way from its pixels to normalised values, in
+ * patches or planes. See augment.h. */
+#include "picture/augment.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+#include "picture/patches.h"
+
+int64_t basin_augment_values(const basin_augment *a) { return a->channels * a->size * a->size; }
+
+basin_status basin_augment_check(const basin_augment *a, basin_error *error) {
+    enum { SIDE = 1 << 14 };
+    if (a->size < 1 || a->size > SIDE || (a->channels != 1 && a->channels != 3))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "pictures of %lld pixels a side and %d channels, want 1 to %d and 1 or 3",
+                          (long long)a->size, a->channels, SIDE);
+    if (a->patch < 0 || (a->patch > 0 && a->size % a->patch))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "pictures of %lld pixels a side in patches of %lld", (long long)a->size,
+                          (long long)a->patch);
+    if (a->fit == BASIN_FIT_RANDOM &&
+        !(a->scale_low > 0 && a->scale_low <= a->scale_high && a->scale_high <= 1 &&
+          a->ratio_low > 0 && a->ratio_low <= a->ratio_high))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "crops of area %g to %g and ratio %g to %g, want 0 < low <= high, area "
+                          "at most 1",
+                          a->scale_low, a->scale_high, a->ratio_low, a->ratio_high);
+    if (a->fit == BASIN_FIT_CROP && !(a->enlarge >= 1 && a->enlarge <= 16))
+        return basin_fail(error, BASIN_BAD_VALUE, "the short side enlarged by %g, want 1 to 16",
+                          a->enlarge);
+    for (int c = 0; c < a->channels; c++)
+        if (!(a->deviation[c] > 0) || !isfinite(a->mean[c]))
+            return basin_fail(error, BASIN_BAD_VALUE, "channel %d: mean %g, deviation %g", c,
+                              (double)a->mean[c], (double)a->deviation[c]);
+    return BASIN_OK;
+}
+
+/* ---- drawing ---- */
+
+static double uniform(basin_random *random, double low, double high) {
+    return low + (high - low) * ((double)basin_random_next(random) * 0x1p-32);
+}
+
+static basin_box random_part(const basin_augment *a, int64_t height, int64_t width,
+                             basin_random *random) {
+    enum { TRIES = 10 };
+    double area = (double)height * (double)width;
+    for (int i = 0; i < TRIES; i++) {
+        double target = area * uniform(random, a->scale_low, a->scale_high);
+        double ratio = exp(uniform(random, log(a->ratio_low), log(a->ratio_high)));
+        int64_t w = llrint(sqrt(target * ratio)), h = llrint(sqrt(target / ratio));
+        if (w < 1 || h < 1 || w > width || h > height) continue;
+        int64_t y = (int64_t)basin_random_below(random, (uint64_t)(height - h + 1));
+        int64_t x = (int64_t)basin_random_below(random, (uint64_t)(width - w + 1));
+        return (basin_box){(double)y, (double)x, (double)h, (double)w};
+    }
+    int64_t h = height, w = width;
+    if ((double)width < a->ratio_low * (double)height)
+        h = llrint((double)width / a->ratio_low);
+    else if ((double)width > a->ratio_high * (double)height)
+        w = llrint((double)height * a->ratio_high);
+    if (h < 1) h = 1;
+    if (w < 1) w = 1;
+    return (basin_box){(double)((height - h) / 2), (double)((width - w) / 2), (double)h, (double)w};
+}
+
+/* The short side becomes size * enlarge, or stays where it is `size` already; the long one follows
+ * in proportion, and the middle is wanted. */
+static void central(basin_resize *r, const basin_augment *a, int64_t height, int64_t width) {
+    bool fits = (height < width ? height : width) == a->size;
+    int64_t side = fits ? a->size : llrint((double)a->size * a->enlarge);
+    r->box = (basin_box){0, 0, (double)height, (double)width};
+    r->height = height <= width ? side : side * height / width;
+    r->width = height <= width ? side * width / height : side;
+    r->y = llrint((double)(r->height - a->size) / 2);
+    r->x = llrint((double)(r->width - a->size) / 2);
+}
+
+static void draw_jitter(basin_drawn *drawn, const basin_augment *a, basin_random *random) {
+    const double by[3] = {a->brightness, a->contrast, a->saturation};
+    int64_t order[3] = {0, 1, 2};
+    basin_random_shuffle(order, 3, random);
+    for (int i = 0; i < 3; i++) {
+        drawn->order[i] = (int)order[i];
+        drawn->factor[i] = 1;
+        if (by[i] > 0) drawn->factor[i] = (float)uniform(random, fmax(0, 1 - by[i]), 1 + by[i]);
+    }
+}
+
+void basin_augment_draw(basin_drawn *drawn, const basin_augment *a, int64_t height, int64_t width,
+                        uint64_t seed, int64_t epoch, int64_t index) {
+    /* streams of their own, apart from those of weights and masks */
+    uint64_t stream = (uint64_t)1 << 63 | (uint64_t)epoch << 40 | (uint64_t)index;
+    basin_random random = basin_random_start(seed, stream, 0);
+    basin_resize *r = &drawn->resize;
+    *drawn = (basin_drawn){.factor = {1, 1, 1}, .order = {0, 1, 2}};
+    *r = (basin_resize){.box = {0, 0, (double)height, (double)width},
+                        .height = a->size,
+                        .width = a->size,
+                        .out_height = a->size,
+                        .out_width = a->size};
+    if (a->fit == BASIN_FIT_RANDOM) r->box = random_part(a, height, width, &random);
+    if (a->fit == BASIN_FIT_CROP) central(r, a, height, width);
+    if (a->flip > 0) r->flip = uniform(&random, 0, 1) < a->flip;
+    if (a->brightness > 0 || a->contrast > 0 || a->saturation > 0) draw_jitter(drawn, a, &random);
+}
+
+/* In training as far as the crop stays as large as its output, in evaluation only to twice that:
+ * there the result should not be told from the unreduced one. */
+int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
+    double gap = a->fit == BASIN_FIT_RANDOM ? 1 : 2;
+    return basin_decoder_reduction(&r->box, gap * (double)r->height, gap * (double)r->width);
+}
+
+/* ---- doing ---- */
+
+basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
+                                  const basin_augment *a, basin_decoder *decoder, bool all,
+                                  basin_error *error) {
+    basin_box *box = &drawn->resize.box, inside;
+    int by = decoder->png ? 1 : basin_augment_reduction(a, &drawn->resize);
+    basin_box needs = basin_resize_needs(&drawn->resize, by);
+    if (all) needs = (basin_box){0, 0, (double)decoder->height, (double)decoder->width};
+    basin_status status = basin_decoder_read(picture, &inside, decoder, &needs, by, error);
+    *box = (basin_box){inside.y + (box->y - needs.y) / by, inside.x + (box->x - needs.x) / by,
+                       box->height / by, box->width / by};
+    return status;
+}
+
+/* The planes as the model's channels; in place, grey first or last. */
+static void convert(float *plane, int to, int from, size_t area) {
+    if (from == 1 && to == 3) {
+        memcpy(plane + area, plane, area * sizeof *plane);
+        memcpy(plane + 2 * area, plane, area * sizeof *plane);
+    } else if (from == 3 && to == 1) {
+        const float *g = plane + area, *b = g + area;
+        for (size_t i = 0; i < area; i++)
+            plane[i] = 0.299F * plane[i] + 0.587F * g[i] + 0.114F * b[i];
+    }
+}
+
+static void normalise_row(float *to, const float *from, int64_t count, float factor, float offset) {
+    for (int64_t i = 0; i < count; i++) to[i] = from[i] * factor + offset;
+}
+
+/* values[n, (c, i, j)] for patch n = (row, column), or values[c, y, x]. */
+static void deliver(float *values, const basin_augment *a, const float *plane) {
+    int64_t size = a->size, p = a->patch, across = p ? size / p : 1;
+    int64_t length = (int64_t)a->channels * p * p;
+    for (int c = 0; c < a->channels; c++) {
+        float factor = 1 / (255 * a->deviation[c]), offset = -a->mean[c] / a->deviation[c];
+        for (int64_t y = 0; y < size; y++, plane += size) {
+            if (p == 0) {
+                normalise_row(values, plane, size, factor, offset);
+                values += size;
+                continue;
+            }
+            float *to = values + y / p * across * length + (c * p + y % p) * p;
+            for (int64_t n = 0; n < across; n++)
+                normalise_row(to + n * length, plane + n * p, p, factor, offset);
+        }
+    }
+}
+
+basin_status basin_augment_run(float *values, const basin_augment *a, const basin_drawn *drawn,
+                               const basin_picture *picture, basin_scratch *scratch,
+                               basin_error *error) {
+    size_t area = (size_t)(a->size * a->size);
+    if (scratch->plane_capacity < 3 * area) {
+        free(scratch->plane);
+        scratch->plane_capacity = 0;
+        scratch->plane = basin_array_new(3 * area, sizeof *scratch->plane);
+        if (!scratch->plane)
+            return basin_fail(error, BASIN_NO_MEMORY, "no memory to resize a picture");
+        scratch->plane_capacity = 3 * area;
+    }
+    float *plane = scratch->plane;
+    basin_status status = basin_resize_run(plane, &drawn->resize, picture, scratch, error);
+    if (status) return status;
+    if (picture->channels == 1) convert(plane, a->channels, 1, area);
+    int colours = a->channels > picture->channels ? a->channels : picture->channels;
+    basin_jitter(plane, colours, area, drawn);
+    if (picture->channels == 3) convert(plane, a->channels, 3, area);
+    deliver(values, a, plane);
+    return BASIN_OK;
+}
+
+basin_status basin_augment_apply(float *values, const basin_augment *augment,
+                                 const basin_picture *picture, uint64_t seed, int64_t epoch,
+                                 int64_t index, basin_scratch *scratch, basin_error *error) {
+    basin_drawn drawn;
+    basin_status status = basin_augment_check(augment, error);
+    if (status) return status;
+    basin_augment_draw(&drawn, augment, picture->height, picture->width, seed, epoch, index);
+    return basin_augment_run(values, augment, &drawn, picture, scratch, error);
+}
+
+basin_status basin_augment_picture(basin_picture *picture, const basin_augment *a,
+                                   const float *values, basin_error *error) {
+    basin_patching p = {.size = a->size, .patch = a->patch ? a->patch : a->size};
+    p.channels = a->channels;
+    for (int c = 0; c < 3; c++)
+        p.mean[c] = (double)a->mean[c], p.deviation[c] = (double)a->deviation[c];
+    basin_status status =
+        basin_picture_resize_memory(picture, a->size, a->size, a->channels, error);
+    if (!status) basin_patches_to_pixels(picture->pixel, values, &p);
+    return status;
+}

@@ -1,0 +1,229 @@
+/* Pictures in memory, and decoding them upright: the window wanted is turned into the coordinates
+ * of the file, and what the format decoded is turned back by the EXIF orientation. */
+#include "basin/tasks/picture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "io/file.h"
+#include "picture/decoder.h"
+
+basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height, int64_t width,
+                                         int channels, basin_error *error) {
+    size_t bytes;
+    if (height < 1 || width < 1 || (channels != 1 && channels != 3) ||
+        height > BASIN_PICTURE_PIXELS / width)
+        return basin_fail(error, BASIN_BAD_SHAPE, "a picture of %lld x %lld pixels in %d channels",
+                          (long long)height, (long long)width, channels);
+    bytes = (size_t)height * (size_t)width * (size_t)channels;
+    if (bytes > picture->capacity) {
+        free(picture->pixel);
+        picture->capacity = 0;
+        picture->pixel = malloc(bytes);
+        if (!picture->pixel)
+            return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture of %lld x %lld",
+                              (long long)height, (long long)width);
+        picture->capacity = bytes;
+    }
+    picture->height = height;
+    picture->width = width;
+    picture->channels = channels;
+    return BASIN_OK;
+}
+
+void basin_picture_free(basin_picture *picture) {
+    free(picture->pixel);
+    *picture = (basin_picture){0};
+}
+
+basin_status basin_picture_set_channels(basin_picture *picture, int channels, basin_error *error) {
+    size_t count = (size_t)picture->height * (size_t)picture->width;
+    if (channels == picture->channels) return BASIN_OK;
+    if (channels == 1) {
+        for (size_t i = 0; i < count; i++) {
+            const uint8_t *p = picture->pixel + 3 * i;
+            picture->pixel[i] =
+                (uint8_t)((19595U * p[0] + 38470U * p[1] + 7471U * p[2] + 0x8000U) >> 16);
+        }
+        picture->channels = 1;
+        return BASIN_OK;
+    }
+    basin_picture wide = {0};
+    basin_status status =
+        basin_picture_resize_memory(&wide, picture->height, picture->width, channels, error);
+    if (status) return status;
+    for (size_t i = 0; i < count; i++)
+        wide.pixel[3 * i] = wide.pixel[3 * i + 1] = wide.pixel[3 * i + 2] = picture->pixel[i];
+    basin_picture_free(picture);
+    *picture = wide;
+    return BASIN_OK;
+}
+
+/* ---- decoding ---- */
+
+basin_status basin_decoder_check(const basin_decoder *decoder, double pixels_per_byte,
+                                 basin_error *error) {
+    double pixels = (double)decoder->height * (double)decoder->width;
+    if (decoder->height < 1 || decoder->width < 1 || pixels > (double)BASIN_PICTURE_PIXELS)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %lld x %lld pixels, want 1 to %lld in all",
+                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+                          (long long)BASIN_PICTURE_PIXELS);
+    if (pixels > pixels_per_byte * (double)decoder->size)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: claims %lld x %lld pixels, more than its %zu bytes can hold",
+                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+                          decoder->size);
+    return BASIN_OK;
+}
+
+basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
+                                const char *name, basin_error *error) {
+    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    static const uint8_t jpeg[3] = {0xff, 0xd8, 0xff};
+    basin_status status;
+    *decoder = (basin_decoder){.bytes = bytes, .size = size, .name = name, .orientation = 1};
+    if (size >= sizeof png && !memcmp(bytes, png, sizeof png)) {
+        decoder->png = true;
+        status = basin_png_open(decoder, error);
+    } else if (size >= sizeof jpeg && !memcmp(bytes, jpeg, sizeof jpeg)) {
+        status = basin_jpeg_open(decoder, error);
+    } else if (size == 0) {
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: is empty, want a JPEG or PNG file", name);
+    } else {
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: is neither a JPEG nor a PNG file", name);
+    }
+    if (status) basin_decoder_close(decoder);
+    if (!status && decoder->orientation >= 5) {
+        int64_t height = decoder->height;
+        decoder->height = decoder->width;
+        decoder->width = height;
+    }
+    return status;
+}
+
+void basin_decoder_close(basin_decoder *decoder) {
+    if (decoder->png)
+        basin_png_close(decoder);
+    else
+        basin_jpeg_close(decoder);
+}
+
+int basin_decoder_reduction(const basin_box *box, double least_height, double least_width) {
+    int by = 1;
+    while (by < 8 && box->height >= 2 * by * least_height && box->width >= 2 * by * least_width)
+        by *= 2;
+    return by;
+}
+
+/* Whether the file's rows run against, and its columns, and whether they are swapped at last:
+ * upright(y, x) = stored(row, column) with (row, column) = swap ? (x, y) : (y, x), each counted
+ * from the end where flipped. */
+typedef struct turn {
+    bool swap, flip_row, flip_column;
+} turn;
+
+static turn turn_of(int orientation) {
+    static const turn of[9] = {{0},
+                               {false, false, false},
+                               {false, false, true},
+                               {false, true, true},
+                               {false, true, false},
+                               {true, false, false},
+                               {true, true, false},
+                               {true, true, true},
+                               {true, false, true}};
+    return of[orientation];
+}
+
+/* A box of a picture of `height` x `width` after the turn, in coordinates before it; it is its own
+ * way back when the sizes given are those before the turn and `back` is set. */
+static basin_box box_turn(basin_box box, turn t, double height, double width, bool back) {
+    basin_box out = box;
+    if (t.swap && !back) out = (basin_box){box.x, box.y, box.width, box.height};
+    if (t.flip_row) out.y = height - out.y - out.height;
+    if (t.flip_column) out.x = width - out.x - out.width;
+    if (t.swap && back) out = (basin_box){out.x, out.y, out.width, out.height};
+    return out;
+}
+
+static basin_status picture_turn(basin_picture *picture, turn t, basin_error *error) {
+    int64_t rows = picture->height, columns = picture->width;
+    size_t c = (size_t)picture->channels;
+    basin_picture out = {0};
+    basin_status status = basin_picture_resize_memory(
+        &out, t.swap ? columns : rows, t.swap ? rows : columns, picture->channels, error);
+    if (status) return status;
+    for (int64_t y = 0; y < out.height; y++)
+        for (int64_t x = 0; x < out.width; x++) {
+            int64_t row = t.swap ? x : y, column = t.swap ? y : x;
+            if (t.flip_row) row = rows - 1 - row;
+            if (t.flip_column) column = columns - 1 - column;
+            memcpy(out.pixel + (size_t)(y * out.width + x) * c,
+                   picture->pixel + (size_t)(row * columns + column) * c, c);
+        }
+    basin_picture_free(picture);
+    *picture = out;
+    return BASIN_OK;
+}
+
+/* Whole pixels that cover low .. low + length, of `count`. */
+static void cover(int64_t *first, int64_t *extent, double low, double length, int64_t count) {
+    double from = floor(low), to = ceil(low + length);
+    if (from < 0) from = 0;
+    if (from > (double)(count - 1)) from = (double)(count - 1);
+    if (to > (double)count) to = (double)count;
+    if (to < from + 1) to = from + 1;
+    *first = (int64_t)from;
+    *extent = (int64_t)to - *first;
+}
+
+basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
+                                const basin_box *box, int by, basin_error *error) {
+    turn t = turn_of(decoder->orientation);
+    int64_t rows = t.swap ? decoder->width : decoder->height;
+    int64_t columns = t.swap ? decoder->height : decoder->width;
+    basin_box stored = box_turn(*box, t, (double)rows, (double)columns, false);
+    basin_stored window = {0, 0, rows, columns};
+    basin_status status;
+    if (decoder->png) {
+        status = basin_png_read(picture, decoder, error);
+    } else {
+        /* libjpeg rounds the reduced sizes up; pixel i still covers by * i .. by * (i + 1) */
+        stored = (basin_box){stored.y / by, stored.x / by, stored.height / by, stored.width / by};
+        cover(&window.y, &window.height, stored.y, stored.height, (rows + by - 1) / by);
+        cover(&window.x, &window.width, stored.x, stored.width, (columns + by - 1) / by);
+        status = basin_jpeg_read(picture, &window, decoder, by, error);
+    }
+    if (status) return status;
+    stored.y -= (double)window.y;
+    stored.x -= (double)window.x;
+    if (decoder->orientation == 1) {
+        *inside = stored;
+        return BASIN_OK;
+    }
+    *inside = box_turn(stored, t, (double)picture->height, (double)picture->width, true);
+    return picture_turn(picture, t, error);
+}
+
+basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,
+                                  const char *name, basin_error *error) {
+    basin_decoder decoder;
+    basin_box inside;
+    basin_status status = basin_decoder_open(&decoder, bytes, size, name, error);
+    if (status) return status;
+    basin_box whole = {0, 0, (double)decoder.height, (double)decoder.width};
+    status = basin_decoder_read(picture, &inside, &decoder, &whole, 1, error);
+    basin_decoder_close(&decoder);
+    return status;
+}
+
+basin_status basin_picture_read(basin_picture *picture, const char *path, basin_error *error) {
+    basin_map map;
+    basin_status status = basin_map_open(&map, path, error);
+    if (status) return status;
+    status = basin_picture_decode(picture, map.data, map.size, path, error);
+    basin_map_close(&map);
+    return status;
+}

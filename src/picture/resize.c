@@ -1,0 +1,269 @@
+/* Resizing: down the columns first, whole rows at a time, which vectorises as it is; then along
+ * the rows, a pixel's channels at a time. See resize.h for the definition. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/wide.h"
+#include "picture/resize.h"
+
+enum { LANES = 4 }; /* of a pixel when it is loaded with its neighbour */
+
+float *basin_scratch_take(basin_scratch *scratch, size_t count) {
+    if (count <= scratch->capacity) return scratch->memory;
+    free(scratch->memory);
+    scratch->capacity = 0;
+    scratch->memory = basin_array_new(count, sizeof *scratch->memory);
+    if (scratch->memory) scratch->capacity = count;
+    return scratch->memory;
+}
+
+void basin_scratch_free(basin_scratch *scratch) {
+    free(scratch->memory);
+    free(scratch->plane);
+    basin_picture_free(&scratch->picture);
+    basin_picture_free(&scratch->spare);
+    *scratch = (basin_scratch){0};
+}
+
+/* For each output along one axis: the first source pixel and the weights of `taps` from there. */
+typedef struct axis {
+    int64_t outs, taps;
+    int64_t *first; /* [outs] */
+    float *weight;  /* [outs, taps] */
+} axis;
+
+typedef struct stretch {
+    double begin, length; /* in the source */
+    int64_t count;        /* pixels of the source */
+    int64_t full;         /* outputs over the whole stretch */
+    int64_t from, outs;   /* those wanted */
+} stretch;
+
+/* Source pixels low .. high - 1 that output i touches, counted from floor(begin). */
+static void reach(int64_t *low, int64_t *high, double *centre, const stretch *s, int64_t i) {
+    double fraction = s->begin - floor(s->begin), scale = s->length / (double)s->full;
+    double support = scale > 1 ? scale : 1;
+    int64_t base = (int64_t)floor(s->begin);
+    int64_t end = (int64_t)ceil(fraction + s->length);
+    *centre = fraction + ((double)(s->from + i) + 0.5) * scale;
+    *low = (int64_t)floor(*centre - support + 0.5);
+    *high = (int64_t)floor(*centre + support + 0.5);
+    if (*low < 0) *low = 0;
+    if (*low + base < 0) *low = -base;
+    if (*high > end) *high = end;
+    if (*high + base > s->count) *high = s->count - base;
+    if (*high <= *low) *high = *low + 1;
+}
+
+static int64_t axis_taps(const stretch *s) {
+    int64_t taps = 1, low, high;
+    double centre;
+    for (int64_t i = 0; i < s->outs; i++) {
+        reach(&low, &high, &centre, s, i);
+        if (high - low > taps) taps = high - low;
+    }
+    return taps;
+}
+
+static void axis_fill(axis *a, const stretch *s) {
+    double scale = s->length / (double)s->full, support = scale > 1 ? scale : 1;
+    int64_t base = (int64_t)floor(s->begin);
+    for (int64_t i = 0; i < a->outs; i++) {
+        int64_t low, high;
+        double centre, sum = 0;
+        float *weight = a->weight + i * a->taps;
+        reach(&low, &high, &centre, s, i);
+        /* the weights end where the source does */
+        int64_t first = low;
+        if (first + base + a->taps > s->count) first = s->count - base - a->taps;
+        for (int64_t j = low; j < high; j++)
+            sum += fmax(0, 1 - fabs((double)j + 0.5 - centre) / support);
+        for (int64_t k = 0; k < a->taps; k++) {
+            int64_t j = first + k;
+            double w = fmax(0, 1 - fabs((double)j + 0.5 - centre) / support);
+            weight[k] = j >= low && j < high ? (sum > 0 ? (float)(w / sum) : 1.0F) : 0.0F;
+        }
+        a->first[i] = first + base;
+    }
+}
+
+static bool axis_new(axis *a, const stretch *s) {
+    *a = (axis){.outs = s->outs, .taps = axis_taps(s)};
+    size_t outs = (size_t)a->outs;
+    a->first = basin_array_new(outs, sizeof *a->first);
+    a->weight = basin_array_new(outs, (size_t)a->taps * sizeof *a->weight);
+    if (!a->first || !a->weight) return false;
+    axis_fill(a, s);
+    return true;
+}
+
+static void axis_free(axis *a) {
+    free(a->first);
+    free(a->weight);
+}
+
+basin_box basin_resize_needs(const basin_resize *r, int reduction) {
+    basin_box box = r->box, out;
+    double scale_y = box.height / (double)r->height, scale_x = box.width / (double)r->width;
+    double more_y = fmax(scale_y, reduction) + reduction + 1;
+    double more_x = fmax(scale_x, reduction) + reduction + 1;
+    double top = fmax(box.y, box.y + (double)r->y * scale_y - more_y);
+    double left = fmax(box.x, box.x + (double)r->x * scale_x - more_x);
+    out.y = top;
+    out.x = left;
+    out.height =
+        fmin(box.y + box.height, box.y + (double)(r->y + r->out_height) * scale_y + more_y) - top;
+    out.width =
+        fmin(box.x + box.width, box.x + (double)(r->x + r->out_width) * scale_x + more_x) - left;
+    return out;
+}
+
+/* ---- down the columns ---- */
+
+/* out[i] = sum over k of weight[k] row[k][i]; the first four rows are set, further ones added. */
+BASIN_WIDE static void blend(float *restrict out, const uint8_t *restrict from, size_t stride,
+                             const float *weight, int64_t taps, size_t count) {
+    const uint8_t *a = from, *b = from + stride, *c = b + stride, *d = c + stride;
+    if (taps == 1) {
+        for (size_t i = 0; i < count; i++) out[i] = weight[0] * (float)a[i];
+    } else if (taps == 2) {
+        float p = weight[0], q = weight[1];
+        for (size_t i = 0; i < count; i++) out[i] = p * (float)a[i] + q * (float)b[i];
+    } else if (taps == 3) {
+        float p = weight[0], q = weight[1], r = weight[2];
+        for (size_t i = 0; i < count; i++)
+            out[i] = p * (float)a[i] + q * (float)b[i] + r * (float)c[i];
+    } else {
+        float p = weight[0], q = weight[1], r = weight[2], s = weight[3];
+        for (size_t i = 0; i < count; i++)
+            out[i] = p * (float)a[i] + q * (float)b[i] + r * (float)c[i] + s * (float)d[i];
+        for (int64_t k = 4; k < taps; k++) {
+            const uint8_t *row = from + (size_t)k * stride;
+            float w = weight[k];
+            for (size_t i = 0; i < count; i++) out[i] += w * (float)row[i];
+        }
+    }
+}
+
+/* ---- along the rows ---- */
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+static inline lanes load(const float *from) {
+    lanes out;
+    memcpy(&out, from, sizeof out);
+    return out;
+}
+
+/* A pixel's three channels ride together, with a fourth number that nobody looks at. */
+static void along_colour(float *plane, size_t area, const float *row, const axis *a, bool flip) {
+    for (int64_t i = 0; i < a->outs; i++) {
+        const float *from = row + 3 * a->first[i], *weight = a->weight + i * a->taps;
+        lanes sum = weight[0] * load(from);
+        for (int64_t k = 1; k < a->taps; k++) sum += weight[k] * load(from + 3 * k);
+        int64_t to = flip ? a->outs - 1 - i : i;
+        plane[to] = sum[0];
+        plane[to + (int64_t)area] = sum[1];
+        plane[to + 2 * (int64_t)area] = sum[2];
+    }
+}
+
+static void along_grey(float *plane, const float *row, const axis *a, bool flip) {
+    for (int64_t i = 0; i < a->outs; i++) {
+        const float *from = row + a->first[i], *weight = a->weight + i * a->taps;
+        float sum = 0;
+        for (int64_t k = 0; k < a->taps; k++) sum += weight[k] * from[k];
+        plane[flip ? a->outs - 1 - i : i] = sum;
+    }
+}
+
+static void run(float *plane, const axis *down, const axis *along, const basin_picture *picture,
+                float *row, bool flip) {
+    size_t channels = (size_t)picture->channels, stride = (size_t)picture->width * channels;
+    size_t area = (size_t)(down->outs * along->outs);
+    int64_t left = along->first[0], right = along->first[along->outs - 1] + along->taps;
+    size_t skip = (size_t)left * channels, count = (size_t)(right - left) * channels;
+    for (int64_t i = 0; i < down->outs; i++) {
+        blend(row + skip, picture->pixel + (size_t)down->first[i] * stride + skip, stride,
+              down->weight + i * down->taps, down->taps, count);
+        if (channels == 3)
+            along_colour(plane + i * along->outs, area, row, along, flip);
+        else
+            along_grey(plane + i * along->outs, row, along, flip);
+    }
+}
+
+/* Nothing to compute: the pixels themselves. */
+static void copy(float *plane, const basin_resize *r, const basin_picture *picture) {
+    int64_t top = (int64_t)r->box.y + r->y, left = (int64_t)r->box.x + r->x;
+    int64_t channels = picture->channels;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t y = 0; y < r->out_height; y++) {
+            const uint8_t *from =
+                picture->pixel + ((top + y) * picture->width + left) * channels + c;
+            for (int64_t x = 0; x < r->out_width; x++)
+                plane[r->flip ? r->out_width - 1 - x : x] = from[x * channels];
+            plane += r->out_width;
+        }
+}
+
+static bool is_copy(const basin_resize *r) {
+    return r->box.height == (double)r->height && r->box.width == (double)r->width &&
+           r->box.y == floor(r->box.y) && r->box.x == floor(r->box.x);
+}
+
+basin_status basin_resize_run(float *plane, const basin_resize *r, const basin_picture *picture,
+                              basin_scratch *scratch, basin_error *error) {
+    stretch rows = {r->box.y, r->box.height, picture->height, r->height, r->y, r->out_height};
+    stretch columns = {r->box.x, r->box.width, picture->width, r->width, r->x, r->out_width};
+    axis down = {0}, along = {0};
+    basin_status status = BASIN_OK;
+    if (is_copy(r)) {
+        copy(plane, r, picture);
+        return BASIN_OK;
+    }
+    float *row =
+        basin_scratch_take(scratch, (size_t)picture->width * (size_t)picture->channels + LANES);
+    if (row && axis_new(&down, &rows) && axis_new(&along, &columns)) {
+        size_t end = (size_t)picture->width * (size_t)picture->channels;
+        for (int i = 0; i < LANES; i++) row[end + (size_t)i] = 0;
+        run(plane, &down, &along, picture, row, r->flip);
+    } else {
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory to resize a picture");
+    }
+    axis_free(&down);
+    axis_free(&along);
+    return status;
+}
+
+static uint8_t byte_of(float value) {
+    return (uint8_t)lrintf(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *from,
+                                     const basin_box *box, int64_t height, int64_t width,
+                                     basin_error *error) {
+    basin_scratch scratch = {0};
+    basin_resize resize = {
+        .box = *box, .height = height, .width = width, .out_height = height, .out_width = width};
+    basin_status status = basin_picture_resize_memory(to, height, width, from->channels, error);
+    if (status) return status;
+    size_t area = (size_t)height * (size_t)width, channels = (size_t)from->channels;
+    float *plane = basin_array_new(area, channels * sizeof *plane);
+    if (!plane) return basin_fail(error, BASIN_NO_MEMORY, "no memory to resize a picture");
+    status = basin_resize_run(plane, &resize, from, &scratch, error);
+    for (size_t c = 0; c < channels && !status; c++)
+        for (size_t i = 0; i < area; i++)
+            to->pixel[i * channels + c] = byte_of(plane[c * area + i]);
+    free(plane);
+    basin_scratch_free(&scratch);
+    return status;
+}
+
+basin_status basin_picture_scale(basin_picture *to, const basin_picture *from, int64_t height,
+                                 int64_t width, basin_error *error) {
+    basin_box whole = {0, 0, (double)from->height, (double)from->width};
+    return basin_picture_scale_box(to, from, &whole, height, width, error);
+}

@@ -1,0 +1,77 @@
+/* What index inputs may hold follows from the sizes of what they index; numbers are compared with
+ * it when they are written, so that kernels need no checks. */
+#include "plan/bounds.h"
+
+#include <math.h>
+
+typedef struct search {
+    basin_bounds *bounds; /* [values] */
+    const basin_ir *ir;
+} search;
+
+static void bound(const search *s, int value, int64_t low, int64_t high, bool ascending) {
+    if (value < 0) return;
+    basin_bounds *b = &s->bounds[s->ir->value[value].root];
+    if (b->low < low) b->low = low;
+    if (b->high > high) b->high = high;
+    b->ascending = b->ascending || ascending;
+}
+
+static void bound_list(const search *s, const int *list, int64_t queries, int64_t keys) {
+    if (list[0] < 0) return;
+    int64_t pairs = s->ir->value[list[1]].shape.dim[0];
+    bound(s, list[0], 0, pairs, true);
+    bound(s, list[1], 0, keys - 1, false);
+    bound(s, list[2], 0, pairs, true);
+    bound(s, list[3], 0, queries - 1, false);
+    bound(s, list[4], 0, pairs - 1, false);
+}
+
+static int64_t length_of(const basin_ir *ir, int value, int axis) {
+    return ir->value[value].shape.dim[axis];
+}
+
+void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir) {
+    const search s = {bounds, ir};
+    for (size_t i = 0; i < ir->values; i++) bounds[i] = (basin_bounds){INT32_MIN, INT32_MAX, false};
+    for (size_t i = 0; i < ir->steps; i++) {
+        const basin_ir_step *step = &ir->step[i];
+        if (step->op == BASIN_OP_GATHER)
+            bound(&s, step->in[1], -1, length_of(ir, step->in[0], 0) - 1, false);
+        if (step->op == BASIN_OP_SCATTER)
+            bound(&s, step->in[1], -1, length_of(ir, step->out[0], 0) - 1, false);
+        if (step->op == BASIN_OP_PAIR_DOT || step->op == BASIN_OP_PAIR_SUM)
+            bound_list(&s, step->in + 2, length_of(ir, step->in[2], 0) - 1,
+                       length_of(ir, step->in[4], 0) - 1);
+        if (step->op >= BASIN_OP_ATTENTION && step->op <= BASIN_OP_ATTENTION_REVERSE)
+            bound_list(&s, step->in + BASIN_ATT_ROW, length_of(ir, step->in[BASIN_ATT_Q], 1),
+                       length_of(ir, step->in[BASIN_ATT_K], 1));
+    }
+}
+
+/* Element i, exactly; what no int32_t holds comes out beyond every bound. */
+static int64_t index_at(const basin_tensor *tensor, int64_t i) {
+    if (tensor->dtype == BASIN_I32) return ((const int32_t *)tensor->data)[i];
+    if (tensor->dtype == BASIN_I64) return ((const int64_t *)tensor->data)[i];
+    double number = basin_tensor_at(tensor, i);
+    return fabs(number) < 1e18 ? (int64_t)number : INT64_MAX;
+}
+
+basin_status basin_bounds_check(const basin_bounds *b, const char *name, const basin_tensor *tensor,
+                                basin_error *error) {
+    int64_t count = basin_shape_count(tensor->shape), before = INT64_MIN;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t number = index_at(tensor, i);
+        if (number < b->low || number > b->high)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "input '%s': element %lld is %.17g, wanted %lld to %lld", name,
+                              (long long)i, basin_tensor_at(tensor, i), (long long)b->low,
+                              (long long)b->high);
+        if (b->ascending && number < before)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "input '%s': element %lld is %lld, less than the one before (%lld)",
+                              name, (long long)i, (long long)number, (long long)before);
+        before = number;
+    }
+    return BASIN_OK;
+}

@@ -1,0 +1,171 @@
+/* Storage: every result gets a buffer for as long as it is needed, a pointwise result takes over
+ * the buffer of an operand that ends there, and buffers that never meet share one arena. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "plan/ir.h"
+
+static basin_status no_memory(basin_ir *ir) {
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* -1 when out of memory; also where all buffers together would be more than a size can say. */
+static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
+    if (bytes > SIZE_MAX / 2 - ir->unshared_bytes ||
+        !basin_array_reserve((void **)&ir->buffer, &ir->buffer_capacity, ir->buffers + 1,
+                             sizeof *ir->buffer)) {
+        no_memory(ir);
+        return -1;
+    }
+    ir->buffer[ir->buffers] =
+        (basin_ir_buffer){.bytes = aligned(bytes), .first = first, .last = last};
+    ir->unshared_bytes += aligned(bytes);
+    return (int)ir->buffers++;
+}
+
+/* The last step that reads each root value; outputs last to the end, and so does what standing
+ * steps leave to the others: later runs read it again. */
+static void find_lifetimes(const basin_ir *ir, int *last) {
+    for (size_t i = 0; i < ir->values; i++)
+        last[i] = ir->value[i].output ? (int)ir->steps : ir->value[i].producer;
+    for (size_t i = 0; i < ir->steps; i++)
+        for (int k = 0; k < ir->step[i].ins; k++) {
+            if (ir->step[i].in[k] < 0) continue;
+            int root = ir->value[ir->step[i].in[k]].root;
+            int producer = ir->value[root].producer;
+            bool kept = i >= ir->standing && producer >= 0 && producer < (int)ir->standing;
+            int end = kept ? (int)ir->steps : (int)i;
+            if (last[root] < end) last[root] = end;
+        }
+}
+
+/* Whether the step reads the root only as full-size operands of its program. */
+static bool read_evenly(const basin_ir *ir, const basin_ir_step *step, int root) {
+    int base = step->op == BASIN_OP_MATMUL ? 2 : 0;
+    int64_t count = basin_shape_count(ir->value[step->out[0]].shape);
+    for (int k = 0; k < step->ins; k++) {
+        if (step->in[k] < 0 || ir->value[step->in[k]].root != root) continue;
+        if (k < base || basin_shape_count(ir->value[step->in[k]].shape) != count) return false;
+    }
+    return true;
+}
+
+/* An operand's buffer that `value`, a result of this step, may take over; -1 if there is none. */
+static int find_inherited(const basin_ir *ir, int s, int value, const int *last, int taken) {
+    const basin_ir_step *step = &ir->step[s];
+    if (!step->program) return -1;
+    for (int k = step->op == BASIN_OP_MATMUL ? 2 : 0; k < step->ins; k++) {
+        if (step->in[k] < 0) continue;
+        int root = ir->value[step->in[k]].root;
+        int buffer = ir->value[root].leaf ? -1 : ir->value[root].buffer; /* of a leaf: a block */
+        if (buffer < 0 || buffer == taken || last[root] != s || ir->value[root].state) continue;
+        if (ir->value[root].kind != ir->value[value].kind) continue;
+        if (basin_shape_count(ir->value[root].shape) !=
+            basin_shape_count(ir->value[step->in[k]].shape))
+            continue; /* others are parts of it, too */
+        if (ir->buffer[buffer].last == s && read_evenly(ir, step, root)) return buffer;
+    }
+    return -1;
+}
+
+static size_t size_of(basin_kind kind, const basin_backend_table *table) {
+    return kind == BASIN_REAL     ? table->real_size
+           : kind == BASIN_NARROW ? table->narrow_size
+                                  : sizeof(int32_t);
+}
+
+/* A joint value is placed with the first of its parts. */
+static basin_status place_results(basin_ir *ir, int s, const int *last,
+                                  const basin_backend_table *table, bool plain) {
+    basin_ir_step *step = &ir->step[s];
+    int taken = -1;
+    for (int k = 0; k < step->outs; k++) {
+        int value = step->out[k] < 0 ? -1 : ir->value[step->out[k]].root;
+        if (value < 0 || ir->value[value].state || ir->value[value].buffer >= 0) continue;
+        int end = last[value] < s ? s : last[value];
+        bool whole = value == step->out[k]; /* not a part */
+        int buffer = plain || !whole ? -1 : find_inherited(ir, s, value, last, taken);
+        if (buffer >= 0) {
+            ir->buffer[buffer].last = end;
+            taken = buffer;
+        } else {
+            size_t size = size_of(ir->value[value].kind, table);
+            size_t bytes;
+            if (!basin_size_multiply(&bytes, (size_t)basin_shape_count(ir->value[value].shape),
+                                     size))
+                return no_memory(ir);
+            if (ir->value[value].bytes) bytes = ir->value[value].bytes;
+            buffer = buffer_new(ir, bytes, s, end);
+            if (buffer < 0) return BASIN_NO_MEMORY;
+        }
+        ir->value[value].buffer = buffer;
+    }
+    if (step->workspace_bytes) {
+        step->workspace = buffer_new(ir, step->workspace_bytes, s, s);
+        if (step->workspace < 0) return BASIN_NO_MEMORY;
+    }
+    return BASIN_OK;
+}
+
+static bool meet(const basin_ir_buffer *a, const basin_ir_buffer *b) {
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The lowest place where the buffer overlaps none that is placed and alive with it. `placed` is
+ * sorted by offset. */
+static size_t find_place(const basin_ir *ir, const int *placed, int count, int which) {
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        const basin_ir_buffer *other = &ir->buffer[placed[i]];
+        if (!meet(&ir->buffer[which], other)) continue;
+        if (other->offset >= at + ir->buffer[which].bytes) break;
+        if (other->offset + other->bytes > at) at = other->offset + other->bytes;
+    }
+    return at;
+}
+
+static int larger_first(const void *a, const void *b) {
+    const basin_ir_buffer *const *x = a, *const *y = b;
+    if ((*x)->bytes != (*y)->bytes) return (*x)->bytes < (*y)->bytes ? 1 : -1;
+    return *x < *y ? -1 : 1;
+}
+
+/* Greedy by size: large buffers first, each at the lowest free place of its lifetime. */
+static basin_status place_buffers(basin_ir *ir) {
+    const basin_ir_buffer **order = basin_array_new(ir->buffers, sizeof *order);
+    int *placed = basin_array_new(ir->buffers, sizeof *placed);
+    bool ok = order && placed;
+    for (size_t i = 0; ok && i < ir->buffers; i++) order[i] = &ir->buffer[i];
+    if (ok) qsort(order, ir->buffers, sizeof *order, larger_first);
+    for (size_t i = 0; ok && i < ir->buffers; i++) {
+        int which = (int)(order[i] - ir->buffer);
+        basin_ir_buffer *b = &ir->buffer[which];
+        b->offset = find_place(ir, placed, (int)i, which);
+        if (b->offset + b->bytes > ir->arena_bytes) ir->arena_bytes = b->offset + b->bytes;
+        size_t k = i;
+        for (; k > 0 && ir->buffer[placed[k - 1]].offset > b->offset; k--)
+            placed[k] = placed[k - 1];
+        placed[k] = which;
+    }
+    free(order);
+    free(placed);
+    return ok ? BASIN_OK : no_memory(ir);
+}
+
+basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain) {
+    int *last = basin_array_new(ir->values, sizeof *last);
+    basin_status status = last ? BASIN_OK : no_memory(ir);
+    if (last) find_lifetimes(ir, last);
+    for (size_t i = 0; !status && i < ir->steps; i++)
+        status = place_results(ir, (int)i, last, table, plain);
+    for (size_t i = 0; i < ir->values; i++)
+        if (ir->value[i].first)
+            ir->value[i].offset =
+                (size_t)ir->value[i].first * size_of(ir->value[ir->value[i].root].kind, table);
+    if (!status) status = place_buffers(ir);
+    free(last);
+    return status;
+}

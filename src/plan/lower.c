@@ -1,0 +1,242 @@
+/* From the graph to steps: what the outputs need, in an order that can run, with the operations of
+ * recomputed regions repeated just before their first use outside. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "plan/ir.h"
+
+static basin_status no_memory(basin_ir *ir) {
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+}
+
+void basin_ir_free(basin_ir *ir) {
+    for (size_t i = 0; i < ir->steps; i++) {
+        if (!ir->step[i].program) continue;
+        free(ir->step[i].program->step);
+        free(ir->step[i].program);
+    }
+    free(ir->value);
+    free(ir->step);
+    free(ir->buffer);
+    free(ir->output);
+}
+
+int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
+    if (!basin_array_reserve((void **)&ir->value, &ir->value_capacity, ir->values + 1,
+                             sizeof *ir->value)) {
+        no_memory(ir);
+        return -1;
+    }
+    int id = (int)ir->values++;
+    ir->value[id] = (basin_ir_value){
+        .shape = shape, .kind = kind, .root = id, .producer = -1, .buffer = -1, .block = -1};
+    return id;
+}
+
+int basin_ir_step_new(basin_ir *ir, const basin_ir_step *step) {
+    if (!basin_array_reserve((void **)&ir->step, &ir->step_capacity, ir->steps + 1,
+                             sizeof *ir->step)) {
+        no_memory(ir);
+        return -1;
+    }
+    int id = (int)ir->steps++;
+    ir->step[id] = *step;
+    ir->step[id].workspace = -1;
+    for (int i = 0; i < step->outs; i++)
+        if (step->out[i] >= 0) ir->value[step->out[i]].producer = id;
+    return id;
+}
+
+/* The state of one lowering. Maps go from graph values to plan values, -1 where there is none. */
+typedef struct lowering {
+    basin_ir *ir;
+    const basin_graph *graph;
+    bool *live; /* [nodes] */
+    int *first; /* [values] as first computed */
+    int *again; /* [values] as recomputed for uses outside their region */
+    int *dense; /* [values] of constants: as tensors, for operations that take no immediates */
+} lowering;
+
+static void mark_live(lowering *l, basin_expr a) {
+    if (a) l->live[a->node->id] = true;
+}
+
+static void find_live(lowering *l, const basin_plan_spec *spec) {
+    for (int i = 0; i < spec->outputs; i++) mark_live(l, spec->output[i]);
+    for (int i = 0; i < spec->updates; i++) {
+        mark_live(l, spec->update[i].value);
+        mark_live(l, spec->update[i].state);
+    }
+    for (size_t n = l->graph->nodes; n-- > 0;)
+        if (l->live[n])
+            for (int i = 0; i < l->graph->node[n]->ins; i++) mark_live(l, l->graph->node[n]->in[i]);
+}
+
+static bool is_leaf(basin_op op) {
+    return op == BASIN_OP_INPUT || op == BASIN_OP_STATE || op == BASIN_OP_CONST;
+}
+
+/* A value as a stored tensor: of a constant, a copy, made once; all others are stored anyway. */
+static int stored(lowering *l, int value) {
+    const basin_node *leaf = value < 0 ? NULL : l->ir->value[value].leaf;
+    if (!leaf || leaf->op != BASIN_OP_CONST) return value;
+    int *dense = &l->dense[leaf->out[0]->id];
+    if (*dense >= 0) return *dense;
+    int out = basin_ir_value_new(l->ir, leaf->out[0]->shape, BASIN_REAL);
+    if (out < 0) return -1;
+    basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
+    if (basin_ir_step_new(l->ir, &copy) < 0) return -1;
+    return *dense = out;
+}
+
+static int emit(lowering *l, const basin_node *node, int *map);
+
+/* The plan value of an operand as seen by a consumer in `region`; -1 on failure. */
+static int resolve(lowering *l, basin_expr a, int region) {
+    const basin_node *node = a->node;
+    bool repeat = node->region != 0 && node->region != region && !node->keep && !is_leaf(node->op);
+    int *map = repeat ? l->again : l->first;
+    if (map[a->id] < 0 && emit(l, node, map) < 0) return -1;
+    return map[a->id];
+}
+
+/* Inside a repetition, operands of the same region are the repeated ones. */
+static int resolve_operand(lowering *l, const basin_node *node, basin_expr a, const int *map) {
+    const basin_node *producer = a->node;
+    bool repeating = map == l->again;
+    if (repeating && producer->region == node->region && !producer->keep && !is_leaf(producer->op))
+        return l->again[a->id] >= 0 || emit(l, producer, l->again) >= 0 ? l->again[a->id] : -1;
+    return resolve(l, a, node->region);
+}
+
+static int emit_leaf(lowering *l, const basin_node *node) {
+    const struct basin_value *out = node->out[0];
+    int value = basin_ir_value_new(l->ir, out->shape, out->kind);
+    if (value >= 0) l->ir->value[value].leaf = node;
+    l->first[out->id] = value;
+    return value;
+}
+
+static int emit_reshape(lowering *l, const basin_node *node, int *map) {
+    int from = resolve_operand(l, node, node->in[0], map);
+    int value = from < 0 ? -1 : basin_ir_value_new(l->ir, node->out[0]->shape, node->out[0]->kind);
+    if (value < 0) return -1;
+    l->ir->value[value].root = l->ir->value[from].root;
+    return map[node->out[0]->id] = value;
+}
+
+/* Appends the step of a node (and first of what it lacks), entering its results into `map`. */
+static int emit(lowering *l, const basin_node *node, int *map) {
+    if (is_leaf(node->op)) return emit_leaf(l, node);
+    if (node->op == BASIN_OP_RESHAPE) return emit_reshape(l, node, map);
+    basin_ir_step step = {.op = node->op, .attr = node->attr, .ins = node->ins, .outs = node->outs};
+    step.again = map == l->again;
+    for (int i = 0; i < node->ins; i++) {
+        step.in[i] = -1;
+        if (!node->in[i]) continue;
+        int value = resolve_operand(l, node, node->in[i], map);
+        if (!basin_op_is_pointwise(node->op)) value = stored(l, value);
+        if (value < 0) return -1;
+        step.in[i] = value;
+    }
+    for (int i = 0; i < node->outs; i++) {
+        step.out[i] = -1;
+        if (!node->out[i]) continue;
+        step.out[i] = basin_ir_value_new(l->ir, node->out[i]->shape, node->out[i]->kind);
+        if (step.out[i] < 0) return -1;
+        map[node->out[i]->id] = step.out[i];
+    }
+    return basin_ir_step_new(l->ir, &step);
+}
+
+static int copy_of(lowering *l, int value) {
+    int out = basin_ir_value_new(l->ir, l->ir->value[value].shape, BASIN_REAL);
+    basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
+    return out < 0 || basin_ir_step_new(l->ir, &copy) < 0 ? -1 : out;
+}
+
+/* The plan value of what leaves the plan: as first computed, wherever it was built. */
+static int resolve_result(lowering *l, basin_expr a) {
+    return l->first[a->id] >= 0 ? l->first[a->id] : resolve(l, a, 0);
+}
+
+/* Whether the value lies in a state that this plan updates, so that it is gone after the run. */
+static bool is_overwritten(const lowering *l, int value, const basin_plan_spec *spec) {
+    const basin_node *leaf = l->ir->value[l->ir->value[value].root].leaf;
+    for (int i = 0; leaf && i < spec->updates; i++)
+        if (spec->update[i].state->node == leaf) return true;
+    return false;
+}
+
+/* Updates: the value, computed aside where it is a leaf or a view, then written into the state. */
+static basin_status lower_updates(lowering *l, const basin_plan_spec *spec) {
+    int *value = basin_array_new((size_t)spec->updates, sizeof *value);
+    bool ok = value != NULL;
+    for (int i = 0; ok && i < spec->updates; i++) {
+        value[i] = resolve_result(l, spec->update[i].value);
+        ok = value[i] >= 0 && resolve(l, spec->update[i].state, 0) >= 0;
+        if (ok && l->ir->value[l->ir->value[value[i]].root].leaf) {
+            value[i] = copy_of(l, value[i]);
+            ok = value[i] >= 0;
+        }
+    }
+    for (int i = 0; ok && i < spec->updates; i++) {
+        int written = copy_of(l, value[i]);
+        ok = written >= 0;
+        if (ok) l->ir->value[written].state = spec->update[i].state->node;
+    }
+    free(value);
+    return ok ? BASIN_OK : no_memory(l->ir);
+}
+
+static basin_status lower_outputs(lowering *l, const basin_plan_spec *spec) {
+    basin_ir *ir = l->ir;
+    ir->outputs = spec->outputs;
+    ir->output = basin_array_new((size_t)spec->outputs, sizeof *ir->output);
+    if (!ir->output) return no_memory(ir);
+    for (int i = 0; i < spec->outputs; i++) {
+        int value = stored(l, resolve_result(l, spec->output[i]));
+        if (value >= 0 && is_overwritten(l, value, spec)) value = copy_of(l, value);
+        if (value < 0) return BASIN_NO_MEMORY;
+        ir->output[i] = value;
+        ir->value[ir->value[value].root].output = true;
+    }
+    return BASIN_OK;
+}
+
+static basin_status lower_nodes(lowering *l, const basin_plan_spec *spec) {
+    for (size_t n = 0; n < l->graph->nodes; n++) {
+        const basin_node *node = l->graph->node[n];
+        if (!l->live[n]) continue;
+        bool done = false;
+        for (int i = 0; i < node->outs; i++)
+            done = done || (node->out[i] && l->first[node->out[i]->id] >= 0);
+        if (!done && emit(l, node, l->first) < 0) return BASIN_NO_MEMORY;
+    }
+    basin_status status = lower_outputs(l, spec);
+    return status ? status : lower_updates(l, spec);
+}
+
+static int *new_map(size_t values) {
+    int *map = basin_array_new(values, sizeof *map);
+    if (map) memset(map, 0xff, values * sizeof *map);
+    return map;
+}
+
+basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec) {
+    size_t values = (size_t)graph->values;
+    lowering l = {.ir = ir, .graph = graph};
+    l.live = calloc(graph->nodes, sizeof *l.live);
+    l.first = new_map(values);
+    l.again = new_map(values);
+    l.dense = new_map(values);
+    bool ok = l.live && l.first && l.again && l.dense;
+    if (ok) find_live(&l, spec);
+    basin_status status = ok ? lower_nodes(&l, spec) : no_memory(ir);
+    free(l.live);
+    free(l.first);
+    free(l.again);
+    free(l.dense);
+    return status;
+}

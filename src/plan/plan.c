@@ -1,0 +1,475 @@
+/* Plans: the finished list of kernel calls with its memory, inputs checked on their way in. */
+#include "basin/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "plan/bounds.h"
+#include "plan/crop.h"
+#include "plan/describe.h"
+#include "plan/ir.h"
+#include "plan/program.h"
+#include "plan/simplify.h"
+#include "plan/store.h"
+
+enum { ARENA, INPUTS, FIRST_STATE };
+
+typedef struct plan_input {
+    basin_expr expr;
+    size_t offset;
+    size_t value; /* of the ir */
+    basin_bounds bounds;
+} plan_input;
+
+typedef struct plan_output {
+    basin_expr expr;
+    basin_operand where;
+} plan_output;
+
+struct basin_plan {
+    basin_store *store;
+    basin_call *call;
+    size_t calls;
+    plan_input *input;
+    size_t inputs;
+    plan_output *output;
+    int outputs;
+    void **block;
+    size_t blocks;
+    bool shares;   /* computes in the store's arena */
+    bool updates;  /* changes states */
+    uint64_t made; /* the store's count of changes when standing calls ran last; 0: they never did
+                    */
+    basin_plan_stats stats;
+    basin_simple simple; /* what was planned */
+    basin_ir ir;         /* keeps the programs and values that calls were made of */
+};
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+}
+
+/* ---- memory ---- */
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* SIZE_MAX where that is no size. */
+static size_t value_bytes(const basin_plan *plan, const struct basin_value *value) {
+    size_t size =
+        value->kind == BASIN_REAL ? plan->store->backend->table->real_size : sizeof(int32_t);
+    size_t bytes;
+    bool fits = basin_size_multiply(&bytes, (size_t)basin_shape_count(value->shape), size);
+    return fits && bytes < SIZE_MAX / 2 ? aligned(bytes) : SIZE_MAX;
+}
+
+static plan_input *find_input(basin_plan *plan, basin_expr expr) {
+    for (size_t i = 0; i < plan->inputs; i++)
+        if (plan->input[i].expr == expr) return &plan->input[i];
+    return NULL;
+}
+
+static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_error *error) {
+    basin_expr leaf = value->leaf->out[0];
+    size_t bytes = value_bytes(plan, leaf);
+    if (bytes > SIZE_MAX - plan->stats.input_bytes)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the input '%s'",
+                          value->leaf->name);
+    value->block = INPUTS;
+    value->offset = plan->stats.input_bytes;
+    plan->input[plan->inputs++] = (plan_input){.expr = value->leaf->origin->out[0],
+                                               .offset = value->offset,
+                                               .value = (size_t)(value - plan->ir.value)};
+    plan->stats.input_bytes += bytes;
+    return BASIN_OK;
+}
+
+static basin_status place_state(basin_plan *plan, basin_ir_value *value, basin_error *error) {
+    basin_expr leaf = value->leaf->out[0];
+    int entry;
+    basin_status status =
+        basin_store_demand(&entry, plan->store, value->leaf->name, leaf->shape, error);
+    if (status) return status;
+    value->block = (int)plan->blocks;
+    plan->block[plan->blocks++] = plan->store->entry[entry].memory;
+    plan->stats.state_bytes += value_bytes(plan, leaf);
+    return BASIN_OK;
+}
+
+/* Gives inputs and states their places, and what is written into a state that state's. */
+static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *error) {
+    basin_ir *ir = &plan->ir;
+    basin_status status = BASIN_OK;
+    int *block = basin_array_new(nodes, sizeof *block); /* of states, by node */
+    plan->input = basin_array_new(ir->values, sizeof *plan->input);
+    plan->block = calloc(FIRST_STATE + ir->values, sizeof *plan->block);
+    if (!block || !plan->input || !plan->block) status = no_memory(error);
+    plan->blocks = FIRST_STATE;
+    for (size_t i = 0; i < ir->values && !status; i++) {
+        const basin_node *leaf = ir->value[i].leaf;
+        if (!leaf) continue;
+        if (leaf->op == BASIN_OP_INPUT) status = place_input(plan, &ir->value[i], error);
+        if (leaf->op == BASIN_OP_STATE) {
+            status = place_state(plan, &ir->value[i], error);
+            block[leaf->id] = ir->value[i].block;
+        }
+    }
+    for (size_t i = 0; i < ir->values && !status; i++)
+        if (ir->value[i].state) ir->value[i].block = block[ir->value[i].state->id];
+    free(block);
+    return status;
+}
+
+/* Whether the device has room for the plan; says what would help where it has not. */
+static basin_status check_room(const basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    size_t needed = plan->ir.arena_bytes + plan->stats.input_bytes;
+    size_t room = backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
+    if (backend->memory_limit && backend->memory_limit < room) room = backend->memory_limit;
+    if (needed <= room) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY,
+                      "a plan needs %.4g GiB (results %.4g, inputs %.4g) and %s has %.4g GiB for "
+                      "it; a smaller batch (--batch), activations computed again instead of kept "
+                      "(--recompute) or narrow ones (--dtype bf16) need less",
+                      (double)needed / 0x1p30, (double)plan->ir.arena_bytes / 0x1p30,
+                      (double)plan->stats.input_bytes / 0x1p30, backend->table->name,
+                      (double)room / 0x1p30);
+}
+
+static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    plan->block[block] = backend->table->alloc(backend, bytes);
+    if (!plan->block[block])
+        return basin_fail(error, BASIN_NO_MEMORY,
+                          "a plan needs %zu bytes of memory for %s, which "
+                          "%s cannot give",
+                          bytes, block == ARENA ? "its results" : "its inputs",
+                          backend->table->name);
+    if (block == INPUTS) backend->table->fill_zero(backend, plan->block[block], bytes);
+    return BASIN_OK; /* results are written before they are read */
+}
+
+/* ---- calls ---- */
+
+static basin_operand operand_of(const basin_ir *ir, int value) {
+    basin_operand operand = {.block = -1};
+    if (value < 0) return operand;
+    const basin_ir_value *root = &ir->value[ir->value[value].root];
+    operand.kind = root->kind;
+    operand.shape = ir->value[value].shape;
+    operand.block = root->block;
+    operand.offset = root->offset;
+    if (root->buffer >= 0) {
+        operand.block = ARENA;
+        operand.offset = ir->buffer[root->buffer].offset + ir->value[value].offset;
+    }
+    operand.stride = ir->value[value].stride;
+    return operand;
+}
+
+static basin_shape matrix_shape(int64_t batch, int64_t rows, int64_t cols) {
+    return batch == 1 ? BASIN_SHAPE(rows, cols) : BASIN_SHAPE(batch, rows, cols);
+}
+
+/* Factors and results as matrices, whatever their shapes were. */
+static void shape_product(basin_call *call, const basin_ir *ir, const basin_ir_step *step) {
+    int64_t size[4];
+    basin_product_sizes(size, ir, step);
+    int64_t batch = size[0], m = size[1], n = size[2], k = size[3];
+    bool ta = step->attr.transpose_a, tb = step->attr.transpose_b;
+    call->in[0].shape = matrix_shape(batch, ta ? k : m, ta ? m : k);
+    call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
+    for (int i = 0; i < call->outs; i++)
+        if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
+}
+
+static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *step) {
+    *call = (basin_call){.op = step->op,
+                         .attr = step->attr,
+                         .ins = step->ins,
+                         .outs = step->outs,
+                         .program = step->program,
+                         .workspace_bytes = step->workspace_bytes};
+    for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(&plan->ir, step->in[i]);
+    for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(&plan->ir, step->out[i]);
+    if (step->workspace >= 0) call->workspace = plan->ir.buffer[step->workspace].offset;
+    call->attr.products = (uint8_t)plan->store->backend->products;
+    if (step->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, step);
+}
+
+/* Asked before the layout: only shapes and which operands are there matter. */
+static void ask_workspaces(basin_plan *plan) {
+    basin_backend *backend = plan->store->backend;
+    basin_call call;
+    for (size_t i = 0; i < plan->ir.steps; i++) {
+        basin_ir_step *step = &plan->ir.step[i];
+        make_call(plan, &call, step);
+        for (int k = 0; k < step->outs; k++) /* not placed yet, but there */
+            if (step->out[k] >= 0 && call.out[k].block < 0) call.out[k].block = ARENA;
+        for (int k = 0; k < step->ins; k++)
+            if (step->in[k] >= 0 && call.in[k].block < 0) call.in[k].block = ARENA;
+        step->workspace_bytes = aligned(backend->table->workspace(backend, &call));
+    }
+}
+
+static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
+    plan->calls = plan->ir.steps;
+    plan->call = basin_array_new(plan->calls, sizeof *plan->call);
+    plan->output = basin_array_new((size_t)spec->outputs, sizeof *plan->output);
+    if (!plan->call || !plan->output) return no_memory(error);
+    for (size_t i = 0; i < plan->calls; i++) make_call(plan, &plan->call[i], &plan->ir.step[i]);
+    plan->outputs = spec->outputs;
+    for (int i = 0; i < spec->outputs; i++)
+        plan->output[i] = (plan_output){spec->output[i], operand_of(&plan->ir, plan->ir.output[i])};
+    return BASIN_OK;
+}
+
+/* What the steps allow in each index input. */
+static basin_status find_bounds(basin_plan *plan, basin_error *error) {
+    basin_bounds *bounds = basin_array_new(plan->ir.values, sizeof *bounds); /* of roots */
+    if (!bounds) return no_memory(error);
+    basin_bounds_find(bounds, &plan->ir);
+    for (size_t i = 0; i < plan->inputs; i++) plan->input[i].bounds = bounds[plan->input[i].value];
+    free(bounds);
+    return BASIN_OK;
+}
+
+/* ---- the public side ---- */
+
+/* Whether the expression is of the same graph as those before it; *graph is that graph. */
+static bool same_graph(const basin_graph **graph, basin_expr a) {
+    if (a && !*graph) *graph = a->graph;
+    return !a || a->graph == *graph;
+}
+
+static basin_status check_update(const basin_plan_spec *spec, int i, basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_expr state = spec->update[i].state, value = spec->update[i].value;
+    if (!state || !value || state->node->op != BASIN_OP_STATE)
+        return basin_fail(error, BASIN_BAD_VALUE, "update %d of a plan %s", i,
+                          state && value ? "is not of a state" : "is NULL");
+    if (value->kind != BASIN_REAL || !basin_shape_equal(state->shape, value->shape))
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "update %d of a plan: the state '%s' of shape %s cannot take %s%s", i,
+                          basin_expr_name(state), basin_shape_print(a, state->shape),
+                          basin_shape_print(b, value->shape),
+                          value->kind == BASIN_REAL ? "" : ", an index tensor");
+    for (int k = 0; k < i; k++)
+        if (spec->update[k].state == state)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "updates %d and %d of a plan write the same state '%s'", k, i,
+                              basin_expr_name(state));
+    return BASIN_OK;
+}
+
+static basin_status check_spec(const basin_graph **graph, const basin_plan_spec *spec,
+                               basin_error *error) {
+    bool same = true;
+    *graph = NULL;
+    for (int i = 0; i < spec->outputs; i++) same = same_graph(graph, spec->output[i]) && same;
+    for (int i = 0; i < spec->updates; i++)
+        same = same_graph(graph, spec->update[i].value) &&
+               same_graph(graph, spec->update[i].state) && same;
+    if (*graph && (*graph)->error.status != BASIN_OK)
+        return basin_fail(error, (*graph)->error.status, "%s", (*graph)->error.text);
+    if (!same) return basin_fail(error, BASIN_BAD_VALUE, "a plan over expressions of two graphs");
+    for (int i = 0; i < spec->outputs; i++)
+        if (!spec->output[i])
+            return basin_fail(error, BASIN_BAD_VALUE, "output %d of a plan is NULL", i);
+    if (!*graph) return basin_fail(error, BASIN_BAD_VALUE, "a plan without outputs");
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < spec->updates && !status; i++) status = check_update(spec, i, error);
+    return status;
+}
+
+/* From steps as they were asked for to those that run; `plain`: as they are. */
+static basin_status optimise(basin_plan *plan, bool plain) {
+    basin_ir *ir = &plan->ir;
+    basin_backend *backend = plan->store->backend;
+    const basin_backend_table *table = backend->table;
+    bool narrow = backend->narrow;
+    basin_status status = plain ? BASIN_OK : basin_ir_share_forces(ir);
+    if (!status && !plain) status = basin_ir_join_residuals(ir);
+    if (!status && !plain && (table->chain || narrow))
+        status = basin_ir_chain(ir, plan->simple.graph);
+    if (!status && !plain) status = basin_ir_pack(ir, backend);
+    if (!status) status = basin_ir_fuse(ir, plain);
+    if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
+    if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
+    if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir);
+    if (!status && !plain) status = basin_ir_stand(ir);
+    return status;
+}
+
+static basin_status compile(basin_plan *plan, const basin_graph *graph, const basin_plan_spec *spec,
+                            basin_error *error) {
+    basin_ir *ir = &plan->ir;
+    const basin_backend_table *table = plan->store->backend->table;
+    bool plain = spec->fusion == BASIN_FUSE_OFF ||
+                 (!spec->fusion && !table->fuse && !plan->store->backend->narrow);
+    basin_status status = basin_simplify(&plan->simple, graph, spec, plain, error);
+    if (!status) status = basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec);
+    if (!status) status = basin_ir_sort(ir);
+    plan->stats.nodes = (int)ir->steps;
+    for (size_t i = 0; i < ir->steps; i++) plan->stats.recomputed += ir->step[i].again;
+    if (!status) status = optimise(plan, plain);
+    if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
+    if (status) return status;
+    ask_workspaces(plan);
+    status = basin_ir_layout(ir, table, plain);
+    if (!status) status = make_calls(plan, spec, error);
+    if (!status) status = check_room(plan, error);
+    plan->shares = plan->store->share;
+    if (!status && plan->shares)
+        status = basin_store_reserve(plan->store, ir->arena_bytes, error);
+    else if (!status)
+        status = alloc_block(plan, ARENA, ir->arena_bytes, error);
+    if (!status) status = alloc_block(plan, INPUTS, plan->stats.input_bytes, error);
+    if (!status) status = find_bounds(plan, error);
+    plan->stats.arena_bytes = ir->arena_bytes;
+    plan->stats.unshared_bytes = ir->unshared_bytes;
+    plan->stats.calls = (int)plan->calls;
+    plan->stats.standing = (int)ir->standing;
+    return status;
+}
+
+basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
+                            basin_error *error) {
+    const basin_graph *graph;
+    *plan = NULL;
+    basin_status status = check_spec(&graph, spec, error);
+    if (status) return status;
+    basin_plan *made = calloc(1, sizeof *made);
+    if (!made) return no_memory(error);
+    made->store = store;
+    made->updates = spec->updates > 0;
+    made->ir.error = error;
+    status = compile(made, graph, spec, error);
+    made->ir.error = NULL;
+    if (status)
+        basin_plan_free(made);
+    else
+        *plan = made;
+    return status;
+}
+
+void basin_plan_free(basin_plan *plan) {
+    if (!plan) return;
+    basin_backend *backend = plan->store->backend;
+    if (plan->store->last == plan) plan->store->last = NULL;
+    if (plan->block) {
+        if (!plan->shares) backend->table->free(backend, plan->block[ARENA]);
+        backend->table->free(backend, plan->block[INPUTS]);
+    }
+    basin_ir_free(&plan->ir);
+    basin_simple_free(&plan->simple);
+    free(plan->call);
+    free(plan->input);
+    free(plan->output);
+    free(plan->block);
+    free(plan);
+}
+
+basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
+
+void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size) {
+    if (size == 0) return;
+    text[0] = 0;
+    if (call >= 0 && (size_t)call < plan->calls) basin_call_describe(text, size, &plan->call[call]);
+}
+
+static basin_status shapes_differ(const char *what, basin_expr expr, const basin_tensor *tensor,
+                                  basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s '%s' has shape %s, the tensor has %s", what,
+                      basin_expr_name(expr), basin_shape_print(a, expr->shape),
+                      basin_shape_print(b, tensor->shape));
+}
+
+basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
+                              basin_error *error) {
+    if (!input || input->node->op != BASIN_OP_INPUT)
+        return basin_fail(error, BASIN_BAD_VALUE, "only inputs can be written");
+    if (!basin_shape_equal(input->shape, tensor->shape))
+        return shapes_differ("input", input, tensor, error);
+    plan_input *found = find_input(plan, input);
+    if (!found) return BASIN_OK;
+    if (input->kind == BASIN_INDEX) {
+        basin_status status =
+            basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
+        if (status) return status;
+    }
+    return basin_device_write(plan->store->backend, (char *)plan->block[INPUTS] + found->offset,
+                              input->kind, tensor, error);
+}
+
+basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
+                             basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    if (!input || input->node->op != BASIN_OP_INPUT || input->kind != BASIN_REAL)
+        return basin_fail(error, BASIN_BAD_VALUE, "only inputs of numbers can be written");
+    if (!backend->table->crop)
+        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not cut crops",
+                          backend->table->name);
+    int64_t found = basin_shape_count(input->shape);
+    int64_t wanted = batch->count * batch->channels * batch->size * batch->size;
+    if (found != wanted)
+        return basin_fail(
+            error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
+            (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
+    plan_input *place = find_input(plan, input);
+    if (!place) return BASIN_OK;
+    backend->table->crop(backend, (float *)((char *)plan->block[INPUTS] + place->offset), batch);
+    return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
+}
+
+/* Takes the arena for a run; whether the results of standing calls are still there. */
+static bool take_arena(basin_plan *plan) {
+    basin_store *store = plan->store;
+    bool stand = plan->made == store->changes && (!plan->shares || store->last == plan);
+    if (plan->shares) {
+        plan->block[ARENA] = store->arena;
+        store->last = plan;
+    }
+    return stand;
+}
+
+basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    const basin_backend_table *table = backend->table;
+    size_t standing = plan->ir.standing;
+    basin_status status = BASIN_OK;
+    if (plan->shares) /* it may have been lost while it was to grow for another plan */
+        status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
+    if (status) return status;
+    if (!take_arena(plan)) table->run(backend, plan->call, standing, plan->block);
+    table->run(backend, plan->call + standing, plan->calls - standing, plan->block);
+    plan->store->changes += plan->updates;
+    status = table->check ? table->check(backend, error) : table->wait(backend, error);
+    plan->made = status ? 0 : plan->store->changes; /* its own updates do not reach them */
+    return status;
+}
+
+basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
+                             basin_error *error) {
+    for (int i = 0; i < plan->outputs; i++) {
+        if (plan->output[i].expr != output) continue;
+        if (!basin_shape_equal(output->shape, tensor->shape))
+            return shapes_differ("output", output, tensor, error);
+        const basin_operand *where = &plan->output[i].where;
+        if (plan->shares && plan->store->last != plan && where->block == ARENA)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "the results of a plan were overwritten by those of another that "
+                              "shares its memory");
+        return basin_device_read(plan->store->backend, tensor,
+                                 (char *)plan->block[where->block] + where->offset, where->kind,
+                                 error);
+    }
+    return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
+}
+
+double basin_plan_scalar(basin_plan *plan, basin_expr output) {
+    double value = NAN;
+    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    return basin_plan_read(plan, output, &tensor, NULL) == BASIN_OK ? value : NAN;
+}

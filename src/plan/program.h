@@ -1,0 +1,50 @@
+/* Groups of pointwise steps and the programs made of them. */
+#ifndef BASIN_PLAN_PROGRAM_H
+#define BASIN_PLAN_PROGRAM_H
+
+#include "plan/ir.h"
+
+enum { BASIN_GROUP_MEMBERS = 48, BASIN_GROUP_LOADS = BASIN_MAX_IN - 2 };
+
+/* A group: its members in order, what it reads from outside, what it leaves behind. */
+typedef struct basin_group {
+    basin_shape domain;
+    int member[BASIN_GROUP_MEMBERS], members;
+    int load[BASIN_GROUP_LOADS], load_uses[BASIN_GROUP_LOADS], loads;
+    int store[BASIN_MAX_OUT], stores;
+    bool too_large; /* for these arrays; the rest is then incomplete */
+} basin_group;
+
+/* leader[i] == last marks the members among the pointwise steps first .. last. */
+void basin_group_collect(basin_group *group, const basin_ir *ir, const int *leader, int first,
+                         int last);
+/* Whether it stays within a program's limits. */
+bool basin_group_fits(const basin_group *group, const basin_ir *ir);
+/* Whether load number `tile` can come from the given matrix product, tile by tile. */
+bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int tile,
+                              const basin_ir_step *product);
+/* The program of a group; `tile` is the load that is the product's element, or -1. `product` is the
+ * matrix product then. NULL when out of memory. */
+basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
+                                   const basin_ir_step *product);
+/* What an epilogue makes of its product, where that is simple: a sum of multiples of the product
+ * and of one operand like it (-1: none), the ReLU of the product, or a multiple of the product
+ * where the operand is above 0. Without a program it is the product. */
+typedef enum basin_form_kind {
+    BASIN_FORM_OTHER,
+    BASIN_FORM_SUM,
+    BASIN_FORM_RELU,
+    BASIN_FORM_MASKED,
+} basin_form_kind;
+typedef struct basin_program_form {
+    basin_form_kind kind;
+    double of_product, of_operand;
+    int operand;
+} basin_program_form;
+basin_program_form basin_program_form_of(const basin_program *program);
+/* A program that copies one operand of the given shape. */
+basin_program *basin_program_copy(basin_shape shape);
+/* batch, m, n, k of a MATMUL step. */
+void basin_product_sizes(int64_t size[4], const basin_ir *ir, const basin_ir_step *step);
+
+#endif

@@ -1,0 +1,32 @@
+/* Parts of a network to train on where the whole does not fit: subgraphs, and nodes with some of
+ * their neighbours. A draw is a function of seed and stream alone. */
+#ifndef BASIN_TASK_ANOMALY_BATCH_H
+#define BASIN_TASK_ANOMALY_BATCH_H
+
+#include "task/anomaly/inputs.h"
+
+typedef struct basin_batch {
+    basin_network *network; /* the part; `origin` leads back */
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
+    basin_net_shape shape; /* capacities a plan for it should have */
+    int64_t targets;       /* nodes that the loss counts */
+} basin_batch;
+
+/* What batches are drawn from. */
+typedef struct basin_batch_source {
+    const basin_view *view;
+    const float *label, *weight; /* [N]; weight 0: not a training node */
+    const int64_t *train;        /* [train_count] */
+    int64_t train_count;
+} basin_batch_source;
+
+/* How many batches an epoch has: subgraphs one, neighbours `fraction` of the training nodes. */
+int64_t basin_batch_count(const basin_batch_source *source);
+/* Batch `number` of an epoch. */
+basin_status basin_batch_draw(basin_batch *batch, const basin_batch_source *source, uint64_t seed,
+                              int64_t epoch, int64_t number, basin_error *error);
+basin_net_data basin_batch_data(const basin_batch *batch);
+void basin_batch_free(basin_batch *batch);
+
+#endif

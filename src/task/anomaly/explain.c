@@ -1,0 +1,427 @@
+/* Why a node scores as it does: its energy among all energies, the attention it gives and gets, and
+ * exact gradients of its logit, integrated from a typical node's inputs to its own (so that the
+ * shares of the features add up to the difference of the logits). */
+#include "task/anomaly/explain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly/file.h"
+
+enum { PATH_STEPS = 24 };
+
+/* The plan with everything that is asked of it. */
+typedef struct lens {
+    const basin_view *view;
+    basin_store *store;
+    basin_net net;
+    basin_plan *plan;
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    basin_expr pick, logit, slope;             /* [N], [], [N, columns] */
+    basin_expr attention, hopfield;            /* [N] each, or NULL */
+    basin_expr share[BASIN_ANOMALY_RELATIONS]; /* [pairs] mean over heads and blocks */
+    float *table;                              /* [N, columns] to write */
+    int64_t node;
+} lens;
+
+/* ---- expressions ---- */
+
+/* softmax of each query's scores, mean over heads: [pairs]. */
+static basin_expr shares(const basin_block *b, basin_expr g, const basin_pattern *pattern) {
+    basin_expr q = basin_einsum("nd,hyd->nhy", g, b->wq), k = basin_einsum("nd,hyd->nhy", g, b->wk);
+    basin_expr lse = basin_attention_lse(q, k, b->beta, NULL, NULL, pattern);
+    if (!lse) return NULL;
+    int64_t N = basin_expr_shape(g).dim[0], H = b->config.heads;
+    basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
+    basin_expr score = basin_mul(basin_pair_dot(q, k, pattern), b->beta);
+    basin_expr norm = basin_pair_dot(basin_reshape(lse, BASIN_SHAPE(N, H, 1)), ones, pattern);
+    return basin_mean(basin_exp(basin_sub(score, norm)), 1, 1);
+}
+
+/* Both parts of each node's energy at the tokens x. */
+static void node_energies(lens *l, const basin_block *b, basin_expr x, int relation) {
+    basin_expr g = basin_block_norm(b, x);
+    if (!b->config.no_attention) {
+        basin_expr q = basin_einsum("nd,hyd->nhy", g, b->wq);
+        basin_expr k = basin_einsum("nd,hyd->nhy", g, b->wk);
+        basin_expr lse = basin_attention_lse(q, k, b->beta, NULL, NULL, &l->net.pattern[relation]);
+        basin_expr part = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
+        if (l->net.node_weight[relation]) part = basin_mul(part, l->net.node_weight[relation]);
+        l->attention = l->attention ? basin_add(l->attention, part) : part;
+    }
+    if (!b->config.no_hopfield) {
+        basin_expr h = basin_relu(basin_matmul_t(g, false, b->xi, true));
+        basin_expr part = basin_scale(basin_sum(basin_square(h), 1, 1), -0.5);
+        l->hopfield = l->hopfield ? basin_add(l->hopfield, part) : part;
+    }
+}
+
+/* The model's descent once more (equal expressions are shared), with an eye on each block. */
+static void watch_descent(lens *l, int relation) {
+    const basin_anomaly *m = &l->net.energy;
+    basin_anomaly_bound bound = {.pattern = &l->net.pattern[relation],
+                                 .weight = l->net.node_weight[relation]};
+    basin_expr x = basin_anomaly_embed(m, l->net.seen, l->net.eigenvectors), sum = NULL;
+    for (int b = 0; b < m->config.blocks; b++) {
+        bound.block = basin_anomaly_block(m, b);
+        if (m->config.block.no_attention == false) {
+            basin_expr one = shares(bound.block, basin_block_norm(bound.block, x), bound.pattern);
+            sum = sum ? basin_add(sum, one) : one;
+        }
+        basin_energy energy = basin_anomaly_energy(&bound);
+        x = basin_descend(&energy, x, &m->config.descent, NULL);
+    }
+    l->share[relation] = sum ? basin_scale(sum, 1.0 / m->config.blocks) : NULL;
+    node_energies(l, bound.block, x, relation);
+}
+
+static basin_status lens_plan(lens *l, basin_error *error) {
+    const basin_view *view = l->view;
+    basin_expr output[8 + BASIN_ANOMALY_RELATIONS];
+    int outputs = 0;
+    l->pick = basin_input(l->net.graph, "pick", BASIN_SHAPE(view->shape.nodes));
+    l->logit = basin_sum_all(basin_mul(l->pick, l->net.logits));
+    l->slope = basin_grad(l->logit, l->net.features);
+    output[outputs++] = l->logit;
+    output[outputs++] = l->slope;
+    output[outputs++] = l->net.probability;
+    if (basin_recipe_has(view->recipe->form, "energy"))
+        for (int r = 0; r < view->shape.relations; r++) watch_descent(l, r);
+    if (l->attention) output[outputs++] = l->attention;
+    if (l->hopfield) output[outputs++] = l->hopfield;
+    for (int r = 0; r < view->shape.relations; r++)
+        if (l->share[r]) output[outputs++] = l->share[r];
+    const basin_error *found = basin_graph_error(l->net.graph);
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    return basin_plan_new(&l->plan, l->store, &spec, error);
+}
+
+static basin_status lens_write(lens *l, basin_error *error) {
+    const basin_view *view = l->view;
+    int64_t N = view->shape.nodes;
+    basin_net_data data = {
+        .table = view->table, .eigenvectors = view->eigenvectors, .pairs = l->pairs, .nodes = N};
+    for (int r = 0; r < view->shape.relations; r++) data.node_weight[r] = view->node_weight[r];
+    basin_status status = basin_view_pairs(l->pairs, view, view->network, error);
+    if (!status) status = basin_net_write(&l->net, l->plan, &data, error);
+    if (status) return status;
+    size_t cells = (size_t)(N * view->shape.columns);
+    l->table = basin_array_new(cells, sizeof *l->table);
+    float *pick = calloc((size_t)N, sizeof *pick);
+    if (!l->table || !pick) {
+        free(pick);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    }
+    memcpy(l->table, view->table, cells * sizeof *l->table);
+    pick[l->node] = 1;
+    basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(N));
+    status = basin_plan_write(l->plan, l->pick, &tensor, error);
+    free(pick);
+    return status;
+}
+
+static basin_status lens_open(lens *l, const basin_view *view, int64_t node,
+                              const basin_anomaly_work *work, basin_error *error) {
+    *l = (lens){.view = view, .node = node};
+    basin_status status = basin_store_new(&l->store, work->backend, error);
+    if (!status) status = basin_net_new(&l->net, view->recipe, &view->shape, false, error);
+    if (!status) status = lens_plan(l, error);
+    return status ? status : lens_write(l, error);
+}
+
+static void lens_close(lens *l) {
+    basin_plan_free(l->plan);
+    basin_net_free(&l->net);
+    basin_store_free(l->store);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&l->pairs[r]);
+    free(l->table);
+}
+
+/* ---- what is gathered, summed over members ---- */
+
+typedef struct gathered {
+    double *probability, *attention, *hopfield; /* [N] */
+    double *share, *returned, *push;            /* [N] by neighbour */
+    double *typical, *feature;                  /* [columns] */
+    double logit, typical_logit;
+    double *slope; /* [N, columns] */
+    double *pair;  /* [most pairs] */
+} gathered;
+
+static double *zeros(int64_t count) { return calloc((size_t)count + 1, sizeof(double)); }
+
+static bool gathered_new(gathered *g, const lens *l) {
+    int64_t N = l->view->shape.nodes, C = l->view->shape.columns, pairs = 0;
+    for (int r = 0; r < l->view->shape.relations; r++)
+        if (l->view->shape.pairs[r] > pairs) pairs = l->view->shape.pairs[r];
+    g->probability = zeros(N), g->attention = zeros(N), g->hopfield = zeros(N);
+    g->share = zeros(N), g->returned = zeros(N), g->push = zeros(N);
+    g->typical = zeros(C), g->feature = zeros(C);
+    g->slope = zeros(N * C), g->pair = zeros(pairs);
+    return g->probability && g->attention && g->hopfield && g->share && g->returned && g->push &&
+           g->typical && g->feature && g->slope && g->pair;
+}
+
+static void gathered_free(gathered *g) {
+    free(g->probability), free(g->attention), free(g->hopfield);
+    free(g->share), free(g->returned), free(g->push);
+    free(g->typical), free(g->feature), free(g->slope), free(g->pair);
+}
+
+static basin_status read_into(double *sum, double *spare, lens *l, basin_expr output, double factor,
+                              basin_error *error) {
+    if (!output) return BASIN_OK;
+    basin_shape shape = basin_expr_shape(output);
+    basin_tensor tensor = basin_tensor_borrow(spare, BASIN_F64, shape);
+    basin_status status = basin_plan_read(l->plan, output, &tensor, error);
+    for (int64_t i = 0; i < basin_shape_count(shape) && !status; i++) sum[i] += factor * spare[i];
+    return status;
+}
+
+static basin_status add_logit(double *sum, lens *l, double factor, basin_error *error) {
+    double value;
+    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    basin_status status = basin_plan_read(l->plan, l->logit, &tensor, error);
+    if (!status) *sum += factor * value;
+    return status;
+}
+
+/* What the node gives its neighbours and what they give it. */
+static basin_status read_shares(gathered *g, lens *l, double factor, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int r = 0; r < l->view->shape.relations && !status; r++) {
+        if (!l->share[r]) continue;
+        const basin_pairs *p = &l->pairs[r];
+        basin_tensor tensor =
+            basin_tensor_borrow(g->pair, BASIN_F64, basin_expr_shape(l->share[r]));
+        status = basin_plan_read(l->plan, l->share[r], &tensor, error);
+        double weight = factor / l->view->shape.relations;
+        for (int32_t e = p->row[l->node]; e < p->row[l->node + 1] && !status; e++)
+            g->share[p->key[e]] += weight * g->pair[e];
+        for (int32_t e = p->column[l->node]; e < p->column[l->node + 1] && !status; e++)
+            g->returned[p->query[e]] += weight * g->pair[p->pair[e]];
+    }
+    return status;
+}
+
+static basin_status read_slope(gathered *g, lens *l, basin_error *error) {
+    basin_tensor tensor =
+        basin_tensor_borrow(g->slope, BASIN_F64, basin_expr_shape(l->net.features));
+    return basin_plan_read(l->plan, l->slope, &tensor, error);
+}
+
+/* The run on the data as they are. */
+static basin_status look(gathered *g, lens *l, double factor, basin_error *error) {
+    int64_t N = l->view->shape.nodes, C = l->view->shape.columns;
+    basin_status status = basin_plan_run(l->plan, error);
+    if (!status) status = read_into(g->probability, g->slope, l, l->net.probability, factor, error);
+    if (!status) status = read_into(g->attention, g->slope, l, l->attention, factor, error);
+    if (!status) status = read_into(g->hopfield, g->slope, l, l->hopfield, factor, error);
+    if (!status) status = read_shares(g, l, factor, error);
+    if (!status) status = read_slope(g, l, error);
+    if (!status) status = add_logit(&g->logit, l, factor, error);
+    if (status) return status;
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t c = 0; c < C; c++)
+            g->push[i] += factor * g->slope[i * C + c] * (double)l->view->table[i * C + c];
+    return BASIN_OK;
+}
+
+static basin_status run_with_row(lens *l, const gathered *g, double t, basin_error *error) {
+    int64_t N = l->view->shape.nodes, C = l->view->shape.columns;
+    const float *own = l->view->table + l->node * C;
+    for (int64_t c = 0; c < C; c++)
+        l->table[l->node * C + c] = (float)(g->typical[c] + t * ((double)own[c] - g->typical[c]));
+    basin_tensor tensor = basin_tensor_borrow(l->table, BASIN_F32, BASIN_SHAPE(N, C));
+    basin_status status = basin_plan_write(l->plan, l->net.features, &tensor, error);
+    return status ? status : basin_plan_run(l->plan, error);
+}
+
+/* Integrated gradients by the midpoint rule: from typical inputs to its own. */
+static basin_status integrate(gathered *g, lens *l, double factor, basin_error *error) {
+    int64_t C = l->view->shape.columns;
+    const float *own = l->view->table + l->node * C;
+    basin_status status = run_with_row(l, g, 0, error);
+    if (!status) status = add_logit(&g->typical_logit, l, factor, error);
+    for (int s = 0; s < PATH_STEPS && !status; s++) {
+        status = run_with_row(l, g, (s + 0.5) / PATH_STEPS, error);
+        if (!status) status = read_slope(g, l, error);
+        for (int64_t c = 0; c < C && !status; c++)
+            g->feature[c] +=
+                factor / PATH_STEPS * g->slope[l->node * C + c] * ((double)own[c] - g->typical[c]);
+    }
+    if (!status) status = run_with_row(l, g, 1, error);
+    return status;
+}
+
+/* ---- the explanation ---- */
+
+static int larger_share(const void *a, const void *b) {
+    double x = ((const basin_explained_neighbour *)a)->share;
+    double y = ((const basin_explained_neighbour *)b)->share;
+    return (x < y) - (x > y);
+}
+
+static int larger_size(const void *a, const void *b) {
+    double x = fabs(((const basin_explained_feature *)a)->share);
+    double y = fabs(((const basin_explained_feature *)b)->share);
+    return (x < y) - (x > y);
+}
+
+static void place_energy(basin_explanation *e, const gathered *g, int64_t N) {
+    double squares = 0;
+    e->attention = g->attention[e->node];
+    e->hopfield = g->hopfield[e->node];
+    e->energy = e->attention + e->hopfield;
+    for (int64_t i = 0; i < N; i++) {
+        double energy = g->attention[i] + g->hopfield[i];
+        e->energy_mean += energy / (double)N;
+        e->energy_below += (energy < e->energy) / (double)N;
+    }
+    for (int64_t i = 0; i < N; i++) {
+        double away = g->attention[i] + g->hopfield[i] - e->energy_mean;
+        squares += away * away;
+    }
+    e->energy_deviation = sqrt(squares / (double)N);
+}
+
+/* The nodes next to it in any of the relations. */
+static int64_t list_neighbours(int64_t *next, const lens *l) {
+    int64_t N = l->view->shape.nodes, count = 0;
+    for (int64_t i = 0; i < N; i++) {
+        bool near = false;
+        for (int r = 0; r < l->view->shape.relations && !near; r++)
+            near = basin_pairs_find(&l->pairs[r], (int32_t)l->node, (int32_t)i) >= 0 ||
+                   basin_pairs_find(&l->pairs[r], (int32_t)i, (int32_t)l->node) >= 0;
+        if (near && next) next[count] = i;
+        count += near;
+    }
+    return count;
+}
+
+/* A feature may have become several columns (planes of the scaling): their moves add up, their
+ * values are averaged. */
+static void tell_features(basin_explanation *e, const gathered *g, const lens *l) {
+    int64_t C = l->view->shape.columns, F = l->view->features;
+    int64_t planes = C / (F * (1 + l->view->recipe->hops));
+    const float *own = l->view->table + e->node * C;
+    for (int64_t i = 0; i < e->features; i++) {
+        basin_explained_feature *f = &e->feature[i];
+        *f = (basin_explained_feature){.column = i % F, .hop = i / F};
+        for (int64_t p = 0; p < planes; p++) {
+            int64_t c = (f->hop * planes + p) * F + f->column;
+            f->value += (double)own[c] / (double)planes;
+            f->typical += g->typical[c] / (double)planes;
+            f->share += g->feature[c];
+        }
+    }
+    qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_size);
+}
+
+static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
+                         basin_error *error) {
+    int64_t N = l->view->shape.nodes;
+    e->neighbours = list_neighbours(NULL, l);
+    e->features = l->view->features * (1 + l->view->recipe->hops);
+    e->neighbour = basin_array_new((size_t)e->neighbours, sizeof *e->neighbour);
+    e->feature = basin_array_new((size_t)e->features, sizeof *e->feature);
+    int64_t *next = basin_array_new((size_t)e->neighbours, sizeof *next);
+    if (!e->neighbour || !e->feature || !next) {
+        free(next);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    }
+    list_neighbours(next, l);
+    for (int64_t i = 0; i < e->neighbours; i++)
+        e->neighbour[i] =
+            (basin_explained_neighbour){next[i], g->share[next[i]], g->returned[next[i]],
+                                        g->push[next[i]], g->probability[next[i]]};
+    free(next);
+    qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour, larger_share);
+    tell_features(e, g, l);
+    e->probability = g->probability[e->node];
+    e->rank = 1;
+    for (int64_t i = 0; i < N; i++) e->rank += g->probability[i] > e->probability;
+    e->logit = g->logit;
+    e->typical_logit = g->typical_logit;
+    e->has_energy = l->attention || l->hopfield;
+    if (e->has_energy) place_energy(e, g, N);
+    return BASIN_OK;
+}
+
+static basin_status explain_view(basin_explanation *e, const basin_anomaly_detector *detector,
+                                 const basin_view *view, const basin_anomaly_work *work,
+                                 basin_error *error) {
+    lens l;
+    gathered g = {0};
+    int64_t N = view->shape.nodes, C = view->shape.columns;
+    basin_status status = lens_open(&l, view, e->node, work, error);
+    if (!status && !gathered_new(&g, &l))
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    for (int64_t i = 0; i < N * C && !status; i++)
+        g.typical[i % C] += (double)view->table[i] / (double)N;
+    double factor = 1.0 / (double)detector->members;
+    for (int64_t m = 0; m < detector->members && !status; m++) {
+        status = basin_states_write(l.store, detector->member[m].weights, error);
+        if (!status) status = basin_mask_write(l.plan, l.net.mask, view->recipe, m, error);
+        if (!status) status = look(&g, &l, factor, error);
+        if (!status) status = integrate(&g, &l, factor, error);
+    }
+    if (!status) status = tell(e, &g, &l, error);
+    gathered_free(&g);
+    lens_close(&l);
+    return status;
+}
+
+/* The node and some of its neighbours and theirs, with all edges among them. */
+static basin_status take_nearby(basin_network **part, const basin_network *network, int64_t node,
+                                basin_error *error) {
+    static const int64_t fanout[] = {256, 32};
+    basin_sample_spec spec = {.fanout = fanout, .steps = 2, .induce = true, .seed = 1};
+    return basin_network_sample(part, network, &node, 1, &spec, error);
+}
+
+/* Node numbers of a part become those of the whole. */
+static void lead_back(basin_explanation *e, const basin_network *part) {
+    e->node = part->origin[e->node];
+    for (int64_t i = 0; i < e->neighbours; i++)
+        e->neighbour[i].node = part->origin[e->neighbour[i].node];
+}
+
+basin_status basin_anomaly_explain(basin_explanation *explanation,
+                                   const basin_anomaly_detector *detector,
+                                   const basin_network *network, int64_t node,
+                                   const basin_anomaly_work *work, basin_error *error) {
+    *explanation = (basin_explanation){.node = node, .threshold = detector->threshold};
+    basin_view view = {0};
+    basin_network *part = NULL;
+    size_t bytes = 0;
+    basin_status status = basin_view_open(&view, network, &detector->recipe, error);
+    if (!status) status = basin_view_scale(&view, &detector->scale, error);
+    if (!status)
+        status = basin_net_memory(&bytes, view.recipe, &view.shape, true, work->backend, error);
+    if (!status && bytes > basin_memory_limit(work) &&
+        !basin_recipe_has(detector->recipe.position, "learned")) {
+        basin_view_close(&view);
+        explanation->nearby = true;
+        explanation->node = 0; /* the target comes first */
+        status = take_nearby(&part, network, node, error);
+        if (!status) status = basin_view_open(&view, part, &detector->recipe, error);
+        if (!status) status = basin_view_scale(&view, &detector->scale, error);
+    }
+    if (!status) status = explain_view(explanation, detector, &view, work, error);
+    if (!status && part) lead_back(explanation, part);
+    basin_view_close(&view);
+    basin_network_free(part);
+    if (status) basin_explanation_free(explanation);
+    return status;
+}
+
+void basin_explanation_free(basin_explanation *explanation) {
+    free(explanation->neighbour);
+    free(explanation->feature);
+    explanation->neighbour = NULL;
+    explanation->feature = NULL;
+}

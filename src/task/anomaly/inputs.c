@@ -1,0 +1,207 @@
+/* The table of inputs: scaled features, logarithms of degrees, and means of both over the
+ * neighbours and their neighbours. */
+#include "task/anomaly/inputs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/tasks/graphset.h"
+
+static basin_status pick_relations(basin_view *view, basin_error *error) {
+    const basin_network *network = view->network;
+    int *count = &view->shape.relations;
+    if (basin_recipe_has(view->recipe->relations, "one")) {
+        view->relation[(*count)++] = basin_network_main_relation(network);
+        if (view->relation[0] >= 0) return BASIN_OK;
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: %d relations and no union of them; wanted one named homo",
+                          network->path, network->relations);
+    }
+    for (int r = 0; r < network->relations; r++) {
+        if (!strcmp(network->relation[r].name, "homo")) continue;
+        if (*count == BASIN_ANOMALY_RELATIONS)
+            return basin_fail(error, BASIN_UNSUPPORTED, "%s: more than %d relations", network->path,
+                              BASIN_ANOMALY_RELATIONS);
+        view->relation[(*count)++] = r;
+    }
+    if (*count) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no relation besides the union", network->path);
+}
+
+static float *new_floats(int64_t rows, int64_t columns, basin_error *error) {
+    size_t count;
+    float *x = NULL;
+    if (basin_size_multiply(&count, (size_t)rows, (size_t)columns))
+        x = basin_array_new(count, sizeof *x);
+    if (!x)
+        basin_fail(error, BASIN_NO_MEMORY, "no memory for a table of %lld x %lld numbers",
+                   (long long)rows, (long long)columns);
+    return x;
+}
+
+/* Features and the logarithms of degrees. */
+static basin_status make_raw(basin_view *view, basin_error *error) {
+    const basin_network *network = view->network;
+    int64_t N = network->nodes, F = network->feature ? network->features : 0;
+    int64_t C = F + (view->recipe->degree ? view->shape.relations : 0);
+    view->features = C;
+    if (C < 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: no features; wanted some, or the degree as one (--degree)",
+                          network->path);
+    float *x = view->raw = new_floats(N, C, error);
+    if (!x) return BASIN_NO_MEMORY;
+    for (int64_t i = 0; i < N; i++) {
+        if (F) memcpy(x + i * C, network->feature + i * F, (size_t)F * sizeof *x);
+        for (int64_t r = F; r < C; r++) {
+            const int64_t *row = network->relation[view->relation[r - F]].row;
+            x[i * C + r] = (float)log1p((double)(row[i + 1] - row[i]));
+        }
+    }
+    return BASIN_OK;
+}
+
+/* to[i] = mean of from over the neighbours of i, itself left out; 0 where there are none. */
+static void neighbour_means(float *to, const float *from, int64_t stride, int64_t columns,
+                            const basin_relation *relation, int64_t nodes) {
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < nodes; i++) {
+        float *mean = to + i * stride;
+        int64_t count = 0;
+        memset(mean, 0, (size_t)columns * sizeof *mean);
+        for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
+            int64_t j = relation->col[e];
+            if (j == i) continue;
+            for (int64_t c = 0; c < columns; c++) mean[c] += from[j * stride + c];
+            count++;
+        }
+        for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
+    }
+}
+
+/* Means run along the whole graph, or the first relation where there is no union. */
+static const basin_relation *hop_relation(const basin_view *view) {
+    int homo = basin_network_main_relation(view->network);
+    return &view->network->relation[homo >= 0 ? homo : view->relation[0]];
+}
+
+basin_status basin_view_scale(basin_view *view, const basin_scaler *scale, basin_error *error) {
+    int64_t N = view->network->nodes, F = view->features, hops = view->recipe->hops;
+    int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
+    if (scale->kind != BASIN_SCALE_NONE && scale->features != F)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %lld features (with degrees), the detector was trained on %lld",
+                          view->network->path, (long long)F, (long long)scale->features);
+    float *x = view->table = new_floats(N, stride, error);
+    if (!x) return BASIN_NO_MEMORY;
+    view->shape.columns = stride;
+    for (int64_t i = 0; i < N; i++) {
+        if (scale->kind == BASIN_SCALE_NONE) /* of a file it does not know how many there are */
+            memcpy(x + i * stride, view->raw + i * F, (size_t)F * sizeof *x);
+        else
+            basin_scaler_apply(x + i * stride, scale, view->raw + i * F, 1);
+    }
+    free(view->raw);
+    view->raw = NULL;
+    for (int64_t h = 1; h <= hops; h++)
+        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, hop_relation(view), N);
+    return BASIN_OK;
+}
+
+basin_status basin_view_fit(basin_scaler *scale, const basin_view *view, const int64_t *node,
+                            int64_t nodes, basin_error *error) {
+    basin_scaler_kind kind;
+    basin_status status = basin_scaling_kind(&kind, view->recipe, error);
+    return status ? status
+                  : basin_scaler_fit(scale, kind, view->raw, view->features, node, nodes, error);
+}
+
+/* Degree to a power, over its mean. */
+static basin_status weigh_nodes(float **weight, const basin_relation *relation, int64_t nodes,
+                                double power, basin_error *error) {
+    double sum = 0;
+    float *w = *weight = new_floats(nodes, 1, error);
+    if (!w) return BASIN_NO_MEMORY;
+    for (int64_t i = 0; i < nodes; i++) {
+        double degree = (double)(relation->row[i + 1] - relation->row[i]);
+        w[i] = degree > 0 ? (float)pow(degree, power) : 0;
+        sum += w[i];
+    }
+    for (int64_t i = 0; i < nodes && sum > 0; i++) w[i] *= (float)((double)nodes / sum);
+    return BASIN_OK;
+}
+
+/* Of the Laplacian of the whole graph, each of mean square 1. */
+static basin_status find_eigenvectors(basin_view *view, basin_error *error) {
+    const basin_relation *relation = hop_relation(view);
+    int64_t N = view->network->nodes, k = view->recipe->eigenvectors;
+    basin_position_spec spec = {.vectors = k};
+    float *value = view->eigenvectors = new_floats(N + 1, k, error);
+    int32_t *edge = basin_array_new((size_t)relation->edges, 2 * sizeof *edge);
+    if (!value || !edge) {
+        free(edge);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for eigenvectors");
+    }
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
+            edge[2 * e] = (int32_t)i;
+            edge[2 * e + 1] = relation->col[e];
+        }
+    basin_status status = basin_positions_of(value, &spec, N, edge, relation->edges, error);
+    free(edge);
+    /* Rows of a graph begin with a CLS token's, which is of no use here. */
+    for (int64_t i = 0; i < N * k && !status; i++) value[i] = value[i + k] * sqrtf((float)N);
+    return status;
+}
+
+basin_status basin_view_open(basin_view *view, const basin_network *network,
+                             const basin_anomaly_recipe *recipe, basin_error *error) {
+    *view = (basin_view){.network = network, .recipe = recipe};
+    view->shape.nodes = network->nodes;
+    basin_status status = pick_relations(view, error);
+    if (!status) status = make_raw(view, error);
+    for (int r = 0; r < view->shape.relations && !status; r++) {
+        const basin_relation *relation = &network->relation[view->relation[r]];
+        view->shape.pairs[r] =
+            relation->edges + (basin_recipe_has(recipe->self_loops, "add") ? network->nodes : 0);
+        if (recipe->degree_power > 0)
+            status = weigh_nodes(&view->node_weight[r], relation, network->nodes,
+                                 recipe->degree_power, error);
+    }
+    if (!status && basin_recipe_has(recipe->position, "laplacian"))
+        status = find_eigenvectors(view, error);
+    if (status) basin_view_close(view);
+    return status;
+}
+
+size_t basin_view_bytes(const basin_view *view) {
+    const basin_network *n = view->network;
+    size_t N = (size_t)n->nodes, bytes = N * (size_t)(view->shape.columns + n->features) * 4;
+    for (int r = 0; r < n->relations; r++)
+        bytes += (N + 1) * sizeof(int64_t) + (size_t)n->relation[r].edges * sizeof(int32_t);
+    return bytes;
+}
+
+void basin_view_close(basin_view *view) {
+    free(view->raw);
+    free(view->table);
+    free(view->eigenvectors);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) free(view->node_weight[r]);
+    *view = (basin_view){0};
+}
+
+basin_status basin_view_pairs(basin_pairs *pairs, const basin_view *view,
+                              const basin_network *network, basin_error *error) {
+    const char *loops = view->recipe->self_loops;
+    basin_self_loops self = basin_recipe_has(loops, "add")    ? BASIN_SELF_ADD
+                            : basin_recipe_has(loops, "drop") ? BASIN_SELF_DROP
+                                                              : BASIN_SELF_KEEP;
+    basin_status status = BASIN_OK;
+    for (int r = 0; r < view->shape.relations; r++) pairs[r] = (basin_pairs){0};
+    for (int r = 0; r < view->shape.relations && !status; r++)
+        status = basin_network_pairs(&pairs[r], network, view->relation[r], self, error);
+    for (int r = 0; r < view->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
+    return status;
+}

@@ -1,0 +1,240 @@
+/* Recipes as expressions; see anomaly_net.h. Also the two forms without a graph, a linear one and
+ * an MLP, which are the baselines. */
+#include "task/anomaly/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
+enum { RECOMPUTE_NODES = 100000 };
+
+bool basin_recipe_has(const char *choice, const char *value) { return !strcmp(choice, value); }
+
+basin_threshold_scan basin_recipe_scan(const char *threshold) {
+    if (basin_recipe_has(threshold, "grid")) return BASIN_THRESHOLD_GRID;
+    return basin_recipe_has(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
+}
+
+bool basin_recipe_on_graph(const basin_anomaly_recipe *r) {
+    if (basin_recipe_has(r->form, "energy")) return r->attention;
+    return basin_recipe_has(r->form, "published");
+}
+
+static basin_position position_of(const basin_anomaly_recipe *r) {
+    if (basin_recipe_has(r->position, "learned")) return BASIN_POSITION_LEARNED;
+    return basin_recipe_has(r->position, "laplacian") ? BASIN_POSITION_LAPLACIAN
+                                                      : BASIN_POSITION_NONE;
+}
+
+basin_anomaly_config basin_net_config(const basin_anomaly_recipe *r, const basin_net_shape *shape) {
+    return (basin_anomaly_config){
+        .nodes = shape->nodes,
+        .features = shape->columns,
+        .block = {.dim = r->dim,
+                  .heads = r->heads,
+                  .head_dim = r->head_dim,
+                  .memories = r->memories,
+                  .no_attention = !r->attention,
+                  .no_hopfield = !r->hopfield,
+                  .learn_beta = r->learn_beta,
+                  .init_query = {BASIN_INIT_NORMAL, r->query_init}},
+        .descent = {.steps = (int)r->steps,
+                    .alpha = r->alpha,
+                    .recompute = shape->nodes > RECOMPUTE_NODES && r->steps * r->blocks > 1},
+        .position = position_of(r),
+        .hidden = r->hidden,
+        .embedding = r->embedding,
+        .eigenvectors = r->eigenvectors,
+        .blocks = (int)r->blocks,
+        .relations = shape->relations,
+        .merge = basin_recipe_has(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
+        .no_concat = !r->concat,
+        .dropout = r->dropout,
+    };
+}
+
+static void declare_inputs(basin_net *net, const basin_anomaly_recipe *r,
+                           const basin_net_shape *shape, bool training) {
+    basin_graph *graph = net->graph;
+    char name[32];
+    net->features = basin_input(graph, "features", BASIN_SHAPE(shape->nodes, shape->columns));
+    net->mask = basin_mask_declare(graph, r, shape->columns);
+    net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
+    if (position_of(r) == BASIN_POSITION_LAPLACIAN)
+        net->eigenvectors =
+            basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
+    for (int i = 0; i < shape->relations && basin_recipe_on_graph(r); i++) {
+        snprintf(name, sizeof name, "pairs%d", i);
+        net->pattern[i] =
+            basin_pairs_declare(graph, name, shape->nodes, shape->nodes, shape->pairs[i]);
+        snprintf(name, sizeof name, "weight%d", i);
+        if (r->degree_power > 0)
+            net->node_weight[i] = basin_input(graph, name, BASIN_SHAPE(shape->nodes));
+    }
+    if (!training) return;
+    net->label = basin_input(graph, "label", BASIN_SHAPE(shape->nodes));
+    net->weight = basin_input(graph, "weight", BASIN_SHAPE(shape->nodes));
+    if (r->dropout > 0) net->seed = basin_index(graph, "seed", BASIN_SHAPE(2));
+}
+
+static basin_expr dense(basin_params *params, basin_expr x, const char *w, const char *b,
+                        int64_t units) {
+    int64_t in = basin_expr_shape(x).dim[1];
+    basin_init init = {units > 1 ? BASIN_INIT_LECUN : BASIN_INIT_CONSTANT,
+                       units > 1 ? 0.5 * (double)in : 0};
+    basin_expr weight = basin_param_add(params, "", w, BASIN_SHAPE(in, units), init);
+    basin_expr bias =
+        basin_param_add(params, "", b, BASIN_SHAPE(units), (basin_init){BASIN_INIT_CONSTANT, 0});
+    return basin_add(basin_matmul(x, weight), bias);
+}
+
+/* Logits without a graph: one layer, or three with two of relu. */
+static basin_expr plain_logits(basin_net *net, const basin_anomaly_recipe *r) {
+    basin_expr h = net->seen;
+    if (basin_recipe_has(r->form, "mlp")) {
+        h = basin_relu(dense(&net->params, h, "w1", "b1", r->hidden));
+        h = basin_dropout(h, r->dropout, net->seed);
+        h = basin_relu(dense(&net->params, h, "w2", "b2", r->hidden));
+        h = basin_dropout(h, r->dropout, net->seed);
+    }
+    h = dense(&net->params, h, "w", "b", 1);
+    return h ? basin_reshape(h, BASIN_SHAPE(basin_expr_shape(h).dim[0])) : NULL;
+}
+
+static basin_expr graph_logits(basin_net *net, const basin_anomaly_recipe *r,
+                               const basin_net_shape *shape) {
+    basin_anomaly_config config = basin_net_config(r, shape);
+    basin_anomaly_inputs inputs = {.features = net->seen,
+                                   .neighbours = net->pattern,
+                                   .weight = net->node_weight[0] ? net->node_weight : NULL,
+                                   .eigenvectors = net->eigenvectors,
+                                   .seed = net->seed};
+    if (basin_recipe_has(r->form, "published"))
+        return basin_published_declare(&net->published, &net->params, &config)
+                   ? NULL
+                   : basin_published_logits(&net->published, &inputs);
+    return basin_anomaly_declare(&net->energy, &net->params, &config)
+               ? NULL
+               : basin_anomaly_logits(&net->energy, &inputs);
+}
+
+basin_status basin_net_new(basin_net *net, const basin_anomaly_recipe *recipe,
+                           const basin_net_shape *shape, bool training, basin_error *error) {
+    *net = (basin_net){.graph = basin_graph_new()};
+    if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    basin_params_begin(&net->params, net->graph);
+    declare_inputs(net, recipe, shape, training);
+    bool plain = basin_recipe_has(recipe->form, "linear") || basin_recipe_has(recipe->form, "mlp");
+    net->logits = plain ? plain_logits(net, recipe) : graph_logits(net, recipe, shape);
+    net->probability = basin_sigmoid(net->logits);
+    if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
+    const basin_error *found = basin_graph_error(net->graph);
+    if (!found) return BASIN_OK;
+    basin_status status = basin_fail(error, found->status, "%s", found->text);
+    basin_net_free(net);
+    return status;
+}
+
+void basin_net_free(basin_net *net) {
+    basin_params_free(&net->params);
+    basin_graph_free(net->graph);
+    *net = (basin_net){0};
+}
+
+/* ---- writing ---- */
+
+/* Rows of numbers into an input that may have more of them; the rest becomes zero. */
+static basin_status write_rows(basin_plan *plan, basin_expr input, const float *data, int64_t rows,
+                               basin_error *error) {
+    if (!input || !data) return BASIN_OK;
+    basin_shape shape = basin_expr_shape(input);
+    if (rows == shape.dim[0]) {
+        basin_tensor whole = basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, shape);
+        return basin_plan_write(plan, input, &whole, error);
+    }
+    basin_tensor padded;
+    basin_status status = basin_tensor_new(&padded, BASIN_F32, shape, error);
+    if (status) return status;
+    int64_t width = shape.rank > 1 ? shape.dim[1] : 1;
+    memcpy(padded.data, data, (size_t)(rows * width) * sizeof *data);
+    status = basin_plan_write(plan, input, &padded, error);
+    basin_tensor_free(&padded);
+    return status;
+}
+
+basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin_net_data *data,
+                             basin_error *error) {
+    int64_t n = data->nodes;
+    basin_status status = write_rows(plan, net->features, data->table, n, error);
+    if (!status) status = write_rows(plan, net->eigenvectors, data->eigenvectors, n, error);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row && !status; r++) {
+        status = basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error);
+        if (!status) status = write_rows(plan, net->node_weight[r], data->node_weight[r], n, error);
+    }
+    if (!status) status = write_rows(plan, net->label, data->label, n, error);
+    return status ? status : write_rows(plan, net->weight, data->weight, n, error);
+}
+
+basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
+                                  basin_error *error) {
+    int32_t word[2] = {(int32_t)(uint32_t)seed, (int32_t)(uint32_t)(seed >> 32)};
+    if (!net->seed) return BASIN_OK;
+    basin_tensor tensor = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
+    return basin_plan_write(plan, net->seed, &tensor, error);
+}
+
+/* ---- memory ---- */
+
+basin_adamw_config basin_net_adamw(const basin_anomaly_recipe *r) {
+    return (basin_adamw_config){
+        .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = r->decay, .clip = r->clip};
+}
+
+static basin_status small_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
+                                 const basin_net_shape *shape, bool training, basin_store *store,
+                                 basin_error *error) {
+    basin_net net;
+    basin_trainer trainer = {0};
+    basin_plan *plan = NULL;
+    basin_status status = basin_net_new(&net, recipe, shape, training, error);
+    if (status) return status;
+    if (training) {
+        basin_trainer_spec spec = {.adamw = basin_net_adamw(recipe)};
+        status = basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error);
+    } else {
+        basin_plan_spec spec = {.output = &net.probability, .outputs = 1};
+        status = basin_plan_new(&plan, store, &spec, error);
+    }
+    if (!status) {
+        basin_plan_stats s = basin_plan_get_stats(training ? trainer.plan : plan);
+        *bytes = s.arena_bytes + s.input_bytes; /* weights do not grow with the graph */
+    }
+    basin_trainer_free(&trainer);
+    basin_plan_free(plan);
+    basin_net_free(&net);
+    return status;
+}
+
+basin_status basin_net_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
+                              const basin_net_shape *shape, bool training, basin_backend *backend,
+                              basin_error *error) {
+    const int64_t part = shape->nodes > 20000 ? shape->nodes / 10000 : 1;
+    basin_net_shape small = *shape;
+    basin_store *store = NULL;
+    small.nodes = shape->nodes / part + 1;
+    int64_t pairs = 0;
+    for (int r = 0; r < shape->relations; r++) {
+        small.pairs[r] = shape->pairs[r] / part + 1;
+        pairs += shape->pairs[r];
+    }
+    basin_status status = basin_store_new(&store, backend, error);
+    if (!status) status = small_memory(bytes, recipe, &small, training, store, error);
+    basin_store_free(store);
+    if (status) return status;
+    /* The list that is written, besides the plan's own copy of it. */
+    *bytes = *bytes * (size_t)part + (size_t)pairs * 3 * sizeof(int32_t);
+    return BASIN_OK;
+}

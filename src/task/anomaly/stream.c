@@ -1,0 +1,365 @@
+/* Scoring a graph that does not fit as one plan. The tokens x of all nodes are kept, and their
+ * activations g; everything else runs over blocks of nodes, by the plans of anomaly_stream_plans.c
+ * and, along edges, by attention_walk.h. A step of descent, with M = Wk' Wq of each head:
+ *
+ *     g = layernorm(x)           of all nodes
+ *     x[C] += alpha M' sum over B of p[C, B] g[B]        as a query; leaves lse[C]
+ *     x[B] += alpha M sum over C of weight[C] p[C, B] g[C]     as a key
+ *     x += alpha relu(g Xi') Xi
+ *
+ * both roles that a node has in the energy, each over all its neighbours, with no sampling and no
+ * approximation. Since forces come from g alone, x can take them as they come. */
+#include "task/anomaly/stream.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backend/cpu/attention/walk.h"
+#include "base/memory.h"
+#include "task/anomaly/stream_plans.h"
+
+/* Numbers of a block for all heads: in and out of plans they should stay in cache. */
+enum { BLOCK_NUMBERS = 1 << 19, BLOCK_LEAST = 128, BLOCK_MOST = 16384 };
+
+/* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
+typedef struct lists {
+    const int64_t *row, *column;
+    const int32_t *key, *query;
+    int64_t *column_own; /* where they had to be made */
+    int32_t *query_own;
+} lists;
+
+struct basin_stream {
+    const basin_view *view;
+    const basin_anomaly_work *work;
+    basin_store *store;
+    basin_stream_plans plans;
+    lists list[BASIN_ANOMALY_RELATIONS];
+    /* of all nodes, while it runs */
+    float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
+    float *g;                              /* [N, stride] */
+    float *lse;                            /* [N, H] */
+    /* of a block */
+    float *own, *sum;    /* [B, H stride] */
+    float *out;          /* [B, stride] */
+    float *ask, *answer; /* [stride, H stride] */
+    float *beta;         /* [H] */
+};
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- lists ---- */
+
+/* The lists by key of a graph with edges in one direction. */
+static basin_status turn_around(lists *l, int64_t nodes, basin_error *error) {
+    int64_t edges = l->row[nodes];
+    l->column_own = calloc((size_t)nodes + 2, sizeof *l->column_own);
+    l->query_own = basin_array_new((size_t)edges, sizeof *l->query_own);
+    if (!l->column_own || !l->query_own)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld edges", (long long)edges);
+    int64_t *next = l->column_own + 1; /* the place of a key's next query, shifted by one */
+    for (int64_t e = 0; e < edges; e++) next[l->key[e] + 1]++;
+    for (int64_t i = 0; i < nodes; i++) next[i + 1] += next[i];
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t e = l->row[i]; e < l->row[i + 1]; e++)
+            l->query_own[next[l->key[e]]++] = (int32_t)i;
+    l->column = l->column_own;
+    l->query = l->query_own;
+    return BASIN_OK;
+}
+
+static basin_status open_lists(basin_stream *s, basin_error *error) {
+    const basin_view *view = s->view;
+    basin_status status = BASIN_OK;
+    for (int r = 0; r < view->shape.relations && !status; r++) {
+        const basin_relation *relation = &view->network->relation[view->relation[r]];
+        lists *l = &s->list[r];
+        *l = (lists){.row = relation->row, .key = relation->col};
+        l->column = l->row, l->query = l->key;
+        if (view->network->directed) status = turn_around(l, view->shape.nodes, error);
+    }
+    return status;
+}
+
+/* ---- memory ---- */
+
+/* Rows of neighbours are read in any order: large pages save most of the walks to find them. */
+static float *new_rows(size_t nodes, size_t width) {
+    size_t bytes = 0, large = (size_t)2 << 20;
+    if (!basin_size_multiply(&bytes, nodes, width * sizeof(float)) || bytes > SIZE_MAX - large)
+        return NULL;
+    if (bytes < 4 * large) return basin_array_new(nodes, width * sizeof(float));
+    void *memory = aligned_alloc(large, (bytes + large - 1) / large * large);
+#ifdef MADV_HUGEPAGE
+    if (memory) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+static basin_status reserve(basin_stream *s, basin_error *error) {
+    const basin_anomaly_recipe *r = s->view->recipe;
+    size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
+    size_t D = (size_t)r->dim, S = (size_t)s->plans.stride, width = H * S * sizeof(float);
+    bool good = true;
+    for (int i = 0; i < s->view->shape.relations; i++)
+        good = good && (s->token[i] = basin_array_new(N, D * sizeof(float)));
+    s->g = new_rows(N, S);
+    s->lse = basin_array_new(N, H * sizeof(float));
+    s->own = basin_array_new(B, width);
+    s->sum = basin_array_new(B, width);
+    s->out = basin_array_new(B, S * sizeof(float));
+    s->ask = basin_array_new(S, width);
+    s->answer = basin_array_new(S, width);
+    s->beta = basin_array_new(H, sizeof(float));
+    if (good && s->g && s->lse && s->own && s->sum && s->out && s->ask && s->answer && s->beta)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream %zu nodes", N);
+}
+
+size_t basin_stream_bytes(const basin_stream *s) {
+    const basin_anomaly_recipe *r = s->view->recipe;
+    size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
+    size_t R = (size_t)s->view->shape.relations, S = (size_t)s->plans.stride;
+    size_t floats = N * (R * (size_t)r->dim + S + H) + B * (2 * H * S + S) + 2 * S * H * S + H;
+    size_t bytes = floats * sizeof(float) + basin_stream_plans_bytes(&s->plans);
+    for (size_t i = 0; i < R; i++)
+        if (s->list[i].query_own)
+            bytes += (N + 1) * sizeof *s->list[i].column_own +
+                     (size_t)s->list[i].column_own[N] * sizeof *s->list[i].query_own;
+    return bytes;
+}
+
+static void drop(float **array) {
+    free(*array);
+    *array = NULL;
+}
+
+static void release(basin_stream *s) {
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]);
+    drop(&s->g), drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
+    drop(&s->ask), drop(&s->answer), drop(&s->beta);
+}
+
+static basin_status check(const basin_view *view, basin_error *error) {
+    const basin_anomaly_recipe *r = view->recipe;
+    if (basin_recipe_has(r->form, "energy") && !basin_recipe_has(r->position, "learned"))
+        return BASIN_OK;
+    return basin_fail(
+        error, BASIN_UNSUPPORTED,
+        "%s: the graph does not fit into the memory allowed, and form %s with "
+        "position %s cannot be streamed; wanted form energy without learned positions",
+        view->network->path, r->form, r->position);
+}
+
+basin_status basin_stream_new(basin_stream **stream, const basin_view *view, basin_store *store,
+                              const basin_anomaly_work *work, basin_error *error) {
+    *stream = NULL;
+    basin_status status = check(view, error);
+    if (status) return status;
+    basin_stream *s = calloc(1, sizeof *s);
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
+    s->view = view, s->store = store, s->work = work;
+    int64_t rows = BLOCK_NUMBERS / (view->recipe->heads * view->recipe->dim);
+    rows = least(most(BLOCK_LEAST, least(rows, BLOCK_MOST)), view->shape.nodes);
+    status = open_lists(s, error);
+    if (!status) status = basin_stream_plans_new(&s->plans, view, rows, store, error);
+    if (status)
+        basin_stream_free(s);
+    else
+        *stream = s;
+    return status;
+}
+
+void basin_stream_free(basin_stream *s) {
+    if (!s) return;
+    basin_stream_plans_free(&s->plans);
+    release(s);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
+        free(s->list[r].column_own);
+        free(s->list[r].query_own);
+    }
+    free(s);
+}
+
+const basin_params *basin_stream_params(const basin_stream *stream) {
+    return &stream->plans.params;
+}
+
+/* ---- blocks of nodes ---- */
+
+static basin_status write(basin_plan *plan, basin_expr input, const float *data,
+                          basin_error *error) {
+    if (!input) return BASIN_OK;
+    basin_tensor t =
+        basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &t, error);
+}
+
+static basin_status run(float *out, basin_plan *plan, basin_expr output, basin_error *error) {
+    basin_tensor t = basin_tensor_borrow(out, BASIN_F32, basin_expr_shape(output));
+    basin_status status = basin_plan_run(plan, error);
+    return status ? status : basin_plan_read(plan, output, &t, error);
+}
+
+/* Where the last block is short, the rows before it come again, so that every block is whole. */
+static int64_t block_start(const basin_stream *s, int64_t first) {
+    return least(first, s->view->shape.nodes - s->plans.rows);
+}
+
+static basin_status write_features(basin_stream *s, basin_plan *plan, int64_t start,
+                                   basin_error *error) {
+    const basin_view *v = s->view;
+    basin_status status =
+        write(plan, s->plans.features, v->table + start * v->shape.columns, error);
+    if (status || !s->plans.eigenvectors) return status;
+    return write(plan, s->plans.eigenvectors, v->eigenvectors + start * v->recipe->eigenvectors,
+                 error);
+}
+
+static basin_status embed(basin_stream *s, float *token, basin_error *error) {
+    int64_t N = s->view->shape.nodes, D = s->view->recipe->dim;
+    basin_status status = BASIN_OK;
+    for (int64_t first = 0; first < N && !status; first += s->plans.rows) {
+        int64_t start = block_start(s, first);
+        status = write_features(s, s->plans.embed, start, error);
+        if (!status) status = run(token + start * D, s->plans.embed, s->plans.tokens, error);
+    }
+    return status;
+}
+
+static basin_status normalise(basin_stream *s, const float *token, int block, basin_error *error) {
+    const basin_stream_plans *p = &s->plans;
+    int64_t N = s->view->shape.nodes, D = s->view->recipe->dim;
+    basin_status status = BASIN_OK;
+    for (int64_t first = 0; first < N && !status; first += p->rows) {
+        int64_t start = block_start(s, first);
+        status = write(p->norm[block], p->x, token + start * D, error);
+        if (!status)
+            status = run(s->g + start * p->stride, p->norm[block], p->normed[block], error);
+    }
+    return status;
+}
+
+/* x += alpha out, for the nodes from `first` on of the block that begins at `start`. */
+static void step_block(basin_stream *s, float *token, int64_t first, int64_t start, int64_t width,
+                       const float *weight) {
+    int64_t D = s->view->recipe->dim, end = least(start + s->plans.rows, s->view->shape.nodes);
+    float alpha = (float)s->view->recipe->alpha;
+    for (int64_t i = first; i < end; i++) {
+        const float *from = s->out + (i - start) * width;
+        float *x = token + i * D, size = weight ? alpha * weight[i] : alpha;
+        for (int64_t d = 0; d < D; d++) x[d] += size * from[d];
+    }
+}
+
+static basin_status recall(basin_stream *s, float *token, int block, basin_error *error) {
+    const basin_stream_plans *p = &s->plans;
+    basin_status status = BASIN_OK;
+    for (int64_t first = 0; first < s->view->shape.nodes && !status; first += p->rows) {
+        int64_t start = block_start(s, first);
+        status = write(p->recall[block], p->g, s->g + start * p->stride, error);
+        if (!status) status = run(s->out, p->recall[block], p->recalled[block], error);
+        if (!status) step_block(s, token, first, start, s->view->recipe->dim, NULL);
+    }
+    return status;
+}
+
+/* ---- along edges ---- */
+
+static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
+    const basin_anomaly_recipe *r = s->view->recipe;
+    int threads = basin_backend_threads(s->work->backend); /* 0 of a GPU's */
+    return (basin_walk){.rows = s->g,
+                        .stride = s->plans.stride,
+                        .heads = r->heads,
+                        .beta = s->beta,
+                        .begin = ask ? l->row : l->column,
+                        .other = ask ? l->key : l->query,
+                        .drop_self = !basin_recipe_has(r->self_loops, "keep"),
+                        .add_self = basin_recipe_has(r->self_loops, "add"),
+                        .threads = threads > 0 ? threads : omp_get_max_threads()};
+}
+
+/* All nodes as queries (ask) or as keys. */
+static basin_status walk(basin_stream *s, int relation, bool ask, basin_error *error) {
+    const basin_stream_plans *p = &s->plans;
+    const float *weight = s->view->node_weight[relation], *stack = ask ? s->ask : s->answer;
+    basin_walk w = walk_of(s, &s->list[relation], ask);
+    basin_status status = write(p->project, p->stack, stack, error);
+    if (!status) status = write(p->pull, p->stack, stack, error);
+    for (int64_t first = 0; first < s->view->shape.nodes && !status; first += p->rows) {
+        int64_t start = block_start(s, first);
+        status = write(p->project, p->g, s->g + start * p->stride, error);
+        if (!status) status = run(s->own, p->project, p->own, error);
+        if (status) break;
+        if (ask)
+            basin_walk_ask(s->sum, s->lse, s->own, &w, start, p->rows);
+        else
+            basin_walk_answer(s->sum, s->own, s->lse, weight, &w, start, p->rows);
+        status = write(p->pull, p->sum, s->sum, error);
+        if (!status) status = run(s->out, p->pull, p->back, error);
+        if (!status)
+            step_block(s, s->token[relation], first, start, p->stride, ask ? weight : NULL);
+    }
+    return status;
+}
+
+/* ---- descent ---- */
+
+static basin_status descend_step(basin_stream *s, int block, int relation, basin_error *error) {
+    const basin_anomaly_config *c = &s->plans.model.config;
+    float *x = s->token[relation];
+    basin_status status = normalise(s, x, block, error);
+    if (!status && !c->block.no_attention) {
+        status = basin_stream_stack(s->ask, s->answer, s->beta, &s->plans,
+                                    basin_anomaly_block(&s->plans.model, block), s->store, error);
+        if (!status) status = walk(s, relation, true, error);
+        if (!status) status = walk(s, relation, false, error);
+    }
+    return status || c->block.no_hopfield ? status : recall(s, x, block, error);
+}
+
+static basin_status read_heads(basin_stream *s, double *probability, basin_error *error) {
+    const basin_stream_plans *p = &s->plans;
+    int64_t N = s->view->shape.nodes, D = s->view->recipe->dim;
+    basin_status status = BASIN_OK;
+    for (int64_t first = 0; first < N && !status; first += p->rows) {
+        int64_t start = block_start(s, first);
+        status = write_features(s, p->head, start, error);
+        for (int r = 0; r < s->view->shape.relations && !status; r++)
+            status = write(p->head, p->last[r], s->token[r] + start * D, error);
+        if (!status) status = run(s->out, p->head, p->probability, error);
+        for (int64_t i = 0; i < p->rows && !status; i++) probability[start + i] = s->out[i];
+    }
+    return status;
+}
+
+basin_status basin_stream_run(basin_stream *s, double *probability, int64_t member,
+                              basin_error *error) {
+    const basin_anomaly_config *c = &s->plans.model.config;
+    const basin_anomaly_recipe *recipe = s->view->recipe;
+    basin_status status = reserve(s, error);
+    if (!status) status = basin_mask_write(s->plans.embed, s->plans.mask, recipe, member, error);
+    if (!status) status = basin_mask_write(s->plans.head, s->plans.mask, recipe, member, error);
+    int total = c->relations * c->blocks * c->descent.steps, done = 0;
+    for (int r = 0; r < c->relations && !status; r++) {
+        status = embed(s, s->token[r], error);
+        for (int b = 0; b < c->blocks; b++)
+            for (int t = 0; t < c->descent.steps && !status; t++, done++) {
+                basin_watch_show(s->work->watch, &(basin_news){.what = "scoring, steps",
+                                                               .done = done,
+                                                               .total = total,
+                                                               .loss = NAN,
+                                                               .speed = NAN,
+                                                               .seconds_left = NAN});
+                status = descend_step(s, b, r, error);
+            }
+    }
+    if (!status) status = read_heads(s, probability, error);
+    release(s); /* training wants the memory in between */
+    return status;
+}

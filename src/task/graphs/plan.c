@@ -1,0 +1,122 @@
+/* One model on a graph of its own for a room of graphs, tokens and pairs, with its loss where it
+ * is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
+ * the squared error of reconstructed edges; every row has its weight, padding has none. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/graphs/build.h"
+
+/* The axes of a parameter that its inputs run over: products of the form x W have them first,
+ * those with weights [.., D] last. */
+static void inputs_of(int *axis, int *count, basin_expr state) {
+    static const char *const first[] = {"enc_w", "pos_w", "adj_w", "dec_w", "hidden_w", "edge_w"};
+    int rank = basin_expr_shape(state).rank;
+    *axis = rank - 1, *count = 1;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (!strcmp(basin_expr_name(state), first[i])) *axis = 0;
+    if (!strcmp(basin_expr_name(state), "conv")) *axis = 1, *count = 2;
+}
+
+/* Gradient centralisation (Yong et al. 2020): the gradient of each output's weights loses its mean
+ * over the inputs. So an output of its own keeps learning, which the mean over outputs of the
+ * published code's layout forbids. */
+static basin_expr centralise(basin_expr state, basin_expr gradient) {
+    basin_shape shape = basin_expr_shape(state);
+    int axis, count;
+    if (shape.rank < 2) return gradient;
+    inputs_of(&axis, &count, state);
+    for (int i = axis; i < axis + count; i++) {
+        if (shape.dim[i] < 2) return gradient;
+        shape.dim[i] = 1;
+    }
+    return basin_sub(gradient, basin_reshape(basin_mean(gradient, axis, count), shape));
+}
+
+/* ---- the loss ---- */
+
+static basin_expr class_loss(const basin_graph_plan *p) {
+    basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
+    return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output), inner)));
+}
+
+static basin_expr value_loss(const basin_graph_plan *p) {
+    basin_shape s = basin_expr_shape(p->output);
+    basin_expr error = basin_sum(basin_abs(basin_sub(p->output, p->target)), -1, 1);
+    return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
+}
+
+static basin_expr edge_loss(const basin_graph_plan *p) {
+    basin_expr want = basin_slice(p->batch.edge_features, 1, 0, 1);
+    basin_expr error = basin_square(basin_sub(basin_graphs_edges(&p->model, &p->batch), want));
+    return basin_sum_all(basin_mul(p->pair_weight, error));
+}
+
+static void build_loss(basin_graph_plan *p, const basin_graph_session *session) {
+    basin_shape rows = basin_expr_shape(p->output);
+    p->target = basin_input(p->graph, "target", rows);
+    p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
+    p->loss = session->task == BASIN_GRAPH_VALUES ? value_loss(p) : class_loss(p);
+    if (!session->settings.reconstruct) return;
+    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->room.pairs, 1));
+    p->loss = basin_add(p->loss, edge_loss(p));
+}
+
+/* ---- plans ---- */
+
+static void build(basin_graph_plan *p, const basin_graph_session *session, bool training) {
+    basin_graphs_config config = basin_graph_session_config(session);
+    if (training) {
+        p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
+        config.descent.noise = session->settings.noise;
+        config.descent.seed = p->seed;
+    }
+    if (basin_graphs_declare(&p->model, &p->params, &config)) return;
+    p->batch = basin_graphs_inputs(&p->model, p->graph, p->room.graphs,
+                                   p->room.tokens - p->room.graphs, p->room.pairs);
+    p->output = basin_graphs_forward(&p->model, &p->batch);
+    if (training && p->output) build_loss(p, session);
+}
+
+static basin_status compile(basin_graph_plan *p, basin_graph_session *session,
+                            const basin_schedule *schedule, basin_error *error) {
+    const basin_graph_settings *s = &session->settings;
+    const basin_error *found = basin_graph_error(p->graph);
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    if (!schedule) {
+        basin_plan_spec spec = {.output = &p->output, .outputs = 1};
+        return basin_plan_new(&p->plan, session->store, &spec, error);
+    }
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+                               .schedule = *schedule};
+    if (s->centralise) p->params.adjust = centralise;
+    return basin_trainer_new(&p->trainer, session->store, &p->params, p->loss, &spec, error);
+}
+
+basin_status basin_graph_plan_new(basin_graph_plan **plan, basin_graph_session *session,
+                                  basin_graph_room room, const basin_schedule *schedule,
+                                  basin_error *error) {
+    basin_graph_plan *p = *plan = calloc(1, sizeof *p);
+    if (p) p->graph = basin_graph_new();
+    if (!p || !p->graph) {
+        free(p);
+        *plan = NULL;
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    }
+    p->room = room;
+    basin_params_begin(&p->params, p->graph);
+    build(p, session, schedule != NULL);
+    basin_status status = compile(p, session, schedule, error);
+    if (!status) return BASIN_OK;
+    basin_graph_plan_free(p);
+    *plan = NULL;
+    return status;
+}
+
+void basin_graph_plan_free(basin_graph_plan *plan) {
+    if (!plan) return;
+    basin_plan_free(plan->plan);
+    basin_trainer_free(&plan->trainer);
+    basin_params_free(&plan->params);
+    basin_graph_free(plan->graph);
+    free(plan);
+}

@@ -1,0 +1,369 @@
+/* Batches of differing sizes on a few plans: choosing a room, padding into it, running. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/graphs/build.h"
+
+/* ---- rooms ---- */
+
+static void spread(double *mean, double *step, const basin_graphset *set, const int64_t *graph,
+                   int64_t count, int64_t batch, int64_t (*size)(const basin_graphset *, int64_t)) {
+    double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
+    for (int64_t i = 0; i < count; i++) {
+        double value = (double)size(set, graph[i]);
+        sum += value, squares += value * value;
+    }
+    double variance = fmax(squares / n - sum / n * sum / n, 0);
+    *mean = ceil((double)batch * sum / n);
+    *step = ceil(fmax(64, 2 * sqrt((double)batch * variance)));
+}
+
+/* Rooms stand on a ladder: the mean need of a batch, and two deviations above or below it, and so
+ * on. Nearly all batches then run on two plans, and few need a third or fourth. */
+static basin_graph_room room_for(const basin_graph_plans *p, int64_t nodes, int64_t pairs) {
+    double tokens = (double)(nodes + p->batch);
+    double rung = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
+                       ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
+    return (basin_graph_room){p->batch, (int64_t)(p->tokens_mean + rung * p->tokens_step),
+                              (int64_t)(p->pairs_mean + rung * p->pairs_step)};
+}
+
+/* What the plans take, and one more as large as the largest: their results, where each keeps them
+ * in a place of its own, and their inputs. */
+static size_t bytes_with_another(const basin_graph_plans *p) {
+    bool shared = basin_store_shares_results(p->session->store);
+    size_t inputs = 0, results = 0, largest_input = 0, largest_result = 0;
+    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+        const basin_graph_plan *plan = p->plan[i];
+        if (!plan) continue;
+        basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
+        inputs += s.input_bytes, results += s.arena_bytes;
+        largest_input = s.input_bytes > largest_input ? s.input_bytes : largest_input;
+        largest_result = s.arena_bytes > largest_result ? s.arena_bytes : largest_result;
+    }
+    return inputs + largest_input + (shared ? 0 : results + largest_result);
+}
+
+/* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
+ * where a third large plan would be one too many. */
+static int free_place(basin_graph_plans *p) {
+    bool shared = basin_store_shares_results(p->session->store);
+    size_t limit = shared ? BASIN_GRAPH_INPUT_BYTES : BASIN_GRAPH_DEVICE_BYTES;
+    for (;;) {
+        int oldest = -1, empty = -1, plans = 0;
+        for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+            if (!p->plan[i]) {
+                empty = i;
+                continue;
+            }
+            plans++;
+            if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
+        }
+        if (empty >= 0 && (plans < 2 || bytes_with_another(p) <= limit)) return empty;
+        basin_graph_plan_free(p->plan[oldest]);
+        p->plan[oldest] = NULL;
+    }
+}
+
+static basin_status plan_for(basin_graph_plan **plan, basin_graph_plans *p, basin_graph_room room,
+                             basin_error *error) {
+    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+        *plan = p->plan[i];
+        if (*plan && (*plan)->room.tokens == room.tokens && (*plan)->room.pairs == room.pairs) {
+            (*plan)->used = ++p->clock;
+            return BASIN_OK;
+        }
+    }
+    int place = free_place(p);
+    basin_status status =
+        basin_graph_plan_new(plan, p->session, room, p->training ? &p->schedule : NULL, error);
+    if (status) return status;
+    p->plan[place] = *plan;
+    (*plan)->used = ++p->clock;
+    return BASIN_OK;
+}
+
+void basin_graph_plans_begin(basin_graph_plans *plans, basin_graph_session *session,
+                             const basin_graphset *set, const int64_t *graph, int64_t count,
+                             const basin_schedule *schedule) {
+    int64_t batch = session->settings.batch < count ? session->settings.batch : count;
+    *plans = (basin_graph_plans){.session = session, .training = schedule != NULL};
+    plans->batch = batch > 0 ? batch : 1;
+    if (schedule) plans->schedule = *schedule;
+    spread(&plans->tokens_mean, &plans->tokens_step, set, graph, count, plans->batch,
+           basin_graphset_tokens);
+    spread(&plans->pairs_mean, &plans->pairs_step, set, graph, count, plans->batch,
+           basin_graphset_pairs);
+}
+
+void basin_graph_plans_free(basin_graph_plans *plans) {
+    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) basin_graph_plan_free(plans->plan[i]);
+    basin_graph_batch_free(&plans->data);
+    free(plans->target);
+    free(plans->weight);
+    free(plans->pair_weight);
+    free(plans->node_class);
+    free(plans->scratch);
+    *plans = (basin_graph_plans){0};
+}
+
+size_t basin_graph_plans_bytes(const basin_graph_plans *plans) {
+    size_t most = 0;
+    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+        const basin_graph_plan *p = plans->plan[i];
+        if (!p) continue;
+        basin_plan_stats s = basin_plan_get_stats(p->plan ? p->plan : p->trainer.plan);
+        size_t bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* ---- writing a batch ---- */
+
+typedef struct writer {
+    basin_graph_plans *plans;
+    basin_plan *plan;
+    basin_status status;
+    basin_error *error;
+} writer;
+
+/* Writes `rows` rows of 4-byte numbers, and behind them bytes `fill` up to the input's size. */
+static void write_rows(writer *w, basin_expr input, const void *data, int64_t rows,
+                       basin_dtype dtype, int fill) {
+    basin_graph_plans *p = w->plans;
+    if (w->status || !input) return;
+    basin_shape shape = basin_expr_shape(input);
+    size_t all = (size_t)basin_shape_count(shape) * 4;
+    size_t used = shape.dim[0] ? all / (size_t)shape.dim[0] * (size_t)rows : 0;
+    if (all > p->scratch_bytes) {
+        free(p->scratch);
+        p->scratch_bytes = all + all / 4;
+        p->scratch = malloc(p->scratch_bytes);
+        if (!p->scratch) {
+            p->scratch_bytes = 0;
+            w->status = basin_fail(w->error, BASIN_NO_MEMORY, "no memory for a batch");
+            return;
+        }
+    }
+    if (used) memcpy(p->scratch, data, used);
+    memset((char *)p->scratch + used, fill, all - used);
+    basin_tensor tensor = basin_tensor_borrow(p->scratch, dtype, shape);
+    w->status = basin_plan_write(w->plan, input, &tensor, w->error);
+}
+
+/* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
+static basin_status write_batch(basin_graph_plans *p, basin_graph_plan *plan, basin_error *error) {
+    const basin_graph_batch *b = &p->data;
+    writer w = {p, plan->plan ? plan->plan : plan->trainer.plan, BASIN_OK, error};
+    write_rows(&w, plan->batch.nodes, b->feature, b->nodes, BASIN_F32, 0);
+    write_rows(&w, plan->batch.positions, b->position, b->tokens, BASIN_F32, 0);
+    write_rows(&w, plan->batch.edge_features, b->edge_feature, b->pairs.pairs, BASIN_F32, 0);
+    write_rows(&w, plan->batch.strength, b->strength, b->pairs.pairs, BASIN_F32, 0);
+    write_rows(&w, plan->batch.share, b->share, b->graphs, BASIN_F32, 0);
+    write_rows(&w, plan->batch.source, b->source, b->tokens, BASIN_I32, 0xff);
+    write_rows(&w, plan->batch.before, b->before, b->tokens, BASIN_I32, 0xff);
+    write_rows(&w, plan->batch.after, b->after, b->tokens, BASIN_I32, 0xff);
+    write_rows(&w, plan->batch.owner, b->owner, b->tokens, BASIN_I32, 0xff);
+    write_rows(&w, plan->batch.first, b->first, b->graphs, BASIN_I32, 0);
+    if (!w.status) w.status = basin_pairs_write(w.plan, &plan->batch.pattern, &b->pairs, error);
+    return w.status;
+}
+
+/* Of the batch that was filled. */
+static basin_status prepare(basin_graph_plan **plan, basin_graph_plans *p, basin_error *error) {
+    basin_graph_room room = room_for(p, p->data.nodes, p->data.pairs.pairs);
+    basin_status status = plan_for(plan, p, room, error);
+    return status ? status : write_batch(p, *plan, error);
+}
+
+static basin_status fill(basin_graph_plans *p, const basin_graphset *set,
+                         const basin_positions *positions, const int64_t *graph, int64_t count,
+                         uint64_t epoch, basin_error *error) {
+    return basin_graph_batch_fill(&p->data, set, &p->session->encoding, positions, graph, count,
+                                  p->training, (uint64_t)p->session->settings.seed, epoch, error);
+}
+
+/* ---- scores ---- */
+
+static basin_status read_outputs(float *output, const basin_graph_plans *p, basin_graph_plan *plan,
+                                 basin_error *error) {
+    const basin_graph_session *s = p->session;
+    basin_tensor all;
+    basin_status status = basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error);
+    if (status) return status;
+    status = basin_plan_read(plan->plan, plan->output, &all, error);
+    const float *from = all.data;
+    size_t row = (size_t)s->outputs * sizeof *output;
+    if (!status && s->task != BASIN_NODE_CLASSES) {
+        memcpy(output, from, (size_t)p->data.graphs * row);
+        for (int64_t i = 0; i < p->data.graphs * s->outputs && s->task == BASIN_GRAPH_VALUES; i++)
+            output[i] = (float)((double)output[i] * s->target_scale[i % s->outputs] +
+                                s->target_mean[i % s->outputs]);
+    } else if (!status)
+        for (int64_t t = 0; t < p->data.tokens; t++)
+            if (p->data.source[t] >= 0)
+                memcpy(output + p->data.source[t] * s->outputs, from + t * s->outputs, row);
+    basin_tensor_free(&all);
+    return status;
+}
+
+basin_status basin_graph_plans_score(basin_graph_plans *plans, float *output,
+                                     const basin_graphset *set, const basin_positions *positions,
+                                     const int64_t *graph, int64_t count, basin_error *error) {
+    const basin_graph_session *s = plans->session;
+    basin_status status = BASIN_OK;
+    for (int64_t at = 0; at < count && !status; at += plans->batch) {
+        int64_t now = count - at < plans->batch ? count - at : plans->batch;
+        basin_graph_plan *plan;
+        status = fill(plans, set, positions, graph + at, now, 0, error);
+        if (!status) status = prepare(&plan, plans, error);
+        if (!status) status = basin_plan_run(plan->plan, error);
+        if (!status) status = read_outputs(output, plans, plan, error);
+        output += s->outputs * (s->task == BASIN_NODE_CLASSES ? plans->data.nodes : now);
+    }
+    return status;
+}
+
+/* ---- a step ---- */
+
+static bool make_room(basin_graph_plans *p, const basin_graph_plan *plan) {
+    basin_shape rows = basin_expr_shape(plan->output);
+    free(p->target);
+    free(p->weight);
+    free(p->pair_weight);
+    p->target = calloc((size_t)basin_shape_count(rows), sizeof *p->target);
+    p->weight = calloc((size_t)rows.dim[0], sizeof *p->weight);
+    p->pair_weight = calloc((size_t)plan->room.pairs, sizeof *p->pair_weight);
+    free(p->node_class);
+    p->node_class = calloc((size_t)plan->room.tokens, sizeof *p->node_class);
+    return p->target && p->weight && p->pair_weight && p->node_class;
+}
+
+/* 1 - smoothing on the class, the rest spread evenly over all outputs. */
+static void put_class(float *target, int64_t outputs, int32_t class_of, double smoothing) {
+    for (int64_t c = 0; c < outputs; c++) target[c] = (float)(smoothing / (double)outputs);
+    target[class_of] += (float)(1 - smoothing);
+}
+
+static void graph_targets(basin_graph_plans *p, const basin_graphset *set, const int64_t *graph,
+                          int64_t count) {
+    const basin_graph_session *s = p->session;
+    int64_t C = s->outputs;
+    for (int64_t i = 0; i < count; i++) {
+        float *target = p->target + i * C;
+        if (s->task == BASIN_GRAPH_VALUES)
+            for (int64_t c = 0; c < C; c++)
+                target[c] = (float)(((double)set->target[graph[i] * C + c] - s->target_mean[c]) /
+                                    s->target_scale[c]);
+        else if (set->class_of[graph[i]] >= 0)
+            put_class(target, C, set->class_of[graph[i]], s->settings.smoothing);
+        else
+            continue;
+        p->weight[i] = 1;
+    }
+}
+
+/* A class that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
+static void weigh_classes(basin_graph_plans *p, int64_t tokens) {
+    int64_t C = p->session->outputs;
+    double all = 0;
+    for (int64_t t = 0; t < tokens; t++) all += (double)p->weight[t];
+    for (int64_t c = 0; c < C; c++) {
+        double own = 0;
+        for (int64_t t = 0; t < tokens; t++) own += p->node_class[t] == c;
+        for (int64_t t = 0; t < tokens; t++)
+            if (p->node_class[t] == c) p->weight[t] = (float)((all - own) / all);
+    }
+}
+
+static void node_targets(basin_graph_plans *p, const basin_graphset *set, const int64_t *graph,
+                         int64_t count) {
+    const basin_graph_session *s = p->session;
+    int64_t C = s->outputs;
+    for (int64_t t = 0; t < p->data.tokens; t++) p->node_class[t] = -1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = basin_graphset_tokens(set, graph[i]) - 1, token = p->data.first[i] + 1;
+        for (int64_t k = 0; k < n; k++) {
+            int32_t own = set->class_of[set->node_start[graph[i]] + k];
+            if (own < 0) continue;
+            put_class(p->target + (token + k) * C, C, own, s->settings.smoothing);
+            p->node_class[token + k] = own;
+            p->weight[token + k] = 1;
+        }
+    }
+    if (s->settings.weight_classes) weigh_classes(p, p->data.tokens);
+}
+
+/* Weights sum to 1, so that the loss is a mean. */
+static void normalise(float *weight, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += (double)weight[i];
+    for (int64_t i = 0; i < count && sum > 0; i++) weight[i] = (float)((double)weight[i] / sum);
+}
+
+/* Each graph's pairs share 1 / (graphs x its pairs with a feature other than 0). */
+static void pair_weights(basin_graph_plans *p) {
+    const basin_graph_batch *b = &p->data;
+    for (int64_t g = 0; g < b->graphs; g++) {
+        int64_t last = g + 1 < b->graphs ? b->first[g + 1] : b->tokens, some = 0;
+        int64_t from = b->pairs.row[b->first[g]], to = b->pairs.row[last];
+        for (int64_t e = from; e < to; e++) some += b->edge_feature[e * b->edge_features] != 0;
+        for (int64_t e = from; e < to; e++)
+            p->pair_weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
+    }
+}
+
+static basin_status write_targets(basin_graph_plans *p, basin_graph_plan *plan,
+                                  const basin_graphset *set, const int64_t *graph, int64_t count,
+                                  basin_error *error) {
+    const basin_graph_session *s = p->session;
+    bool nodes = s->task == BASIN_NODE_CLASSES;
+    int64_t rows = nodes ? p->data.tokens : count;
+    if (!make_room(p, plan)) return basin_fail(error, BASIN_NO_MEMORY, "no memory for targets");
+    if (nodes)
+        node_targets(p, set, graph, count);
+    else
+        graph_targets(p, set, graph, count);
+    normalise(p->weight, rows);
+    writer w = {p, plan->trainer.plan, BASIN_OK, error};
+    write_rows(&w, plan->target, p->target, rows, BASIN_F32, 0);
+    write_rows(&w, plan->weight, p->weight, rows, BASIN_F32, 0);
+    if (plan->pair_weight) {
+        pair_weights(p);
+        write_rows(&w, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32, 0);
+    }
+    int32_t seed[2] = {(int32_t)(s->settings.seed & 0x7fffffff), (int32_t)(p->step & 0x7fffffff)};
+    write_rows(&w, plan->seed, seed, 2, BASIN_I32, 0);
+    return w.status;
+}
+
+basin_status basin_graph_plans_settle(basin_graph_plans *plans, double *loss, basin_error *error) {
+    double mean = 0;
+    if (!plans->running) return BASIN_OK;
+    basin_status status = basin_trainer_loss(&plans->running->trainer, &mean, error);
+    *loss += mean * (double)plans->running_graphs;
+    plans->running = NULL;
+    return status;
+}
+
+basin_status basin_graph_plans_step(basin_graph_plans *plans, double *loss,
+                                    const basin_graphset *set, const basin_positions *positions,
+                                    const int64_t *graph, int64_t count, uint64_t epoch,
+                                    basin_error *error) {
+    basin_graph_plan *plan;
+    basin_status status = fill(plans, set, positions, graph, count, epoch, error);
+    if (!status) status = basin_graph_plans_settle(plans, loss, error);
+    if (!status) status = prepare(&plan, plans, error);
+    if (!status) status = write_targets(plans, plan, set, graph, count, error);
+    if (status) return status;
+    plan->trainer.step = plans->step;
+    status = basin_trainer_step(&plan->trainer, NULL, error);
+    if (status) return status;
+    plans->step++;
+    plans->running = plan;
+    plans->running_graphs = count;
+    return BASIN_OK;
+}

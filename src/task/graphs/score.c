@@ -1,0 +1,115 @@
+/* How well outputs fit: accuracy, the benchmark's class-averaged accuracy of nodes, absolute
+ * error. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "task/graphs/graphs.h"
+
+static int64_t best_of(const float *output, int64_t count) {
+    int64_t best = 0;
+    for (int64_t c = 1; c < count; c++)
+        if (output[c] > output[best]) best = c;
+    return best;
+}
+
+static double cross_entropy(const float *output, int64_t count, int64_t class_of) {
+    double top = (double)output[best_of(output, count)], sum = 0;
+    for (int64_t c = 0; c < count; c++) sum += exp((double)output[c] - top);
+    return log(sum) + top - (double)output[class_of];
+}
+
+/* Right and all items by class, for class averages. */
+typedef struct tally {
+    double right[256], all[256];
+} tally;
+
+static double class_mean(const tally *t, int64_t classes) {
+    double sum = 0, present = 0;
+    for (int64_t c = 0; c < classes && c < 256; c++)
+        if (t->all[c] > 0) sum += t->right[c] / t->all[c], present++;
+    return present > 0 ? 100 * sum / present : 0;
+}
+
+/* One item; unknown classes are left out. */
+static void add_item(basin_graph_score *score, tally *t, const float *output, int64_t outputs,
+                     int32_t own) {
+    if (own < 0) return;
+    bool right = best_of(output, outputs) == own;
+    score->items++;
+    score->accuracy += right;
+    score->loss += cross_entropy(output, outputs, own);
+    if (own < 256) t->right[own] += right, t->all[own]++;
+}
+
+static void measure_values(basin_graph_score *score, const float *output, const basin_graphset *set,
+                           const int64_t *graph, int64_t count) {
+    double squares = 0, n = (double)(count * set->targets);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < set->targets; c++) {
+            double miss = (double)output[i * set->targets + c] -
+                          (double)set->target[graph[i] * set->targets + c];
+            score->loss += fabs(miss) / n;
+            squares += miss * miss / n;
+        }
+    score->items = count;
+    score->deviation = sqrt(squares);
+}
+
+/* The class average is taken over all nodes. */
+static void measure_nodes(basin_graph_score *score, tally *t, const float *output,
+                          const basin_graphset *set, const int64_t *graph, int64_t count,
+                          int64_t outputs) {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t n = set->node_start[graph[i]]; n < set->node_start[graph[i] + 1]; n++) {
+            add_item(score, t, output, outputs, set->class_of[n]);
+            output += outputs;
+        }
+}
+
+void basin_graph_measure(basin_graph_score *score, const float *output, const basin_graphset *set,
+                         const int64_t *graph, int64_t count, int64_t outputs) {
+    tally t = {0};
+    *score = (basin_graph_score){0};
+    if (set->task == BASIN_GRAPH_VALUES) {
+        measure_values(score, output, set, graph, count);
+        return;
+    }
+    if (set->task == BASIN_NODE_CLASSES)
+        measure_nodes(score, &t, output, set, graph, count, outputs);
+    else
+        for (int64_t i = 0; i < count; i++)
+            add_item(score, &t, output + i * outputs, outputs, set->class_of[graph[i]]);
+    score->balanced = class_mean(&t, set->classes);
+    if (score->items) {
+        score->accuracy *= 100 / (double)score->items;
+        score->loss /= (double)score->items;
+    }
+}
+
+int64_t basin_graph_rows(const basin_graphset *set, const int64_t *graph, int64_t count) {
+    int64_t rows = count;
+    if (set->task != BASIN_NODE_CLASSES) return rows;
+    rows = 0;
+    for (int64_t i = 0; i < count; i++) rows += basin_graphset_tokens(set, graph[i]) - 1;
+    return rows;
+}
+
+basin_status basin_graph_evaluate(basin_graph_score *score, basin_graph_plans *plans,
+                                  const basin_graphset *set, const basin_positions *positions,
+                                  const int64_t *graph, int64_t count, basin_error *error) {
+    int64_t outputs = plans->session->outputs;
+    float *output = basin_array_new((size_t)basin_graph_rows(set, graph, count),
+                                    (size_t)outputs * sizeof *output);
+    if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+    basin_status status =
+        basin_graph_plans_score(plans, output, set, positions, graph, count, error);
+    if (!status) basin_graph_measure(score, output, set, graph, count, outputs);
+    free(output);
+    return status;
+}
+
+double basin_graph_merit(const basin_graph_score *score, basin_graph_task task) {
+    if (task == BASIN_GRAPH_VALUES) return -score->loss;
+    return task == BASIN_NODE_CLASSES ? score->balanced : score->accuracy;
+}

@@ -1,0 +1,218 @@
+/* Scoring completions; see image_eval.h. */
+#include "task/image/eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "basin/metrics.h"
+#include "basin/metrics_picture.h"
+
+typedef struct state {
+    basin_image_session *session;
+    const basin_image_scoring *scoring;
+    basin_image_scores *scores;
+    basin_image_runner runner;
+    basin_feed *feed;
+    int64_t batch, tokens, values; /* B, N, P */
+    float *output;                 /* [B, N, P] */
+    uint8_t *mask;                 /* [B, N] */
+    double *sum;                   /* [MEASURES, masks] over pictures */
+    float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
+    bool structure;                /* whether a picture is large enough for SSIM's window */
+} state;
+
+enum { MSE, PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
+
+/* The mean squared error over the replaced patches of one picture. */
+static double masked_error(const float *output, const float *truth, const uint8_t *mask,
+                           int64_t tokens, int64_t values) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t n = 0; n < tokens; n++) {
+        if (mask[n] != BASIN_PATCH_REPLACED) continue;
+        for (int64_t v = n * values; v < (n + 1) * values; v++)
+            sum += ((double)output[v] - truth[v]) * ((double)output[v] - truth[v]);
+        count += values;
+    }
+    return sum / (double)count;
+}
+
+/* PSNR and SSIM of picture i of the batch, its shown patches pasted into the output, added to the
+ * sums of mask m. */
+static basin_status score_picture(state *s, int64_t i, const float *truth, int m,
+                                  basin_error *error) {
+    const basin_image_settings *c = &s->session->settings;
+    int64_t size = s->tokens * s->values;
+    const uint8_t *mask = s->mask + i * s->tokens;
+    float *output = s->output + i * size;
+    basin_patching patching = basin_image_patching(c);
+    double *sum = s->sum + m, ssim = 0;
+    int masks = s->scores->masks;
+    for (int64_t n = 0; n < s->tokens; n++)
+        if (mask[n] == BASIN_PATCH_SHOWN)
+            memcpy(output + n * s->values, truth + n * s->values,
+                   (size_t)s->values * sizeof *output);
+    basin_patches_to_planes(s->plane[0], output, &patching);
+    basin_patches_to_planes(s->plane[1], truth, &patching);
+    sum[PSNR * masks] += basin_psnr(s->plane[0], s->plane[1], size, 1);
+    if (!s->structure) return BASIN_OK;
+    basin_status status =
+        basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1, false, error);
+    sum[SSIM * masks] += ssim;
+    return status;
+}
+
+void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
+                            uint64_t mask_seed) {
+    basin_image_mask_draw(mask, basin_image_tokens(settings), settings->occlude, 0,
+                          0x6576616c + mask_seed, (uint64_t)index);
+}
+
+static basin_status score_batch(state *s, const basin_batch *batch, basin_error *error) {
+    basin_image_scores *r = s->scores;
+    int64_t size = s->tokens * s->values;
+    for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
+    for (int m = 0; m < r->masks; m++) {
+        for (int64_t i = 0; i < batch->count; i++)
+            basin_image_score_mask(s->mask + i * s->tokens, &s->session->settings, batch->index[i],
+                                   s->scoring->first_mask + (uint64_t)m);
+        basin_status status = basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
+                                                     batch->count, error);
+        if (status) return status;
+        for (int64_t i = 0; i < batch->count; i++) {
+            double mse = masked_error(s->output + i * size, batch->values + i * size,
+                                      s->mask + i * s->tokens, s->tokens, s->values);
+            r->picture_mse[r->pictures + i] += mse / r->masks;
+            s->sum[MSE * r->masks + m] += mse;
+            if (s->scoring->pictures && !status)
+                status = score_picture(s, i, batch->values + i * size, m, error);
+        }
+        if (status) return status;
+    }
+    r->pictures += batch->count;
+    return BASIN_OK;
+}
+
+static basin_status score_all(state *s, basin_error *error) {
+    double begun = basin_clock();
+    for (;;) {
+        basin_batch batch;
+        basin_status status = basin_feed_next(&batch, s->feed, error);
+        if (status) return status;
+        if (!batch.count) return BASIN_OK;
+        status = score_batch(s, &batch, error);
+        if (status) return status;
+        double speed = (double)s->scores->pictures / (basin_clock() - begun);
+        basin_news news = {.what = "scoring",
+                           .done = s->scores->pictures,
+                           .total = s->scoring->data->items,
+                           .loss = NAN,
+                           .speed = speed,
+                           .unit = "images",
+                           .seconds_left = NAN};
+        basin_watch_show(s->scoring->watch, &news);
+    }
+}
+
+/* Mean and deviation over masks of a mean over pictures; sums become means. */
+static void spread(double *mean, double *deviation, state *s, int measure) {
+    int masks = s->scores->masks;
+    double *value = s->sum + measure * masks;
+    for (int m = 0; m < masks; m++) value[m] /= (double)s->scores->pictures;
+    basin_mean_deviation(mean, deviation, value, masks);
+}
+
+static void summarise(state *s) {
+    basin_image_scores *r = s->scores;
+    r->psnr = r->ssim = NAN;
+    spread(&r->mse, &r->mse_deviation, s, MSE);
+    if (s->scoring->pictures) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
+    if (s->scoring->pictures && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
+}
+
+static basin_status make_buffers(state *s, basin_error *error) {
+    const basin_image_settings *c = &s->session->settings;
+    size_t patches = (size_t)(s->batch * s->tokens), items = (size_t)s->scoring->data->items;
+    size_t pixels = (size_t)(c->channels * c->size * c->size);
+    s->output = basin_array_new(patches * (size_t)s->values, sizeof *s->output);
+    s->mask = basin_array_new(patches, sizeof *s->mask);
+    s->sum = calloc((size_t)s->scores->masks * MEASURES, sizeof *s->sum);
+    for (int i = 0; i < 2; i++) s->plane[i] = basin_array_new(pixels, sizeof *s->plane[i]);
+    s->scores->index = basin_array_new(items, sizeof *s->scores->index);
+    s->scores->picture_mse = calloc(items, sizeof *s->scores->picture_mse);
+    if (s->output && s->mask && s->sum && s->plane[0] && s->plane[1] && s->scores->index &&
+        s->scores->picture_mse)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory to score pictures");
+}
+
+static basin_status begin(state *s, basin_error *error) {
+    const basin_image_settings *c = &s->session->settings;
+    const basin_image_data *data = s->scoring->data;
+    s->tokens = basin_image_tokens(c);
+    s->values = basin_image_patch_values(c);
+    s->structure = c->size >= SSIM_WINDOW;
+    s->batch = s->scoring->batch > 0 ? s->scoring->batch : c->batch;
+    if (s->batch > data->items) s->batch = data->items;
+    basin_status status = make_buffers(s, error);
+    if (!status)
+        status = basin_image_feed(&s->feed, data, c, s->batch, false, 0, s->scoring->watch, error);
+    if (!status) status = basin_image_runner_new(&s->runner, s->session, s->batch, error);
+    return status;
+}
+
+basin_status basin_image_score(basin_image_scores *scores, basin_image_session *session,
+                               const basin_image_scoring *scoring, basin_error *error) {
+    state s = {.session = session, .scoring = scoring, .scores = scores};
+    *scores = (basin_image_scores){.masks = scoring->masks};
+    basin_status status = begin(&s, error);
+    if (!status) status = score_all(&s, error);
+    if (!status && !scores->pictures)
+        status = basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
+    if (!status) {
+        summarise(&s);
+        scores->unreadable = basin_feed_unreadable(s.feed);
+    }
+    basin_image_runner_free(&s.runner);
+    basin_feed_free(s.feed);
+    free(s.output);
+    free(s.mask);
+    free(s.sum);
+    free(s.plane[0]);
+    free(s.plane[1]);
+    if (status) basin_image_scores_free(scores);
+    return status;
+}
+
+void basin_image_scores_free(basin_image_scores *scores) {
+    free(scores->index);
+    free(scores->picture_mse);
+    *scores = (basin_image_scores){0};
+}
+
+typedef struct ranked {
+    double error;
+    int64_t at;
+} ranked;
+
+/* Equal errors in the order of the pictures. */
+static int compare(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->error != y->error) return x->error < y->error ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+basin_status basin_image_scores_rank(int64_t *order, const basin_image_scores *scores,
+                                     int64_t count, bool worst, basin_error *error) {
+    ranked *all = basin_array_new((size_t)scores->pictures, sizeof *all);
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a ranking");
+    for (int64_t i = 0; i < scores->pictures; i++)
+        all[i] = (ranked){worst ? -scores->picture_mse[i] : scores->picture_mse[i], i};
+    qsort(all, (size_t)scores->pictures, sizeof *all, compare);
+    for (int64_t i = 0; i < count; i++) order[i] = all[i].at;
+    free(all);
+    return BASIN_OK;
+}

@@ -1,0 +1,291 @@
+/* The pictures of a training run; see image_input.h. */
+#include "task/image/input.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/pictures/album.h"
+#include "plan/crop.h"
+
+typedef enum keep { OFF, HOST, DEVICE } keep;
+
+static const char *const keep_names[] = {"off", "host", "device"};
+static const char *const cut_names[] = {"files", "whole", "reduced"};
+
+struct basin_image_input {
+    basin_image_input_config config;
+    keep keep;
+    basin_cut cut;
+    basin_feed_config feed_config;
+    basin_feed *feed;   /* the host cuts */
+    basin_album *album; /* the device cuts */
+    basin_crop *crop;   /* [batch] */
+    int64_t next;       /* the step that the feed is at, or the crops are of; -1: not known */
+};
+
+/* ---- memory ---- */
+
+static bool on_device(const basin_image_input *input) {
+    return input->config.backend->table->crop != NULL;
+}
+
+/* Whether pictures of so many bytes may be kept there: a share of what is free, since others want
+ * memory, too, and the size is estimated. */
+static bool fits(const basin_image_input *input, keep where, double bytes) {
+    const basin_backend_table *table = input->config.backend->table;
+    if (where == HOST) return bytes < (double)basin_memory_free() * (on_device(input) ? 0.5 : 0.25);
+    double left = table->free_bytes ? (double)table->free_bytes(input->config.backend) : 0;
+    return on_device(input) && bytes < 0.8 * left - 1073741824.0;
+}
+
+static void *device_alloc(void *context, size_t bytes) {
+    basin_backend *backend = context;
+    return backend->table->alloc(backend, bytes);
+}
+static void device_free(void *context, void *memory) {
+    basin_backend *backend = context;
+    backend->table->free(backend, memory);
+}
+static void device_write(void *context, void *to, const void *from, size_t bytes) {
+    basin_backend *backend = context;
+    backend->table->copy_in(backend, to, from, bytes);
+}
+static void *host_alloc(void *context, size_t bytes) {
+    basin_backend *backend = context;
+    return backend->table->alloc_host(backend, bytes);
+}
+static void host_release(void *context, void *memory) {
+    basin_backend *backend = context;
+    backend->table->free_host(backend, memory);
+}
+static void host_write(void *context, void *to, const void *from, size_t bytes) {
+    (void)context;
+    memcpy(to, from, bytes);
+}
+
+/* ---- making ---- */
+
+static bool show_decoding(void *context, int64_t done, int64_t items) {
+    const basin_image_input *input = context;
+    basin_news news = {.what = "decoding",
+                       .done = done,
+                       .total = items,
+                       .loss = NAN,
+                       .speed = NAN,
+                       .unit = "images",
+                       .seconds_left = NAN};
+    basin_watch_show(input->config.watch, &news);
+    return !basin_watch_stopped(input->config.watch);
+}
+
+static basin_status make_album(basin_image_input *input, basin_error *error) {
+    basin_album_config config = {
+        .feed = input->feed_config,
+        .memory = {input->config.backend, device_alloc, device_free, device_write},
+        .progress = show_decoding,
+        .progress_context = input};
+    if (input->keep == HOST)
+        config.memory =
+            (basin_album_memory){input->config.backend, host_alloc, host_release, host_write};
+    config.feed.cut = input->cut;
+    input->crop = basin_array_new((size_t)config.feed.batch, sizeof *input->crop);
+    if (!input->crop) return basin_fail(error, BASIN_NO_MEMORY, "no memory for crops");
+    basin_status status = basin_album_new(&input->album, &config, error);
+    if (status) {
+        free(input->crop);
+        input->crop = NULL;
+    }
+    return status;
+}
+
+static basin_status make_feed(basin_image_input *input, basin_error *error) {
+    basin_feed_config config = input->feed_config;
+    config.cut = input->cut;
+    config.keep_bytes = input->keep == HOST ? basin_memory_free() / 2 : 0;
+    return basin_feed_new(&input->feed, &config, error);
+}
+
+static basin_status make(basin_image_input *input, basin_error *error) {
+    if (input->keep != OFF && on_device(input)) return make_album(input, error);
+    return make_feed(input, error);
+}
+
+/* ---- choosing ---- */
+
+static int named(const char *name, const char *const *names, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0) return i;
+    return -1;
+}
+
+/* Tries where and how pictures may be kept, the best first. Those much larger than crops need are
+ * kept reduced: whole, they would only take memory. */
+static basin_status choose(basin_image_input *input, int keep_asked, int cut_asked,
+                           basin_error *error) {
+    const basin_image_data *data = input->config.data;
+    double bytes[3] = {0};
+    for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++)
+        bytes[cut] = basin_album_estimate(data->pictures, data->item, data->items, (basin_cut)cut,
+                                          input->config.settings->size);
+    bool large = bytes[BASIN_CUT_WHOLE] > 4 * bytes[BASIN_CUT_REDUCED];
+    for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++)
+        for (keep where = DEVICE; where >= HOST; where--) {
+            if (cut_asked >= 0 && cut != cut_asked) continue;
+            if (keep_asked >= 0 && (int)where != keep_asked) continue;
+            if (cut_asked < 0 && on_device(input) && large && cut == BASIN_CUT_WHOLE) continue;
+            if (cut_asked < 0 && !on_device(input) && cut == BASIN_CUT_REDUCED) continue;
+            if (!fits(input, where, bytes[cut])) continue;
+            input->keep = where;
+            input->cut = (basin_cut)cut;
+            basin_status status = make(input, error);
+            if (status != BASIN_NO_MEMORY) return status;
+        }
+    if (keep_asked > 0)
+        return basin_fail(error, BASIN_NO_MEMORY,
+                          "no memory to keep %lld pictures decoded (%s): %.1f GiB whole, %.1f "
+                          "reduced; wanted --keep-decoded auto or off, or fewer pictures",
+                          (long long)data->items, keep_names[keep_asked],
+                          bytes[BASIN_CUT_WHOLE] / 1073741824.0,
+                          bytes[BASIN_CUT_REDUCED] / 1073741824.0);
+    input->keep = OFF;
+    input->cut = cut_asked < 0 ? BASIN_CUT_FILES : (basin_cut)cut_asked;
+    return make(input, error);
+}
+
+static basin_status decide(basin_image_input *input, basin_error *error) {
+    const basin_image_input_config *c = &input->config;
+    int where = named(c->keep, keep_names, 3), cut = named(c->cut, cut_names, 3);
+    if (where == DEVICE && !on_device(input))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend %s has no memory of its own to keep pictures in; wanted "
+                          "--keep-decoded auto, off or host",
+                          c->backend->table->name);
+    /* One pass over the pictures gains nothing by keeping them. */
+    if (where < 0 && c->settings->epochs < 2) where = OFF;
+    if (where < 0 && cut == BASIN_CUT_FILES) where = on_device(input) ? OFF : HOST;
+    if (where > OFF && cut == BASIN_CUT_FILES && on_device(input))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "crops of kept pictures are not cut from files; wanted --cut-from auto, "
+                          "whole or reduced");
+    if (where == OFF || cut == BASIN_CUT_FILES) {
+        input->keep = where == HOST ? HOST : OFF;
+        input->cut = cut < 0 ? BASIN_CUT_FILES : (basin_cut)cut;
+        return make(input, error);
+    }
+    return choose(input, where, cut, error);
+}
+
+basin_status basin_image_input_new(basin_image_input **out, const basin_image_input_config *config,
+                                   basin_error *error) {
+    *out = NULL;
+    basin_image_input *input = calloc(1, sizeof *input);
+    if (!input) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the pictures of a run");
+    input->config = *config;
+    input->next = -1;
+    input->feed_config =
+        basin_image_feed_config(config->data, config->settings, config->settings->batch, true,
+                                config->threads, config->watch);
+    basin_status status = decide(input, error);
+    if (status)
+        basin_image_input_free(input);
+    else
+        *out = input;
+    return status;
+}
+
+void basin_image_input_free(basin_image_input *input) {
+    if (!input) return;
+    basin_feed_free(input->feed);
+    basin_album_free(input->album);
+    free(input->crop);
+    free(input);
+}
+
+/* ---- batches ---- */
+
+static basin_crop crop_of(const basin_album_page *page, const basin_drawn *drawn) {
+    const basin_resize *r = &drawn->resize;
+    basin_crop crop = {.pixel = page->pixel,
+                       .box_y = r->box.y,
+                       .box_x = r->box.x,
+                       .box_height = r->box.height,
+                       .box_width = r->box.width,
+                       .height = page->kept_height,
+                       .width = page->kept_width,
+                       .channels = page->channels,
+                       .full_height = (int32_t)r->height,
+                       .full_width = (int32_t)r->width,
+                       .from_y = (int32_t)r->y,
+                       .from_x = (int32_t)r->x,
+                       .mirror = r->flip};
+    for (int i = 0; i < 3; i++) {
+        crop.order[i] = drawn->order[i];
+        crop.factor[i] = drawn->factor[i];
+    }
+    return crop;
+}
+
+void basin_image_input_prepare(basin_image_input *input, int64_t step) {
+    if (!input->album || input->next == step) return;
+    for (int64_t i = 0; i < input->feed_config.batch; i++) {
+        const basin_album_page *page;
+        basin_drawn drawn;
+        int64_t index;
+        basin_album_draw(&page, &drawn, &index, input->album, step, i);
+        input->crop[i] = crop_of(page, &drawn);
+    }
+    input->next = step;
+}
+
+static basin_status write_crops(basin_image_input *input, basin_plan *plan, basin_expr patches,
+                                int64_t step, basin_error *error) {
+    const basin_augment *a = &input->feed_config.augment;
+    basin_crop_batch batch = {.crop = input->crop,
+                              .count = input->feed_config.batch,
+                              .size = a->size,
+                              .patch = a->patch,
+                              .channels = a->channels};
+    for (int c = 0; c < a->channels; c++) {
+        batch.factor[c] = 1 / (255 * a->deviation[c]);
+        batch.offset[c] = -a->mean[c] / a->deviation[c];
+    }
+    basin_image_input_prepare(input, step);
+    return basin_plan_crop(plan, patches, &batch, error);
+}
+
+basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
+                                     int64_t step, basin_error *error) {
+    basin_batch batch;
+    if (input->album) return write_crops(input, plan, patches, step, error);
+    if (!input->feed) return basin_fail(error, BASIN_BAD_VALUE, "the pictures were not decoded");
+    if (input->next != step) basin_feed_seek(input->feed, step);
+    basin_status status = basin_feed_next(&batch, input->feed, error);
+    if (status) return status;
+    input->next = step + 1;
+    basin_tensor tensor =
+        basin_tensor_borrow((void *)(uintptr_t)batch.values, BASIN_F32, basin_expr_shape(patches));
+    return basin_plan_write(plan, patches, &tensor, error);
+}
+
+const char *basin_image_input_keep(const basin_image_input *input) {
+    return keep_names[input->keep];
+}
+
+const char *basin_image_input_cut(const basin_image_input *input) { return cut_names[input->cut]; }
+
+size_t basin_image_input_bytes(const basin_image_input *input) {
+    if (input->album) return basin_album_bytes(input->album);
+    return input->feed ? basin_feed_kept(input->feed) : 0;
+}
+
+int64_t basin_image_input_unreadable(const basin_image_input *input) {
+    if (input->album) return basin_album_unreadable(input->album);
+    return input->feed ? basin_feed_unreadable(input->feed) : 0;
+}
+
+double basin_image_input_waited(const basin_image_input *input) {
+    return input->feed ? basin_feed_waited(input->feed) : 0;
+}

@@ -1,0 +1,219 @@
+/* The published weights in and out; see image_interchange.h. Their layout is ours but for the
+ * memories, which are columns there and rows here. */
+#include "task/image/interchange.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+typedef struct entry {
+    const char *theirs, *ours;
+    bool transposed;
+} entry;
+
+static const entry table[] = {
+    {"Wk", "wk", false},
+    {"Wq", "wq", false},
+    {"Xi", "xi", true},
+    {"Wenc", "enc_w", false},
+    {"Benc", "enc_b", false},
+    {"Wdec", "dec_w", false},
+    {"Bdec", "dec_b", false},
+    {"POS_embed", "pos", false},
+    {"CLS_token", "cls", false},
+    {"MASK_token", "mask", false},
+    {"LNORM_bias", "delta", false},
+    {"LNORM_gamma", "gamma", false},
+};
+enum { ENTRIES = sizeof table / sizeof *table };
+
+bool basin_image_is_published(const basin_bundle *bundle) {
+    return basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Xi") &&
+           basin_bundle_find(bundle, "Wenc");
+}
+
+/* ---- the settings ---- */
+
+/* The shape without leading axes of 1, down to `rank`; a rank of -1 where it is another. */
+static basin_shape squeeze(basin_shape shape, int rank) {
+    int extra = shape.rank - rank;
+    basin_shape out = {.rank = rank};
+    for (int i = 0; i < extra; i++)
+        if (shape.dim[i] != 1) extra = -1;
+    if (extra < 0) return (basin_shape){.rank = -1};
+    for (int i = 0; i < rank; i++) out.dim[i] = shape.dim[i + extra];
+    return out;
+}
+
+static basin_status shape_of(basin_shape *shape, const basin_bundle *bundle, const char *name,
+                             int rank, basin_error *error) {
+    const basin_tensor *tensor;
+    char text[BASIN_SHAPE_TEXT];
+    basin_status status = basin_bundle_get(&tensor, bundle, name, error);
+    if (status) return status;
+    *shape = squeeze(tensor->shape, rank);
+    if (shape->rank == rank && basin_shape_count(*shape) > 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted %d axes, none of them empty",
+                      basin_bundle_path(bundle), name, basin_shape_print(text, tensor->shape),
+                      rank);
+}
+
+static int64_t root(int64_t square) {
+    int64_t r = llround(sqrt((double)square));
+    return r * r == square ? r : 0;
+}
+
+/* Patches of P numbers are square, in colour where P is three times a square, else grey; N patches
+ * make a square. */
+static basin_status infer_picture(basin_image_settings *s, int64_t P, int64_t N, const char *path,
+                                  basin_error *error) {
+    s->channels = P % 3 == 0 && root(P / 3) ? 3 : 1;
+    s->patch = root(P / s->channels);
+    if (!s->patch || !root(N))
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %lld patches of %lld numbers, wanted a square number of square "
+                          "patches of 1 or 3 channels",
+                          path, (long long)N, (long long)P);
+    s->size = root(N) * s->patch;
+    s->occlude = N * 100 / 196 > 1 ? N * 100 / 196 : 1;
+    s->keep = s->occlude / 10;
+    for (int c = 0; c < 3 && s->channels == 1; c++) s->mean[c] = 0.449, s->deviation[c] = 0.226;
+    return BASIN_OK;
+}
+
+static basin_status infer(basin_image_settings *s, const basin_bundle *bundle, basin_error *error) {
+    basin_shape wk, xi, enc, pos;
+    basin_status status = shape_of(&wk, bundle, "Wk", 3, error);
+    if (!status) status = shape_of(&xi, bundle, "Xi", 2, error);
+    if (!status) status = shape_of(&enc, bundle, "Wenc", 2, error);
+    if (!status) status = shape_of(&pos, bundle, "POS_embed", 2, error);
+    if (status) return status;
+    basin_image_preset(s, "imagenet");
+    s->cls = basin_bundle_find(bundle, "CLS_token") != NULL;
+    s->heads = wk.dim[0], s->head_dim = wk.dim[1], s->dim = wk.dim[2];
+    s->memories = xi.dim[1];
+    s->self_attention = true;
+    return infer_picture(s, enc.dim[0], pos.dim[0] - s->cls, basin_bundle_path(bundle), error);
+}
+
+/* ---- in ---- */
+
+static basin_status transpose(basin_tensor *out, const basin_tensor *in, basin_error *error) {
+    int64_t rows = in->shape.dim[0], columns = in->shape.dim[1];
+    size_t item = basin_dtype_size(in->dtype);
+    basin_status status = basin_tensor_new(out, in->dtype, BASIN_SHAPE(columns, rows), error);
+    if (status) return status;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            memcpy((char *)out->data + (size_t)(j * rows + i) * item,
+                   (const char *)in->data + (size_t)(i * columns + j) * item, item);
+    return BASIN_OK;
+}
+
+/* The shape that a published tensor has in a model of these settings. */
+static basin_shape wanted_shape(const basin_image_settings *s, const char *ours) {
+    int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s), D = s->dim;
+    if (!strcmp(ours, "wk") || !strcmp(ours, "wq")) return BASIN_SHAPE(s->heads, s->head_dim, D);
+    if (!strcmp(ours, "xi")) return BASIN_SHAPE(D, s->memories);
+    if (!strcmp(ours, "enc_w")) return BASIN_SHAPE(P, D);
+    if (!strcmp(ours, "dec_w")) return BASIN_SHAPE(D, P);
+    if (!strcmp(ours, "dec_b")) return BASIN_SHAPE(P);
+    if (!strcmp(ours, "pos")) return BASIN_SHAPE(N + s->cls, D);
+    if (!strcmp(ours, "gamma")) return BASIN_SCALAR;
+    return BASIN_SHAPE(D); /* enc_b, mask, cls, delta */
+}
+
+static basin_status take(basin_bundle *model, const basin_image_settings *settings,
+                         const basin_bundle *published, const entry *e, basin_error *error) {
+    const basin_tensor *from;
+    basin_shape wanted = wanted_shape(settings, e->ours);
+    basin_tensor tensor = {0};
+    basin_status status = basin_bundle_get(&from, published, e->theirs, error);
+    if (status) return status;
+    if (!basin_shape_equal(squeeze(from->shape, wanted.rank), wanted)) {
+        char found_text[BASIN_SHAPE_TEXT], wanted_text[BASIN_SHAPE_TEXT];
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted %s",
+                          basin_bundle_path(published), e->theirs,
+                          basin_shape_print(found_text, from->shape),
+                          basin_shape_print(wanted_text, wanted));
+    }
+    basin_tensor squeezed = basin_tensor_borrow(from->data, from->dtype, wanted);
+    if (e->transposed)
+        status = transpose(&tensor, &squeezed, error);
+    else
+        tensor = squeezed;
+    if (!status) status = basin_bundle_add(model, e->ours, &tensor, error);
+    basin_tensor_free(&tensor);
+    return status;
+}
+
+basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
+                                        const basin_bundle *published, basin_error *error) {
+    const char *json = basin_bundle_meta(published, "basin.config");
+    const char *path = basin_bundle_path(published);
+    basin_status status =
+        json ? basin_settings_parse(settings, basin_image_settings_table, json, path, error)
+             : infer(settings, published, error);
+    if (!status) status = basin_image_settings_check(settings, error);
+    if (!status) status = basin_bundle_new(model, error);
+    if (status) return status;
+    for (int i = 0; i < ENTRIES && !status; i++)
+        if (settings->cls || strcmp(table[i].ours, "cls") != 0)
+            status = take(*model, settings, published, &table[i], error);
+    if (status) {
+        basin_bundle_free(*model);
+        *model = NULL;
+    }
+    return status;
+}
+
+/* ---- out ---- */
+
+static basin_status give(basin_bundle *published, basin_store *store, const entry *e,
+                         basin_error *error) {
+    basin_tensor tensor = {0}, turned = {0};
+    basin_status status = basin_store_read(store, e->ours, &tensor, error);
+    if (!status && e->transposed) status = transpose(&turned, &tensor, error);
+    if (!status)
+        status = basin_bundle_add(published, e->theirs, e->transposed ? &turned : &tensor, error);
+    basin_tensor_free(&tensor);
+    basin_tensor_free(&turned);
+    return status;
+}
+
+static basin_status give_all(basin_bundle *published, basin_image_session *session,
+                             basin_error *error) {
+    const basin_image_settings *s = &session->settings;
+    char *config = basin_settings_print(s, basin_image_settings_table, false);
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    basin_status status = basin_bundle_meta_set(published, "basin.config", config, error);
+    cJSON_free(config);
+    for (int i = 0; i < ENTRIES && !status; i++)
+        if (s->cls || strcmp(table[i].ours, "cls") != 0)
+            status = give(published, session->store, &table[i], error);
+    return status;
+}
+
+basin_status basin_image_published_write(const char *path, basin_image_session *session,
+                                         basin_error *error) {
+    const basin_image_settings *s = &session->settings;
+    basin_bundle *published;
+    if (strcmp(s->arch, "et") != 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: the published names are those of an Energy Transformer; this "
+                          "model's arch is '%s'",
+                          path, s->arch);
+    if (!s->attention || !s->hopfield)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: the published names are of attention and Hopfield network; this "
+                          "model lacks the %s",
+                          path, s->attention ? "Hopfield network" : "attention");
+    basin_status status = basin_bundle_new(&published, error);
+    if (status) return status;
+    status = give_all(published, session, error);
+    if (!status) status = basin_npz_write(path, published, error);
+    basin_bundle_free(published);
+    return status;
+}

@@ -1,0 +1,209 @@
+/* Models of masked image completion in memory and in files; see image.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "task/image/image.h"
+#include "task/image/interchange.h"
+
+/* ---- a model on a graph ---- */
+
+static basin_image_config et_config(const basin_image_settings *s) {
+    return (basin_image_config){
+        .tokens = basin_image_tokens(s),
+        .patch = basin_image_patch_values(s),
+        .block = {.dim = s->dim,
+                  .heads = s->heads,
+                  .head_dim = s->head_dim,
+                  .memories = s->memories,
+                  .no_attention = !s->attention,
+                  .no_hopfield = !s->hopfield},
+        .descent = {.steps = (int)s->steps, .alpha = s->alpha, .recompute = s->recompute},
+        .self_attention = s->self_attention,
+        .cls = s->cls,
+        .published_init = !strcmp(s->init, "published"),
+    };
+}
+
+static basin_vit_config vit_config(const basin_image_settings *s) {
+    return (basin_vit_config){
+        .tokens = basin_image_tokens(s),
+        .patch = basin_image_patch_values(s),
+        .dim = s->dim,
+        .heads = s->heads,
+        .head_dim = s->head_dim,
+        .hidden = s->memories,
+        .depth = (int)s->steps,
+        .cls = s->cls,
+        .recompute = s->recompute,
+    };
+}
+
+static basin_image_net_config net_config(const basin_image_settings *s) {
+    basin_image_net_config config = {.arch = BASIN_IMAGE_ET};
+    if (!strcmp(s->arch, "vit")) config.arch = BASIN_IMAGE_VIT;
+    if (!strcmp(s->arch, "albert")) config.arch = BASIN_IMAGE_ALBERT;
+    if (config.arch == BASIN_IMAGE_ET)
+        config.et = et_config(s);
+    else
+        config.vit = vit_config(s);
+    return config;
+}
+
+static void build(basin_image_graph *g, const basin_image_settings *s) {
+    int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s);
+    basin_image_net_config config = net_config(s);
+    g->patches = basin_input(g->graph, "patches", BASIN_SHAPE(g->batch, N, P));
+    g->replaced = basin_input(g->graph, "replaced", BASIN_SHAPE(g->batch, N));
+    g->occluded = basin_input(g->graph, "occluded", BASIN_SHAPE(g->batch, N));
+    if (basin_image_net_declare(&g->net, &g->params, &config) == BASIN_OK)
+        g->output = basin_image_net_forward(&g->net, g->patches, g->replaced);
+}
+
+basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
+                                   int64_t batch, basin_error *error) {
+    *graph = (basin_image_graph){.batch = batch};
+    graph->graph = basin_graph_new();
+    if (!graph->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    basin_params_begin(&graph->params, graph->graph);
+    build(graph, settings);
+    const basin_error *found = basin_graph_error(graph->graph);
+    if (!found) return BASIN_OK;
+    basin_status status = basin_fail(error, found->status, "%s", found->text);
+    basin_image_graph_free(graph);
+    return status;
+}
+
+void basin_image_graph_free(basin_image_graph *graph) {
+    basin_params_free(&graph->params);
+    basin_graph_free(graph->graph);
+    *graph = (basin_image_graph){0};
+}
+
+/* ---- sessions ---- */
+
+static basin_status start(basin_image_session *session, const basin_image_settings *settings,
+                          const basin_bundle *bundle, basin_error *error) {
+    basin_image_graph graph = {0};
+    session->settings = *settings;
+    basin_status status = basin_image_settings_check(settings, error);
+    if (!status) status = basin_image_graph_new(&graph, settings, 1, error);
+    if (!status) status = basin_store_new(&session->store, session->backend, error);
+    if (!status && bundle)
+        status = basin_params_read(&graph.params, session->store, bundle, error);
+    else if (!status)
+        status = basin_params_init(&graph.params, session->store, (uint64_t)settings->seed, error);
+    basin_image_graph_free(&graph);
+    if (status) basin_image_session_close(session);
+    return status;
+}
+
+basin_status basin_image_session_new(basin_image_session *session,
+                                     const basin_image_settings *settings, basin_backend *backend,
+                                     basin_error *error) {
+    *session = (basin_image_session){.backend = backend};
+    return start(session, settings, NULL, error);
+}
+
+basin_status basin_image_settings_read(basin_image_settings *settings, const basin_bundle *bundle,
+                                       basin_error *error) {
+    const char *path = basin_bundle_path(bundle), *kind = basin_bundle_meta(bundle, "basin.model");
+    const char *json = basin_bundle_meta(bundle, "basin.config");
+    if (!kind || strcmp(kind, "image") != 0 || !json)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'image'", path,
+                          kind ? kind : "absent");
+    return basin_settings_parse(settings, basin_image_settings_table, json, path, error);
+}
+
+basin_status basin_image_session_open(basin_image_session *session, const char *path,
+                                      basin_backend *backend, basin_error *error) {
+    basin_bundle *bundle, *renamed = NULL;
+    basin_image_settings settings;
+    *session = (basin_image_session){.backend = backend};
+    basin_status status = basin_bundle_read(&bundle, path, error);
+    if (status) return status;
+    if (basin_image_is_published(bundle))
+        status = basin_image_published_read(&settings, &renamed, bundle, error);
+    else
+        status = basin_image_settings_read(&settings, bundle, error);
+    if (!status) status = start(session, &settings, renamed ? renamed : bundle, error);
+    basin_bundle_free(renamed);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+void basin_image_session_close(basin_image_session *session) {
+    basin_store_free(session->store);
+    *session = (basin_image_session){0};
+}
+
+basin_status basin_image_session_write(const char *path, basin_image_session *session,
+                                       basin_error *error) {
+    basin_image_graph graph;
+    basin_status status = basin_image_graph_new(&graph, &session->settings, 1, error);
+    if (status) return status;
+    char *config = basin_settings_print(&session->settings, basin_image_settings_table, false);
+    basin_meta meta[] = {{"basin.model", "image"}, {"basin.config", config}};
+    if (config)
+        status = basin_params_write(path, &graph.params, session->store, meta, 2, error);
+    else
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    cJSON_free(config);
+    basin_image_graph_free(&graph);
+    return status;
+}
+
+/* ---- running ---- */
+
+basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_session *session,
+                                    int64_t batch, basin_error *error) {
+    *runner = (basin_image_runner){0};
+    basin_status status = basin_image_graph_new(&runner->graph, &session->settings, batch, error);
+    if (status) return status;
+    basin_plan_spec spec = {.output = &runner->graph.output, .outputs = 1};
+    status = basin_plan_new(&runner->plan, session->store, &spec, error);
+    if (status) basin_image_runner_free(runner);
+    return status;
+}
+
+void basin_image_runner_free(basin_image_runner *runner) {
+    basin_plan_free(runner->plan);
+    basin_image_graph_free(&runner->graph);
+    *runner = (basin_image_runner){0};
+}
+
+/* The plan's inputs are of the whole batch: what a short batch lacks is zero. */
+static basin_status write_batch(basin_image_runner *r, const float *patches, const uint8_t *mask,
+                                int64_t count, basin_error *error) {
+    basin_shape whole = basin_expr_shape(r->graph.patches);
+    int64_t N = whole.dim[1], P = whole.dim[2];
+    basin_tensor x = {0}, replaced = {0};
+    basin_status status = basin_tensor_new(&x, BASIN_F32, whole, error);
+    if (!status)
+        status = basin_tensor_new(&replaced, BASIN_F32, BASIN_SHAPE(whole.dim[0], N), error);
+    if (!status) {
+        memcpy(x.data, patches, (size_t)(count * N * P) * sizeof(float));
+        for (int64_t i = 0; i < count * N; i++)
+            ((float *)replaced.data)[i] = mask[i] == BASIN_PATCH_REPLACED;
+        status = basin_plan_write(r->plan, r->graph.patches, &x, error);
+    }
+    if (!status) status = basin_plan_write(r->plan, r->graph.replaced, &replaced, error);
+    basin_tensor_free(&x);
+    basin_tensor_free(&replaced);
+    return status;
+}
+
+basin_status basin_image_runner_run(basin_image_runner *runner, float *output, const float *patches,
+                                    const uint8_t *mask, int64_t count, basin_error *error) {
+    basin_tensor result = {0};
+    basin_shape whole = basin_expr_shape(runner->graph.output);
+    basin_status status = write_batch(runner, patches, mask, count, error);
+    if (!status) status = basin_plan_run(runner->plan, error);
+    if (!status) status = basin_tensor_new(&result, BASIN_F32, whole, error);
+    if (!status) status = basin_plan_read(runner->plan, runner->graph.output, &result, error);
+    if (!status)
+        memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
+    basin_tensor_free(&result);
+    return status;
+}

@@ -1,0 +1,90 @@
+/* Memories, keys and queries as patches, and how positions resemble each other (appendix B); see
+ * image_look.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/image/look.h"
+
+/* Decodes a state of the store, read as rows [rows, D]; the result is [rows, P]. */
+static basin_status decode(float **patches, basin_image_session *session, const char *name,
+                           int64_t rows, basin_error *error) {
+    basin_image_graph g;
+    basin_plan *plan = NULL;
+    const basin_image_settings *s = &session->settings;
+    basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(s));
+    *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
+    if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "no memory to decode %s", name);
+    basin_status status = basin_image_graph_new(&g, s, 1, error);
+    if (status) return status;
+    const basin_image *m = &g.net.et;
+    basin_expr state = !strcmp(name, "xi")   ? m->block.xi
+                       : !strcmp(name, "wk") ? m->block.wk
+                                             : m->block.wq;
+    basin_expr norm = basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, s->dim)));
+    basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
+    basin_plan_spec spec = {.output = &out, .outputs = 1};
+    basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
+    status = basin_plan_new(&plan, session->store, &spec, error);
+    if (!status) status = basin_plan_run(plan, error);
+    if (!status) status = basin_plan_read(plan, out, &result, error);
+    basin_plan_free(plan);
+    basin_image_graph_free(&g);
+    return status;
+}
+
+/* cosine[i, j] of rows i and j [N, D]. */
+static void resemble(double *cosine, const double *row, int64_t N, int64_t D) {
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            double ij = 0, ii = 0, jj = 0;
+            for (int64_t d = 0; d < D; d++) {
+                ij += row[i * D + d] * row[j * D + d];
+                ii += row[i * D + d] * row[i * D + d];
+                jj += row[j * D + d] * row[j * D + d];
+            }
+            double size = sqrt(ii * jj);
+            cosine[i * N + j] = cosine[j * N + i] = size > 0 ? ij / size : 0;
+        }
+}
+
+static basin_status compare_positions(double **cosine, basin_image_session *session,
+                                      basin_error *error) {
+    int64_t N = basin_image_tokens(&session->settings);
+    basin_tensor stored, row = {0};
+    basin_status status = basin_store_read(session->store, "pos", &stored, error);
+    if (status) return status;
+    *cosine = basin_array_new((size_t)(N * N), sizeof **cosine);
+    status = *cosine ? basin_tensor_new(&row, BASIN_F64, stored.shape, error)
+                     : basin_fail(error, BASIN_NO_MEMORY, "no memory to compare positions");
+    if (!status) status = basin_tensor_convert(&row, &stored, error);
+    int64_t D = stored.shape.dim[1], skip = stored.shape.dim[0] - N;
+    if (!status) resemble(*cosine, (double *)row.data + skip * D, N, D);
+    basin_tensor_free(&stored);
+    basin_tensor_free(&row);
+    return status;
+}
+
+basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_session *session,
+                                     basin_error *error) {
+    const basin_image_settings *s = &session->settings;
+    bool et = !strcmp(s->arch, "et");
+    int64_t rows = s->heads * s->head_dim;
+    *weights = (basin_image_weights){0};
+    basin_status status = compare_positions(&weights->cosine, session, error);
+    if (!status && et && s->hopfield)
+        status = decode(&weights->memory, session, "xi", s->memories, error);
+    if (!status && et && s->attention) status = decode(&weights->key, session, "wk", rows, error);
+    if (!status && et && s->attention) status = decode(&weights->query, session, "wq", rows, error);
+    if (status) basin_image_weights_free(weights);
+    return status;
+}
+
+void basin_image_weights_free(basin_image_weights *weights) {
+    free(weights->memory);
+    free(weights->key);
+    free(weights->query);
+    free(weights->cosine);
+    *weights = (basin_image_weights){0};
+}

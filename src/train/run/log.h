@@ -1,0 +1,23 @@
+/* A training log: one JSON object a line. A resumed run goes on where its checkpoint stands: lines
+ * of later steps, written before a kill, are dropped. */
+#ifndef BASIN_TRAIN_RUN_LOG_H
+#define BASIN_TRAIN_RUN_LOG_H
+
+#include "basin/status.h"
+#include "io/json_writer.h"
+
+typedef struct basin_run_log {
+    FILE *file; /* NULL: no log is kept */
+    const char *path;
+} basin_run_log;
+
+/* `path` NULL: no log. A new log replaces an old one when step is 0; else lines whose "step" is
+ * beyond `step` are dropped. */
+basin_status basin_log_open(basin_run_log *log, const char *path, int64_t step, basin_error *error);
+/* Begins a line, where log->file is not NULL; fill it with basin_json_number and its kin, then end
+ * it. */
+basin_json basin_log_line(basin_run_log *log);
+basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *error);
+void basin_log_close(basin_run_log *log);
+
+#endif

@@ -1,0 +1,106 @@
+/* A golden case: a file with inputs "in.*", results "out.*" and gradients "grad.*" that an oracle
+ * computed in double. A builder declares the model that the file is about, through the same
+ * functions as the tasks, and names an expression for each result; the frame (verify.c) runs them
+ * and compares.
+ *
+ * Builders write formulas without checks: what does not fit the file sticks in the graph's error.
+ */
+#ifndef BASIN_VERIFY_VERIFY_H
+#define BASIN_VERIFY_VERIFY_H
+
+#include "basin/energy.h"
+#include "basin/io.h"
+#include "basin/pairs.h"
+
+enum { BASIN_CASE_WORD = 64 };
+
+typedef struct basin_case_output {
+    char name[96];
+    char beside[96]; /* the tensor whose size counts too; "" for none */
+    basin_expr value;
+} basin_case_output;
+
+typedef struct basin_case_input {
+    basin_expr input;
+    basin_tensor tensor;
+} basin_case_input;
+
+typedef struct basin_case_state {
+    char name[BASIN_CASE_WORD], tensor[BASIN_CASE_WORD];
+} basin_case_state;
+
+typedef struct basin_case {
+    const basin_bundle *bundle;
+    bool recompute; /* differentiate with activations computed again */
+    basin_graph *graph;
+    basin_params params;
+    basin_case_output *output;
+    size_t outputs, output_room;
+    basin_case_state *state;
+    size_t states, state_room;
+    basin_case_input *input;
+    size_t inputs, input_room;
+    basin_pairs pairs; /* of `pattern`, where the case has a list of pairs */
+    basin_pattern pattern;
+} basin_case;
+
+/* The tensor "in.NAME", or NULL. `rank` below 0 takes any. */
+const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank);
+/* Its axis; 0 where there is no such tensor. */
+int64_t basin_case_dim(basin_case *c, const char *name, int rank, int axis);
+/* A copy as whole numbers; data is NULL where there is no such tensor. Free it. */
+basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
+/* The metadata `key`, which holds JSON: a number, true or false, a string (unquoted into `text`).
+ */
+double basin_case_number(basin_case *c, const char *key);
+bool basin_case_flag(basin_case *c, const char *key);
+const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]);
+
+/* An input that gets the numbers of "in.NAME". */
+basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
+/* The state `name`, which is not among the case's parameters, gets the numbers of "in.TENSOR". */
+void basin_case_state_add(basin_case *c, const char *name, const char *tensor);
+/* Numbers of the builder's own for an input; takes `tensor` over. */
+void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor);
+/* A list of pairs among `tokens`, from edges [count, 2]. */
+void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count, int flags);
+
+/* The expression that must equal the tensor NAME, "out." or "grad." included. */
+void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for a result that the oracle made as a difference of two larger numbers, and whose
+ * digits end where theirs do: its error is relative to the tensor BESIDE where that is larger. */
+void basin_case_difference_add(basin_case *c, basin_expr value, const char *name,
+                               const char *beside);
+/* The gradients of `loss` with respect to every parameter and to `x` ("grad.x0") if not NULL. */
+void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x);
+/* The block's shape from the tensors under `prefix`, the steps from the metadata. */
+basin_block_config basin_case_block(basin_case *c, const char *prefix);
+basin_descent_spec basin_case_descent(basin_case *c);
+int basin_case_steps(basin_case *c);
+/* Energies [steps + 1, 2] (with a batch [B, steps + 1, 2]) of a trace, zero for an absent part. */
+basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
+                               const basin_expr *trace, int steps, int64_t batch);
+
+/* One a kind of case: verify_block.c, verify_image.c, ... */
+void basin_case_build_block(basin_case *c);
+void basin_case_build_image(basin_case *c);
+void basin_case_build_anomaly(basin_case *c);
+void basin_case_build_graphs(basin_case *c);
+void basin_case_build_lagrangians(basin_case *c);
+void basin_case_build_ham(basin_case *c);
+
+typedef struct basin_verdict {
+    char name[BASIN_CASE_WORD]; /* of the case */
+    int tensors;
+    char worst[96]; /* the tensor with the largest error */
+    double error;
+} basin_verdict;
+
+/* Recomputes the case of a file. `report`, if not NULL, hears of every tensor. */
+basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
+                          bool recompute,
+                          void (*report)(void *context, const char *tensor, double error),
+                          void *context, basin_error *error);
+
+#endif

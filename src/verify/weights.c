@@ -1,0 +1,291 @@
+/* Weights, tokens and pairs from tensor files; see weights.h. */
+#include "verify/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { NAME = 256 };
+
+/* The tensor PREFIX + name, else that of the published files; *found is the name it had. */
+static const basin_tensor *find(const basin_bundle *bundle, const char *prefix, const char *name,
+                                const char *published, char found[NAME]) {
+    snprintf(found, NAME, "%s%s", prefix, name);
+    const basin_tensor *tensor = basin_bundle_find(bundle, found);
+    if (tensor || !published) return tensor;
+    tensor = basin_bundle_find(bundle, published);
+    if (tensor) snprintf(found, NAME, "%s", published);
+    return tensor;
+}
+
+static basin_status fail_missing(const basin_bundle *bundle, const char *name,
+                                 const char *published, const char *instead, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s' (or '%s'); wanted one, or %s",
+                      basin_bundle_path(bundle), name, published, instead);
+}
+
+static basin_status fail_shape(const basin_bundle *bundle, const char *name, basin_shape found,
+                               const char *wanted, basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' is %s; wanted %s",
+                      basin_bundle_path(bundle), name, basin_shape_print(text, found), wanted);
+}
+
+static basin_status check_finite(const basin_bundle *bundle, const char *name,
+                                 const basin_tensor *tensor, basin_error *error) {
+    int64_t bad = basin_tensor_first_bad(tensor);
+    if (bad < 0) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_VALUE, "%s: tensor '%s' has %g at element %lld; wanted finite numbers",
+        basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad), (long long)bad);
+}
+
+/* A copy in double of a tensor that must have `shape`. */
+static basin_status copy(basin_tensor *to, const basin_bundle *bundle, const char *name,
+                         const basin_tensor *from, basin_shape shape, basin_error *error) {
+    char wanted[BASIN_SHAPE_TEXT];
+    if (!basin_shape_equal(from->shape, shape))
+        return fail_shape(bundle, name, from->shape, basin_shape_print(wanted, shape), error);
+    basin_status status = check_finite(bundle, name, from, error);
+    if (!status) status = basin_tensor_new(to, BASIN_F64, shape, error);
+    if (!status) status = basin_tensor_convert(to, from, error);
+    return status;
+}
+
+static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, const char *prefix,
+                               basin_error *error) {
+    char name[NAME];
+    const basin_tensor *wk = find(bundle, prefix, "wk", "Wk", name);
+    if (!wk) return fail_missing(bundle, name, "Wk", "--no-attention", error);
+    if (wk->shape.rank != 3) return fail_shape(bundle, name, wk->shape, "[H, Y, D]", error);
+    w->config.heads = wk->shape.dim[0];
+    w->config.head_dim = wk->shape.dim[1];
+    w->config.dim = wk->shape.dim[2];
+    basin_status status = copy(&w->wk, bundle, name, wk, wk->shape, error);
+    if (status) return status;
+    const basin_tensor *wq = find(bundle, prefix, "wq", "Wq", name);
+    if (!wq) return fail_missing(bundle, name, "Wq", "--no-attention", error);
+    return copy(&w->wq, bundle, name, wq, wk->shape, error);
+}
+
+/* xi [M, D], or the published Xi [D, M]. */
+static basin_status read_memories(basin_weights *w, const basin_bundle *bundle, const char *prefix,
+                                  basin_error *error) {
+    char name[NAME];
+    const basin_tensor *xi = find(bundle, prefix, "xi", "Xi", name);
+    if (!xi) return fail_missing(bundle, name, "Xi", "--no-hopfield", error);
+    bool turned = !strcmp(name, "Xi");
+    if (xi->shape.rank != 2)
+        return fail_shape(bundle, name, xi->shape, turned ? "[D, M]" : "[M, D]", error);
+    int64_t M = xi->shape.dim[turned], D = xi->shape.dim[!turned];
+    if (w->config.dim && w->config.dim != D) {
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, turned ? "[%lld, M]" : "[M, %lld]",
+                 (long long)w->config.dim);
+        return fail_shape(bundle, name, xi->shape, wanted, error);
+    }
+    w->config.dim = D;
+    w->config.memories = M;
+    if (!turned) return copy(&w->xi, bundle, name, xi, xi->shape, error);
+    basin_status status = check_finite(bundle, name, xi, error);
+    if (!status) status = basin_tensor_new(&w->xi, BASIN_F64, BASIN_SHAPE(M, D), error);
+    for (int64_t i = 0; i < M * D && !status; i++)
+        ((double *)w->xi.data)[i] = basin_tensor_at(xi, i % D * M + i / D);
+    return status;
+}
+
+/* A tensor that may be absent (then all elements are `value`) or a single number for all. */
+static basin_status read_or(basin_tensor *to, const basin_bundle *bundle, const char *prefix,
+                            const char *own, const char *published, basin_shape shape, double value,
+                            basin_error *error) {
+    char name[NAME];
+    const basin_tensor *from = find(bundle, prefix, own, published, name);
+    if (from && basin_shape_count(from->shape) != 1)
+        return copy(to, bundle, name, from, shape, error);
+    basin_status status = from ? check_finite(bundle, name, from, error) : BASIN_OK;
+    if (!status) status = basin_tensor_new(to, BASIN_F64, shape, error);
+    for (int64_t i = 0; !status && i < basin_shape_count(shape); i++)
+        ((double *)to->data)[i] = from ? basin_tensor_at(from, 0) : value;
+    return status;
+}
+
+static basin_status read_all(basin_weights *w, const basin_bundle *bundle, const char *prefix,
+                             basin_error *error) {
+    basin_block_config *c = &w->config;
+    char name[NAME];
+    basin_status status = c->no_attention ? BASIN_OK : read_heads(w, bundle, prefix, error);
+    if (!status && !c->no_hopfield) status = read_memories(w, bundle, prefix, error);
+    if (!status)
+        status = read_or(&w->gamma, bundle, prefix, "gamma", "LNORM_gamma", BASIN_SCALAR, 1, error);
+    if (!status)
+        status = read_or(&w->delta, bundle, prefix, "delta", "LNORM_bias", BASIN_SHAPE(c->dim), 0,
+                         error);
+    if (status || c->no_attention) return status;
+    status = read_or(&w->beta, bundle, prefix, "beta", NULL, BASIN_SHAPE(c->heads),
+                     1 / sqrt((double)c->head_dim), error);
+    const basin_tensor *mix = find(bundle, prefix, "mix", NULL, name);
+    c->mix = mix != NULL;
+    if (!status && mix)
+        status = copy(&w->mix, bundle, name, mix, BASIN_SHAPE(c->heads, c->heads), error);
+    return status;
+}
+
+basin_status basin_weights_read(basin_weights *weights, const basin_bundle *bundle,
+                                const char *prefix, const basin_block_config *config,
+                                basin_error *error) {
+    *weights = (basin_weights){.config = *config};
+    weights->config.learn_beta = true;
+    basin_status status = read_all(weights, bundle, prefix, error);
+    if (status) basin_weights_free(weights);
+    return status;
+}
+
+void basin_weights_free(basin_weights *weights) {
+    basin_tensor *all[] = {&weights->wk,    &weights->wq,   &weights->xi, &weights->gamma,
+                           &weights->delta, &weights->beta, &weights->mix};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) basin_tensor_free(all[i]);
+}
+
+basin_status basin_weights_store(const basin_weights *weights, basin_store *store,
+                                 basin_error *error) {
+    const struct {
+        const char *name;
+        const basin_tensor *tensor;
+    } all[] = {{"wk", &weights->wk},       {"wq", &weights->wq},       {"xi", &weights->xi},
+               {"gamma", &weights->gamma}, {"delta", &weights->delta}, {"beta", &weights->beta},
+               {"mix", &weights->mix}};
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++)
+        if (all[i].tensor->data)
+            status = basin_store_write(store, all[i].name, all[i].tensor, error);
+    return status;
+}
+
+basin_status basin_tokens_find(const basin_tensor **tokens, const basin_bundle *bundle,
+                               const char *prefix, basin_error *error) {
+    char name[NAME];
+    const basin_tensor *tensor = find(bundle, prefix, "x", NULL, name);
+    if (!tensor) tensor = find(bundle, prefix, "x0", "x0", name);
+    int fitting = 0;
+    for (size_t i = 0; !tensor && i < basin_bundle_count(bundle); i++) {
+        int rank = basin_bundle_at(bundle, i)->shape.rank;
+        if (rank != 2 && rank != 3) continue;
+        fitting++;
+        *tokens = basin_bundle_at(bundle, i);
+        snprintf(name, sizeof name, "%s", basin_bundle_name(bundle, i));
+    }
+    if (tensor) *tokens = tensor;
+    if (!tensor && fitting != 1)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: no tensor 'x' or 'x0', and %d of two or three axes; wanted one of "
+                          "tokens",
+                          basin_bundle_path(bundle), fitting);
+    basin_shape shape = (*tokens)->shape;
+    if ((shape.rank != 2 && shape.rank != 3) || basin_shape_count(shape) < 1)
+        return fail_shape(bundle, name, shape, "tokens [N, D] or [B, N, D]", error);
+    return check_finite(bundle, name, *tokens, error);
+}
+
+/* ---- pairs ---- */
+
+static basin_status integers(basin_tensor *to, const basin_bundle *bundle, const char *name,
+                             const basin_tensor *from, basin_error *error) {
+    if (from->dtype < BASIN_I64)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: tensor '%s' is %s; wanted whole numbers",
+                          basin_bundle_path(bundle), name, basin_dtype_name(from->dtype));
+    basin_status status = basin_tensor_new(to, BASIN_I32, from->shape, error);
+    return status ? status : basin_tensor_convert(to, from, error);
+}
+
+/* (query, key) for every entry of a CSR list. */
+static basin_status unroll(int32_t *edge, const basin_bundle *bundle, const basin_tensor *row,
+                           const basin_tensor *col, int64_t tokens, basin_error *error) {
+    const int32_t *start = row->data, *key = col->data;
+    int64_t count = basin_shape_count(col->shape);
+    for (int64_t q = 0; q < tokens; q++) {
+        if (start[q] < 0 || start[q] > start[q + 1] || start[q + 1] > count)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: row[%lld] is %d and row[%lld] is %d; wanted rising numbers from "
+                              "0 to %lld",
+                              basin_bundle_path(bundle), (long long)q, start[q], (long long)q + 1,
+                              start[q + 1], (long long)count);
+        for (int32_t i = start[q]; i < start[q + 1]; i++)
+            edge[2 * i] = (int32_t)q, edge[2 * i + 1] = key[i];
+    }
+    if (start[0] != 0 || start[tokens] != count)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: row runs from %d to %d; wanted 0 to the %lld entries of col",
+                          basin_bundle_path(bundle), start[0], start[tokens], (long long)count);
+    return BASIN_OK;
+}
+
+static basin_status read_csr(basin_pairs *pairs, const basin_bundle *bundle, int64_t tokens,
+                             int flags, basin_error *error) {
+    const basin_tensor *row = basin_bundle_find(bundle, "row"), *col;
+    basin_tensor start = {0}, key = {0};
+    char wanted[64];
+    basin_status status = basin_bundle_get(&col, bundle, "col", error);
+    if (status) return status;
+    snprintf(wanted, sizeof wanted, "[%lld], one more than the tokens", (long long)tokens + 1);
+    if (!basin_shape_equal(row->shape, BASIN_SHAPE(tokens + 1)))
+        return fail_shape(bundle, "row", row->shape, wanted, error);
+    if (col->shape.rank != 1) return fail_shape(bundle, "col", col->shape, "[pairs]", error);
+    status = integers(&start, bundle, "row", row, error);
+    if (!status) status = integers(&key, bundle, "col", col, error);
+    int64_t count = basin_shape_count(col->shape);
+    int32_t *edge = status ? NULL : basin_array_new((size_t)count, 2 * sizeof *edge);
+    if (!status && !edge) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the pairs");
+    if (!status) status = unroll(edge, bundle, &start, &key, tokens, error);
+    if (!status) status = basin_pairs_new(pairs, tokens, tokens, edge, count, flags, error);
+    free(edge);
+    basin_tensor_free(&start);
+    basin_tensor_free(&key);
+    return status;
+}
+
+static basin_status read_list(basin_pairs *pairs, const basin_bundle *bundle, int64_t tokens,
+                              int flags, basin_error *error) {
+    char name[NAME];
+    const basin_tensor *list = find(bundle, "", "edges", "in.edges", name);
+    for (size_t i = 0; !list && i < basin_bundle_count(bundle); i++)
+        if (basin_bundle_at(bundle, i)->shape.rank == 2) {
+            list = basin_bundle_at(bundle, i);
+            snprintf(name, sizeof name, "%s", basin_bundle_name(bundle, i));
+        }
+    if (!list)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: no tensor 'edges' [edges, 2], nor 'row' and 'col'",
+                          basin_bundle_path(bundle));
+    if (list->shape.rank != 2 || list->shape.dim[1] != 2)
+        return fail_shape(bundle, name, list->shape, "[edges, 2]", error);
+    basin_tensor edge = {0};
+    basin_status status = integers(&edge, bundle, name, list, error);
+    if (!status)
+        status = basin_pairs_new(pairs, tokens, tokens, edge.data, edge.shape.dim[0],
+                                 flags | BASIN_PAIRS_BOTH_WAYS, error);
+    basin_tensor_free(&edge);
+    return status;
+}
+
+basin_status basin_edges_read(basin_pairs *pairs, const char *path, int64_t tokens, bool self,
+                              basin_error *error) {
+    basin_bundle *bundle;
+    basin_error inner;
+    *pairs = (basin_pairs){0};
+    basin_status status = basin_bundle_read(&bundle, path, error);
+    if (status) return status;
+    int flags = self ? BASIN_PAIRS_ADD_SELF : BASIN_PAIRS_DROP_SELF;
+    if (basin_bundle_find(bundle, "row"))
+        status = read_csr(pairs, bundle, tokens, flags, &inner);
+    else
+        status = read_list(pairs, bundle, tokens, flags, &inner);
+    if (status && strncmp(inner.text, path, strlen(path)) != 0)
+        basin_fail(error, status, "%s: %s", path, inner.text);
+    else if (status && error)
+        *error = inner;
+    basin_bundle_free(bundle);
+    return status;
+}

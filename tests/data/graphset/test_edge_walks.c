@@ -1,0 +1,153 @@
+/* Walks along edges against powers of the transition matrix, computed densely. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/tasks/graphset.h"
+#include "data/graphset/tiny_tu.h"
+
+enum { WALKS = 5, MOST = 204 };
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+/* P^t of graph g. */
+static void power(double *p /* [n, n] */, const basin_graphset *set, int64_t g, int t) {
+    int64_t n = set->node_start[g + 1] - set->node_start[g];
+    static double one[MOST * MOST], next[MOST * MOST];
+    for (int64_t i = 0; i < n * n; i++) one[i] = 0;
+    for (int64_t e = set->edge_start[g]; e < set->edge_start[g + 1]; e++)
+        one[set->edge[2 * e] * n + set->edge[2 * e + 1]] = 1;
+    for (int64_t i = 0; i < n; i++) {
+        double degree = 0;
+        for (int64_t j = 0; j < n; j++) degree += one[i * n + j];
+        for (int64_t j = 0; j < n && degree > 0; j++) one[i * n + j] /= degree;
+    }
+    for (int64_t i = 0; i < n * n; i++) p[i] = one[i];
+    while (--t) {
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                next[i * n + j] = 0;
+                for (int64_t k = 0; k < n; k++) next[i * n + j] += p[i * n + k] * one[k * n + j];
+            }
+        for (int64_t i = 0; i < n * n; i++) p[i] = next[i];
+    }
+}
+
+static double degree(const basin_graphset *set, int64_t g, int32_t node) {
+    double d = 0;
+    for (int64_t e = set->edge_start[g]; e < set->edge_start[g + 1]; e++)
+        d += set->edge[2 * e] == node;
+    return d;
+}
+
+static void check(const basin_graphset *set, int64_t before) {
+    static double p[MOST * MOST];
+    assert_int_equal(set->edge_attributes, before + WALKS);
+    assert_int_equal(set->edge_walks, WALKS);
+    for (int64_t g = 0; g < set->graphs; g++) {
+        int64_t n = set->node_start[g + 1] - set->node_start[g];
+        double edges = (double)(set->edge_start[g + 1] - set->edge_start[g]);
+        assert_true(n <= MOST);
+        for (int t = 2; t <= WALKS + 1; t++) {
+            power(p, set, g, t);
+            for (int64_t e = set->edge_start[g]; e < set->edge_start[g + 1]; e++) {
+                int32_t i = set->edge[2 * e], j = set->edge[2 * e + 1];
+                double wanted = p[i * n + j] * edges / degree(set, g, j);
+                float found = set->edge_attribute[e * (before + WALKS) + before + t - 2];
+                assert_true(fabs((double)found - wanted) < 1e-5 * (1 + wanted));
+            }
+        }
+    }
+}
+
+/* Behind the attributes that are there, which stay; a node without edges has none. */
+static void powers(void **state) {
+    basin_graphset set;
+    basin_error error;
+    tiny_write(state, NULL, NULL);
+    must(basin_graphset_read(&set, *state, &error), &error);
+    must(basin_graphset_add_edge_walks(&set, 0, &error), &error);
+    assert_int_equal(set.edge_attributes, 1);
+    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    check(&set, 1);
+    assert_true(set.edge_attribute[6 * (1 + WALKS)] == 7);
+    basin_graphset_free(&set);
+}
+
+/* A set in a file, whose arrays are the file's. */
+static void packed(void **state) {
+    char path[PATH_TEXT];
+    basin_graphset set, again;
+    basin_error error;
+    folder_path(path, state, "packed.set");
+    must(basin_graphset_cluster(&set, (const int64_t[]){3, 1, 1}, 5, &error), &error);
+    must(basin_graphset_write(path, &set, &error), &error);
+    must(basin_graphset_read(&again, path, &error), &error);
+    must(basin_graphset_add_edge_walks(&again, WALKS, &error), &error);
+    check(&again, 0);
+    basin_graphset_free(&set);
+    basin_graphset_free(&again);
+}
+
+/* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
+static void of_a_part(void **state) {
+    basin_graphset set, part;
+    basin_error error;
+    (void)state;
+    must(basin_graphset_cluster(&set, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_cluster(&part, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    must(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &error), &error);
+    assert_int_equal(part.edge_walks, WALKS);
+    int64_t first = set.edge_start[3] * WALKS, end = set.edge_start[5] * WALKS;
+    assert_true(end > first);
+    assert_memory_equal(part.edge_attribute + first, set.edge_attribute + first,
+                        (size_t)(end - first) * sizeof(float));
+    for (int64_t i = 0; i < set.edges * WALKS; i++)
+        if (i < first || i >= end) assert_true(part.edge_attribute[i] == 0);
+    basin_graphset_free(&set);
+    basin_graphset_free(&part);
+}
+
+/* What the model sees of them has mean 0 and deviation 1 over the training graphs. */
+static void standardised(void **state) {
+    (void)state;
+    basin_graphset set;
+    basin_graph_encoding encoding;
+    basin_error error;
+    const int64_t graph[] = {0, 2};
+    must(basin_graphset_cluster(&set, (const int64_t[]){3, 1, 1}, 5, &error), &error);
+    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    basin_encoding_spec spec = {.edge_sums = true};
+    must(basin_graph_encoding_new(&encoding, &set, graph, 2, &spec, &error), &error);
+    assert_int_equal(encoding.edge_features, WALKS);
+    assert_false(encoding.edge_sums); /* the set has no features of edges of its own */
+    for (int64_t c = 0; c < WALKS; c++) {
+        double sum = 0, squares = 0, count = 0;
+        for (int g = 0; g < 2; g++)
+            for (int64_t e = set.edge_start[graph[g]]; e < set.edge_start[graph[g] + 1]; e++) {
+                float value = set.edge_attribute[e * WALKS + c] - encoding.mean[c];
+                double found = (double)(value * encoding.scale[c]);
+                sum += found, squares += found * found, count += 1;
+            }
+        assert_true(fabs(sum / count) < 1e-4 && fabs(squares / count - 1) < 1e-3);
+    }
+    basin_graph_encoding_free(&encoding);
+    basin_graphset_free(&set);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(powers, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(packed, folder_new, folder_remove),
+        cmocka_unit_test(of_a_part),
+        cmocka_unit_test(standardised),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,315 @@
+/* Sets of graphs: reading TUDatasets and what is wrong with them, the packed form, ZINC, folds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/random.h"
+#include "basin/tasks/graphset.h"
+#include "data/graphset/tiny_tu.h"
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static void check_tiny(const basin_graphset *set) {
+    static const int32_t edge[] = {0, 1, 0, 2, 1, 0, 1, 2, 2, 0, 2, 1,
+                                   0, 1, 1, 0, 1, 2, 2, 1, 2, 3, 3, 2};
+    static const int32_t label[] = {0, 0, 0, 1, 0, 1, 2, 2, 0, 0, 1, 1};
+    static const int64_t node_start[] = {0, 3, 7, 8}, edge_start[] = {0, 6, 12, 12};
+    assert_string_equal(set->name, "T");
+    assert_int_equal(set->graphs, 3);
+    assert_int_equal(set->nodes, 8);
+    assert_int_equal(set->edges, 12); /* without the self loop and the repeated edge */
+    assert_memory_equal(set->node_start, node_start, sizeof node_start);
+    assert_memory_equal(set->edge_start, edge_start, sizeof edge_start);
+    assert_memory_equal(set->edge, edge, sizeof edge);
+    assert_memory_equal(set->edge_label, label, sizeof label);
+    assert_int_equal(set->classes, 2);
+    assert_int_equal(set->class_value[0], -1);
+    assert_int_equal(set->class_value[1], 7);
+    assert_int_equal(set->class_of[1], 1);
+    assert_int_equal(set->node_attributes, 2);
+    assert_true(set->node_attribute[2 * 6 + 1] == 14);
+    assert_true(set->edge_attribute[6] == 7);
+    assert_int_equal(set->node_label[7], 3);
+}
+
+static void reads_folder(void **state) {
+    basin_graphset set;
+    basin_error error;
+    tiny_write(state, NULL, NULL);
+    must(basin_graphset_read(&set, *state, &error), &error);
+    check_tiny(&set);
+    basin_graphset_free(&set);
+}
+
+/* Whatever the file is called. */
+static void packed_form(void **state) {
+    char path[PATH_TEXT];
+    basin_graphset set, again;
+    basin_error error;
+    tiny_write(state, NULL, NULL);
+    must(basin_graphset_read(&set, *state, &error), &error);
+    set.split[0] = 2, set.split[2] = 1;
+    folder_path(path, state, "packed.set");
+    must(basin_graphset_write(path, &set, &error), &error);
+    must(basin_graphset_read(&again, path, &error), &error);
+    check_tiny(&again);
+    assert_non_null(again.file);
+    assert_int_equal(again.split[0], 2);
+    assert_int_equal(again.split[2], 1);
+    basin_graphset_free(&again);
+    set.edge[1] = 3; /* beyond the triangle */
+    must(basin_graphset_write(path, &set, &error), &error);
+    assert_int_equal(basin_graphset_read(&again, path, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "in a graph of 3 nodes"));
+    basin_graphset_free(&set);
+}
+
+/* Nodes of a graph need not stand together. */
+static void scattered_nodes(void **state) {
+    basin_graphset set;
+    basin_error error;
+    tiny_write(state, "T_graph_indicator.txt", "2\n1\n2\n1\n2\n1\n2\n3\n");
+    char path[PATH_TEXT];
+    const char edges[] = "1, 3\n2, 4\n", some[] = "1\n2\n";
+    file_put(folder_path(path, state, "T_A.txt"), edges, strlen(edges));
+    file_put(folder_path(path, state, "T_edge_labels.txt"), some, strlen(some));
+    file_put(folder_path(path, state, "T_edge_attributes.txt"), some, strlen(some));
+    must(basin_graphset_read(&set, *state, &error), &error);
+    assert_int_equal(set.edges, 2);
+    assert_int_equal(set.edge[0], 0); /* nodes 2 and 4 of the file are 0 and 1 of graph 1 */
+    assert_int_equal(set.edge[1], 1);
+    assert_int_equal(set.edge_label[0], 2);
+    assert_int_equal(set.node_label[0], 5);
+    basin_graphset_free(&set);
+}
+
+/* What is wrong is said in one line that names the file and the line. */
+static void malformed(void **state) {
+    static const struct {
+        const char *name, *text, *wanted;
+    } bad[] = {
+        {"T_A.txt", NULL, "no file DS_A.txt"},
+        {"T_graph_indicator.txt", NULL, "no file DS_graph_indicator.txt"},
+        {"T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n4\n", "names graph 4; wanted 1 to 3"},
+        {"T_graph_indicator.txt", "1\n1\n0\n2\n2\n2\n2\n3\n", "line 3: graph 0; wanted 1 or more"},
+        {"T_graph_indicator.txt", "1\n1\n1\n1\n2\n2\n2\n3\n", "wanted both in one graph"},
+        {"T_A.txt", "1, 9\n", "line 1: node 9; wanted 1 to 8"},
+        {"T_A.txt", "1, 2\n0, 1\n", "line 2: node 0; wanted 1 to 8"},
+        {"T_A.txt", "1\n2\n", "wanted two nodes"},
+        {"T_A.txt", "1, x\n", "line 1: 'x' is not a number"},
+        {"T_node_attributes.txt", "1, 2\n2\n", "line 2: 1 numbers; wanted 2"},
+        {"T_node_attributes.txt", "1, 2\n", "has 1 lines; wanted 8, one a node"},
+        {"T_node_attributes.txt", "1, nan\n", "'nan' is not a number"},
+        {"T_node_labels.txt", "1\n", "has 1 lines; wanted 8"},
+        {"T_node_labels.txt", "1.5\n1\n1\n1\n1\n1\n1\n1\n", "1.5; wanted a whole number"},
+        {"T_edge_labels.txt", "1\n", "wanted 14, one a edge"},
+        {"T_graph_labels.txt", "a\n", "'a' is not a number"},
+        {"T_graph_labels.txt", "", "is empty"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        basin_graphset set;
+        basin_error error = {0};
+        tiny_write(state, bad[i].name, bad[i].text);
+        if (basin_graphset_read(&set, *state, &error) == BASIN_OK)
+            fail_msg("%s '%s' was taken", bad[i].name, bad[i].text ? bad[i].text : "absent");
+        if (!strstr(error.text, bad[i].wanted))
+            fail_msg("'%s' is not in: %s", bad[i].wanted, error.text);
+        assert_null(strchr(error.text, '\n'));
+        assert_null(set.node_start);
+    }
+}
+
+/* Bytes changed at random: a set or one line, never a crash. */
+static void mutated(void **state) {
+    static const char letter[] = "0123456789,-.\n x";
+    char text[400], path[PATH_TEXT];
+    basin_random random = basin_random_start(3, 3, 0);
+    int taken = 0, refused = 0;
+    tiny_write(state, NULL, NULL);
+    for (int round = 0; round < 400; round++) {
+        const tiny_file *file = &tiny_tu[basin_random_below(&random, TINY_FILES)];
+        size_t length = strlen(file->text);
+        memcpy(text, file->text, length);
+        for (int k = 0; k < 3; k++)
+            text[basin_random_below(&random, length)] =
+                letter[basin_random_below(&random, sizeof letter - 1)];
+        file_put(folder_path(path, state, file->name), text,
+                 round % 3 ? length : (size_t)basin_random_below(&random, length));
+        basin_graphset set;
+        basin_error error = {0};
+        if (basin_graphset_read(&set, *state, &error) == BASIN_OK) {
+            taken++;
+            basin_graphset_free(&set);
+        } else {
+            refused++;
+            assert_true(error.text[0] && !strchr(error.text, '\n'));
+        }
+        file_put(path, file->text, length);
+    }
+    assert_true(taken > 10 && refused > 100);
+}
+
+static void targets(void **state) {
+    basin_graphset set;
+    basin_error error;
+    char path[PATH_TEXT];
+    const char values[] = "0.5\n-1.25\n2e-3\n";
+    tiny_write(state, "T_graph_labels.txt", NULL);
+    folder_path(path, state, "T_graph_attributes.txt");
+    file_put(path, values, strlen(values));
+    must(basin_graphset_read(&set, *state, &error), &error);
+    assert_int_equal(set.task, BASIN_GRAPH_VALUES);
+    assert_int_equal(set.targets, 1);
+    assert_true(set.target[1] == -1.25f);
+    basin_graphset_free(&set);
+    unlink(path);
+}
+
+/* ---- ZINC ---- */
+
+static void put(basin_bundle *bundle, const char *split, const char *name, const void *data,
+                basin_dtype dtype, basin_shape shape) {
+    char full[64];
+    basin_error error;
+    basin_tensor from = basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
+    snprintf(full, sizeof full, "%s_%s", split, name);
+    must(basin_bundle_add(bundle, full, &from, &error), &error);
+}
+
+static void molecules(void **state) {
+    static const char *const split[3] = {"train", "val", "test"};
+    static const int32_t node_ptr[] = {0, 2, 5}, edge_ptr[] = {0, 1, 3};
+    static const uint8_t atom[] = {3, 0, 1, 1, 27}, bond[] = {1, 2, 3};
+    static const int16_t edge[] = {0, 1, 0, 1, 1, 2};
+    static const float y[] = {0.5f, -2};
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    basin_graphset set;
+    basin_error error;
+    must(basin_bundle_new(&bundle, &error), &error);
+    for (int i = 0; i < 3; i++) {
+        put(bundle, split[i], "node_ptr", node_ptr, BASIN_I32, BASIN_SHAPE(3));
+        put(bundle, split[i], "edge_ptr", edge_ptr, BASIN_I32, BASIN_SHAPE(3));
+        put(bundle, split[i], "atom", atom, BASIN_U8, BASIN_SHAPE(5));
+        put(bundle, split[i], "bond", bond, BASIN_U8, BASIN_SHAPE(3));
+        put(bundle, split[i], "edge", edge, BASIN_I16, BASIN_SHAPE(3, 2));
+        put(bundle, split[i], "y", y, BASIN_F32, BASIN_SHAPE(2));
+    }
+    must(basin_npz_write(folder_path(path, state, "zinc.npz"), bundle, &error), &error);
+    basin_bundle_free(bundle);
+    must(basin_graphset_read(&set, path, &error), &error);
+    assert_int_equal(set.task, BASIN_GRAPH_VALUES);
+    assert_int_equal(set.graphs, 6);
+    assert_int_equal(set.split[1], 2);
+    assert_int_equal(set.edges, 18); /* both ways */
+    assert_int_equal(set.node_label[4], 27);
+    assert_true(set.target[3] == -2);
+    assert_int_equal(set.edge_label[set.edge_start[1]], 2);
+    assert_int_equal(set.edge[2 * set.edge_start[5]], 0);
+    basin_graphset_free(&set);
+}
+
+/* The file has an array of strings beside its numbers. */
+static void real_zinc(void **state) {
+    (void)state;
+    basin_graphset set;
+    basin_error error;
+    FILE *file = fopen(BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", "rb");
+    if (!file) skip();
+    fclose(file);
+    must(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", &error),
+         &error);
+    assert_int_equal(set.graphs, 12000);
+    assert_int_equal(set.nodes, 231464 + 23083 + 23117);
+    assert_int_equal(set.edges, 2 * (248891 + 24846 + 24860));
+    basin_graphset_free(&set);
+}
+
+static void real_tu(void **state) {
+    (void)state;
+    basin_graphset set;
+    basin_error error;
+    FILE *file = fopen(BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", "rb");
+    if (!file) skip();
+    fclose(file);
+    must(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", &error),
+         &error);
+    assert_string_equal(set.name, "MUTAG");
+    assert_int_equal(set.graphs, 188);
+    assert_int_equal(set.nodes, 3371);
+    assert_int_equal(set.edges, 7442);
+    basin_graphset_free(&set);
+}
+
+/* ---- folds ---- */
+
+static void stratified(void **state) {
+    (void)state;
+    enum { COUNT = 103 };
+    int32_t class_of[COUNT];
+    for (int i = 0; i < COUNT; i++) class_of[i] = i < 30 ? 0 : 1;
+    basin_folds folds;
+    basin_error error;
+    must(basin_folds_new(&folds, class_of, COUNT, 10, 0.1, 4, &error), &error);
+    int tested[COUNT] = {0};
+    for (int64_t f = 0; f < 10; f++) {
+        const basin_fold *fold = &folds.fold[f];
+        int ones[3] = {0}, all[COUNT] = {0};
+        assert_int_equal(fold->count[0] + fold->count[1] + fold->count[2], COUNT);
+        for (int part = 0; part < 3; part++)
+            for (int64_t i = 0; i < fold->count[part]; i++) {
+                ones[part] += class_of[fold->item[part][i]] == 0;
+                all[fold->item[part][i]]++;
+                if (part == 2) tested[fold->item[part][i]]++;
+            }
+        for (int i = 0; i < COUNT; i++) assert_int_equal(all[i], 1);
+        assert_int_equal(ones[2], 3);
+        assert_in_range(ones[1], 2, 3);
+    }
+    for (int i = 0; i < COUNT; i++) assert_int_equal(tested[i], 1);
+    basin_folds_free(&folds);
+    assert_int_equal(basin_folds_new(&folds, class_of, 5, 10, 0.1, 4, &error), BASIN_BAD_VALUE);
+}
+
+static void given_folds(void **state) {
+    char path[PATH_TEXT], name[PATH_TEXT];
+    basin_folds folds;
+    basin_error error;
+    folder_path(name, state, "S");
+    file_put(folder_path(path, state, "S_train.index"), "0,1,2\n3,4,5\n", 12);
+    file_put(folder_path(path, state, "S_val.index"), "3\n0\n", 4);
+    file_put(folder_path(path, state, "S_test.index"), "4,5\n1,2\n", 8);
+    must(basin_folds_read(&folds, name, NULL, 6, 0.1, 0, &error), &error);
+    assert_int_equal(folds.folds, 2);
+    assert_int_equal(folds.fold[1].count[0], 3);
+    assert_int_equal(folds.fold[1].item[1][0], 0);
+    assert_int_equal(folds.fold[0].item[2][1], 5);
+    basin_folds_free(&folds);
+    file_put(folder_path(path, state, "S_test.index"), "4,5\n1,3\n", 8);
+    assert_int_equal(basin_folds_read(&folds, name, NULL, 6, 0.1, 0, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "fold 2 has graph 3 twice"));
+    assert_int_equal(basin_folds_read(&folds, name, NULL, 5, 0.1, 0, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "wanted a number from 0 to 4"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_folder, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(packed_form, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(scattered_nodes, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(malformed, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(mutated, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
+        cmocka_unit_test(real_zinc),
+        cmocka_unit_test(real_tu),
+        cmocka_unit_test(stratified),
+        cmocka_unit_test_setup_teardown(given_folds, folder_new, folder_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* Sets of graphs when memory is short: reading, positions, encodings, batches, folds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/tasks/graphset.h"
+#include "data/graphset/tiny_tu.h"
+#include "support/alloc_fail.h"
+
+/* Everything between a folder and a batch. */
+static basin_status scenario(void *context) {
+    static const int64_t graph[] = {2, 0, 1};
+    basin_graphset set = {0};
+    basin_positions positions = {0};
+    basin_graph_encoding encoding = {0};
+    basin_graph_batch batch = {0};
+    basin_folds folds = {0};
+    basin_position_spec spec = {.vectors = 2, .walks = 2};
+    basin_encoding_spec how = {.standardise = true, .degrees = 4};
+    basin_status status = basin_graphset_read(&set, context, NULL);
+    if (!status) status = basin_graphset_add_edge_walks(&set, 2, NULL);
+    if (!status) status = basin_positions_new(&positions, &set, &spec, NULL, NULL);
+    if (!status) status = basin_graph_encoding_new(&encoding, &set, graph, 3, &how, NULL);
+    if (!status)
+        status =
+            basin_graph_batch_fill(&batch, &set, &encoding, &positions, graph, 3, true, 1, 1, NULL);
+    if (!status) status = basin_folds_new(&folds, set.class_of, 3, 3, 0.5, 1, NULL);
+    basin_folds_free(&folds);
+    basin_graph_batch_free(&batch);
+    basin_graph_encoding_free(&encoding);
+    basin_positions_free(&positions);
+    basin_graphset_free(&set);
+    return status;
+}
+
+static basin_status generators(void *context) {
+    static const int64_t size[3] = {1, 0, 1};
+    uint8_t pixel[8 * 8] = {0};
+    int32_t class_of[1] = {3};
+    basin_superpixels spec = {.segments = 6, .compactness = 0.25};
+    basin_graphset set;
+    (void)context;
+    basin_status status = basin_graphset_cluster(&set, size, 3, NULL);
+    if (status) return status;
+    basin_graphset_free(&set);
+    status = basin_graphset_superpixels(&set, pixel, class_of, (const int64_t[]){1, 0, 0}, 8, 8, 1,
+                                        &spec, NULL);
+    basin_graphset_free(&set);
+    return status;
+}
+
+static void all_of_it(void **state) {
+    tiny_write(state, NULL, NULL);
+    assert_true(alloc_fail_sweep(scenario, *state) > 40);
+    assert_true(alloc_fail_sweep(generators, NULL) > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_of_it, folder_new, folder_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* A small network as a MATLAB file in CARE-GNN's layout, written by matio itself. */
+#ifndef TESTS_DATA_MATS_H
+#define TESTS_DATA_MATS_H
+
+#include "data/network/networks.h"
+
+#include "data/network/mat.h"
+
+/* Column after column: edges 0 -> 1, 2 -> 1, 0 -> 2 and a stored zero at (3, 3). */
+static mat_uint32_t mat_rows[] = {0, 2, 0, 3}, mat_starts[] = {0, 0, 2, 3, 4};
+static double mat_ones[] = {1, 1, 1, 0};
+static double mat_dense[] = {1, 2, 3, 4, 5, 6, 7, 8}; /* [4, 2] by columns */
+static double mat_label[] = {0, 1, 0, 1};
+
+static inline mat_sparse_t small_sparse(void) {
+    return (mat_sparse_t){.nzmax = 4,
+                          .ir = mat_rows,
+                          .nir = 4,
+                          .jc = mat_starts,
+                          .njc = 5,
+                          .ndata = 4,
+                          .data = mat_ones};
+}
+
+static inline void put_variable(mat_t *file, const char *name, enum matio_classes class, size_t r,
+                                size_t c, void *data, int flags) {
+    size_t dims[] = {r, c};
+    matvar_t *v =
+        Mat_VarCreate(name, class, MAT_T_DOUBLE, 2, dims, data, MAT_F_DONT_COPY_DATA | flags);
+    assert_non_null(v);
+    assert_int_equal(Mat_VarWrite(file, v, MAT_COMPRESSION_ZLIB), 0);
+    Mat_VarFree(v);
+}
+
+static inline void write_mat(const char *path, enum mat_ft version, bool sparse_features, void *y,
+                             size_t labels) {
+    remove(path);
+    mat_t *file = Mat_CreateVer(path, NULL, version);
+    assert_non_null(file);
+    mat_sparse_t s = small_sparse();
+    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s, 0);
+    put_variable(file, "net_upu", MAT_C_SPARSE, 4, 4, &s, 0);
+    mat_uint32_t feature_starts[] = {0, 2, 4};
+    mat_sparse_t x = {.nzmax = 4,
+                      .ir = mat_rows,
+                      .nir = 4,
+                      .jc = feature_starts,
+                      .njc = 3,
+                      .ndata = 4,
+                      .data = mat_dense};
+    put_variable(file, "features", sparse_features ? MAT_C_SPARSE : MAT_C_DOUBLE, 4, 2,
+                 sparse_features ? (void *)&x : mat_dense, 0);
+    put_variable(file, "label", MAT_C_DOUBLE, 1, labels, y, 0);
+    Mat_Close(file);
+}
+
+#endif

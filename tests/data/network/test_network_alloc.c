@@ -1,0 +1,148 @@
+/* Every allocation of networks fails once: an error each time, and nothing leaks. */
+#include "data/network/networks.h"
+
+#include "data/network/dgl.h"
+#include "data/network/network.h"
+#include "support/alloc_fail.h"
+
+/* The library's own container: no assertions here, since they jump over the cleanup. */
+static basin_status build(basin_network **n) {
+    basin_tensor x = BORROW(small_x, BASIN_F32, 5, 2), y = BORROW(small_y, BASIN_U8, 5);
+    basin_edges a = {small_edges_a, small_edges_a + 1, BASIN_I32, 2, 5};
+    basin_edges b = {small_edges_b, small_edges_b + 1, BASIN_I32, 2, 1};
+    basin_status status = basin_network_new(n, "small", 5, NULL);
+    if (!status) status = basin_network_set_features(*n, &x, NULL, NULL);
+    if (!status) status = basin_network_set_labels(*n, &y, NULL, NULL);
+    if (!status) status = basin_network_set_masks(*n, "train", &y, NULL);
+    if (!status) status = basin_network_add_relation(*n, "a", &a, NULL, NULL);
+    if (!status) status = basin_network_add_relation(*n, "b", &b, NULL, NULL);
+    return status;
+}
+
+static basin_status use(void *context) {
+    (void)context;
+    basin_network *n = NULL, *part = NULL, *batch = NULL;
+    basin_pairs pairs = {0};
+    basin_degrees degrees;
+    uint8_t split[5];
+    const int64_t node[] = {0, 2, 3}, fanout[] = {1, 2};
+    basin_sample_spec spec = {.fanout = fanout, .steps = 2};
+    basin_status status = build(&n);
+    if (!status) status = basin_network_add_union(n, NULL);
+    if (!status) status = basin_network_pairs(&pairs, n, 0, BASIN_SELF_ADD, NULL);
+    if (!status) status = basin_network_induce(&part, n, node, 3, NULL);
+    if (!status) status = basin_network_sample(&batch, n, node, 1, &spec, NULL);
+    if (!status) status = basin_network_degrees(&degrees, n, 0, NULL);
+    if (!status) status = basin_split_stratified(split, n, 0.4, 1, 0, NULL);
+    basin_pairs_free(&pairs);
+    basin_network_free(batch);
+    basin_network_free(part);
+    basin_network_free(n);
+    return status;
+}
+
+static void the_container(void **state) {
+    (void)state;
+    assert_true(alloc_fail_sweep(use, NULL) > 60);
+}
+
+static basin_status write_file(void *path) {
+    basin_network *n = NULL;
+    basin_status status = build(&n);
+    if (!status) status = basin_network_write(path, n, NULL);
+    basin_network_free(n);
+    return status;
+}
+
+static basin_status read_file(void *path) {
+    basin_network *n;
+    const char *paths[] = {path};
+    basin_status status = basin_network_open(&n, paths, 1, NULL, NULL);
+    basin_network_free(n);
+    return status;
+}
+
+static void files(void **state) {
+    char path[PATH_TEXT];
+    folder_path(path, state, "n.basin");
+    assert_true(alloc_fail_sweep(write_file, path) > 40);
+    assert_true(alloc_fail_sweep(read_file, path) > 20);
+    folder_path(path, state, "n.npz");
+    assert_true(alloc_fail_sweep(write_file, path) > 40);
+    assert_true(alloc_fail_sweep(read_file, path) > 40);
+}
+
+static basin_status read_csv(void *context) {
+    (void)context;
+    static const char edges[] = "src,dst,type\na,b,x\nb,c,y\n";
+    static const char nodes[] = "id,f,city,label,split\na,1,r,1,train\nb,2,s,0,val\nc,3,r,,test\n";
+    basin_csv_source source[] = {{"e", edges, sizeof edges - 1}, {"n", nodes, sizeof nodes - 1}};
+    basin_network *n;
+    basin_status status = basin_network_csv_read(&n, source, 2, NULL, NULL);
+    basin_network_free(n);
+    return status;
+}
+
+static void csv(void **state) {
+    (void)state;
+    assert_true(alloc_fail_sweep(read_csv, NULL) > 60);
+}
+
+static dgl file;
+
+static basin_status read_dgl(void *context) {
+    (void)context;
+    basin_network *n;
+    basin_status status = basin_network_dgl_parse(&n, file.bytes, file.size, "f", NULL, NULL);
+    basin_network_free(n);
+    return status;
+}
+
+static void dgl_files(void **state) {
+    (void)state;
+    dgl_small(&file, DGL_CSR, 0);
+    assert_true(alloc_fail_sweep(read_dgl, NULL) > 15);
+}
+
+static basin_status make(void *context) {
+    basin_network *n;
+    basin_status status = basin_network_make_fraud(&n, context, NULL);
+    basin_network_free(n);
+    return status;
+}
+
+static void made(void **state) {
+    (void)state;
+    basin_fraud_spec spec;
+    assert_int_equal(basin_fraud_like(&spec, "yelp", 0.001, NULL), BASIN_OK);
+    assert_true(alloc_fail_sweep(make, &spec) > 15);
+}
+
+static basin_status scale(void *context) {
+    const int64_t node[] = {0, 1, 2};
+    basin_scaler s = {0}, t = {0};
+    basin_bundle *bundle = NULL;
+    basin_status status =
+        basin_scaler_fit(&s, *(basin_scaler_kind *)context, small_x, 2, node, 3, NULL);
+    if (!status) status = basin_bundle_new(&bundle, NULL);
+    if (!status) status = basin_scaler_store(bundle, "s.", &s, NULL);
+    if (!status) status = basin_scaler_load(&t, bundle, "s.", NULL);
+    basin_bundle_free(bundle);
+    basin_scaler_free(&s);
+    basin_scaler_free(&t);
+    return status;
+}
+
+static void scales(void **state) {
+    (void)state;
+    for (basin_scaler_kind kind = BASIN_SCALE_STANDARD; kind <= BASIN_SCALE_ALL; kind++)
+        assert_true(alloc_fail_sweep(scale, &kind) > 5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_container), cmocka_unit_test(files), cmocka_unit_test(csv),
+        cmocka_unit_test(dgl_files),     cmocka_unit_test(made),  cmocka_unit_test(scales),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}

@@ -1,0 +1,193 @@
+/* CSV of edges and nodes: quotes, delimiters, gz, columns that are no numbers, and mistakes. */
+#include "data/network/networks.h"
+
+#include <math.h>
+#include <zlib.h>
+
+#include "data/network/network.h"
+
+static basin_status read_text(basin_network **n, const basin_network_options *o, basin_error *error,
+                              const char *edges, const char *nodes) {
+    basin_csv_source source[] = {{"edges.csv", edges, strlen(edges)},
+                                 {"nodes.csv", nodes, nodes ? strlen(nodes) : 0}};
+    return basin_network_csv_read(n, source, nodes ? 2 : 1, o, error);
+}
+
+static basin_network *must_read(const basin_network_options *o, const char *edges,
+                                const char *nodes) {
+    basin_network *n;
+    basin_error error;
+    if (read_text(&n, o, &error, edges, nodes)) fail_msg("%s", error.text);
+    return n;
+}
+
+static void reads_nodes_and_edges(void **state) {
+    (void)state;
+    basin_network *n = must_read(NULL,
+                                 "src,dst,relation\n"
+                                 "ann,\"bob, jr\",pays\n"
+                                 "ann,c\"c,knows\r\n"
+                                 "\n"
+                                 "\"c\"\"c\",ann,pays\n",
+                                 "\xef\xbb\xbfid,amount,label,city,split\n"
+                                 "ann,1.5,1,Rome,train\n"
+                                 "\"bob, jr\",-2e1,0,\"Aachen\nsouth\",valid\n"
+                                 "\"c\"\"c\",+.5,,Rome,test\n"
+                                 "dee,0,?,,\n");
+    char text[BASIN_NODE_TEXT];
+    assert_int_equal(n->nodes, 4);
+    assert_string_equal(basin_network_id(n, 1, text), "bob, jr");
+    assert_string_equal(basin_network_id(n, 2, text), "c\"c");
+    assert_int_equal(basin_network_find(n, "dee"), 3);
+    assert_int_equal(basin_network_find(n, "eve"), -1);
+    ASSERT_ROW(&n->relation[basin_network_relation(n, "pays")], 0, 1, 2);
+    ASSERT_ROW(&n->relation[basin_network_relation(n, "knows")], 2, 0);
+    const int32_t label[] = {1, 0, -1, -1};
+    assert_memory_equal(n->label, label, sizeof label);
+    assert_int_equal(n->features, 3);
+    const float x[] = {1.5f, 0, 1, -20, 1, 0, 0.5f, 0, 1, 0, 0, 0};
+    assert_memory_equal(n->feature, x, sizeof x);
+    assert_string_equal(n->column.text + n->column.at[0], "amount");
+    assert_string_equal(n->column.text + n->column.at[1], "city=Aachen\nsouth");
+    assert_string_equal(n->column.text + n->column.at[2], "city=Rome");
+    assert_true(n->train[0] && n->val[1] && n->test[2] && !n->test[3]);
+    basin_network_free(n);
+}
+
+static void reads_edges_alone(void **state) {
+    (void)state;
+    basin_network *n = must_read(NULL, "Source\tTarget\tweight\n0\t1\t3\n1\t2\t4", NULL);
+    assert_int_equal(n->nodes, 3);
+    assert_int_equal(n->id.count, 0); /* they are their own numbers */
+    assert_null(n->feature);
+    assert_string_equal(n->relation[0].name, "homo");
+    basin_network_free(n);
+    basin_network_options o = {.source = "a", .target = "b", .directed = true};
+    n = must_read(&o, "a;b\nx;y\nx;y\ny;x\n", NULL);
+    assert_int_equal(n->relation[0].edges, 2);
+    basin_network_free(n);
+}
+
+static void chooses_columns(void **state) {
+    (void)state;
+    const char *nodes = "k,who,when,amount,cls\n1,a,mon,5,yes\n2,b,tue,6,no\n3,c,wed,7,unknown\n";
+    basin_network_options o = {.id = "who", .label = "cls", .drop = "k,x", .max_categories = 2};
+    basin_network *n = must_read(&o, "src,dst\na,b\n", nodes);
+    assert_int_equal(n->features, 1);
+    assert_true(n->feature[2] == 7);
+    assert_non_null(strstr(n->note, "column 'when' has more than 2 values and is left out"));
+    const int32_t label[] = {1, 0, -1};
+    assert_memory_equal(n->label, label, sizeof label);
+    basin_network_free(n);
+}
+
+static void joins_files_of_nodes(void **state) {
+    (void)state;
+    const char *text[] = {"id,f\nb,1\na,2\n", "src,dst\na,b\n", "id,label\na,1\nb,0\n"};
+    basin_csv_source source[3];
+    for (int i = 0; i < 3; i++)
+        source[i] = (basin_csv_source){"part.csv", text[i], strlen(text[i])};
+    basin_network *n;
+    assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
+    assert_int_equal(basin_network_find(n, "a"), 1);
+    assert_int_equal(n->label[1], 1);
+    assert_true(n->feature[1] == 2);
+    basin_network_free(n);
+}
+
+static void fills_gaps(void **state) {
+    (void)state;
+    basin_network *n;
+    basin_error error;
+    const char *nodes = "id,f,label\na,1,0\nb,,1\nc,5,1\n";
+    assert_int_not_equal(read_text(&n, NULL, &error, "src,dst\na,b\n", nodes), BASIN_OK);
+    assert_non_null(strstr(error.text, "feature 0 f of node b is missing or NaN"));
+    basin_network_options o = {.missing = BASIN_MISSING_MEAN};
+    n = must_read(&o, "src,dst\na,b\n", nodes);
+    assert_true(n->feature[1] == 3);
+    basin_network_free(n);
+}
+
+static void reads_gz(void **state) {
+    char edges[PATH_TEXT], nodes[PATH_TEXT], cut[PATH_TEXT];
+    folder_path(edges, state, "edges.tsv.gz");
+    folder_path(cut, state, "cut.tsv.gz");
+    folder_path(nodes, state, "nodes.csv");
+    gzFile gz = gzopen(edges, "wb");
+    gzprintf(gz, "src\tdst\n");
+    for (int i = 0; i < 5000; i++) gzprintf(gz, "n%d\tn%d\n", i * 7919 % 5000, i);
+    gzclose(gz);
+    FILE *file = fopen(nodes, "wb");
+    fprintf(file, "id,f\n");
+    for (int i = 0; i < 5000; i++) fprintf(file, "n%d,%d\n", i, i);
+    fclose(file);
+    basin_network *n;
+    const char *path[] = {edges, nodes};
+    assert_int_equal(basin_network_open(&n, path, 2, NULL, NULL), BASIN_OK);
+    assert_int_equal(n->nodes, 5000);
+    assert_true(n->feature[4321] == 4321);
+    basin_network_free(n);
+    static unsigned char bytes[1 << 17];
+    file = fopen(edges, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_int_equal(file_put(cut, bytes, size / 2), 0);
+    assert_refused(cut, "cut off");
+}
+
+static void refuses_mistakes(void **state) {
+    (void)state;
+    const struct {
+        const char *edges, *nodes, *wanted;
+    } trial[] = {
+        {"", NULL, "edges.csv: the file is empty"},
+        {"a,b\n1,2\n", NULL, "no column for the source and the target"},
+        {"src,dst\n", NULL, "no row below the header"},
+        {"src,dst\n1,2\n3\n", NULL, "edges.csv: line 3 has 1 fields, wanted 2"},
+        {"src,dst\n1,\n", NULL, "line 2: node '' is no name"},
+        {"src,dst\n1,\"2\n3,4\n", NULL, "ends within quotes; the record begins in line 2"},
+        {"src,dst\na,z\n", "id,f\na,1\n", "edges.csv: line 2: node 'z' is in no file of nodes"},
+        {"src,dst\na,a\n", "id,f\na,1\na,2\n", "nodes.csv: line 3: node 'a' for the second time"},
+        {"src,dst\na,b\n", "id,f\na,1\nb,2\nc,x\n",
+         "nodes.csv: line 4: column 'f' holds 'x', wanted a number"},
+        {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,maybe\n",
+         "nodes.csv: line 3: the label 'maybe'"},
+        {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0.5\n", "the label '0.5'"},
+        {"src,dst\na,b\n", "id,f,split\na,1,train\nb,1,tets\n", "split is 'tets'"},
+    };
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+        basin_network *n;
+        basin_error error;
+        basin_status status = read_text(&n, NULL, &error, trial[i].edges, trial[i].nodes);
+        assert_int_not_equal(status, BASIN_OK);
+        assert_null(n);
+        if (!strstr(error.text, trial[i].wanted))
+            fail_msg("\"%s\" is not in \"%s\"", trial[i].wanted, error.text);
+    }
+    basin_network *n;
+    basin_error error;
+    basin_csv_source zero = {"z.csv", "src,dst\n1,\0002\n", 13};
+    assert_int_equal(basin_network_csv_read(&n, &zero, 1, NULL, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "line 2 holds a zero byte"));
+}
+
+static void notes_one_class(void **state) {
+    (void)state;
+    basin_network *n = must_read(NULL, "src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0\n");
+    assert_non_null(strstr(n->note, "all labels are 0"));
+    basin_network_free(n);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_nodes_and_edges),
+        cmocka_unit_test(reads_edges_alone),
+        cmocka_unit_test(chooses_columns),
+        cmocka_unit_test(joins_files_of_nodes),
+        cmocka_unit_test(fills_gaps),
+        cmocka_unit_test(reads_gz),
+        cmocka_unit_test(refuses_mistakes),
+        cmocka_unit_test(notes_one_class),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}

@@ -1,0 +1,113 @@
+/* MATLAB files in CARE-GNN's layout, written by matio itself, and structures it should never give.
+ */
+#include "data/network/mats.h"
+#include "data/network/networks.h"
+
+#include <math.h>
+
+static void reads_both_versions(void **state) {
+    char path[PATH_TEXT];
+    folder_path(path, state, "fraud.mat");
+    const enum mat_ft version[] = {MAT_FT_MAT5, MAT_FT_MAT73};
+    for (int i = 0; i < 4; i++) {
+        basin_network *n;
+        basin_error error;
+        basin_network_options o = {.directed = true, .unlabelled_first = 1};
+        write_mat(path, version[i / 2], i % 2, mat_label, 4);
+        if (open_one(&n, path, &o, &error)) fail_msg("%s", error.text);
+        assert_int_equal(n->nodes, 4);
+        assert_int_equal(n->relations, 2);
+        ASSERT_ROW(&n->relation[basin_network_relation(n, "upu")], 1, 0, 2);
+        ASSERT_ROW(&n->relation[basin_network_relation(n, "homo")], 2, 0);
+        assert_int_equal(n->relation[0].edges, 3);
+        const int32_t wanted[] = {-1, 1, 0, 1};
+        assert_memory_equal(n->label, wanted, sizeof wanted);
+        const float by_rows[] = {1, 5, 2, 6, 3, 7, 4, 8}, of_sparse[] = {1, 3, 0, 0, 2, 0, 0, 4};
+        assert_memory_equal(n->feature, i % 2 ? of_sparse : by_rows, sizeof by_rows);
+        basin_network_free(n);
+    }
+}
+
+static void refuses_bad_files(void **state) {
+    char path[PATH_TEXT], cut[PATH_TEXT];
+    folder_path(path, state, "bad.mat");
+    folder_path(cut, state, "cut.mat");
+    double odd[] = {0, 1, 0.5, 1};
+    write_mat(path, MAT_FT_MAT5, false, odd, 4);
+    assert_refused(path, "the label of node 2 is 0.5");
+    write_mat(path, MAT_FT_MAT5, false, mat_label, 3);
+    assert_refused(path, "labels are [3], wanted [4]");
+    double nan_x[8] = {1, 2, NAN};
+    memcpy(nan_x + 3, mat_dense, 5 * sizeof(double));
+    mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
+    mat_sparse_t s = small_sparse();
+    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, nan_x, 0);
+    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s, 0);
+    Mat_Close(file);
+    assert_refused(path, "feature 0 of node 2 is missing or NaN");
+    file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
+    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, mat_dense, 0);
+    Mat_Close(file);
+    assert_refused(path, "no edges are in it");
+    write_mat(path, MAT_FT_MAT5, false, mat_label, 4);
+    static unsigned char bytes[1 << 14];
+    FILE *in = fopen(path, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, in);
+    fclose(in);
+    assert_int_equal(file_put(cut, bytes, 140), 0);
+    assert_refused(cut, "cut.mat");
+    assert_int_equal(file_put(cut, bytes, size - 20), 0);
+    basin_network *n; /* the last variable, the labels, is lost; what is there may be read */
+    basin_status status = open_one(&n, cut, NULL, NULL);
+    assert_true(status || !n->label);
+    basin_network_free(n);
+}
+
+/* Every field of a sparse matrix wrong in turn. */
+static void refuses_bad_structures(void **state) {
+    (void)state;
+    const struct {
+        int what;
+        const char *wanted;
+    } trial[] = {{0, "a start for each column"}, {1, "outside of its entries"},
+                 {2, "a row beyond its last"},   {3, "ends before it begins"},
+                 {4, "joins other nodes"},       {5, "is not sparse"},
+                 {6, "a start for each column"}, {7, "a start for each column"}};
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+        mat_uint32_t bad_rows[] = {0, 4, 0, 3}, bad_starts[] = {0, 2, 1, 3, 4};
+        size_t dims[] = {4, 4}, narrow[] = {5, 4};
+        mat_sparse_t s = small_sparse();
+        char name[] = "net_a";
+        matvar_t v = {.rank = 2,
+                      .dims = dims,
+                      .class_type = MAT_C_SPARSE,
+                      .data_type = MAT_T_DOUBLE,
+                      .name = name,
+                      .data = &s};
+        int what = trial[i].what;
+        if (what == 0) s.njc = 4;
+        if (what == 1) s.nir = 3;
+        if (what == 2) s.ir = bad_rows;
+        if (what == 3) s.jc = bad_starts;
+        if (what == 4) v.dims = narrow;
+        if (what == 5) v.class_type = MAT_C_DOUBLE;
+        if (what == 6) v.isComplex = 1;
+        if (what == 7) v.rank = 3;
+        basin_network *n;
+        basin_error error;
+        assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
+        assert_int_equal(basin_mat_convert(n, &v, NULL, &error), BASIN_BAD_FILE);
+        if (!strstr(error.text, trial[i].wanted))
+            fail_msg("\"%s\" is not in \"%s\"", trial[i].wanted, error.text);
+        basin_network_free(n);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_both_versions),
+        cmocka_unit_test(refuses_bad_files),
+        cmocka_unit_test(refuses_bad_structures),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}

@@ -1,0 +1,76 @@
+/* Readers of files when memory is short: every allocation fails once, through basin_network_open as
+ * the program calls it; an error each time, and nothing leaks. (CSV and DGL from memory, npz and
+ * the mapped form are in test_network_alloc.c.) */
+#include "data/network/mats.h"
+
+#include <zlib.h>
+
+#include "data/network/dgl.h"
+#include "support/alloc_fail.h"
+
+typedef struct files {
+    const char *path[2];
+    int count;
+    basin_network_options options;
+} files;
+
+static basin_status read_files(void *context) {
+    const files *f = context;
+    basin_network *n = NULL;
+    basin_status status = basin_network_open(&n, f->path, f->count, &f->options, NULL);
+    basin_network_free(n);
+    return status;
+}
+
+/* matio allocates in its own library, which keeps its own memory. */
+static void mat_files(void **state) {
+    char path[PATH_TEXT];
+    files f = {.path = {folder_path(path, state, "fraud.mat")}, .count = 1};
+    for (int sparse = 0; sparse <= 1; sparse++) {
+        write_mat(path, MAT_FT_MAT5, sparse, mat_label, 4);
+        assert_true(alloc_fail_sweep(read_files, &f) > 15);
+    }
+}
+
+static void write_text(const char *path, const char *text) {
+    gzFile file = gzopen(path, strstr(path, ".gz") ? "wb" : "wbT");
+    assert_non_null(file);
+    assert_int_equal(gzputs(file, text), (int)strlen(text));
+    gzclose(file);
+}
+
+static void csv_files(void **state) {
+    char nodes[PATH_TEXT], edges[PATH_TEXT];
+    files f = {
+        .path = {folder_path(nodes, state, "nodes.csv"), folder_path(edges, state, "edges.csv.gz")},
+        .count = 2,
+        .options = {.missing = BASIN_MISSING_MEAN}};
+    write_text(nodes, "id;f;city;label\n\"a b\";1;r;1\nb;;s;0\nc;3;r;\n");
+    write_text(edges, "src,dst,type\na b,b,x\nb,c,y\nc,c,x\n");
+    assert_true(alloc_fail_sweep(read_files, &f) > 80);
+}
+
+static void dgl_files(void **state) {
+    static dgl made;
+    char path[PATH_TEXT];
+    files f = {.path = {folder_path(path, state, "graph.dgl")}, .count = 1};
+    f.options.directed = true;
+    for (int form = DGL_COO; form <= DGL_CSC; form *= 2) {
+        memset(&made, 0, sizeof made);
+        dgl_small(&made, form, 0);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(made.bytes, 1, made.size, file), made.size);
+        fclose(file);
+        assert_true(alloc_fail_sweep(read_files, &f) > 15);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mat_files),
+        cmocka_unit_test(csv_files),
+        cmocka_unit_test(dgl_files),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}

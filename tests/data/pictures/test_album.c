@@ -1,0 +1,273 @@
+/* Pictures kept decoded: crops of them are the crops of files where nothing is reduced; what is
+ * drawn does not depend on whether, or where, they are kept; an album gives what the feed gives. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "data/network/make.h"
+#include "data/pictures/album.h"
+#include "io/folder.h"
+
+enum { FILES = 13, BATCH = 4, SIZE = 28, STEPS = 9, VALUES = SIZE * SIZE * 3 };
+
+/* Sizes from below the crop's to eight times it; 2 is damaged, 5 grey, 7 lies on its side. */
+static void put_file(void **state, int i) {
+    char path[PATH_TEXT], name[20];
+    uint8_t *bytes;
+    basin_picture picture = make_picture(20 + 17 * i, 230 - 16 * i, i == 5 ? 1 : 3, i);
+    jpeg_form form = {.quality = 92, .orientation = i == 7 ? 6 : 0};
+    size_t size = make_jpeg(&bytes, &picture, form);
+    snprintf(name, sizeof name, "%02d.jpg", i);
+    assert_int_equal(file_put(folder_path(path, state, name), bytes, i == 2 ? size / 2 : size), 0);
+    free(bytes);
+    basin_picture_free(&picture);
+}
+
+static int setup(void **state) {
+    if (folder_new(state)) return -1;
+    for (int i = 0; i < FILES; i++) put_file(state, i);
+    return 0;
+}
+
+static basin_feed_config training(void **state, basin_pictures **pictures, basin_cut cut) {
+    const char *path = *state;
+    basin_error error;
+    if (basin_pictures_open(pictures, &path, 1, NULL, &error)) fail_msg("%s", error.text);
+    basin_feed_config config = {.pictures = *pictures,
+                                .augment = BASIN_AUGMENT_TRAIN(SIZE, 3, 7),
+                                .batch = BATCH,
+                                .training = true,
+                                .seed = 4,
+                                .cut = cut,
+                                .threads = 2};
+    return config;
+}
+
+typedef struct run {
+    float values[STEPS][BATCH][VALUES];
+    int64_t index[STEPS][BATCH];
+} run;
+
+static run *run_new(const basin_feed_config *config, size_t *kept) {
+    run *r = malloc(sizeof *r);
+    basin_feed *feed;
+    basin_batch batch;
+    basin_error error;
+    assert_non_null(r);
+    if (basin_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
+    for (int s = 0; s < STEPS; s++) {
+        if (basin_feed_next(&batch, feed, &error)) fail_msg("%s", error.text);
+        memcpy(r->values[s], batch.values, sizeof r->values[s]);
+        memcpy(r->index[s], batch.index, sizeof r->index[s]);
+    }
+    if (kept) *kept = basin_feed_kept(feed);
+    basin_feed_free(feed);
+    return r;
+}
+
+static double apart(const float *a, const float *b) {
+    double sum = 0;
+    for (int i = 0; i < VALUES; i++) sum += fabs((double)a[i] - (double)b[i]);
+    return sum / VALUES;
+}
+
+/* Of files, a JPEG is reduced where a crop is at least twice SIZE: smaller pictures give the same
+ * bits whole, larger ones nearly the same values, and reduced ones still the same part. */
+static void crops_are_those_of_files(void **state) {
+    basin_pictures *pictures;
+    int exact = 0;
+    double worst = 0;
+    basin_feed_config config = training(state, &pictures, BASIN_CUT_FILES);
+    run *files = run_new(&config, NULL);
+    config.cut = BASIN_CUT_WHOLE;
+    run *whole = run_new(&config, NULL);
+    config.cut = BASIN_CUT_REDUCED;
+    run *reduced = run_new(&config, NULL);
+    assert_memory_equal(files->index, whole->index, sizeof files->index);
+    assert_memory_equal(files->index, reduced->index, sizeof files->index);
+    for (int s = 0; s < STEPS; s++)
+        for (int i = 0; i < BATCH; i++) {
+            int64_t k = files->index[s][i], height = 20 + 17 * k, width = 230 - 16 * k;
+            const float *v = files->values[s][i];
+            if (height < 2 * SIZE || width < 2 * SIZE) {
+                assert_memory_equal(v, whole->values[s][i], sizeof files->values[s][i]);
+                exact++;
+            }
+            worst = fmax(worst, apart(v, whole->values[s][i]));
+            assert_true(apart(v, reduced->values[s][i]) < 0.06);
+        }
+    assert_true(exact > 5 && worst > 0 && worst < 0.02);
+    free(files);
+    free(whole);
+    free(reduced);
+    basin_pictures_free(pictures);
+}
+
+static void memory_changes_nothing(void **state) {
+    basin_pictures *pictures;
+    for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++) {
+        size_t none, some, all;
+        basin_feed_config config = training(state, &pictures, (basin_cut)cut);
+        run *without = run_new(&config, &none);
+        config.keep_bytes = 50000;
+        run *with_some = run_new(&config, &some);
+        config.keep_bytes = (size_t)1 << 30;
+        run *with_all = run_new(&config, &all);
+        assert_memory_equal(without, with_some, sizeof *without);
+        assert_memory_equal(without, with_all, sizeof *without);
+        assert_true(none == 0 && some > 0 && some <= 50000 && all > some);
+        free(without);
+        free(with_some);
+        free(with_all);
+        basin_pictures_free(pictures);
+    }
+}
+
+static void sizes_kept(void **state) {
+    (void)state;
+    const struct {
+        basin_cut cut;
+        int64_t height, width, size, kept_height, kept_width;
+    } cases[] = {
+        {BASIN_CUT_WHOLE, 375, 500, 224, 375, 500},
+        {BASIN_CUT_REDUCED, 375, 500, 224, 256, 341},
+        {BASIN_CUT_REDUCED, 500, 375, 224, 341, 256},
+        {BASIN_CUT_REDUCED, 200, 900, 224, 200, 900},
+        {BASIN_CUT_REDUCED, 256, 30000, 224, 122, 14336},
+        {BASIN_CUT_WHOLE, 1, 6400, 50, 1, 3200},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t height, width;
+        basin_kept_sizes(&height, &width, cases[i].height, cases[i].width, cases[i].cut,
+                         cases[i].size);
+        assert_int_equal(height, cases[i].kept_height);
+        assert_int_equal(width, cases[i].kept_width);
+    }
+}
+
+/* ---- albums ---- */
+
+typedef struct shelf {
+    size_t limit, given; /* bytes */
+    int slabs, told, stop_after, seen;
+} shelf;
+
+static void *shelf_alloc(void *context, size_t bytes) {
+    shelf *s = context;
+    if (s->given + bytes > s->limit) return NULL;
+    s->given += bytes;
+    s->slabs++;
+    return malloc(bytes);
+}
+static void shelf_free(void *context, void *memory) {
+    ((shelf *)context)->slabs--;
+    free(memory);
+}
+static void shelf_write(void *context, void *to, const void *from, size_t bytes) {
+    (void)context;
+    memcpy(to, from, bytes);
+}
+static void shelf_told(void *context, const char *name, const char *why) {
+    ((shelf *)context)->told++;
+    assert_non_null(strstr(name, "02.jpg"));
+    assert_non_null(strstr(why, "cut short"));
+}
+static bool shelf_progress(void *context, int64_t done, int64_t items) {
+    shelf *s = context;
+    assert_int_equal(items, FILES);
+    s->seen = (int)done;
+    return !s->stop_after || done < s->stop_after;
+}
+
+static basin_album_config album_of(basin_feed_config feed, shelf *s) {
+    feed.unreadable = shelf_told;
+    feed.context = s;
+    return (basin_album_config){.feed = feed,
+                                .memory = {s, shelf_alloc, shelf_free, shelf_write},
+                                .progress = shelf_progress,
+                                .progress_context = s};
+}
+
+static void an_album_gives_what_the_feed_gives(void **state) {
+    basin_pictures *pictures;
+    for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++) {
+        basin_feed_config feed = training(state, &pictures, (basin_cut)cut);
+        run *want = run_new(&feed, NULL);
+        shelf s = {.limit = SIZE_MAX};
+        basin_album_config config = album_of(feed, &s);
+        basin_album *album;
+        basin_scratch scratch = {0};
+        basin_error error;
+        float values[VALUES];
+        if (basin_album_new(&album, &config, &error)) fail_msg("%s", error.text);
+        assert_int_equal(s.told, 1);
+        assert_int_equal(basin_album_unreadable(album), 1);
+        for (int i = 0; i < STEPS * BATCH; i++) {
+            int step = (7 * i) % (STEPS * BATCH) / BATCH, place = (7 * i) % BATCH;
+            const basin_album_page *page;
+            basin_drawn drawn;
+            int64_t index;
+            basin_album_draw(&page, &drawn, &index, album, step, place);
+            basin_picture picture = {page->kept_height, page->kept_width, page->channels,
+                                     page->pixel, 0};
+            assert_int_equal(index, want->index[step][place]);
+            assert_int_equal(
+                basin_augment_run(values, &feed.augment, &drawn, &picture, &scratch, &error),
+                BASIN_OK);
+            assert_memory_equal(values, want->values[step][place], sizeof values);
+        }
+        double guess = basin_album_estimate(pictures, NULL, FILES, (basin_cut)cut, SIZE);
+        double is = (double)basin_album_bytes(album);
+        assert_true(guess > 0.85 * is && guess < 1.15 * is); /* the damaged one has a header */
+        basin_album_free(album);
+        assert_int_equal(s.slabs, 0);
+        basin_scratch_free(&scratch);
+        free(want);
+        basin_pictures_free(pictures);
+    }
+}
+
+static void an_album_may_not_fit_or_be_stopped(void **state) {
+    basin_pictures *pictures;
+    basin_feed_config feed = training(state, &pictures, BASIN_CUT_WHOLE);
+    shelf s = {.limit = 1000};
+    basin_album_config config = album_of(feed, &s);
+    basin_album *album;
+    basin_error error;
+    assert_int_equal(basin_album_new(&album, &config, &error), BASIN_NO_MEMORY);
+    assert_non_null(strstr(error.text, "no memory to keep pictures decoded"));
+    assert_null(album);
+    assert_int_equal(s.slabs, 0);
+    s = (shelf){.limit = SIZE_MAX, .stop_after = 1};
+    assert_int_equal(basin_album_new(&album, &config, &error), BASIN_OK);
+    assert_null(album);
+    assert_true(s.slabs == 0 && s.seen < FILES);
+    int64_t bad[] = {2, 2};
+    config.feed.item = bad;
+    config.feed.items = 2;
+    config.feed.batch = 1;
+    config.progress = NULL;
+    s = (shelf){.limit = SIZE_MAX};
+    assert_int_equal(basin_album_new(&album, &config, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "none of 2 pictures can be read");
+    basin_pictures_free(pictures);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crops_are_those_of_files),
+        cmocka_unit_test(memory_changes_nothing),
+        cmocka_unit_test(sizes_kept),
+        cmocka_unit_test(an_album_gives_what_the_feed_gives),
+        cmocka_unit_test(an_album_may_not_fit_or_be_stopped),
+    };
+    return cmocka_run_group_tests(tests, setup, folder_remove);
+}

@@ -1,0 +1,161 @@
+/* Every allocation of reading, writing and feeding pictures fails once: an error each time, and
+ * nothing leaks. The libraries of formats keep their own allocations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "basin/metrics_picture.h"
+#include "data/network/make.h"
+#include "data/pictures/album.h"
+#include "io/folder.h"
+#include "support/alloc_fail.h"
+
+enum { FILES = 5 };
+
+static int setup(void **state) {
+    char path[PATH_TEXT], name[20];
+    if (folder_new(state)) return -1;
+    for (int i = 0; i < FILES; i++) {
+        uint8_t *bytes;
+        size_t size;
+        basin_picture picture = make_picture(20, 24, 3, i);
+        snprintf(name, sizeof name, "%d.%s", i, i == 2 ? "png" : "jpg");
+        if (i == 2) {
+            if (basin_png_encode(&bytes, &size, &picture, NULL)) return -1;
+        } else {
+            size = make_jpeg(&bytes, &picture, (jpeg_form){.orientation = 5, .inks = i == 3});
+        }
+        file_put(folder_path(path, state, name), bytes, size);
+        free(bytes);
+        basin_picture_free(&picture);
+    }
+    return 0;
+}
+
+static basin_status read_all(void *folder) {
+    const char *path = folder;
+    basin_error error = {0};
+    basin_pictures *pictures;
+    basin_picture picture = {0};
+    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    for (int64_t i = 0; i < FILES && !status; i++) {
+        status = basin_pictures_load(&picture, pictures, i, &error);
+        if (!status) status = basin_picture_set_channels(&picture, 1, &error);
+        if (!status) status = basin_picture_set_channels(&picture, 3, &error);
+    }
+    basin_picture_free(&picture);
+    basin_pictures_free(pictures);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
+/* One thread, so that the n-th allocation is the same one each time. */
+static basin_status feed_all(void *folder) {
+    const char *path = folder;
+    basin_error error = {0};
+    basin_pictures *pictures;
+    basin_feed *feed = NULL;
+    basin_batch batch;
+    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_feed_config config = {
+        .pictures = pictures, .augment = BASIN_AUGMENT_EVAL(16, 3, 4), .batch = 2, .threads = 1};
+    if (!status) status = basin_feed_new(&feed, &config, &error);
+    if (!status) {
+        do status = basin_feed_next(&batch, feed, &error);
+        while (!status && batch.count);
+    }
+    basin_feed_free(feed);
+    basin_pictures_free(pictures);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
+/* Where keeping a picture fails it is only not kept, so the feed here keeps none. */
+static basin_status feed_reduced(void *folder) {
+    const char *path = folder;
+    basin_error error = {0};
+    basin_pictures *pictures;
+    basin_feed *feed = NULL;
+    basin_batch batch;
+    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_feed_config config = {.pictures = pictures,
+                                .augment = BASIN_AUGMENT_EVAL(8, 3, 4),
+                                .batch = 2,
+                                .cut = BASIN_CUT_REDUCED,
+                                .threads = 1};
+    if (!status) status = basin_feed_new(&feed, &config, &error);
+    if (!status) {
+        do status = basin_feed_next(&batch, feed, &error);
+        while (!status && batch.count);
+    }
+    basin_feed_free(feed);
+    basin_pictures_free(pictures);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
+static void *slab_alloc(void *context, size_t bytes) {
+    (void)context;
+    return malloc(bytes);
+}
+static void slab_free(void *context, void *memory) {
+    (void)context;
+    free(memory);
+}
+static void slab_write(void *context, void *to, const void *from, size_t bytes) {
+    (void)context;
+    memcpy(to, from, bytes);
+}
+
+static basin_status album_all(void *folder) {
+    const char *path = folder;
+    basin_error error = {0};
+    basin_pictures *pictures;
+    basin_album *album = NULL;
+    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_album_config config = {.feed = {.pictures = pictures,
+                                          .augment = BASIN_AUGMENT_TRAIN(8, 3, 4),
+                                          .batch = 2,
+                                          .training = true,
+                                          .cut = BASIN_CUT_REDUCED,
+                                          .threads = 1},
+                                 .memory = {NULL, slab_alloc, slab_free, slab_write}};
+    if (!status) status = basin_album_new(&album, &config, &error);
+    basin_album_free(album);
+    basin_pictures_free(pictures);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
+static basin_status write_all(void *folder) {
+    char path[PATH_TEXT];
+    basin_error error = {0};
+    basin_picture frame[3] = {{0}};
+    double ssim;
+    static float plane[64];
+    basin_status status = BASIN_OK;
+    snprintf(path, sizeof path, "%s/out.apng", (const char *)folder);
+    for (int i = 0; i < 3 && !status; i++) {
+        status = basin_picture_resize_memory(&frame[i], 9, 8, 1, &error);
+        for (int k = 0; k < 72 && !status; k++) frame[i].pixel[k] = (uint8_t)(k * i);
+    }
+    if (!status) status = basin_picture_write_apng(path, frame, 3, 10, 10, &error);
+    if (!status) status = basin_ssim(&ssim, plane, plane, 1, 8, 8, 1, false, &error);
+    for (int i = 0; i < 3; i++) basin_picture_free(&frame[i]);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
+static void reading(void **state) { assert_true(alloc_fail_sweep(read_all, *state) > 20); }
+static void feeding(void **state) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
+static void feeding_reduced(void **state) {
+    assert_true(alloc_fail_sweep(feed_reduced, *state) > 30);
+}
+static void albums(void **state) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
+static void writing(void **state) { assert_true(alloc_fail_sweep(write_all, *state) > 8); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reading), cmocka_unit_test(feeding),
+                                       cmocka_unit_test(feeding_reduced), cmocka_unit_test(albums),
+                                       cmocka_unit_test(writing)};
+    return cmocka_run_group_tests(tests, setup, folder_remove);
+}

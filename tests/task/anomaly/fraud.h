@@ -1,0 +1,92 @@
+/* A small network with a planted signal for tests of anomaly detection: whether a node is anomalous
+ * shows in the features of its neighbours more than in its own. */
+#ifndef TESTS_TASK_FRAUD_H
+#define TESTS_TASK_FRAUD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "basin/random.h"
+#include "task/anomaly/anomaly.h"
+
+static inline void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static inline double coin(uint64_t seed, uint64_t stream, int64_t i) {
+    return basin_random_uniform_at(seed, stream, (uint64_t)i);
+}
+
+static inline void fraud_edges(basin_network *network, const char *name, uint64_t seed, int degree,
+                               bool directed) {
+    int64_t N = network->nodes, count = N * degree;
+    basin_error error;
+    int32_t *edge = calloc((size_t)(2 * count), sizeof *edge);
+    for (int64_t e = 0; e < count; e++) {
+        int32_t a = (int32_t)(e / degree), b = 0;
+        for (int try = 0; try < 20; try++) { /* mostly of the same class */
+            b = (int32_t)(coin(seed, 10, 20 * e + try) * (double)N);
+            if (network->label[a] == network->label[b] || coin(seed, 11, 20 * e + try) < 0.05)
+                break;
+        }
+        edge[2 * e] = a;
+        edge[2 * e + 1] = b;
+    }
+    basin_edges edges = {edge, edge + 1, BASIN_I32, 2, count};
+    basin_network_options options = {.directed = directed};
+    must(basin_network_add_relation(network, name, &edges, &options, &error), &error);
+    free(edge);
+}
+
+enum { FRAUD_FEATURES = 6 };
+
+static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relations, bool directed) {
+    basin_network *network;
+    basin_error error;
+    must(basin_network_new(&network, "made", nodes, &error), &error);
+    float *x = calloc((size_t)(nodes * FRAUD_FEATURES), sizeof *x);
+    int32_t *y = calloc((size_t)nodes, sizeof *y);
+    for (int64_t i = 0; i < nodes; i++) {
+        y[i] = coin(seed, 1, i) < 0.15;
+        for (int f = 0; f < FRAUD_FEATURES; f++)
+            x[i * FRAUD_FEATURES + f] =
+                (float)basin_random_normal_at(seed, 2, (uint64_t)(i * FRAUD_FEATURES + f)) +
+                0.8f * (float)(y[i] && f < 2);
+    }
+    basin_tensor tx = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(nodes, FRAUD_FEATURES));
+    basin_tensor ty = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(nodes));
+    must(basin_network_set_features(network, &tx, NULL, &error), &error);
+    must(basin_network_set_labels(network, &ty, NULL, &error), &error);
+    static const char *const name[] = {"homo", "first", "second"};
+    for (int r = 0; r < relations; r++)
+        fraud_edges(network, name[relations > 1 ? r + 1 : 0], seed + 7 * (uint64_t)r, 4, directed);
+    if (relations > 1) must(basin_network_add_union(network, &error), &error);
+    free(x);
+    free(y);
+    return network;
+}
+
+/* A small recipe that trains in a moment. */
+static inline basin_anomaly_recipe fraud_recipe(void) {
+    basin_anomaly_recipe r;
+    basin_error error;
+    must(basin_anomaly_preset(&r, "default", &error), &error);
+    r.scaling = "standard", r.hops = 2, r.evaluate = 1;
+    r.dim = 16, r.heads = 2, r.head_dim = 8, r.memories = 16, r.hidden = 16, r.blocks = 1;
+    r.epochs = 60, r.rate = 0.01, r.patience = 0, r.members = 1;
+    return r;
+}
+
+static inline basin_anomaly_work fraud_work(void) {
+    basin_anomaly_work work = {0};
+    basin_error error;
+    must(basin_backend_open(&work.backend, "cpu", 1, &error), &error);
+    return work;
+}
+
+#endif

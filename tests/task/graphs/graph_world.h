@@ -1,0 +1,78 @@
+/* Small sets of random graphs for tests of the graph task. */
+#ifndef TESTS_TASK_GRAPH_WORLD_H
+#define TESTS_TASK_GRAPH_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "basin/random.h"
+#include "data/graphset/graphset.h"
+#include "task/graphs/graphs.h"
+
+static inline void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+/* `graphs` rings of 3 to 10 nodes with a few chords and labels 0 .. kinds - 1. Graphs of class 1
+ * have every other label raised by one, so that classes can be learnt. `order` moves the nodes of
+ * graph 0: node i becomes order[i]. */
+static inline void world_new(basin_graphset *set, basin_graph_task task, int64_t graphs,
+                             int32_t kinds, const int64_t *order) {
+    basin_random random = basin_random_start(5, 5, 0);
+    basin_error error;
+    *set = (basin_graphset){.task = task, .graphs = graphs, .name = "world", .node_labels = 1};
+    int32_t *edge = malloc((size_t)graphs * 100 * sizeof *edge);
+    int64_t *class_of = malloc((size_t)graphs * 10 * sizeof *class_of), edges = 0;
+    set->node_start = malloc((size_t)(graphs + 1) * sizeof *set->node_start);
+    set->node_label = malloc((size_t)graphs * 10 * sizeof *set->node_label);
+    set->target = malloc((size_t)graphs * sizeof *set->target);
+    for (int64_t g = 0; g < graphs; g++) {
+        int32_t n = 3 + (int32_t)basin_random_below(&random, 8), first = (int32_t)set->nodes;
+        int64_t own = (int64_t)basin_random_below(&random, 2);
+        set->node_start[g] = first;
+        set->target[g] = (float)n + (own ? 0.5f : 0);
+        if (task != BASIN_NODE_CLASSES) class_of[g] = own;
+        for (int32_t i = 0; i < n; i++) {
+            int32_t label = (int32_t)basin_random_below(&random, (uint64_t)kinds - 1);
+            int32_t chord = (int32_t)basin_random_below(&random, (uint64_t)n);
+            int32_t place = g == 0 && order ? (int32_t)order[i] : i;
+            int32_t next = g == 0 && order ? (int32_t)order[(i + 1) % n] : (i + 1) % n;
+            int32_t across = g == 0 && order ? (int32_t)order[chord] : chord;
+            set->node_label[first + place] = label + (own && i % 2);
+            if (task == BASIN_NODE_CLASSES)
+                class_of[first + place] = set->node_label[first + place] % 2;
+            const int32_t both[8] = {first + place, first + next,   first + next,   first + place,
+                                     first + place, first + across, first + across, first + place};
+            memcpy(edge + 2 * edges, both, sizeof both);
+            edges += 4;
+        }
+        set->nodes += n;
+    }
+    set->node_start[graphs] = set->nodes;
+    set->targets = task == BASIN_GRAPH_VALUES;
+    if (task != BASIN_GRAPH_VALUES)
+        must(basin_graphset_set_classes(set, class_of,
+                                        task == BASIN_NODE_CLASSES ? set->nodes : graphs, &error),
+             &error);
+    must(basin_graphset_set_edges(set, edge, edges, "world", "edges", &error), &error);
+    free(edge);
+    free(class_of);
+}
+
+/* Small settings of the default preset. */
+static inline basin_graph_settings world_settings(void) {
+    basin_graph_settings s;
+    basin_graph_preset(&s, "honest");
+    s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 24, s.blocks = 2, s.hidden = 12;
+    s.couplings = 2;
+    s.vectors = 0, s.walks = 4, s.batch = 8, s.epochs = 4, s.warmup = 1, s.rate = 5e-3;
+    return s;
+}
+
+#endif

@@ -1,0 +1,279 @@
+/* The published weights: a file with their keys runs and gives what plain loops in double give, our
+ * models go out as such a file and come back the same, and what does not fit is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/random.h"
+#include "io/folder.h"
+#include "task/image/interchange.h"
+
+/* 9 patches of 2 x 2 pixels in colour: 12 numbers. */
+enum { H = 2, Y = 3, D = 6, M = 7, P = 12, N = 9, ALL = N + 1, STEPS = 12 };
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+/* ---- a file as it is published ---- */
+
+typedef struct weights {
+    double wk[H][Y][D], wq[H][Y][D], xi[D][M], wenc[P][D], benc[D], wdec[D][P], bdec[P];
+    double pos[ALL][D], cls[D], mask[D], gamma[1], bias[D];
+} weights;
+
+static const struct {
+    const char *name;
+    size_t offset;
+    int rank;
+    int64_t dim[3];
+} keys[] = {
+    {"Wk", offsetof(weights, wk), 3, {H, Y, D}},
+    {"Wq", offsetof(weights, wq), 3, {H, Y, D}},
+    {"Xi", offsetof(weights, xi), 2, {D, M}},
+    {"Wenc", offsetof(weights, wenc), 2, {P, D}},
+    {"Benc", offsetof(weights, benc), 1, {D}},
+    {"Wdec", offsetof(weights, wdec), 2, {D, P}},
+    {"Bdec", offsetof(weights, bdec), 1, {P}},
+    {"POS_embed", offsetof(weights, pos), 3, {1, ALL, D}}, /* a leading 1 does no harm */
+    {"CLS_token", offsetof(weights, cls), 1, {D}},
+    {"MASK_token", offsetof(weights, mask), 1, {D}},
+    {"LNORM_gamma", offsetof(weights, gamma), 1, {1}},
+    {"LNORM_bias", offsetof(weights, bias), 1, {D}},
+};
+enum { KEYS = sizeof keys / sizeof *keys };
+
+static void weights_draw(weights *w) {
+    basin_random_fill_normal_f64((double *)w, 4, 0, 0, sizeof *w / sizeof(double));
+    for (size_t i = 0; i < sizeof *w / sizeof(double); i++) ((double *)w)[i] *= 0.5;
+    w->gamma[0] = 1.3;
+}
+
+/* `without` and `wrong` name keys to leave out and to cut a row from; NULL: none. */
+static void publish(const char *path, weights *w, const char *without, const char *wrong) {
+    basin_bundle *bundle;
+    basin_error error;
+    must(basin_bundle_new(&bundle, &error), &error);
+    for (int i = 0; i < KEYS; i++) {
+        basin_shape shape = basin_shape_of(keys[i].rank, keys[i].dim);
+        if (wrong && !strcmp(wrong, keys[i].name)) shape.dim[shape.rank - 1]--;
+        basin_tensor tensor = basin_tensor_borrow((char *)w + keys[i].offset, BASIN_F64, shape);
+        if (!without || strcmp(without, keys[i].name) != 0)
+            must(basin_bundle_add(bundle, keys[i].name, &tensor, &error), &error);
+    }
+    must(basin_npz_write(path, bundle, &error), &error);
+    basin_bundle_free(bundle);
+}
+
+/* ---- the same in plain loops ---- */
+
+static void normalise(double g[D], const double x[D], const weights *w) {
+    double mean = 0, var = 0;
+    for (int i = 0; i < D; i++) mean += x[i] / D;
+    for (int i = 0; i < D; i++) var += (x[i] - mean) * (x[i] - mean) / D;
+    for (int i = 0; i < D; i++) g[i] = w->gamma[0] * (x[i] - mean) / sqrt(var + 1e-5) + w->bias[i];
+}
+
+/* force += the part of -dE/dg that one head's attention makes; self-attention is allowed. */
+static void head_force(double (*force)[D], double (*g)[D], const weights *w, int h) {
+    double k[ALL][Y] = {{0}}, q[ALL][Y] = {{0}}, beta = 1 / sqrt(Y);
+    for (int t = 0; t < ALL; t++)
+        for (int y = 0; y < Y; y++)
+            for (int i = 0; i < D; i++)
+                k[t][y] += w->wk[h][y][i] * g[t][i], q[t][y] += w->wq[h][y][i] * g[t][i];
+    for (int c = 0; c < ALL; c++) {
+        double p[ALL], sum = 0;
+        for (int b = 0; b < ALL; b++) {
+            double dot = 0;
+            for (int y = 0; y < Y; y++) dot += k[b][y] * q[c][y];
+            sum += p[b] = exp(beta * dot);
+        }
+        for (int b = 0; b < ALL; b++)
+            for (int y = 0; y < Y; y++)
+                for (int i = 0; i < D; i++) {
+                    force[c][i] += p[b] / sum * k[b][y] * w->wq[h][y][i];
+                    force[b][i] += p[b] / sum * q[c][y] * w->wk[h][y][i];
+                }
+    }
+}
+
+static void memory_force(double force[D], const double g[D], const weights *w) {
+    for (int m = 0; m < M; m++) {
+        double overlap = 0;
+        for (int i = 0; i < D; i++) overlap += w->xi[i][m] * g[i];
+        for (int i = 0; i < D; i++) force[i] += fmax(overlap, 0) * w->xi[i][m];
+    }
+}
+
+static void plain(double (*out)[P], const weights *w, const float *patches, const uint8_t *mask) {
+    double x[ALL][D], g[ALL][D];
+    for (int t = 0; t < ALL; t++)
+        for (int i = 0; i < D; i++) {
+            double value = t ? w->benc[i] : w->cls[i];
+            for (int p = 0; t && p < P; p++) value += patches[(t - 1) * P + p] * w->wenc[p][i];
+            if (t && mask[t - 1] == BASIN_PATCH_REPLACED) value = w->mask[i];
+            x[t][i] = value + w->pos[t][i];
+        }
+    for (int step = 0; step < STEPS; step++) {
+        double force[ALL][D] = {{0}};
+        for (int t = 0; t < ALL; t++) normalise(g[t], x[t], w);
+        for (int h = 0; h < H; h++) head_force(force, g, w, h);
+        for (int t = 0; t < ALL; t++) {
+            memory_force(force[t], g[t], w);
+            for (int i = 0; i < D; i++) x[t][i] += 0.1 * force[t][i];
+        }
+    }
+    for (int t = 0; t < N; t++) {
+        normalise(g[0], x[t + 1], w);
+        for (int p = 0; p < P; p++) {
+            out[t][p] = w->bdec[p];
+            for (int i = 0; i < D; i++) out[t][p] += g[0][i] * w->wdec[i][p];
+        }
+    }
+}
+
+/* ---- tests ---- */
+
+typedef struct desk {
+    basin_backend *backend;
+    basin_image_session session;
+} desk;
+
+static void desk_open(desk *d, const char *path, const char *backend) {
+    basin_error error;
+    must(basin_backend_open(&d->backend, backend, 1, &error), &error);
+    must(basin_image_session_open(&d->session, path, d->backend, &error), &error);
+}
+
+static void desk_close(desk *d) {
+    basin_image_session_close(&d->session);
+    basin_backend_close(d->backend);
+}
+
+static void complete(float *out, desk *d, const float *patches, const uint8_t *mask) {
+    basin_error error;
+    basin_image_runner runner;
+    must(basin_image_runner_new(&runner, &d->session, 1, &error), &error);
+    must(basin_image_runner_run(&runner, out, patches, mask, 1, &error), &error);
+    basin_image_runner_free(&runner);
+}
+
+static void scene(float *patches, uint8_t *mask) {
+    basin_random_fill_normal(patches, 8, 0, 0, N * P);
+    basin_image_mask_draw(mask, N, 5, 1, 2, 0);
+}
+
+static void published_weights_run(void **state) {
+    char path[PATH_TEXT];
+    weights w;
+    desk d;
+    float patches[N * P], got[N * P];
+    uint8_t mask[N];
+    double want[N][P];
+    weights_draw(&w);
+    publish(folder_path(path, state, "published.npz"), &w, NULL, NULL);
+    desk_open(&d, path, "ref");
+    const basin_image_settings *s = &d.session.settings;
+    assert_int_equal(s->channels, 3);
+    assert_int_equal(s->size, 6);
+    assert_int_equal(s->patch, 2);
+    assert_int_equal(s->memories, M);
+    assert_int_equal(s->steps, 12);
+    assert_true(s->cls && s->self_attention && s->alpha == 0.1 && s->mean[1] == 0.456);
+    scene(patches, mask);
+    complete(got, &d, patches, mask);
+    plain(want, &w, patches, mask);
+    for (int i = 0; i < N * P; i++)
+        assert_true(fabs(got[i] - want[i / P][i % P]) < 1e-6 * (1 + fabs(want[i / P][i % P])));
+    desk_close(&d);
+}
+
+/* Out as published keys and in again: the same settings, the same bits; with and without CLS. */
+static void models_go_out_and_come_back(void **state) {
+    for (int cls = 0; cls < 2; cls++) {
+        char path[PATH_TEXT];
+        basin_error error;
+        basin_image_settings s;
+        desk d, again;
+        float patches[N * P], first[N * P], second[N * P];
+        uint8_t mask[N];
+        assert_true(basin_image_preset(&s, "fashion"));
+        s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
+        s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
+        for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
+        must(basin_backend_open(&d.backend, "cpu", 1, &error), &error);
+        must(basin_image_session_new(&d.session, &s, d.backend, &error), &error);
+        folder_path(path, state, "out.npz");
+        must(basin_image_published_write(path, &d.session, &error), &error);
+        basin_bundle *bundle;
+        must(basin_bundle_read(&bundle, path, &error), &error);
+        assert_true(basin_shape_equal(basin_bundle_find(bundle, "Xi")->shape, BASIN_SHAPE(D, M)));
+        assert_int_equal(basin_bundle_find(bundle, "CLS_token") != NULL, cls);
+        basin_bundle_free(bundle);
+        desk_open(&again, path, "cpu");
+        assert_null(basin_settings_differ(&s, &again.session.settings, basin_image_settings_table));
+        scene(patches, mask);
+        complete(first, &d, patches, mask);
+        complete(second, &again, patches, mask);
+        assert_memory_equal(first, second, sizeof first);
+        desk_close(&again);
+        desk_close(&d);
+    }
+}
+
+static void refused(void **state, const char *without, const char *wrong, const char *text) {
+    char path[PATH_TEXT];
+    weights w;
+    basin_error error;
+    basin_backend *backend;
+    basin_image_session session;
+    weights_draw(&w);
+    publish(folder_path(path, state, "bad.npz"), &w, without, wrong);
+    must(basin_backend_open(&backend, "ref", 1, &error), &error);
+    assert_int_not_equal(basin_image_session_open(&session, path, backend, &error), BASIN_OK);
+    if (!strstr(error.text, text) || !strstr(error.text, "bad.npz")) fail_msg("%s", error.text);
+    basin_backend_close(backend);
+}
+
+static void wrong_files_are_refused(void **state) {
+    refused(state, "MASK_token", NULL, "MASK_token");
+    refused(state, NULL, "LNORM_bias", "LNORM_bias is [5], wanted [6]");
+    refused(state, NULL, "Wdec", "Wdec is [6, 11], wanted [6, 12]");
+    refused(state, "CLS_token", NULL, "10 patches of 12 numbers"); /* 10 positions, no square */
+}
+
+static void other_models_do_not_go_out(void **state) {
+    char path[PATH_TEXT];
+    basin_error error;
+    basin_backend *backend;
+    folder_path(path, state, "no.npz");
+    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    for (int i = 0; i < 2; i++) {
+        basin_image_settings s;
+        basin_image_session session;
+        assert_true(basin_image_preset(&s, "fashion"));
+        if (i)
+            s.arch = "vit", s.dim = 8, s.memories = 16, s.steps = 2;
+        else
+            s.hopfield = false;
+        must(basin_image_session_new(&session, &s, backend, &error), &error);
+        assert_int_equal(basin_image_published_write(path, &session, &error), BASIN_BAD_VALUE);
+        assert_non_null(strstr(error.text, i ? "'vit'" : "lacks the Hopfield network"));
+        basin_image_session_close(&session);
+    }
+    basin_backend_close(backend);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_weights_run),
+        cmocka_unit_test(models_go_out_and_come_back),
+        cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(other_models_do_not_go_out),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}

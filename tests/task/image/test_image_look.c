@@ -1,0 +1,221 @@
+/* What a report shows: the trace ends where the model does and its energy falls, forces and weights
+ * are decoded as plain loops decode them, positions compared. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "basin/random.h"
+#include "task/image/look.h"
+#include "task/image/sheet.h"
+
+enum { D = 6, H = 2, Y = 3, M = 7, P = 12, N = 9, COUNT = 2, STEPS = 4 };
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+typedef struct desk {
+    basin_backend *backend;
+    basin_image_session session;
+    float patches[COUNT * N * P], output[COUNT * N * P];
+    uint8_t mask[COUNT * N];
+} desk;
+
+/* Weights larger than the first ones, so that the steps matter. */
+static void enlarge(desk *d) {
+    static const char *const name[] = {"wk", "wq", "xi", "pos", "mask", "delta"};
+    basin_error error;
+    for (int i = 0; i < 6; i++) {
+        basin_tensor tensor;
+        if (basin_store_read(d->session.store, name[i], &tensor, &error)) continue; /* a ViT */
+        int64_t count = basin_shape_count(tensor.shape);
+        basin_random_fill_normal_f64(tensor.data, 3, (uint64_t)i, 0, (size_t)count);
+        for (int64_t k = 0; k < count; k++) ((double *)tensor.data)[k] *= 0.4;
+        must(basin_store_write(d->session.store, name[i], &tensor, &error), &error);
+        basin_tensor_free(&tensor);
+    }
+}
+
+static void desk_open(desk *d, const char *arch, bool cls, bool hopfield) {
+    basin_error error;
+    basin_image_settings s;
+    assert_true(basin_image_preset(&s, "fashion"));
+    s.arch = arch, s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
+    s.memories = M, s.steps = STEPS, s.occlude = 5, s.keep = 1, s.cls = cls;
+    s.hopfield = hopfield;
+    for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
+    must(basin_backend_open(&d->backend, "ref", 1, &error), &error);
+    must(basin_image_session_new(&d->session, &s, d->backend, &error), &error);
+    enlarge(d);
+    basin_random_fill_normal(d->patches, 8, 0, 0, COUNT * N * P);
+    for (uint64_t i = 0; i < COUNT; i++) basin_image_mask_draw(d->mask + N * i, N, 5, 1, 2, i);
+    basin_image_runner runner;
+    must(basin_image_runner_new(&runner, &d->session, COUNT, &error), &error);
+    must(basin_image_runner_run(&runner, d->output, d->patches, d->mask, COUNT, &error), &error);
+    basin_image_runner_free(&runner);
+}
+
+static void desk_close(desk *d) {
+    basin_image_session_close(&d->session);
+    basin_backend_close(d->backend);
+}
+
+static void traces_end_where_models_do(void **state) {
+    (void)state;
+    static const char *const arch[] = {"et", "et", "vit", "albert", "et"};
+    for (int i = 0; i < 5; i++) {
+        desk d;
+        basin_error error;
+        basin_image_trace trace;
+        desk_open(&d, arch[i], i % 2, i != 4);
+        must(basin_image_trace_new(&trace, &d.session, d.patches, d.mask, COUNT, &error), &error);
+        const float *last = trace.token + STEPS * COUNT * N * P;
+        for (int k = 0; k < COUNT * N * P; k++) assert_float_equal(last[k], d.output[k], 1e-5);
+        assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 ? 2 : 0);
+        assert_int_equal(trace.use != NULL, i < 2);
+        for (int t = 0; trace.parts && t < STEPS; t++) {
+            double fall = trace.energy[0][t] - trace.energy[0][t + 1];
+            if (trace.parts == 2) fall += trace.energy[1][t] - trace.energy[1][t + 1];
+            assert_true(fall > 0);
+            assert_true(trace.size[0][t] > 0);
+        }
+        basin_image_trace_free(&trace);
+        desk_close(&d);
+    }
+}
+
+/* Step 0 of the Hopfield force, and the shares of memories, in plain loops on what is encoded. */
+static double *numbers(desk *d, const char *name) {
+    basin_tensor tensor;
+    basin_error error;
+    must(basin_store_read(d->session.store, name, &tensor, &error), &error);
+    assert_int_equal(tensor.dtype, BASIN_F64);
+    return tensor.data;
+}
+
+static void normalise(double g[D], const double *x, double gamma, const double *delta) {
+    double mean = 0, var = 0;
+    for (int i = 0; i < D; i++) mean += x[i] / D;
+    for (int i = 0; i < D; i++) var += (x[i] - mean) * (x[i] - mean) / D;
+    for (int i = 0; i < D; i++) g[i] = gamma * (x[i] - mean) / sqrt(var + 1e-5) + delta[i];
+}
+
+static void assert_decoded(const float *patch, desk *d, const double *vector) {
+    double *gamma = numbers(d, "gamma"), *delta = numbers(d, "delta");
+    double *w = numbers(d, "dec_w"), *b = numbers(d, "dec_b"), g[D];
+    normalise(g, vector, *gamma, delta);
+    for (int p = 0; p < P; p++) {
+        double want = b[p];
+        for (int i = 0; i < D; i++) want += g[i] * w[i * P + p];
+        assert_float_equal(patch[p], want, 1e-5);
+    }
+    free(gamma), free(delta), free(w), free(b);
+}
+
+static void a_force_is_decoded(void **state) {
+    (void)state;
+    desk d;
+    basin_error error;
+    basin_image_trace trace;
+    desk_open(&d, "et", true, true);
+    must(basin_image_trace_new(&trace, &d.session, d.patches, d.mask, COUNT, &error), &error);
+    double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
+    double *gamma = numbers(&d, "gamma"), *delta = numbers(&d, "delta");
+    int n = 0;
+    while (d.mask[n] != BASIN_PATCH_REPLACED) n++;
+    double x[D], g[D], force[D] = {0};
+    for (int i = 0; i < D; i++) x[i] = mask[i] + pos[(n + 1) * D + i];
+    normalise(g, x, *gamma, delta);
+    for (int m = 0; m < M; m++) {
+        double overlap = 0;
+        for (int i = 0; i < D; i++) overlap += xi[m * D + i] * g[i];
+        for (int i = 0; i < D; i++) force[i] += fmax(overlap, 0) * xi[m * D + i];
+    }
+    assert_decoded(trace.token + n * P, &d, x);
+    assert_decoded(trace.force[1] + n * P, &d, force);
+    free(mask), free(pos), free(xi), free(gamma), free(delta);
+    basin_image_trace_free(&trace);
+    desk_close(&d);
+}
+
+static void weights_become_patches(void **state) {
+    (void)state;
+    desk d;
+    basin_error error;
+    basin_image_weights weights;
+    desk_open(&d, "et", true, true);
+    must(basin_image_weights_new(&weights, &d.session, &error), &error);
+    double *xi = numbers(&d, "xi"), *wk = numbers(&d, "wk"), *wq = numbers(&d, "wq");
+    double *pos = numbers(&d, "pos");
+    assert_decoded(weights.memory + 5 * P, &d, xi + 5 * D);
+    assert_decoded(weights.key + (1 * Y + 2) * P, &d, wk + (1 * Y + 2) * D);
+    assert_decoded(weights.query, &d, wq);
+    double dot = 0, a = 0, b = 0;
+    for (int i = 0; i < D; i++) { /* position 0 is that of CLS */
+        double p = pos[3 * D + i], q = pos[8 * D + i];
+        dot += p * q, a += p * p, b += q * q;
+    }
+    assert_float_equal(weights.cosine[2 * N + 7], dot / sqrt(a * b), 1e-12);
+    assert_float_equal(weights.cosine[4 * N + 4], 1, 1e-12);
+    free(xi), free(wk), free(wq), free(pos);
+    basin_image_weights_free(&weights);
+    desk_close(&d);
+    desk_open(&d, "vit", false, true);
+    must(basin_image_weights_new(&weights, &d.session, &error), &error);
+    assert_null(weights.memory);
+    assert_null(weights.key);
+    assert_non_null(weights.cosine);
+    basin_image_weights_free(&weights);
+    desk_close(&d);
+}
+
+/* Occluded patches are grey; on a sheet patches stand where they should, enlarged, lines between.
+ */
+static void sheets_hold_patches(void **state) {
+    (void)state;
+    basin_image_settings s;
+    basin_error error;
+    basin_picture picture = {0};
+    float patches[4 * 16];
+    assert_true(basin_image_preset(&s, "fashion"));
+    s.size = 8; /* four patches of 4 x 4, grey */
+    s.mean[0] = 0.5, s.deviation[0] = 0.25;
+    for (int i = 0; i < 4 * 16; i++) patches[i] = (float)(i - 32) / 16;
+    const uint8_t mask[4] = {0, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT, 0};
+    must(basin_image_sheet_picture(&picture, patches, mask, &s, &error), &error);
+    assert_int_equal(picture.pixel[0], 0);           /* 0.5 - 0.25 x 2 */
+    assert_int_equal(picture.pixel[0 * 8 + 5], 128); /* patch 1 is occluded */
+    assert_int_equal(picture.pixel[4 * 8 + 0], 128); /* patch 2 begins at 0 */
+    assert_int_equal(picture.pixel[7 * 8 + 7], 251); /* 0.5 + 0.25 x 31 / 16 */
+    const int64_t order[3] = {3, 0, 1};
+    must(basin_image_sheet(&picture, patches, order, 3, 2, &s, &error), &error);
+    assert_int_equal(picture.width, 2 * 24 + 2);
+    assert_int_equal(picture.height, 2 * 24 + 2);
+    assert_int_equal(picture.channels, 3);
+    const uint8_t *last = picture.pixel + (23 * 50 + 23) * 3, *line = last + 3;
+    assert_true(last[0] == 251 && last[1] == 251 && last[2] == 251);
+    assert_true(line[0] != line[2]);
+    assert_memory_equal(picture.pixel + (49 * 50 + 49) * 3, line, 3); /* no fourth patch */
+    const double cosine[16] = {1, -1, 0, 0, -1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    must(basin_image_sheet_positions(&picture, cosine, 2, -1, &error), &error);
+    const uint8_t *high = picture.pixel, *low = picture.pixel + (picture.width / 2 - 4) * 3;
+    assert_true(high[0] == 253 && high[1] == 231 && high[2] == 37);
+    assert_true(low[0] == 68 && low[1] == 1 && low[2] == 84);
+    basin_picture_free(&picture);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traces_end_where_models_do),
+        cmocka_unit_test(a_force_is_decoded),
+        cmocka_unit_test(weights_become_patches),
+        cmocka_unit_test(sheets_hold_patches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* Masks, pixels and model files of masked image completion. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/random.h"
+#include "io/folder.h"
+#include "task/image/image.h"
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static basin_image_settings tiny(void) {
+    basin_image_settings s;
+    assert_true(basin_image_preset(&s, "fashion"));
+    s.channels = 3;
+    s.size = 12;
+    s.dim = 16;
+    s.heads = 2;
+    s.head_dim = 8;
+    s.memories = 24;
+    s.steps = 3;
+    s.occlude = 5;
+    s.keep = 1;
+    for (int c = 0; c < 3; c++) s.mean[c] = 0.4 + 0.1 * c, s.deviation[c] = 0.2 + 0.05 * c;
+    return s;
+}
+
+static void masks_have_the_counts_asked_for(void **state) {
+    (void)state;
+    enum { TOKENS = 20, DRAWS = 4000 };
+    int often[TOKENS] = {0}, kept[TOKENS] = {0};
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        uint8_t mask[TOKENS], again[TOKENS];
+        int count[3] = {0};
+        basin_image_mask_draw(mask, TOKENS, 8, 3, 7, draw);
+        basin_image_mask_draw(again, TOKENS, 8, 3, 7, draw);
+        assert_memory_equal(mask, again, TOKENS);
+        for (int i = 0; i < TOKENS; i++) {
+            count[mask[i]]++;
+            often[i] += mask[i] != BASIN_PATCH_SHOWN;
+            kept[i] += mask[i] == BASIN_PATCH_KEPT;
+        }
+        assert_int_equal(count[BASIN_PATCH_REPLACED], 5);
+        assert_int_equal(count[BASIN_PATCH_KEPT], 3);
+    }
+    /* Expected 1600 and 600, with deviations of 31 and 23: five of them either way. */
+    for (int i = 0; i < TOKENS; i++) {
+        assert_in_range(often[i], 1445, 1755);
+        assert_in_range(kept[i], 485, 715);
+    }
+}
+
+static void pixels_survive_patches(void **state) {
+    (void)state;
+    basin_image_settings s = tiny();
+    uint8_t pixel[12 * 12 * 3], back[12 * 12 * 3];
+    float patches[12 * 12 * 3];
+    for (int i = 0; i < 12 * 12 * 3; i++) pixel[i] = (uint8_t)(i * 37);
+    basin_patching patching = basin_image_patching(&s);
+    basin_patches_from_pixels(patches, pixel, &patching);
+    basin_patches_to_pixels(back, patches, &patching);
+    assert_memory_equal(pixel, back, sizeof pixel);
+    /* Patch 4 (row 1, column 1), green, row 2, column 3: the pixel (6, 7). */
+    float wanted = (float)((pixel[(6 * 12 + 7) * 3 + 1] / 255.0 - 0.5) / 0.25);
+    assert_true(patches[4 * 48 + 16 + 2 * 4 + 3] == wanted);
+}
+
+typedef struct bench {
+    basin_backend *backend;
+    basin_image_session session;
+    float patches[2 * 9 * 48];
+    uint8_t mask[2 * 9];
+} bench;
+
+static void complete(float *output, basin_image_session *session, const bench *b, int64_t batch,
+                     int64_t count) {
+    basin_error error = {0};
+    basin_image_runner runner;
+    must(basin_image_runner_new(&runner, session, batch, &error), &error);
+    must(basin_image_runner_run(&runner, output, b->patches, b->mask, count, &error), &error);
+    basin_image_runner_free(&runner);
+}
+
+static void a_model_file_alone_is_enough(void **state) {
+    char path[PATH_TEXT];
+    basin_error error = {0};
+    bench b;
+    basin_image_session again;
+    basin_image_settings s = tiny();
+    float first[2 * 9 * 48], second[2 * 9 * 48], alone[9 * 48];
+    folder_path(path, state, "model.safetensors");
+    must(basin_backend_open(&b.backend, "cpu", 1, &error), &error);
+    must(basin_image_session_new(&b.session, &s, b.backend, &error), &error);
+    basin_random_fill_normal(b.patches, 3, 0, 0, 2 * 9 * 48);
+    for (uint64_t i = 0; i < 2; i++) basin_image_mask_draw(b.mask + 9 * i, 9, 5, 1, 1, i);
+    complete(first, &b.session, &b, 2, 2);
+    must(basin_image_session_write(path, &b.session, &error), &error);
+    must(basin_image_session_open(&again, path, b.backend, &error), &error);
+    assert_null(basin_settings_differ(&s, &again.settings, basin_image_settings_table));
+    complete(second, &again, &b, 2, 2);
+    assert_memory_equal(first, second, sizeof first);
+    complete(alone, &again, &b, 4, 1);
+    for (int i = 0; i < 9 * 48; i++) assert_float_equal(alone[i], first[i], 1e-5);
+    basin_image_session_close(&again);
+    basin_image_session_close(&b.session);
+    basin_backend_close(b.backend);
+}
+
+static void impossible_settings_are_refused(void **state) {
+    (void)state;
+    basin_error error = {0};
+    basin_image_settings s = tiny();
+    s.patch = 5;
+    assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "patch is 5, wanted a divisor of the size, 12");
+    s = tiny();
+    s.occlude = 10;
+    assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "occlude is 10, wanted 1 to 9 patches");
+    assert_false(basin_image_preset(&s, "nothing"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_have_the_counts_asked_for),
+        cmocka_unit_test(pixels_survive_patches),
+        cmocka_unit_test(a_model_file_alone_is_enough),
+        cmocka_unit_test(impossible_settings_are_refused),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
