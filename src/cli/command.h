@@ -6,7 +6,6 @@
 #define BASIN_CLI_COMMAND_H
 
 #include "cli/options.h"
-#include "train/run/settings.h"
 
 enum { BASIN_EXIT_OK = 0, BASIN_EXIT_FAILURE = 1, BASIN_EXIT_USAGE = 2 };
 
@@ -20,11 +19,26 @@ typedef struct basin_command {
     const basin_option *option;
     const void *defaults; /* [size] bytes, what `options` of run starts as */
     size_t size;
-    /* Where options have presets: replaces `options`, as parsed, by what the preset names; the
-     * arguments are then parsed again on top of it. NULL where there are none. */
-    basin_status (*preset)(void *options, basin_error *error);
+    /* A command that trains takes a task's settings as options: they lie in `options` at
+     * `settings_at`, and at `start_at` a basin_settings_start says where they come from. */
+    const basin_task_settings *settings; /* or NULL */
+    size_t settings_at, start_at;
     int (*run)(const void *options, int operands, char **operand);
 } basin_command;
+
+/* Where settings start: a preset, then a file; options override both. */
+typedef struct basin_settings_start {
+    const char *preset, *config;
+    bool print_config;
+} basin_settings_start;
+
+#define BASIN_OPTIONS_START(type)                                                                  \
+    BASIN_TEXT(type, start.preset, 0, "preset", "NAME",                                            \
+               "The settings to start from; other options override them."),                        \
+        BASIN_TEXT(type, start.config, 0, "config", "FILE",                                        \
+                   "Settings as --print-config prints them; they override the preset."),           \
+        BASIN_FLAG(type, start.print_config, 0, "print-config",                                    \
+                   "Print the settings, and what the run would take, and do nothing.")
 
 extern const basin_command *const basin_commands[]; /* ends with NULL */
 
@@ -60,10 +74,13 @@ extern const basin_command basin_command_verify;
 const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
 /* Parses and runs. */
 int basin_command_run(const basin_command *command, int count, char **argument);
+/* The command's defaults, with the settings of the default preset; free it. */
+void *basin_command_values(const basin_command *command);
+basin_option_set basin_command_options(const basin_command *command);
 void basin_command_help_print(FILE *file, const basin_command *command);
 
 /* What --print-config prints: the settings as JSON on standard output; returns the exit code. */
-int basin_print_config(const void *settings, const basin_setting *table);
+int basin_print_config(const void *settings, const basin_task_settings *task);
 
 /* "basin: <text>" on standard error; returns the exit code. */
 int basin_report(const basin_error *error);

@@ -20,23 +20,15 @@ static void print_usage(FILE *file, const basin_command *command) {
             command->option->name ? " [options]" : "");
 }
 
-/* What a command's options start as: its defaults, with the preset that they name. Free it. */
-static void *starting_values(const basin_command *command) {
-    basin_error error;
-    void *values = malloc(command->size ? command->size : 1);
-    if (values && command->size) memcpy(values, command->defaults, command->size);
-    if (values && command->preset) command->preset(values, &error);
-    return values;
-}
-
 void basin_command_help_print(FILE *file, const basin_command *command) {
     fprintf(file, "basin %s: %s\n\nUsage: ", command->name, command->summary);
     print_usage(file, command);
     fputs("\n\n", file);
     basin_text_wrap(file, command->text, 0, 0, BASIN_PAGE_WIDTH);
     fputs("\nOptions:\n", file);
-    void *values = starting_values(command);
-    basin_options_print(file, command->option, values ? values : command->defaults);
+    void *values = basin_command_values(command);
+    basin_option_set set = basin_command_options(command);
+    if (values) basin_options_print(file, &set, values);
     free(values);
     if (command->example) fprintf(file, "\nExamples:\n%s", command->example);
 }
@@ -69,10 +61,10 @@ static void print_manual(FILE *file) {
         print_usage(file, command);
         fprintf(file, "`\n\n%s\n", command->text);
         if (command->option->name) {
-            void *values = starting_values(command);
+            void *values = basin_command_values(command);
+            basin_option_set set = basin_command_options(command);
             fputc('\n', file);
-            basin_options_print_markdown(file, command->option,
-                                         values ? values : command->defaults);
+            if (values) basin_options_print_markdown(file, &set, values);
             free(values);
         }
         if (command->example) fprintf(file, "\n```\n%s```\n", command->example);

@@ -45,9 +45,9 @@ int basin_report(const basin_error *error) {
     return BASIN_EXIT_FAILURE;
 }
 
-int basin_print_config(const void *settings, const basin_setting *table) {
+int basin_print_config(const void *settings, const basin_task_settings *task) {
     basin_error error;
-    char *text = basin_settings_print(settings, table, true);
+    char *text = basin_settings_print(settings, task->table, true);
     if (!text) {
         basin_fail(&error, BASIN_NO_MEMORY, "no memory to print settings");
         return basin_report(&error);
@@ -88,29 +88,54 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
     return NULL;
 }
 
-/* Parses twice where there are presets: the first time only to learn which one is asked for. */
+basin_option_set basin_command_options(const basin_command *command) {
+    return (basin_option_set){command->option, command->settings, command->settings_at};
+}
+
+/* Settings begin as the preset and the file that `start` names. */
+static basin_status start_settings(void *options, const basin_command *command,
+                                   const basin_settings_start *start, basin_error *error) {
+    void *values = (char *)options + command->settings_at;
+    const char *preset = start->preset ? start->preset : "default";
+    basin_status status = basin_settings_preset(values, command->settings, preset, error);
+    if (!status && start->config)
+        status = basin_settings_load(values, command->settings->table, start->config, error);
+    return status;
+}
+
+void *basin_command_values(const basin_command *command) {
+    basin_error error;
+    char *values = malloc(command->size ? command->size : 1);
+    if (values && command->size) memcpy(values, command->defaults, command->size);
+    if (values && command->settings)
+        start_settings(values, command, (void *)(values + command->start_at), &error);
+    return values;
+}
+
+/* Parses twice where there are settings: the first time only to learn where they start. */
 static basin_status parse(void *options, int *operands, bool *help, const basin_command *command,
                           int count, char **argument, basin_error *error) {
-    if (command->size) memcpy(options, command->defaults, command->size);
-    if (command->preset) {
-        size_t bytes = (size_t)count * sizeof *argument;
-        char **copy = malloc(bytes ? bytes : 1);
-        if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
-        if (bytes) memcpy(copy, argument, bytes);
-        basin_status status =
-            basin_options_parse(options, operands, help, command->option, count, copy, error);
-        if (!status && !*help) status = command->preset(options, error);
-        free(copy);
-        if (status || *help) return status;
-    }
-    return basin_options_parse(options, operands, help, command->option, count, argument, error);
+    basin_option_set set = basin_command_options(command);
+    if (!command->settings)
+        return basin_options_parse(options, operands, help, &set, count, argument, error);
+    size_t bytes = (size_t)count * sizeof *argument;
+    char **copy = malloc(bytes ? bytes : 1);
+    if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
+    if (bytes) memcpy(copy, argument, bytes);
+    basin_status status = basin_options_parse(options, operands, help, &set, count, copy, error);
+    if (!status && !*help)
+        status =
+            start_settings(options, command, (void *)((char *)options + command->start_at), error);
+    free(copy);
+    if (status || *help) return status;
+    return basin_options_parse(options, operands, help, &set, count, argument, error);
 }
 
 int basin_command_run(const basin_command *command, int count, char **argument) {
     int operands;
     bool help;
     basin_error error;
-    void *options = malloc(command->size ? command->size : 1);
+    void *options = basin_command_values(command);
     if (!options) {
         basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", command->name);
         return basin_report(&error);

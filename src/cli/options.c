@@ -24,6 +24,22 @@ static const basin_option *find(const basin_option *option, const char *name, si
     return NULL;
 }
 
+/* The setting that an option names: dashes for underscores, "no-" before a switch. */
+static const basin_setting *find_setting(const basin_task_settings *task, const char *name,
+                                         size_t length, bool *negated) {
+    char text[64];
+    if (!task || length >= sizeof text) return NULL;
+    snprintf(text, sizeof text, "%.*s", (int)length, name);
+    for (char *c = text; *c; c++)
+        if (*c == '-') *c = '_';
+    *negated = false;
+    const basin_setting *s = basin_setting_find(task->table, text);
+    if (s || strncmp(text, "no_", 3) != 0) return s;
+    *negated = true;
+    s = basin_setting_find(task->table, text + 3);
+    return s && s->kind == BASIN_SETTING_SWITCH ? s : NULL;
+}
+
 int basin_name_distance(const char *a, const char *b) {
     enum { LIMIT = 31 };
     int rows[3][LIMIT + 1], *before = rows[0], *last = rows[1], *next = rows[2];
@@ -51,22 +67,36 @@ bool basin_name_near(int distance, const char *name) {
     return distance <= (length < 3 ? 1 : length < 6 ? 2 : 3) && distance < length;
 }
 
-static basin_status fail_unknown(const basin_option *option, const char *name, int length,
+/* The name nearest to what was typed, so far. */
+typedef struct guess {
+    const char *typed;
+    char name[64];
+    int distance;
+} guess;
+
+static void consider(guess *g, const char *name, bool negated) {
+    char candidate[64];
+    snprintf(candidate, sizeof candidate, "%s%s", negated ? "no-" : "", name);
+    for (char *c = candidate; *c; c++)
+        if (*c == '_') *c = '-';
+    int distance = basin_name_distance(g->typed, candidate);
+    if (distance >= g->distance || !basin_name_near(distance, g->typed)) return;
+    g->distance = distance;
+    memcpy(g->name, candidate, sizeof g->name);
+}
+
+static basin_status fail_unknown(const basin_option_set *set, const char *name, int length,
                                  basin_error *error) {
-    char typed[64], near[64] = "", candidate[64];
-    int best = 1000;
+    char typed[64];
+    guess g = {.typed = typed, .distance = 1000};
     snprintf(typed, sizeof typed, "%.*s", length, name);
-    for (; option->name; option++)
-        for (int no = 0; no <= (option->kind == BASIN_OPTION_SWITCH); no++) {
-            snprintf(candidate, sizeof candidate, "%s%s", no ? "no-" : "", option->name);
-            int distance = basin_name_distance(typed, candidate);
-            if (distance >= best || !basin_name_near(distance, typed)) continue;
-            best = distance;
-            memcpy(near, candidate, sizeof near);
-        }
-    if (*near)
+    for (const basin_option *o = set->option; o->name; o++)
+        for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(&g, o->name, no);
+    for (const basin_setting *s = set->settings ? set->settings->table : NULL; s && s->name; s++)
+        for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(&g, s->name, no);
+    if (*g.name)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'; did you mean '--%s'?",
-                          typed, near);
+                          typed, g.name);
     return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'", typed);
 }
 
@@ -115,40 +145,93 @@ static basin_status read_value(void *values, const basin_option *option, const c
     return BASIN_OK;
 }
 
+/* "--head-dim: ..." of a message that begins "head_dim: ...". */
+static basin_status as_option(const basin_error *why, basin_error *error) {
+    char text[BASIN_ERROR_TEXT];
+    snprintf(text, sizeof text, "%s", why->text);
+    for (char *c = text; *c && *c != ':'; c++)
+        if (*c == '_') *c = '-';
+    return basin_fail(error, BASIN_BAD_VALUE, "--%s", text);
+}
+
+static basin_status take_setting(void *values, const basin_option_set *set, const basin_setting *s,
+                                 bool negated, const char *value, basin_error *error) {
+    void *at = (char *)values + set->settings_at;
+    basin_error why;
+    if (s->kind == BASIN_SETTING_SWITCH) value = negated ? "off" : "on";
+    return basin_setting_parse(at, s, value, &why) ? as_option(&why, error) : BASIN_OK;
+}
+
+/* One argument that is an option: its name, and the value behind '=' or its letter, or NULL. */
+typedef struct word {
+    const char *name, *value;
+    size_t length;
+    bool letter;
+} word;
+
+static word split(const char *text) {
+    word w = {.name = text + 1};
+    w.letter = *w.name != '-';
+    if (w.letter) {
+        w.length = 1;
+        if (w.name[1]) w.value = w.name + 1;
+        return w;
+    }
+    w.length = strcspn(++w.name, "=");
+    if (w.name[w.length]) w.value = w.name + w.length + 1;
+    return w;
+}
+
+static const basin_option *find_letter(const basin_option *option, char letter) {
+    while (option->name && option->letter != letter) option++;
+    return option->name ? option : NULL;
+}
+
+static bool is_help(const word *w) {
+    return w->letter ? *w->name == 'h' : w->length == 4 && !strncmp(w->name, "help", 4);
+}
+
+static basin_status take_no_value(const word *w, basin_error *error) {
+    if (!w->value) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "--%.*s takes no value, found '%s'", (int)w->length,
+                      w->name, w->value);
+}
+
+/* The value of an option that wants one: behind it, or the next argument. */
+static basin_status take_value(word *w, int *i, int count, char **argument, const char *wanted,
+                               basin_error *error) {
+    if (!w->value && *i + 1 < count) w->value = argument[++*i];
+    if (w->value) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "--%.*s wants a value: %s", (int)w->length, w->name,
+                      wanted ? wanted : "a word");
+}
+
 /* One option at argument[*i], a value that follows it included. */
-static basin_status read_option(void *values, int *i, bool *help, const basin_option *option,
+static basin_status read_option(void *values, int *i, bool *help, const basin_option_set *set,
                                 int count, char **argument, basin_error *error) {
-    const char *text = argument[*i] + 1, *value = NULL;
+    word w = split(argument[*i]);
     bool negated = false;
-    const basin_option *entry = option;
-    if (*text == '-') {
-        size_t length = strcspn(++text, "=");
-        if (text[length]) value = text + length + 1;
-        if (!strcmp(text, "help")) return *help = true, BASIN_OK;
-        entry = find(option, text, length, &negated);
-        if (!entry) return fail_unknown(option, text, (int)length, error);
-    } else {
-        if (*text == 'h') return *help = true, BASIN_OK;
-        while (entry->name && entry->letter != *text) entry++;
-        if (!entry->name) return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *text);
-        if (text[1]) value = text + 1;
-    }
-    if (entry->kind <= BASIN_OPTION_SWITCH) {
-        if (value)
-            return basin_fail(error, BASIN_BAD_VALUE, "--%s takes no value, found '%s'",
-                              entry->name, value);
-        *(bool *)field(values, entry) = !negated;
-        return BASIN_OK;
-    }
-    if (!value && *i + 1 < count) value = argument[++*i];
-    if (!value)
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s wants a value: %s", entry->name,
-                          entry->value);
-    return read_value(values, entry, value, error);
+    if (is_help(&w)) return *help = true, BASIN_OK;
+    const basin_option *entry = w.letter ? find_letter(set->option, *w.name)
+                                         : find(set->option, w.name, w.length, &negated);
+    const basin_setting *setting =
+        entry || w.letter ? NULL : find_setting(set->settings, w.name, w.length, &negated);
+    if (!entry && w.letter)
+        return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
+    if (!entry && !setting) return fail_unknown(set, w.name, (int)w.length, error);
+    bool flag = entry ? entry->kind <= BASIN_OPTION_SWITCH : setting->kind == BASIN_SETTING_SWITCH;
+    basin_status status =
+        flag ? take_no_value(&w, error)
+             : take_value(&w, i, count, argument, entry ? entry->value : setting->value, error);
+    if (status) return status;
+    if (setting) return take_setting(values, set, setting, negated, w.value, error);
+    if (!flag) return read_value(values, entry, w.value, error);
+    *(bool *)field(values, entry) = !negated;
+    return BASIN_OK;
 }
 
 basin_status basin_options_parse(void *values, int *operands, bool *help,
-                                 const basin_option *option, int count, char **argument,
+                                 const basin_option_set *set, int count, char **argument,
                                  basin_error *error) {
     bool open = true;
     *operands = 0;
@@ -157,7 +240,7 @@ basin_status basin_options_parse(void *values, int *operands, bool *help,
         if (open && !strcmp(argument[i], "--")) {
             open = false;
         } else if (open && argument[i][0] == '-' && argument[i][1]) {
-            basin_status status = read_option(values, &i, help, option, count, argument, error);
+            basin_status status = read_option(values, &i, help, set, count, argument, error);
             if (status || *help) return status;
         } else {
             argument[(*operands)++] = argument[i];
@@ -212,19 +295,6 @@ void basin_text_wrap(FILE *file, const char *text, int column, int indent, int w
     fputc('\n', file);
 }
 
-/* "-o, --output FILE", `none` in place of a letter and `bar` between choices; returns how long it
- * is, a bar counting as one. */
-static int print_name(FILE *file, const basin_option *option, const char *none, const char *bar) {
-    int length =
-        option->letter ? fprintf(file, "-%c, ", option->letter) : fprintf(file, "%s", none);
-    length +=
-        fprintf(file, "--%s%s", option->kind == BASIN_OPTION_SWITCH ? "[no-]" : "", option->name);
-    if (option->value) length += fprintf(file, " ");
-    for (const char *c = option->value; c && *c; c++, length++)
-        fprintf(file, "%.*s", *c == '|' ? (int)strlen(bar) : 1, *c == '|' ? bar : c);
-    return length;
-}
-
 /* "12", "cpu", "on"; "" where the default is not worth a word: unset, or a plain flag. */
 static void print_default(char *text, size_t size, const basin_option *option,
                           const void *defaults) {
@@ -247,29 +317,77 @@ static void print_default(char *text, size_t size, const basin_option *option,
     }
 }
 
-void basin_options_print(FILE *file, const basin_option *option, const void *defaults) {
+/* One entry as help shows it, whichever table it comes from. */
+typedef struct row {
+    char name[300], value[64];
+    const char *help;
+} row;
+
+static void setting_row(row *r, const basin_setting *s, const void *values) {
+    size_t at = 0, size = sizeof r->name;
+    at += (size_t)snprintf(r->name, size, "--%s", s->kind == BASIN_SETTING_SWITCH ? "[no-]" : "");
+    for (const char *c = s->name; *c; c++) r->name[at++] = *c == '_' ? '-' : *c;
+    r->name[at] = 0;
+    for (int i = 0; s->choices && s->choices[i] && at < size; i++)
+        at += (size_t)snprintf(r->name + at, size - at, "%c%s", i ? '|' : ' ', s->choices[i]);
+    if (s->value && at < size) snprintf(r->name + at, size - at, " %s", s->value);
+    basin_setting_print(r->value, sizeof r->value, values, s);
+    r->help = s->help;
+}
+
+static void option_row(row *r, const basin_option *o, const void *defaults) {
+    snprintf(r->name, sizeof r->name, "--%s%s%s%s", o->kind == BASIN_OPTION_SWITCH ? "[no-]" : "",
+             o->name, o->value ? " " : "", o->value ? o->value : "");
+    print_default(r->value, sizeof r->value, o, defaults);
+    r->help = o->help;
+}
+
+static void print_row(FILE *file, const row *r, char letter) {
     enum { INDENT = 30 };
-    static const basin_option help = {"help", 'h', BASIN_OPTION_FLAG, 0, NULL, 0, 0, "This help."};
-    for (bool last = false; !last; option++) {
-        last = !option->name;
-        const basin_option *entry = last ? &help : option;
-        char value[64] = "", text[1000];
-        fputs("  ", file);
-        int length = print_name(file, entry, "    ", "|");
-        if (!last) print_default(value, sizeof value, entry, defaults);
-        snprintf(text, sizeof text, *value ? "%s [%s]" : "%s", entry->help, value);
-        if (length + 4 > INDENT) fputc('\n', file), length = -2;
-        basin_text_wrap(file, text, length + 2, INDENT, BASIN_PAGE_WIDTH);
+    char text[1200];
+    int length =
+        letter ? fprintf(file, "  -%c, %s", letter, r->name) : fprintf(file, "      %s", r->name);
+    snprintf(text, sizeof text, *r->value ? "%s [%s]" : "%s", r->help, r->value);
+    if (length + 2 > INDENT) fputc('\n', file), length = 0;
+    basin_text_wrap(file, text, length, INDENT, BASIN_PAGE_WIDTH);
+}
+
+void basin_options_print(FILE *file, const basin_option_set *set, const void *defaults) {
+    row r;
+    for (const basin_option *o = set->option; o->name; o++) {
+        option_row(&r, o, defaults);
+        print_row(file, &r, o->letter);
+    }
+    print_row(file, &(row){"--help", "", "This help."}, 'h');
+    if (!set->settings) return;
+    fputs("\nSettings, with the values of the default preset:\n", file);
+    for (const basin_setting *s = set->settings->table; s->name; s++) {
+        setting_row(&r, s, (const char *)defaults + set->settings_at);
+        print_row(file, &r, 0);
     }
 }
 
-void basin_options_print_markdown(FILE *file, const basin_option *option, const void *defaults) {
+/* A table's cell: a bar would end it. */
+static void print_cell(FILE *file, const char *text) {
+    for (; *text; text++) fprintf(file, *text == '|' ? "\\|" : "%c", *text);
+}
+
+static void print_markdown_row(FILE *file, const row *r, char letter) {
+    fputs("| `", file);
+    if (letter) fprintf(file, "-%c, ", letter);
+    print_cell(file, r->name);
+    fprintf(file, "` | %s | %s |\n", r->value, r->help);
+}
+
+void basin_options_print_markdown(FILE *file, const basin_option_set *set, const void *defaults) {
+    row r;
     fputs("| option | default | |\n|---|---|---|\n", file);
-    for (; option->name; option++) {
-        char value[64];
-        print_default(value, sizeof value, option, defaults);
-        fputs("| `", file);
-        print_name(file, option, "", "\\|");
-        fprintf(file, "` | %s | %s |\n", value, option->help);
+    for (const basin_option *o = set->option; o->name; o++) {
+        option_row(&r, o, defaults);
+        print_markdown_row(file, &r, o->letter);
+    }
+    for (const basin_setting *s = set->settings ? set->settings->table : NULL; s && s->name; s++) {
+        setting_row(&r, s, (const char *)defaults + set->settings_at);
+        print_markdown_row(file, &r, 0);
     }
 }

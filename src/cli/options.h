@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "basin/plan.h"
+#include "train/run/settings.h"
 
 typedef enum basin_option_kind {
     BASIN_OPTION_FLAG,    /* bool; --name sets it */
@@ -77,17 +78,25 @@ basin_products basin_option_products(const char *name);
 basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
                                   const char *products, const char *dtype, basin_error *error);
 
+/* What a command takes: its own table and, where it has one, a task's, whose settings are options
+ * by their names with dashes, kept in the task's struct at `settings_at`. */
+typedef struct basin_option_set {
+    const basin_option *option;
+    const basin_task_settings *settings; /* or NULL */
+    size_t settings_at;
+} basin_option_set;
+
 /* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order, and
  * *operands is their number. *help is set, and nothing else promised, where -h or --help is met.
  * Errors are BASIN_BAD_VALUE: wrong usage. */
 basin_status basin_options_parse(void *values, int *operands, bool *help,
-                                 const basin_option *option, int count, char **argument,
+                                 const basin_option_set *set, int count, char **argument,
                                  basin_error *error);
 
 /* The options with their help, wrapped to the width of a page. Defaults come from `defaults`. */
-void basin_options_print(FILE *file, const basin_option *option, const void *defaults);
+void basin_options_print(FILE *file, const basin_option_set *set, const void *defaults);
 /* The same as a Markdown table. */
-void basin_options_print_markdown(FILE *file, const basin_option *option, const void *defaults);
+void basin_options_print_markdown(FILE *file, const basin_option_set *set, const void *defaults);
 /* `text` wrapped at `width` columns, continued at `indent`; the cursor stands at `column`. */
 void basin_text_wrap(FILE *file, const char *text, int column, int indent, int width);
 

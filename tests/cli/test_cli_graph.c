@@ -12,7 +12,7 @@ enum { GRAPHS = 30 };
     "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 --vectors 2 "   \
     "--edge-walks 2 --couplings 1 --cache none --threads 1 -q "
 
-static void put_set(void **state, const char *name, basin_graph_task task, bool split) {
+static void put_set(void **state, const char *name, basin_graphs_target task, bool split) {
     char path[PATH_TEXT];
     basin_graphset set;
     basin_error error;
@@ -52,7 +52,7 @@ static void trains_and_uses(void **state) {
     static const char *const head[3] = {"graph,class,p_0,p_1\n", "graph,node,class,p_0,p_1\n",
                                         "graph,value1\n"};
     for (int task = 0; task < 3; task++) {
-        put_set(state, "set.safetensors", (basin_graph_task)task, true);
+        put_set(state, "set.safetensors", (basin_graphs_target)task, true);
         const program *p =
             run(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
                        "--epochs 3 " SMALL);
@@ -62,7 +62,7 @@ static void trains_and_uses(void **state) {
         cJSON *json = cJSON_Parse(p->out);
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
         if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
-        number(json, task == BASIN_GRAPH_VALUES ? "mae" : "balanced_accuracy");
+        number(json, task == BASIN_GRAPHS_VALUES ? "mae" : "balanced_accuracy");
         cJSON_Delete(json);
         p = run(state, "graph predict m.safetensors set.safetensors --cache none --part all");
         assert_int_equal(p->code, 0);
@@ -76,13 +76,13 @@ static void trains_and_uses(void **state) {
         assert_int_equal(p->code, 0);
     }
     assert_error(run(state, "graph eval m.safetensors missing.zip --cache none"), 1, "missing.zip");
-    put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     assert_error(run(state, "graph eval m.safetensors set.safetensors --cache none"), 1,
                  "the model wants graph values");
 }
 
 static void cross_validates(void **state) {
-    put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run(
         state, "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 2 --json " SMALL
                "--threads 2");
@@ -109,7 +109,7 @@ static void cross_validates(void **state) {
 }
 
 static void averages_members(void **state) {
-    put_set(state, "set.safetensors", BASIN_GRAPH_VALUES, false);
+    put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, false);
     const program *p =
         run(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
                    "--json " SMALL);
@@ -124,7 +124,7 @@ static void averages_members(void **state) {
 
 /* What was trained on is never called a test. */
 static void labels_the_paper_protocol(void **state) {
-    put_set(state, "set.safetensors", BASIN_GRAPH_CLASSES, false);
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run(
         state, "graph cv set.safetensors --paper-protocol --epochs 1 --members 1 --jobs 1 " SMALL);
     if (p->code) fail_msg("%s", p->err);

@@ -44,7 +44,7 @@ static void presets_are_overridden_by_flags(void **state) {
     assert_true(json_number(json, "alpha") == 0.5);
     assert_true(json_number(json, "dim") == 768);
     assert_true(json_number(json, "batch") == 768);
-    assert_true(json_number(json, "rate_ends") == 5e-7);
+    assert_true(json_number(json, "rate_first") == 5e-7);
     cJSON_Delete(json);
 }
 

@@ -22,19 +22,19 @@
 extern "C" {
 #endif
 
-typedef enum basin_graph_task {
-    BASIN_GRAPH_CLASSES, /* a class a graph */
-    BASIN_NODE_CLASSES,  /* a class a node */
-    BASIN_GRAPH_VALUES,  /* numbers a graph */
-} basin_graph_task;
+typedef enum basin_graphs_target {
+    BASIN_GRAPHS_CLASSES, /* a class a graph */
+    BASIN_NODE_CLASSES,   /* a class a node */
+    BASIN_GRAPHS_VALUES,  /* numbers a graph */
+} basin_graphs_target;
 
-BASIN_API const char *basin_graph_task_name(basin_graph_task task);
+BASIN_API const char *basin_graphs_target_name(basin_graphs_target task);
 
 enum { BASIN_GRAPHSET_NAME = 64 };
 
 typedef struct basin_graphset {
     char name[BASIN_GRAPHSET_NAME];
-    basin_graph_task task;
+    basin_graphs_target task;
     int64_t graphs, nodes, edges; /* edges are directed: an undirected one is there both ways */
     int64_t *node_start;          /* [graphs + 1] */
     int64_t *edge_start;          /* [graphs + 1] */
@@ -167,7 +167,7 @@ typedef struct basin_label_column {
 } basin_label_column;
 
 /* How nodes and edges become numbers. Learnt from the training graphs, kept in the model file. */
-typedef struct basin_graph_encoding {
+typedef struct basin_graphset_encoding {
     int64_t attributes, labels, edge_attributes, edge_labels; /* columns a set must have */
     basin_label_column label[BASIN_MAX_LABELS], edge_label[BASIN_MAX_LABELS];
     float *mean, *scale;   /* [attributes + edge_attributes] features are (a - mean) * scale */
@@ -176,7 +176,7 @@ typedef struct basin_graph_encoding {
     bool edge_sums;        /* a node's edges added up, feature by feature, times 1/4 */
     int64_t features;      /* F; a constant 1 where there is nothing else */
     int64_t edge_features; /* P; at least 1 */
-} basin_graph_encoding;
+} basin_graphset_encoding;
 
 typedef struct basin_encoding_spec {
     bool raw, standardise, edge_sums;
@@ -184,22 +184,22 @@ typedef struct basin_encoding_spec {
                         0; -1: 0 elsewhere */
 } basin_encoding_spec;
 
-BASIN_API basin_status basin_graph_encoding_new(basin_graph_encoding *encoding,
-                                                const basin_graphset *set, const int64_t *graph,
-                                                int64_t count, const basin_encoding_spec *spec,
-                                                basin_error *error);
+BASIN_API basin_status basin_graphset_encoding_new(basin_graphset_encoding *encoding,
+                                                   const basin_graphset *set, const int64_t *graph,
+                                                   int64_t count, const basin_encoding_spec *spec,
+                                                   basin_error *error);
 /* Sets features and edge_features from the other fields. */
-BASIN_API void basin_graph_encoding_count(basin_graph_encoding *encoding);
-BASIN_API void basin_graph_encoding_free(basin_graph_encoding *encoding);
+BASIN_API void basin_graphset_encoding_count(basin_graphset_encoding *encoding);
+BASIN_API void basin_graphset_encoding_free(basin_graphset_encoding *encoding);
 /* Whether a set has the columns that the encoding wants. */
-BASIN_API basin_status basin_graph_encoding_check(const basin_graph_encoding *encoding,
-                                                  const basin_graphset *set, const char *path,
-                                                  basin_error *error);
+BASIN_API basin_status basin_graphset_encoding_check(const basin_graphset_encoding *encoding,
+                                                     const basin_graphset *set, const char *path,
+                                                     basin_error *error);
 
 /* ---- batches ---- */
 
 /* Graphs laid out for basin_graphs_batch, without padding. */
-typedef struct basin_graph_batch {
+typedef struct basin_graphset_batch {
     int64_t graphs, nodes, tokens;
     int64_t capacity_graphs, capacity_tokens, capacity_pairs; /* of the arrays */
     int64_t features, edge_features, width;                   /* F, P, k */
@@ -211,7 +211,7 @@ typedef struct basin_graph_batch {
     int32_t *source, *before, *after, *owner; /* [tokens] */
     int32_t *first;                           /* [graphs] */
     basin_pairs pairs;
-} basin_graph_batch;
+} basin_graphset_batch;
 
 /* Tokens and pairs that a graph takes. */
 BASIN_API int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph);
@@ -220,12 +220,13 @@ BASIN_API int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph)
 /* Fills the batch with the given graphs, growing it where needed. With `flip`, each eigenvector of
  * each graph gets a random sign, a pure function of (seed, epoch, graph); otherwise the sign is
  * that of the positions, which a fixed rule chose. */
-BASIN_API basin_status basin_graph_batch_fill(basin_graph_batch *batch, const basin_graphset *set,
-                                              const basin_graph_encoding *encoding,
-                                              const basin_positions *positions,
-                                              const int64_t *graph, int64_t count, bool flip,
-                                              uint64_t seed, uint64_t epoch, basin_error *error);
-BASIN_API void basin_graph_batch_free(basin_graph_batch *batch);
+BASIN_API basin_status basin_graphset_batch_fill(basin_graphset_batch *batch,
+                                                 const basin_graphset *set,
+                                                 const basin_graphset_encoding *encoding,
+                                                 const basin_positions *positions,
+                                                 const int64_t *graph, int64_t count, bool flip,
+                                                 uint64_t seed, uint64_t epoch, basin_error *error);
+BASIN_API void basin_graphset_batch_free(basin_graphset_batch *batch);
 
 /* ---- folds ---- */
 

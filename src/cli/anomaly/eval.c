@@ -12,17 +12,17 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *preset, *split, *scores;
-    basin_anomaly_recipe recipe;
+    const char *split, *scores;
+    basin_anomaly_settings recipe;
+    basin_settings_start start;
     basin_data_options data;
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
-    bool no_baselines, only_baselines, json, quiet, print_config;
+    bool no_baselines, only_baselines, json, quiet;
     const char *backend;
 } options;
 
-static const options defaults = {.preset = "default",
-                                 .recipe = BASIN_ANOMALY_DEFAULT,
+static const options defaults = {.start = {.preset = "default"},
                                  .split = "auto",
                                  .data = {.missing = "error"},
                                  .ratio = 0.4,
@@ -31,7 +31,7 @@ static const options defaults = {.preset = "default",
                                  .backend = "cpu"};
 
 static const basin_option table[] = {
-    BASIN_RECIPE_OPTIONS(options),
+    BASIN_OPTIONS_START(options),
     BASIN_CHOICE(options, split, "split", "auto|ratio|masks",
                  "ratio: stratified, drawn anew each run; masks: the file's; auto: masks where "
                  "there are."),
@@ -47,17 +47,11 @@ static const basin_option table[] = {
                "node, part, label, probability."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone."),
-    BASIN_FLAG(options, print_config, 0, "print-config", "Print what would run, and end."),
     BASIN_DATA_OPTIONS(options),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
     BASIN_OPTIONS_END,
 };
-
-static basin_status preset(void *values, basin_error *error) {
-    options *o = values;
-    return basin_anomaly_preset(&o->recipe, o->preset, error);
-}
 
 enum { MODELS = 1 + BASIN_BASELINES, MEASURES = 4 };
 
@@ -98,7 +92,7 @@ static void put_scores(const bench *b, const double *probability, int64_t run) {
 
 static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run,
                                  basin_error *error) {
-    basin_anomaly_recipe recipe = b->o->recipe;
+    basin_anomaly_settings recipe = b->o->recipe;
     basin_anomaly_detector *detector;
     recipe.seed += run;
     basin_status status =
@@ -156,7 +150,7 @@ static bool shown(const bench *b, int model) {
 }
 
 static const char *model_name(const bench *b, int model) {
-    return model ? basin_baseline_name[model - 1] : b->o->preset;
+    return model ? basin_baseline_name[model - 1] : b->o->start.preset;
 }
 
 static double measure(const basin_anomaly_figures *f, int which) {
@@ -289,7 +283,7 @@ static int finish(bench *b, basin_status status, const basin_error *error) {
 static int run(const void *values, int operands, char **operand) {
     bench b = {.o = values};
     basin_error error;
-    if (b.o->print_config) return basin_print_config(&b.o->recipe, basin_anomaly_settings);
+    if (b.o->start.print_config) return basin_print_config(&b.o->recipe, &basin_anomaly_task);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
     basin_status status = basin_anomaly_open(&b.network, operand, operands, &b.o->data, &error);
     if (!status) status = prepare(&b, &error);
@@ -318,6 +312,8 @@ const basin_command basin_command_anomaly_eval = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .preset = preset,
+    .settings = &basin_anomaly_task,
+    .settings_at = offsetof(options, recipe),
+    .start_at = offsetof(options, start),
     .run = run,
 };

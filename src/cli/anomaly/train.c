@@ -9,16 +9,16 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *preset, *output, *checkpoint, *log, *backend;
-    basin_anomaly_recipe recipe;
+    const char *output, *checkpoint, *log, *backend;
+    basin_anomaly_settings recipe;
+    basin_settings_start start;
     basin_data_options data;
     double ratio, validation, memory, save_every;
     int64_t split, threads;
-    bool resume, json, quiet, print_config;
+    bool resume, json, quiet;
 } options;
 
-static const options defaults = {.preset = "default",
-                                 .recipe = BASIN_ANOMALY_DEFAULT,
+static const options defaults = {.start = {.preset = "default"},
                                  .data = {.missing = "error"},
                                  .validation = 0.2,
                                  .split = -1,
@@ -27,7 +27,7 @@ static const options defaults = {.preset = "default",
 
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "The model file to write."),
-    BASIN_RECIPE_OPTIONS(options),
+    BASIN_OPTIONS_START(options),
     BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
                "The part of the labelled nodes that chooses epoch and threshold; all others are "
                "trained on."),
@@ -43,17 +43,11 @@ static const basin_option table[] = {
                "Go on from the checkpoint that an interrupted or killed run left. Ends with the "
                "same bits as a run that was never cut."),
     BASIN_TEXT(options, log, 0, "log", "FILE", "A line of JSON for every epoch."),
-    BASIN_FLAG(options, print_config, 0, "print-config", "Print what would run, and end."),
     BASIN_DATA_OPTIONS(options),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
     BASIN_OPTIONS_END,
 };
-
-static basin_status preset(void *values, basin_error *error) {
-    options *o = values;
-    return basin_anomaly_preset(&o->recipe, o->preset, error);
-}
 
 /* Train, validation and, with --ratio or masks, test. */
 static basin_status split(uint8_t *part, const basin_network *network, const options *o,
@@ -193,7 +187,7 @@ static void name_checkpoint(training *t) {
 static int run(const void *values, int operands, char **operand) {
     training t = {.o = values};
     basin_error error;
-    if (t.o->print_config) return basin_print_config(&t.o->recipe, basin_anomaly_settings);
+    if (t.o->start.print_config) return basin_print_config(&t.o->recipe, &basin_anomaly_task);
     if (!t.o->output)
         return basin_report_usage(&basin_command_anomaly_train, "wants --output FILE");
     name_checkpoint(&t);
@@ -226,6 +220,8 @@ const basin_command basin_command_anomaly_train = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .preset = preset,
+    .settings = &basin_anomaly_task,
+    .settings_at = offsetof(options, recipe),
+    .start_at = offsetof(options, start),
     .run = run,
 };

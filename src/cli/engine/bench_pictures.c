@@ -99,7 +99,7 @@ static basin_status rig_new(rig *g, const options *o, const char *const *path, i
     basin_status status = basin_option_backend(&g->backend, o->backend, 0, "f32", "f32", error);
     if (!status) status = basin_image_data_open(&g->data, &source, error);
     if (status) return status;
-    basin_image_preset(&g->settings, "imagenet");
+    basin_image_task.fill(&g->settings, "imagenet");
     g->settings.size = o->size;
     g->settings.patch = o->patch;
     g->settings.seed = o->seed;

@@ -10,15 +10,15 @@
 #include "cli/watch.h"
 
 typedef struct options {
-    basin_graph_settings s;
-    const char *preset, *index, *cache, *backend, *products;
+    basin_graphs_settings s;
+    basin_settings_start start;
+    const char *index, *cache, *backend, *products;
     double inner;
     int64_t folds, fold, members, jobs, threads;
-    bool paper_protocol, print_config, quiet, json;
+    bool paper_protocol, quiet, json;
 } options;
 
-static const options defaults = {.s = BASIN_GRAPH_HONEST,
-                                 .preset = "honest",
+static const options defaults = {.start = {.preset = "default"},
                                  .backend = "cpu",
                                  .products = "f32",
                                  .folds = 10,
@@ -43,11 +43,8 @@ static const basin_option table[] = {
         options, paper_protocol, 0, "paper-protocol",
         "What the published notebooks do instead: one model trained on all graphs and scored "
         "on the same graphs. A training accuracy; every output says so."),
-    BASIN_FLAG(options, print_config, 0, "print-config", "Print the settings and stop."),
-    BASIN_GRAPH_OPTIONS(options),
+    BASIN_OPTIONS_START(options),
     BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_INTEGER(options, s.seed, "seed", "N", 0, 9007199254740992.0,
-                  "Seed of all random numbers, the folds' included."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
@@ -56,29 +53,20 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static basin_status use_preset(void *values, basin_error *error) {
-    options *o = values;
-    const char *name = o->preset;
-    *o = defaults;
-    o->preset = name;
-    if (basin_graph_preset(&o->s, name)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "no preset '%s'", name);
-}
-
 typedef struct job {
     const options *o;
     const char *path;
     basin_graphset set;
     basin_folds folds;
-    basin_graph_cv_fold *result; /* [folds] */
-    double *value;               /* [folds] room for those that were run */
+    basin_graphs_cv_fold *result; /* [folds] */
+    double *value;                /* [folds] room for those that were run */
 } job;
 
 /* One fold that trains on all graphs and is tested on the same. */
 static basin_status paper_folds(job *j, basin_error *error) {
     j->folds = (basin_folds){1, calloc(1, sizeof *j->folds.fold)};
     for (int part = 0; part < 3 && j->folds.fold; part += 2) {
-        j->folds.fold->item[part] = basin_graph_range(0, j->set.graphs);
+        j->folds.fold->item[part] = basin_graphs_range(0, j->set.graphs);
         j->folds.fold->count[part] = j->set.graphs;
         if (!j->folds.fold->item[part]) return basin_fail(error, BASIN_NO_MEMORY, "no memory");
     }
@@ -87,7 +75,7 @@ static basin_status paper_folds(job *j, basin_error *error) {
 
 static basin_status make_folds(job *j, basin_error *error) {
     const options *o = j->o;
-    const int32_t *classes = j->set.task == BASIN_GRAPH_CLASSES ? j->set.class_of : NULL;
+    const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
     uint64_t seed = (uint64_t)o->s.seed;
     basin_status status;
     if (o->paper_protocol)
@@ -115,39 +103,39 @@ static basin_status run_folds(job *j, basin_error *error) {
     basin_cli_watch_begin(&watch, o->quiet);
     int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
     int64_t many = o->fold ? 1 : j->folds.folds;
-    basin_graph_cv_spec spec = {.settings = &o->s,
-                                .set = &j->set,
-                                .folds = &j->folds,
-                                .only = o->fold - 1,
-                                .members = o->members,
-                                .jobs = basin_graph_cv_jobs(o->jobs, many, cores, o->backend),
-                                .threads = (int)o->threads,
-                                .backend = o->backend,
-                                .cache = basin_graph_cache(o->cache, text, sizeof text),
-                                .products = basin_option_products(o->products),
-                                .watch = &watch.watch};
-    basin_status status = basin_graph_cv(j->result, &spec, error);
+    basin_graphs_cv_spec spec = {.settings = &o->s,
+                                 .set = &j->set,
+                                 .folds = &j->folds,
+                                 .only = o->fold - 1,
+                                 .members = o->members,
+                                 .jobs = basin_graphs_cv_jobs(o->jobs, many, cores, o->backend),
+                                 .threads = (int)o->threads,
+                                 .backend = o->backend,
+                                 .cache = basin_graphs_cache(o->cache, text, sizeof text),
+                                 .products = basin_option_products(o->products),
+                                 .watch = &watch.watch};
+    basin_status status = basin_graphs_cv(j->result, &spec, error);
     basin_cli_watch_end(&watch);
     return status;
 }
 
 /* ---- printing ---- */
 
-static double number_of(const basin_graph_score *score, basin_graph_task task) {
-    return fabs(basin_graph_merit(score, task));
+static double number_of(const basin_graphs_score *score, basin_graphs_target task) {
+    return fabs(basin_graphs_merit(score, task));
 }
 
 static void statistics(double *mean, double *deviation, const job *j, bool validation) {
     int64_t n = 0;
     for (int64_t f = 0; f < j->folds.folds; f++) {
-        const basin_graph_cv_fold *r = &j->result[f];
+        const basin_graphs_cv_fold *r = &j->result[f];
         if (r->done) j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
     }
     basin_mean_deviation(mean, deviation, j->value, n);
 }
 
-static const char *unit_of(basin_graph_task task) {
-    if (task == BASIN_GRAPH_VALUES) return "mean absolute error";
+static const char *unit_of(basin_graphs_target task) {
+    if (task == BASIN_GRAPHS_VALUES) return "mean absolute error";
     return task == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
 }
 
@@ -158,7 +146,7 @@ static const char *protocol_of(const options *o) {
 
 static int print_table(const job *j) {
     const options *o = j->o;
-    basin_graph_task task = j->set.task;
+    basin_graphs_target task = j->set.task;
     double mean, deviation;
     basin_table t = {.layout = "rrrrrrr"};
     const char *head[] = {"fold",
@@ -170,7 +158,7 @@ static int print_table(const job *j) {
                           o->paper_protocol ? "training score" : "test score"};
     for (int i = 0; i < 7; i++) basin_table_add(&t, "%s", head[i]);
     for (int64_t f = 0; f < j->folds.folds; f++) {
-        const basin_graph_cv_fold *r = &j->result[f];
+        const basin_graphs_cv_fold *r = &j->result[f];
         if (!r->done) continue;
         basin_table_add(&t, "%lld", (long long)f + 1);
         basin_table_add(&t, "%lld", (long long)r->trains);
@@ -183,7 +171,7 @@ static int print_table(const job *j) {
             basin_table_add(&t, "-");
         basin_table_add(&t, "%.4g", number_of(&r->test, task));
     }
-    printf("%s: %s, %s\n", j->set.name, basin_graph_task_name(task), unit_of(task));
+    printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(task), unit_of(task));
     printf("protocol: %s\n", protocol_of(o));
     if (!basin_table_print(&t, stdout, 2)) return BASIN_EXIT_FAILURE;
     statistics(&mean, &deviation, j, false);
@@ -196,8 +184,8 @@ static int print_table(const job *j) {
     return BASIN_EXIT_OK;
 }
 
-static void print_fold_json(basin_json *json, const basin_graph_cv_fold *r, int64_t fold,
-                            basin_graph_task task, bool paper) {
+static void print_fold_json(basin_json *json, const basin_graphs_cv_fold *r, int64_t fold,
+                            basin_graphs_target task, bool paper) {
     basin_json_object(json, NULL);
     basin_json_integer(json, "fold", fold + 1);
     basin_json_integer(json, "train_graphs", r->trains);
@@ -208,11 +196,11 @@ static void print_fold_json(basin_json *json, const basin_graph_cv_fold *r, int6
     basin_json_integer(json, "bytes", r->bytes);
     if (r->validations) {
         basin_json_object(json, "validation");
-        basin_graph_score_json(json, &r->validation, task);
+        basin_graphs_score_json(json, &r->validation, task);
         basin_json_end(json);
     }
     basin_json_object(json, paper ? "training" : "test");
-    basin_graph_score_json(json, &r->test, task);
+    basin_graphs_score_json(json, &r->test, task);
     basin_json_end(json);
     basin_json_end(json);
 }
@@ -222,10 +210,10 @@ static void print_json(const job *j) {
     double mean, deviation;
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "data", j->set.name);
-    basin_json_text(&json, "task", basin_graph_task_name(j->set.task));
+    basin_json_text(&json, "task", basin_graphs_target_name(j->set.task));
     basin_json_text(&json, "protocol", protocol_of(o));
     basin_json_boolean(&json, "held_out", !o->paper_protocol);
-    basin_json_text(&json, "preset", o->preset);
+    basin_json_text(&json, "preset", o->start.preset);
     basin_json_integer(&json, "members", o->members);
     basin_json_integer(&json, "seed", o->s.seed);
     basin_json_text(&json, "score", unit_of(j->set.task));
@@ -248,13 +236,13 @@ static void print_json(const job *j) {
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands;
-    if (o->print_config) return basin_print_config(&o->s, basin_graph_settings_table);
+    if (o->start.print_config) return basin_print_config(&o->s, &basin_graphs_task);
     basin_error error;
     int code = BASIN_EXIT_OK;
     job j = {.o = o, .path = operand[0]};
-    basin_status status = basin_graph_settings_check(&o->s, &error);
+    basin_status status = basin_graphs_settings_check(&o->s, &error);
     if (!status) status = basin_graphset_read(&j.set, operand[0], &error);
-    if (!status) status = basin_graph_check_labels(&j.set, operand[0], &error);
+    if (!status) status = basin_graphs_check_labels(&j.set, operand[0], &error);
     if (!status) status = make_folds(&j, &error);
     if (!status) status = run_folds(&j, &error);
     if (status)
@@ -288,6 +276,8 @@ const basin_command basin_command_graph_cv = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .preset = use_preset,
+    .settings = &basin_graphs_task,
+    .settings_at = offsetof(options, s),
+    .start_at = offsetof(options, start),
     .run = run,
 };

@@ -24,38 +24,38 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static void print(const options *o, const char *model, const basin_graph_use *u,
-                  const basin_graph_score *score) {
+static void print(const options *o, const char *model, const basin_graphs_use *u,
+                  const basin_graphs_score *score) {
     const char *part = strcmp(o->part, "auto") ? o->part : u->set.split[2] ? "test" : "all";
     char text[200];
     if (o->json) {
         basin_json json = basin_json_begin(stdout);
         basin_json_text(&json, "model", model);
         basin_json_text(&json, "data", u->set.name);
-        basin_json_text(&json, "task", basin_graph_task_name(u->set.task));
+        basin_json_text(&json, "task", basin_graphs_target_name(u->set.task));
         basin_json_text(&json, "part", part);
-        basin_graph_score_json(&json, score, u->set.task);
+        basin_graphs_score_json(&json, score, u->set.task);
         basin_json_end(&json);
         return;
     }
-    basin_graph_score_text(text, sizeof text, score, u->set.task);
+    basin_graphs_score_text(text, sizeof text, score, u->set.task);
     printf("%s, %s, %lld %s: %s\n", u->set.name, part, (long long)score->items,
            u->set.task == BASIN_NODE_CLASSES ? "nodes" : "graphs", text);
 }
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    basin_graph_use u;
-    basin_graph_score score;
+    basin_graphs_use u;
+    basin_graphs_score score;
     basin_error error;
     (void)operands;
-    basin_status status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache,
-                                               o->backend, o->products, o->threads, true, &error);
+    basin_status status = basin_graphs_use_open(&u, operand[0], operand[1], o->part, o->cache,
+                                                o->backend, o->products, o->threads, true, &error);
     if (!status) {
-        basin_graph_measure(&score, u.output, &u.set, u.list, u.count, u.session.outputs);
+        basin_graphs_measure(&score, u.output, &u.set, u.list, u.count, u.session.outputs);
         print(o, operand[0], &u, &score);
     }
-    basin_graph_use_free(&u);
+    basin_graphs_use_free(&u);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 

@@ -26,9 +26,9 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static void print_head(FILE *file, const basin_graph_session *s) {
+static void print_head(FILE *file, const basin_graphs_session *s) {
     fprintf(file, s->task == BASIN_NODE_CLASSES ? "graph,node" : "graph");
-    if (s->task == BASIN_GRAPH_VALUES)
+    if (s->task == BASIN_GRAPHS_VALUES)
         for (int64_t c = 0; c < s->outputs; c++) fprintf(file, ",value%lld", (long long)c + 1);
     else {
         fprintf(file, ",class");
@@ -39,7 +39,7 @@ static void print_head(FILE *file, const basin_graph_session *s) {
 }
 
 /* The class and the probabilities of the model's classes; outputs beyond them are left out. */
-static void print_classes(FILE *file, const basin_graph_session *s, const float *output) {
+static void print_classes(FILE *file, const basin_graphs_session *s, const float *output) {
     double top = (double)output[0], sum = 0;
     int64_t best = 0;
     char text[BASIN_NUMBER_TEXT];
@@ -55,15 +55,15 @@ static void print_classes(FILE *file, const basin_graph_session *s, const float 
     fprintf(file, "\n");
 }
 
-static void print_values(FILE *file, const basin_graph_session *s, const float *output) {
+static void print_values(FILE *file, const basin_graphs_session *s, const float *output) {
     char text[BASIN_NUMBER_TEXT];
     for (int64_t c = 0; c < s->outputs; c++)
         fprintf(file, ",%s", basin_number_print(text, (double)output[c]));
     fprintf(file, "\n");
 }
 
-static void print_all(FILE *file, const basin_graph_use *u) {
-    const basin_graph_session *s = &u->session;
+static void print_all(FILE *file, const basin_graphs_use *u) {
+    const basin_graphs_session *s = &u->session;
     const float *output = u->output;
     print_head(file, s);
     for (int64_t i = 0; i < u->count; i++) {
@@ -72,7 +72,7 @@ static void print_all(FILE *file, const basin_graph_use *u) {
         for (int64_t n = 0; n < rows; n++, output += s->outputs) {
             fprintf(file, "%lld", (long long)u->list[i]);
             if (s->task == BASIN_NODE_CLASSES) fprintf(file, ",%lld", (long long)n);
-            if (s->task == BASIN_GRAPH_VALUES)
+            if (s->task == BASIN_GRAPHS_VALUES)
                 print_values(file, s, output);
             else
                 print_classes(file, s, output);
@@ -80,7 +80,7 @@ static void print_all(FILE *file, const basin_graph_use *u) {
     }
 }
 
-static basin_status write_all(const options *o, const basin_graph_use *u, basin_error *error) {
+static basin_status write_all(const options *o, const basin_graphs_use *u, basin_error *error) {
     basin_writer writer;
     if (!o->out) {
         print_all(stdout, u);
@@ -94,13 +94,13 @@ static basin_status write_all(const options *o, const basin_graph_use *u, basin_
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    basin_graph_use u;
+    basin_graphs_use u;
     basin_error error;
     (void)operands;
-    basin_status status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache,
-                                               o->backend, o->products, o->threads, false, &error);
+    basin_status status = basin_graphs_use_open(&u, operand[0], operand[1], o->part, o->cache,
+                                                o->backend, o->products, o->threads, false, &error);
     if (!status) status = write_all(o, &u, &error);
-    basin_graph_use_free(&u);
+    basin_graphs_use_free(&u);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 

@@ -9,15 +9,15 @@
 #include "io/file.h"
 
 typedef struct options {
-    basin_graph_settings s;
-    const char *preset, *out, *log, *cache, *backend, *products;
+    basin_graphs_settings s;
+    basin_settings_start start;
+    const char *out, *log, *cache, *backend, *products;
     double validation;
-    int64_t threads, patience, save_every;
-    bool resume, print_config, quiet, json;
+    int64_t threads, save_every;
+    bool resume, quiet, json;
 } options;
 
-static const options defaults = {.s = BASIN_GRAPH_HONEST,
-                                 .preset = "honest",
+static const options defaults = {.start = {.preset = "default"},
                                  .out = "model.safetensors",
                                  .backend = "cpu",
                                  .products = "f32",
@@ -35,13 +35,8 @@ static const basin_option table[] = {
     BASIN_REAL(options, validation, "validation", "X", 0, 0.5,
                "A set without splits: this part of it, stratified, chooses the epoch; 0: the last "
                "epoch is kept."),
-    BASIN_INTEGER(options, patience, "patience", "N", 0, 1 << 24,
-                  "Stop after so many epochs without a better validation score; 0: never."),
-    BASIN_FLAG(options, print_config, 0, "print-config", "Show the settings and train nothing."),
-    BASIN_GRAPH_OPTIONS(options),
+    BASIN_OPTIONS_START(options),
     BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_INTEGER(options, s.seed, "seed", "N", 0, 9007199254740992.0,
-                  "Seed of all random numbers."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
@@ -50,14 +45,6 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static basin_status use_preset(void *values, basin_error *error) {
-    options *o = values;
-    const char *name = o->preset;
-    *o = defaults;
-    if (basin_graph_preset(&o->s, name)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "there is no preset '%s'", name);
-}
-
 typedef struct job {
     const options *o;
     char checkpoint[4096];
@@ -65,8 +52,8 @@ typedef struct job {
     basin_positions positions;
     basin_folds folds; /* one: what is trained on, what chooses the epoch */
     basin_backend *backend;
-    basin_graph_session session;
-    basin_graph_outcome outcome;
+    basin_graphs_session session;
+    basin_graphs_outcome outcome;
 } job;
 
 /* The set's own split, or a stratified part for validation. */
@@ -77,13 +64,13 @@ static basin_status divide(job *j, basin_error *error) {
     if (!(f = j->folds.fold)) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
     if (set->split[0]) {
         f->count[0] = set->split[0], f->count[1] = set->split[1];
-        f->item[0] = basin_graph_range(0, f->count[0]);
-        f->item[1] = basin_graph_range(f->count[0], f->count[1]);
+        f->item[0] = basin_graphs_range(0, f->count[0]);
+        f->item[1] = basin_graphs_range(f->count[0], f->count[1]);
     } else {
         f->count[0] = set->graphs;
-        f->item[0] = basin_graph_range(0, set->graphs);
+        f->item[0] = basin_graphs_range(0, set->graphs);
         if (f->item[0])
-            return basin_fold_part(f, set->task == BASIN_GRAPH_CLASSES ? set->class_of : NULL,
+            return basin_fold_part(f, set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL,
                                    j->o->validation, (uint64_t)j->o->s.seed, error);
     }
     return f->item[0] ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
@@ -92,19 +79,19 @@ static basin_status divide(job *j, basin_error *error) {
 static basin_status open_all(job *j, const char *path, basin_error *error) {
     const options *o = j->o;
     char text[4096];
-    const char *cache = basin_graph_cache(o->cache, text, sizeof text);
-    basin_status status = basin_graph_settings_check(&o->s, error);
+    const char *cache = basin_graphs_cache(o->cache, text, sizeof text);
+    basin_status status = basin_graphs_settings_check(&o->s, error);
     if (!status) status = basin_graphset_read(&j->set, path, error);
-    if (!status) status = basin_graph_check_labels(&j->set, path, error);
+    if (!status) status = basin_graphs_check_labels(&j->set, path, error);
     if (!status) status = basin_graphset_add_edge_walks(&j->set, o->s.edge_walks, error);
     if (!status) status = divide(j, error);
     if (!status)
-        status = basin_graph_session_positions(&j->positions, &o->s, &j->set, cache, error);
+        status = basin_graphs_session_positions(&j->positions, &o->s, &j->set, cache, error);
     if (!status) status = basin_backend_open(&j->backend, o->backend, (int)o->threads, error);
     if (status) return status;
     basin_backend_set_products(j->backend, basin_option_products(o->products));
-    return basin_graph_session_new(&j->session, &o->s, &j->set, j->folds.fold->item[0],
-                                   j->folds.fold->count[0], j->backend, error);
+    return basin_graphs_session_new(&j->session, &o->s, &j->set, j->folds.fold->item[0],
+                                    j->folds.fold->count[0], j->backend, error);
 }
 
 /* Before the time is spent: whether the model's file can be written where it is wanted. */
@@ -120,44 +107,44 @@ static basin_status train(job *j, basin_error *error) {
     const basin_fold *f = j->folds.fold;
     struct stat info;
     basin_cli_watch watch;
-    basin_graph_run run = {.set = &j->set,
-                           .positions = &j->positions,
-                           .train = f->item[0],
-                           .trains = f->count[0],
-                           .validation = f->item[1],
-                           .validations = f->count[1],
-                           .checkpoint = j->checkpoint,
-                           .checkpoint_seconds = (double)o->save_every,
-                           .log = o->log,
-                           .patience = o->patience,
-                           .resume = o->resume,
-                           .watch = &watch.watch};
+    basin_graphs_run run = {.set = &j->set,
+                            .positions = &j->positions,
+                            .train = f->item[0],
+                            .trains = f->count[0],
+                            .validation = f->item[1],
+                            .validations = f->count[1],
+                            .checkpoint = j->checkpoint,
+                            .checkpoint_seconds = (double)o->save_every,
+                            .log = o->log,
+                            .patience = o->s.patience,
+                            .resume = o->resume,
+                            .watch = &watch.watch};
     if (o->resume && stat(j->checkpoint, &info))
         return basin_fail(error, BASIN_IO, "%s: no checkpoint to go on from", j->checkpoint);
     basin_cli_watch_begin(&watch, o->quiet);
-    basin_status status = basin_graph_train(&j->outcome, &j->session, &run, error);
+    basin_status status = basin_graphs_train(&j->outcome, &j->session, &run, error);
     basin_cli_watch_end(&watch);
     if (status || j->outcome.stopped) return status;
-    status = basin_graph_session_write(o->out, &j->session, error);
+    status = basin_graphs_session_write(o->out, &j->session, error);
     if (!status) unlink(j->checkpoint);
     return status;
 }
 
 static void print_json(const job *j) {
-    const basin_graph_outcome *r = &j->outcome;
+    const basin_graphs_outcome *r = &j->outcome;
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "model", j->o->out);
     basin_json_boolean(&json, "finished", !r->stopped);
     basin_json_text(&json, "data", j->set.name);
-    basin_json_text(&json, "task", basin_graph_task_name(j->set.task));
-    basin_json_integer(&json, "parameters", basin_graph_session_parameters(&j->session));
+    basin_json_text(&json, "task", basin_graphs_target_name(j->set.task));
+    basin_json_integer(&json, "parameters", basin_graphs_session_parameters(&j->session));
     basin_json_integer(&json, "train_graphs", j->folds.fold->count[0]);
     basin_json_integer(&json, "epochs", r->epochs);
     basin_json_integer(&json, "best_epoch", r->best_epoch);
     basin_json_number(&json, "train_loss", r->loss);
     if (j->folds.fold->count[1]) {
         basin_json_object(&json, "validation");
-        basin_graph_score_json(&json, &r->validation, j->set.task);
+        basin_graphs_score_json(&json, &r->validation, j->set.task);
         basin_json_end(&json);
     }
     basin_json_number(&json, "seconds", r->seconds);
@@ -167,7 +154,7 @@ static void print_json(const job *j) {
 }
 
 static void print_text(const job *j) {
-    const basin_graph_outcome *r = &j->outcome;
+    const basin_graphs_outcome *r = &j->outcome;
     char text[200];
     if (r->stopped) {
         printf(
@@ -177,10 +164,10 @@ static void print_text(const job *j) {
         return;
     }
     printf("%s: %lld parameters, trained on %lld graphs for %lld epochs, loss %.4f\n", j->o->out,
-           (long long)basin_graph_session_parameters(&j->session),
+           (long long)basin_graphs_session_parameters(&j->session),
            (long long)j->folds.fold->count[0], (long long)r->epochs, r->loss);
     if (j->folds.fold->count[1]) {
-        basin_graph_score_text(text, sizeof text, &r->validation, j->set.task);
+        basin_graphs_score_text(text, sizeof text, &r->validation, j->set.task);
         printf("validation, which chose epoch %lld: %s\n", (long long)r->best_epoch, text);
     }
     printf("%.0f s, %.3g s an epoch, %.0f MiB\n", r->seconds, r->epoch_seconds,
@@ -188,7 +175,7 @@ static void print_text(const job *j) {
 }
 
 static void job_free(job *j) {
-    basin_graph_session_close(&j->session);
+    basin_graphs_session_close(&j->session);
     if (j->backend) basin_backend_close(j->backend);
     basin_positions_free(&j->positions);
     basin_folds_free(&j->folds);
@@ -199,7 +186,7 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
     job j = {.o = o};
-    if (o->print_config) return basin_print_config(&o->s, basin_graph_settings_table);
+    if (o->start.print_config) return basin_print_config(&o->s, &basin_graphs_task);
     if (!operands) return basin_report_usage(&basin_command_graph_train, "wants DATA");
     snprintf(j.checkpoint, sizeof j.checkpoint, "%s.checkpoint", o->out);
     basin_status status = check_out(&j, &error);
@@ -228,10 +215,12 @@ const basin_command basin_command_graph_train = {
         "epoch; otherwise --validation sets a part aside. A checkpoint stands beside the model "
         "while it is trained.",
     .example = "  basin graph train PROTEINS.zip -o proteins.safetensors\n"
-               "  basin graph train zinc12k.npz --preset zinc-honest -o zinc.safetensors\n",
+               "  basin graph train zinc12k.npz --preset zinc-default -o zinc.safetensors\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .preset = use_preset,
+    .settings = &basin_graphs_task,
+    .settings_at = offsetof(options, s),
+    .start_at = offsetof(options, start),
     .run = run,
 };

@@ -4,21 +4,22 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/image/options.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
 #include "task/image/train.h"
 
 typedef struct options {
     basin_image_settings settings;
-    const char *preset, *out, *log, *test, *backend, *products, *dtype, *keep, *cut;
-    int64_t threads, limit, hold_out, seed, log_every, test_every;
+    basin_settings_start start;
+    const char *out, *log, *test, *backend, *products, *dtype, *keep, *cut;
+    int64_t threads, limit, hold_out, log_every, test_every;
     double save_every;
-    bool resume, print_config, json, quiet;
+    bool resume, json, quiet;
 } options;
 
 static const options defaults = {
-    .preset = "fashion",
+    .start = {.preset = "default"},
+
     .out = "model.safetensors",
     .backend = "cpu",
     .products = "f32",
@@ -32,8 +33,7 @@ static const options defaults = {
 
 static const basin_option table[] = {
     BASIN_TEXT(options, out, 'o', "output", "FILE", "The model file to write."),
-    BASIN_IMAGE_MODEL_OPTIONS(options),
-    BASIN_IMAGE_TRAINING_OPTIONS(options),
+    BASIN_OPTIONS_START(options),
     BASIN_TEXT(options, test, 0, "test", "PATH",
                "Pictures to score after every epoch; they are not trained on."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
@@ -56,7 +56,6 @@ static const basin_option table[] = {
                "a run that was never cut."),
     BASIN_REAL(options, save_every, "save-every", "SECONDS", 0, 1e9,
                "How often a checkpoint is written."),
-    BASIN_FLAG(options, print_config, 0, "print-config", "Show the settings and train nothing."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_DTYPE(options),
@@ -65,14 +64,6 @@ static const basin_option table[] = {
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
-
-static basin_status apply_preset(void *values, basin_error *error) {
-    options *o = values;
-    const char *name = o->preset;
-    *o = defaults;
-    if (basin_image_preset(&o->settings, name)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "there is no preset '%s'", name);
-}
 
 static void print_json(const basin_image_outcome *r, const options *o) {
     basin_json json = basin_json_begin(stdout);
@@ -147,8 +138,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_image_outcome outcome;
     basin_cli_watch watch;
-    o.settings.seed = o.seed;
-    if (o.print_config) return basin_print_config(&o.settings, basin_image_settings_table);
+    if (o.start.print_config) return basin_print_config(&o.settings, &basin_image_task);
     if (!operands) return basin_report_usage(&basin_command_image_train, "wants PICTURES...");
     if (o.hold_out && o.test)
         return basin_report_usage(&basin_command_image_train, "--hold-out and --test exclude each "
@@ -186,6 +176,8 @@ const basin_command basin_command_image_train = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof(options),
-    .preset = apply_preset,
+    .settings = &basin_image_task,
+    .settings_at = offsetof(options, settings),
+    .start_at = offsetof(options, start),
     .run = run,
 };

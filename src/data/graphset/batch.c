@@ -20,7 +20,7 @@ int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
            set->edge_start[graph];
 }
 
-void basin_graph_batch_free(basin_graph_batch *b) {
+void basin_graphset_batch_free(basin_graphset_batch *b) {
     free(b->feature);
     free(b->position);
     free(b->edge_feature);
@@ -32,7 +32,7 @@ void basin_graph_batch_free(basin_graph_batch *b) {
     free(b->owner);
     free(b->first);
     basin_pairs_free(&b->pairs);
-    *b = (basin_graph_batch){0};
+    *b = (basin_graphset_batch){0};
 }
 
 static bool grow(void *pointer, int64_t rows, int64_t row_bytes) {
@@ -43,7 +43,7 @@ static bool grow(void *pointer, int64_t rows, int64_t row_bytes) {
 }
 
 /* Makes room; the old content is lost. Grows by a quarter more than asked, so that this is rare. */
-static bool make_room(basin_graph_batch *b, int64_t graphs, int64_t tokens, int64_t pairs,
+static bool make_room(basin_graphset_batch *b, int64_t graphs, int64_t tokens, int64_t pairs,
                       int64_t features, int64_t edge_features, int64_t width) {
     bool fine = true;
     if (features > b->features || edge_features > b->edge_features || width > b->width)
@@ -88,7 +88,7 @@ static float *add_labels(float *to, const basin_label_column *column, const int3
     return to;
 }
 
-static void add_edge(float *to, const basin_graph_encoding *e, const basin_graphset *set,
+static void add_edge(float *to, const basin_graphset_encoding *e, const basin_graphset *set,
                      int64_t edge, float weight) {
     const float *mean = e->mean + e->attributes, *scale = e->scale + e->attributes;
     if (!e->edge_attributes && !e->edge_labels) *to += weight;
@@ -100,7 +100,7 @@ static void add_edge(float *to, const basin_graph_encoding *e, const basin_graph
                weight);
 }
 
-static void put_node(float *to, const basin_graph_encoding *e, const basin_graphset *set,
+static void put_node(float *to, const basin_graphset_encoding *e, const basin_graphset *set,
                      int64_t node, int64_t degree) {
     memset(to, 0, (size_t)e->features * sizeof *to);
     if (!e->attributes && !e->labels && !e->degrees && !e->edge_sums) *to = 1;
@@ -116,8 +116,8 @@ typedef struct place {
     int64_t graph, node, token, pair; /* where in the batch the graph begins */
 } place;
 
-static void put_nodes(basin_graph_batch *b, const basin_graphset *set,
-                      const basin_graph_encoding *e, int64_t g, place at) {
+static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
+                      const basin_graphset_encoding *e, int64_t g, place at) {
     int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g];
     b->first[at.graph] = (int32_t)at.token;
     b->share[at.graph] = n ? 1 / (float)n : 0;
@@ -140,8 +140,8 @@ static void put_nodes(basin_graph_batch *b, const basin_graphset *set,
 
 /* Rows of the pair list in order: the CLS with all, then each node with the CLS and its edges. The
  * CLS's pairs have ones for features, as published. */
-static int64_t put_pairs(basin_graph_batch *b, const basin_graphset *set,
-                         const basin_graph_encoding *e, int64_t g, place at) {
+static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
+                         const basin_graphset_encoding *e, int64_t g, place at) {
     int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g], pair = at.pair;
     int64_t P = e->edge_features;
     for (int64_t t = 0; t <= n; t++) {
@@ -161,8 +161,9 @@ static int64_t put_pairs(basin_graph_batch *b, const basin_graphset *set,
     return pair;
 }
 
-static void put_positions(basin_graph_batch *b, const basin_positions *p, const basin_graphset *set,
-                          int64_t g, place at, bool flip, uint64_t seed, uint64_t epoch) {
+static void put_positions(basin_graphset_batch *b, const basin_positions *p,
+                          const basin_graphset *set, int64_t g, place at, bool flip, uint64_t seed,
+                          uint64_t epoch) {
     int64_t rows = basin_graphset_tokens(set, g), k = p->spec.vectors;
     const float *from = p->value + (set->node_start[g] + g - p->first) * p->width;
     float *to = b->position + at.token * p->width;
@@ -193,7 +194,7 @@ static void sort_by_key(basin_pairs *p) {
 
 /* How much a pair counts in the energy of couplings: 1 / sqrt(n m), where its tokens have n and m.
  * The pull on a token then stays of one size, whether it has three pairs or three hundred. */
-static void put_strengths(basin_graph_batch *b) {
+static void put_strengths(basin_graphset_batch *b) {
     const basin_pairs *p = &b->pairs;
     for (int64_t q = 0; q < p->queries; q++)
         for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) {
@@ -203,10 +204,11 @@ static void put_strengths(basin_graph_batch *b) {
         }
 }
 
-basin_status basin_graph_batch_fill(basin_graph_batch *b, const basin_graphset *set,
-                                    const basin_graph_encoding *e, const basin_positions *positions,
-                                    const int64_t *graph, int64_t count, bool flip, uint64_t seed,
-                                    uint64_t epoch, basin_error *error) {
+basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_graphset *set,
+                                       const basin_graphset_encoding *e,
+                                       const basin_positions *positions, const int64_t *graph,
+                                       int64_t count, bool flip, uint64_t seed, uint64_t epoch,
+                                       basin_error *error) {
     int64_t tokens = 0, pairs = 0;
     for (int64_t i = 0; i < count; i++) {
         tokens += basin_graphset_tokens(set, graph[i]);

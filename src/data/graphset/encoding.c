@@ -52,7 +52,7 @@ static void statistics(float *mean, float *scale, const float *number, int64_t f
     }
 }
 
-void basin_graph_encoding_count(basin_graph_encoding *e) {
+void basin_graphset_encoding_count(basin_graphset_encoding *e) {
     e->edge_features = e->edge_attributes;
     for (int64_t c = 0; c < e->edge_labels; c++)
         e->edge_features += e->raw ? 1 : e->edge_label[c].count;
@@ -63,26 +63,26 @@ void basin_graph_encoding_count(basin_graph_encoding *e) {
     if (!e->edge_features) e->edge_features = 1;
 }
 
-basin_status basin_graph_encoding_new(basin_graph_encoding *e, const basin_graphset *set,
-                                      const int64_t *graph, int64_t count,
-                                      const basin_encoding_spec *spec, basin_error *error) {
+basin_status basin_graphset_encoding_new(basin_graphset_encoding *e, const basin_graphset *set,
+                                         const int64_t *graph, int64_t count,
+                                         const basin_encoding_spec *spec, basin_error *error) {
     rows nodes = {set->node_start, graph, count}, edges = {set->edge_start, graph, count};
     bool bare = !set->node_labels && !set->node_attributes;
-    *e = (basin_graph_encoding){.attributes = set->node_attributes,
-                                .labels = set->node_labels,
-                                .edge_attributes = set->edge_attributes,
-                                .edge_labels = set->edge_labels,
-                                .raw = spec->raw,
-                                .edge_sums =
-                                    spec->edge_sums &&
-                                    (set->edge_labels || set->edge_attributes > set->edge_walks)};
+    *e = (basin_graphset_encoding){
+        .attributes = set->node_attributes,
+        .labels = set->node_labels,
+        .edge_attributes = set->edge_attributes,
+        .edge_labels = set->edge_labels,
+        .raw = spec->raw,
+        .edge_sums =
+            spec->edge_sums && (set->edge_labels || set->edge_attributes > set->edge_walks)};
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
     if (bare && e->degrees && e->degrees < DEGREES) e->degrees = DEGREES; /* all that is known */
     int64_t columns = e->attributes + e->edge_attributes;
     e->mean = calloc((size_t)columns + 1, sizeof *e->mean);
     e->scale = calloc((size_t)columns + 1, sizeof *e->scale);
     if (!e->mean || !e->scale) {
-        basin_graph_encoding_free(e);
+        basin_graphset_encoding_free(e);
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an encoding");
     }
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
@@ -94,19 +94,20 @@ basin_status basin_graph_encoding_new(basin_graph_encoding *e, const basin_graph
     if (!status)
         status =
             label_ranges(e->edge_label, set->edge_label, e->edge_labels, &edges, "edge", error);
-    basin_graph_encoding_count(e);
-    if (status) basin_graph_encoding_free(e);
+    basin_graphset_encoding_count(e);
+    if (status) basin_graphset_encoding_free(e);
     return status;
 }
 
-void basin_graph_encoding_free(basin_graph_encoding *encoding) {
+void basin_graphset_encoding_free(basin_graphset_encoding *encoding) {
     free(encoding->mean);
     free(encoding->scale);
-    *encoding = (basin_graph_encoding){0};
+    *encoding = (basin_graphset_encoding){0};
 }
 
-basin_status basin_graph_encoding_check(const basin_graph_encoding *e, const basin_graphset *set,
-                                        const char *path, basin_error *error) {
+basin_status basin_graphset_encoding_check(const basin_graphset_encoding *e,
+                                           const basin_graphset *set, const char *path,
+                                           basin_error *error) {
     if (set->node_attributes == e->attributes && set->node_labels == e->labels &&
         set->edge_attributes == e->edge_attributes && set->edge_labels == e->edge_labels)
         return BASIN_OK;

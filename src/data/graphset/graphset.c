@@ -11,7 +11,7 @@
 
 static const char *const task_name[] = {"graph classes", "node classes", "graph values"};
 
-const char *basin_graph_task_name(basin_graph_task task) { return task_name[task]; }
+const char *basin_graphs_target_name(basin_graphs_target task) { return task_name[task]; }
 
 void basin_graphset_set_name(basin_graphset *set, const char *name, size_t length) {
     if (length >= sizeof set->name) length = sizeof set->name - 1;
@@ -305,7 +305,7 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
     const basin_tensor *start = basin_bundle_find(bundle, "node_start");
     *set = (basin_graphset){.file = bundle};
     for (int i = 0; i < 3; i++)
-        if (task && !strcmp(task, task_name[i])) set->task = (basin_graph_task)i;
+        if (task && !strcmp(task, task_name[i])) set->task = (basin_graphs_target)i;
     if (name) basin_graphset_set_name(set, name, strlen(name));
     long long size[3];
     if (split && sscanf(split, "%lld %lld %lld", &size[0], &size[1], &size[2]) == 3)

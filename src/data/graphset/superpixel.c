@@ -356,7 +356,7 @@ basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixe
                                         const int32_t *class_of, const int64_t split[3],
                                         int64_t height, int64_t width, int64_t channels,
                                         const basin_superpixels *spec, basin_error *error) {
-    *set = (basin_graphset){.task = BASIN_GRAPH_CLASSES, .name = "superpixels"};
+    *set = (basin_graphset){.task = BASIN_GRAPHS_CLASSES, .name = "superpixels"};
     for (int i = 0; i < 3; i++) set->graphs += set->split[i] = split[i];
     picture_graph *g = calloc((size_t)set->graphs + 1, sizeof *g);
     int64_t *value = basin_array_new((size_t)set->graphs, sizeof *value);

@@ -348,7 +348,7 @@ static basin_status read_targets(basin_graphset *set, const folder *f, basin_err
     if (!status && !t.rows)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", f->path, f->file[kind].name);
     set->graphs = t.rows;
-    set->task = kind == GRAPH_LABELS ? BASIN_GRAPH_CLASSES : BASIN_GRAPH_VALUES;
+    set->task = kind == GRAPH_LABELS ? BASIN_GRAPHS_CLASSES : BASIN_GRAPHS_VALUES;
     int64_t *value = status ? NULL : basin_array_new((size_t)t.rows, sizeof *value);
     if (!status && !value) status = no_memory(f, error);
     for (int64_t i = 0; i < t.rows && !status && kind == GRAPH_LABELS; i++) {

@@ -102,7 +102,7 @@ basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *b
     molecules m[3] = {0};
     int32_t *edge = NULL;
     int64_t graph = 0, node = 0, bond = 0;
-    *set = (basin_graphset){.task = BASIN_GRAPH_VALUES, .name = "ZINC"};
+    *set = (basin_graphset){.task = BASIN_GRAPHS_VALUES, .name = "ZINC"};
     basin_status status = BASIN_OK;
     if (!basin_bundle_find(bundle, "train_node_ptr"))
         status = basin_fail(error, BASIN_BAD_FILE,

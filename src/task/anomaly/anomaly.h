@@ -1,8 +1,8 @@
 /* Anomaly detection as a task: from a network and a split to a trained detector, scores, figures
  * and reasons. Nothing here prints; commands do.
  *
- *     basin_anomaly_recipe recipe;
- *     basin_anomaly_preset(&recipe, "default", &error);
+ *     basin_anomaly_settings recipe;
+ *     basin_anomaly_task.fill(&settings, "default");
  *     basin_anomaly_fit(&detector, network, part, &recipe, &work, &error);
  *     basin_anomaly_score(probability, detector, network, &work, &error);
  */
@@ -26,65 +26,67 @@
 #define BASIN_SCALING_ALONE(name, others) name,
 #define BASIN_SCALING_OTHERS(name, others) others,
 
-/* Everything that decides what is trained and how; a model file carries it. Choices are strings of
- * the table basin_anomaly_settings. */
-typedef struct basin_anomaly_recipe {
-    /* what a node is described by */
-    const char *scaling;    /* of features, fitted on training nodes; joined by + where members see
-                             * different ones */
-    int64_t hops;           /* means of the features over so many hops stand beside them; -1 here
-                             * and "auto" above: validation chooses, with a quick MLP */
-    bool degree;            /* so does the logarithm of the number of neighbours */
-    const char *relations;  /* one: the whole graph; max, concat: each relation by itself */
-    const char *self_loops; /* keep, drop, add */
-    /* the model */
-    const char *form; /* energy: the paper's; published: its code's; linear, mlp: baselines */
-    int64_t dim, heads, head_dim, memories, blocks, steps;
-    double alpha;
-    const char *position; /* none, learned, laplacian */
-    int64_t eigenvectors;
-    int64_t embedding, hidden; /* units of the hidden layers before and after; 0: none */
-    bool attention, hopfield, concat, learn_beta; /* off: ablations */
-    double degree_power; /* a node's attention energy weighs its degree to this power */
-    double query_init;   /* deviation of the first wk and wq */
-    double dropout;
-    /* training */
-    int64_t epochs, patience, warmup;
-    int64_t evaluate; /* epochs between looks at validation */
-    double rate, decay, clip;
-    double average;        /* of weights over steps: w' = average w' + (1 - average) w; 0: none */
-    const char *select;    /* macro_f1, auroc, auprc: of validation, chooses the epoch */
-    const char *threshold; /* all, grid, smooth: how validation chooses it */
-    const char *balance;   /* full, root, none: weight of anomalies against the class ratio */
-    const char *sampling;  /* auto, full, subgraph, neighbours */
-    double fraction;       /* of the training nodes in a subgraph */
-    int64_t batch, fanout; /* of neighbour sampling: targets, neighbours of each node a step */
-    int64_t members;       /* detectors trained from different seeds and averaged; 0: 6, 3 or 1,
-                            * fewer the larger the graph */
-    int64_t seed;
-} basin_anomaly_recipe;
+#define BASIN_ANOMALY_INPUT_SETTINGS(X)                                                            \
+    X(CHOICE, scaling,                                                                             \
+      BASIN_CHOICES("auto", "none",                                                                \
+                    BASIN_ANOMALY_SCALINGS(BASIN_SCALING_ALONE)                                    \
+                        BASIN_ANOMALY_SCALINGS(BASIN_SCALING_OTHERS) NULL),                        \
+      "Scaling of features, fitted on the training nodes; joined ones are seen by members in "     \
+      "turn; auto: those that do well on validation.")                                             \
+    X(INTEGER, hops, "N", -1, 8,                                                                   \
+      "Means of the features over N hops stand beside them; -1: 0 or 2, whichever validation "     \
+      "prefers.")                                                                                  \
+    X(SWITCH, degree, "The logarithm of the number of neighbours stands beside the features.")     \
+    X(CHOICE, relations, BASIN_CHOICES("one", "max", "concat"),                                    \
+      "one: the graph as a whole; max, concat: each relation by itself, results merged so.")       \
+    X(CHOICE, self_loops, BASIN_CHOICES("keep", "drop", "add"),                                    \
+      "Whether nodes are neighbours of themselves.")
+#define BASIN_ANOMALY_MODEL_SETTINGS(X)                                                            \
+    X(CHOICE, form, BASIN_CHOICES("energy", "published", "linear", "mlp"),                         \
+      "energy: descent as the paper has it; published: as its code does; linear, mlp: without "    \
+      "descent.")                                                                                  \
+    BASIN_BLOCK_SETTINGS(X)                                                                        \
+    X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.")               \
+    X(CHOICE, position, BASIN_CHOICES("none", "learned", "laplacian"),                             \
+      "Positions of nodes. With learned ones only the nodes of the training graph can be scored.") \
+    X(INTEGER, eigenvectors, "K", 1, 1024, "Eigenvectors of laplacian positions.")                 \
+    X(INTEGER, embedding, "N", 0, 65536, "Units of a hidden layer before the embedding; 0: none.") \
+    X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.")           \
+    X(SWITCH, concat, "First activations beside the last.")                                        \
+    X(REAL, degree_power, "X", 0, 4, "A node's attention energy weighs its degree to this power.") \
+    X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights.",                 \
+      .was = "query_init")                                                                         \
+    X(REAL, dropout, "X", 0, 0.99, "Dropout.")
+#define BASIN_ANOMALY_TRAINING_SETTINGS(X)                                                         \
+    BASIN_RUN_SETTINGS(X)                                                                          \
+    X(INTEGER, evaluate, "EPOCHS", 1, 1e9, "Epochs between looks at validation.")                  \
+    X(REAL, average, "X", 0, 0.99999,                                                              \
+      "Averaging of weights over steps: w' = X w' + (1 - X) w; 0: none.")                          \
+    X(CHOICE, select, BASIN_CHOICES("macro_f1", "auroc", "auprc"),                                 \
+      "What on validation chooses the epoch.")                                                     \
+    X(CHOICE, threshold, BASIN_CHOICES("all", "grid", "smooth"),                                   \
+      "Thresholds that validation may choose: all, 0.05 to 0.95, or all, each judged together "    \
+      "with those around it.")                                                                     \
+    X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
+      "Weight of anomalies in the loss: the classes' ratio, its root, or 1.")                      \
+    X(CHOICE, sampling, BASIN_CHOICES("auto", "full", "subgraph", "neighbours"),                   \
+      "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
+    X(REAL, fraction, "X", 0, 1, "The part of the nodes that a sampled epoch takes.")              \
+    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")                   \
+    X(INTEGER, members, "N", 0, 64,                                                                \
+      "Detectors trained from different seeds and averaged; 0: 6 up to 2 million edges, 3 up to "  \
+      "20 million, else 1.")
 
-/* The default: made to do well on any graph, tuned to none. */
-#define BASIN_ANOMALY_DEFAULT                                                                      \
-    {                                                                                              \
-        .scaling = "auto", .hops = -1, .degree = true, .relations = "one", .self_loops = "drop",   \
-        .form = "energy", .dim = 64, .heads = 2, .head_dim = 32, .memories = 128, .blocks = 2,     \
-        .steps = 1, .alpha = 1, .position = "none", .eigenvectors = 16, .hidden = 64,              \
-        .attention = true, .hopfield = true, .concat = true, .learn_beta = true,                   \
-        .query_init = 0.05, .dropout = 0.2, .epochs = 300, .evaluate = 2, .patience = 50,          \
-        .warmup = 10, .rate = 3e-3, .decay = 0.02, .clip = 1, .average = 0.95, .select = "auprc",  \
-        .threshold = "smooth", .balance = "root", .sampling = "auto", .fraction = 0.05,            \
-        .batch = 1024, .fanout = 16,                                                               \
-    }
+/* Everything that decides what is trained and how; a model file carries it. */
+typedef struct basin_anomaly_settings {
+    BASIN_ANOMALY_INPUT_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_ANOMALY_MODEL_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_ANOMALY_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
+} basin_anomaly_settings;
 
-extern const basin_setting basin_anomaly_settings[];
-
-/* "default"; "paper" and "amazon", "yelp", "tfinance", "tsocial" and the same with "-1" for the
- * rows of the paper's table. */
-basin_status basin_anomaly_preset(basin_anomaly_recipe *recipe, const char *name,
-                                  basin_error *error);
-extern const char basin_anomaly_presets[]; /* "default|paper|..." */
-basin_status basin_anomaly_check(const basin_anomaly_recipe *recipe, basin_error *error);
+extern const basin_task_settings basin_anomaly_task;
+basin_status basin_anomaly_check(const basin_anomaly_settings *settings, basin_error *error);
 
 /* What the work is done with and who watches. */
 typedef struct basin_anomaly_work {
@@ -107,7 +109,7 @@ typedef struct basin_anomaly_member {
 } basin_anomaly_member;
 
 typedef struct basin_anomaly_detector {
-    basin_anomaly_recipe recipe;
+    basin_anomaly_settings recipe;
     int64_t nodes, features; /* of the network it was trained on */
     int relations;           /* the model runs on */
     char **relation;         /* [relations] their names */
@@ -125,7 +127,7 @@ typedef struct basin_anomaly_detector {
 
 /* Trains on the nodes of part TRAIN; VAL chooses epoch and threshold. */
 basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
-                               const uint8_t *part /* [N] */, const basin_anomaly_recipe *recipe,
+                               const uint8_t *part /* [N] */, const basin_anomaly_settings *recipe,
                                const basin_anomaly_work *work, basin_error *error);
 void basin_anomaly_free(basin_anomaly_detector *detector);
 /* Probabilities of all nodes of a network, the one it was trained on or another with such features.

@@ -16,8 +16,8 @@ static int64_t draws_of(double fraction, int64_t count) {
 }
 
 int64_t basin_batch_count(const basin_batch_source *source) {
-    const basin_anomaly_recipe *r = source->view->recipe;
-    if (!basin_recipe_has(r->sampling, "neighbours")) return 1;
+    const basin_anomaly_settings *r = source->view->recipe;
+    if (!basin_choice_is(r->sampling, "neighbours")) return 1;
     return (draws_of(r->fraction, source->train_count) + r->batch - 1) / r->batch;
 }
 
@@ -62,7 +62,7 @@ static void bound_walk(int64_t *nodes, int64_t *edges, const int64_t *fanout, in
 static basin_status draw_neighbours(basin_batch *b, const basin_batch_source *s, uint64_t seed,
                                     int64_t epoch, int64_t number, basin_error *error) {
     const basin_view *view = s->view;
-    const basin_anomaly_recipe *r = view->recipe;
+    const basin_anomaly_settings *r = view->recipe;
     int64_t wanted = draws_of(r->fraction, s->train_count), first = number * r->batch;
     int64_t count = wanted - first < r->batch ? wanted - first : r->batch;
     int64_t fanout[3] = {r->fanout, 1 + r->fanout / 4, 1 + r->fanout / 4};
@@ -138,7 +138,7 @@ static basin_status gather(basin_batch *b, const basin_batch_source *s, basin_er
 basin_status basin_batch_draw(basin_batch *batch, const basin_batch_source *source, uint64_t seed,
                               int64_t epoch, int64_t number, basin_error *error) {
     *batch = (basin_batch){0};
-    bool walk = basin_recipe_has(source->view->recipe->sampling, "neighbours");
+    bool walk = basin_choice_is(source->view->recipe->sampling, "neighbours");
     basin_status status = walk ? draw_neighbours(batch, source, seed, epoch, number, error)
                                : draw_subgraph(batch, source, seed, epoch, error);
     if (!status) status = basin_view_pairs(batch->pairs, source->view, batch->network, error);

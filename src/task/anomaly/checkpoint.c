@@ -22,11 +22,11 @@ static void print_members(char *text, size_t size, const basin_anomaly_detector 
                                d->member[m].chosen);
 }
 
-basin_status basin_fit_save(const char *path, const basin_anomaly_recipe *recipe,
+basin_status basin_fit_save(const char *path, const basin_anomaly_settings *recipe,
                             basin_store *store, int64_t step, const basin_fit_state *s,
                             const basin_anomaly_detector *detector, basin_error *error) {
     char text[4][NUMBER], members[MOST_MEMBERS * MEMBER_TEXT];
-    char *config = basin_settings_print(recipe, basin_anomaly_settings, false);
+    char *config = basin_settings_print(recipe, basin_anomaly_task.table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
     snprintf(text[0], NUMBER, "%lld", (long long)s->member);
     snprintf(text[1], NUMBER, "%lld", (long long)s->epoch);
@@ -48,13 +48,13 @@ basin_status basin_fit_save(const char *path, const basin_anomaly_recipe *recipe
 
 /* ---- reading ---- */
 
-static basin_status read_recipe(basin_anomaly_recipe *recipe, const basin_bundle *bundle,
+static basin_status read_recipe(basin_anomaly_settings *recipe, const basin_bundle *bundle,
                                 basin_error *error) {
     const char *config = basin_bundle_meta(bundle, "basin.config"),
                *path = basin_bundle_path(bundle);
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration; wanted a checkpoint", path);
-    return basin_settings_parse(recipe, basin_anomaly_settings, config, path, error);
+    return basin_settings_parse(recipe, basin_anomaly_task.table, config, true, path, error);
 }
 
 /* Whether the batches asked for, halved some times or not at all, are those found. */
@@ -63,9 +63,9 @@ static bool is_halved(int64_t asked, int64_t found) {
     return asked == found;
 }
 
-basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_recipe *recipe,
+basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_settings *recipe,
                             const char *path, basin_error *error) {
-    basin_anomaly_recipe found = *recipe;
+    basin_anomaly_settings found = *recipe;
     *checkpoint = NULL;
     if (!path) return BASIN_OK;
     if (access(path, F_OK)) return BASIN_OK;
@@ -80,16 +80,13 @@ basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_recipe *rec
     return BASIN_OK;
 }
 
-static basin_status check_recipe(const basin_anomaly_recipe *recipe, const basin_bundle *bundle,
+static basin_status check_recipe(const basin_anomaly_settings *recipe, const basin_bundle *bundle,
                                  basin_error *error) {
-    basin_anomaly_recipe found = *recipe;
+    basin_anomaly_settings found = *recipe;
     basin_status status = read_recipe(&found, bundle, error);
     if (status) return status;
-    const char *other = basin_settings_differ(recipe, &found, basin_anomaly_settings);
-    if (!other) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: its %s is not the one asked for; a run goes on with its own settings",
-                      basin_bundle_path(bundle), other);
+    return basin_settings_match(&found, recipe, basin_anomaly_task.table, basin_bundle_path(bundle),
+                                error);
 }
 
 static basin_status read_number(double *value, const basin_bundle *bundle, const char *key,
@@ -139,7 +136,7 @@ static basin_status read_members(basin_anomaly_detector *d, const basin_bundle *
 
 basin_status basin_fit_load(int64_t *step, basin_fit_state *state, basin_anomaly_detector *detector,
                             basin_store *store, const basin_bundle *checkpoint,
-                            const basin_anomaly_recipe *recipe, const basin_params *params,
+                            const basin_anomaly_settings *recipe, const basin_params *params,
                             basin_error *error) {
     basin_status status = check_recipe(recipe, checkpoint, error);
     if (!status) status = read_state(state, checkpoint, recipe->members, error);

@@ -82,9 +82,9 @@ basin_status basin_anomaly_measure(basin_anomaly_figures *figures, const double 
 
 /* ---- baselines ---- */
 
-static basin_anomaly_recipe baseline_recipe(int which, int64_t seed) {
-    basin_anomaly_recipe r;
-    basin_anomaly_preset(&r, "default", NULL);
+static basin_anomaly_settings baseline_recipe(int which, int64_t seed) {
+    basin_anomaly_settings r;
+    basin_anomaly_task.fill(&r, "default");
     r.form = which % 2 ? "mlp" : "linear";
     r.hops = which < 2 ? 0 : 2;
     r.degree = false; /* of the graph, too: only the means are asked for */
@@ -114,7 +114,7 @@ basin_status basin_baseline_fit(double *probability, int64_t *epoch, int which,
     quiet.watch = &stop;
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < sizeof trials / sizeof *trials && !status; i++) {
-        basin_anomaly_recipe recipe = baseline_recipe(which, seed);
+        basin_anomaly_settings recipe = baseline_recipe(which, seed);
         basin_anomaly_detector *detector;
         basin_anomaly_figures figures;
         recipe.decay = trials[i].decay;

@@ -87,7 +87,7 @@ static basin_status lens_plan(lens *l, basin_error *error) {
     output[outputs++] = l->logit;
     output[outputs++] = l->slope;
     output[outputs++] = l->net.probability;
-    if (basin_recipe_has(view->recipe->form, "energy"))
+    if (basin_choice_is(view->recipe->form, "energy"))
         for (int r = 0; r < view->shape.relations; r++) watch_descent(l, r);
     if (l->attention) output[outputs++] = l->attention;
     if (l->hopfield) output[outputs++] = l->hopfield;
@@ -403,7 +403,7 @@ basin_status basin_anomaly_explain(basin_explanation *explanation,
     if (!status)
         status = basin_net_memory(&bytes, view.recipe, &view.shape, true, work->backend, error);
     if (!status && bytes > basin_memory_limit(work) &&
-        !basin_recipe_has(detector->recipe.position, "learned")) {
+        !basin_choice_is(detector->recipe.position, "learned")) {
         basin_view_close(&view);
         explanation->nearby = true;
         explanation->node = 0; /* the target comes first */

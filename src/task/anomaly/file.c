@@ -11,7 +11,7 @@
 #include "base/memory.h"
 
 basin_status basin_detector_new(basin_anomaly_detector **detector,
-                                const basin_anomaly_recipe *recipe, const basin_network *network,
+                                const basin_anomaly_settings *recipe, const basin_network *network,
                                 basin_error *error) {
     basin_anomaly_detector *d = *detector = calloc(1, sizeof *d);
     if (d) d->member = calloc((size_t)recipe->members + 1, sizeof *d->member);
@@ -89,7 +89,7 @@ static basin_status check_network(const basin_anomaly_detector *d, const basin_n
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features a node; the detector was trained on %lld",
                           network->path, (long long)features, (long long)d->features);
-    if (basin_recipe_has(d->recipe.position, "learned") && network->nodes != d->nodes)
+    if (basin_choice_is(d->recipe.position, "learned") && network->nodes != d->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld nodes; the detector has learned positions of %lld nodes and "
                           "can score no other (train with --position none)",
@@ -150,7 +150,7 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_detector 
         size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", d->relation[r]);
     }
-    char *config = basin_settings_print(&d->recipe, basin_anomaly_settings, false);
+    char *config = basin_settings_print(&d->recipe, basin_anomaly_task.table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
@@ -238,7 +238,7 @@ static basin_status read_numbers(basin_anomaly_detector *d, const basin_bundle *
 basin_status basin_anomaly_read(basin_anomaly_detector **detector, const char *path,
                                 basin_error *error) {
     basin_bundle *bundle;
-    basin_anomaly_recipe recipe = {0};
+    basin_anomaly_settings recipe = {0};
     *detector = NULL;
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
@@ -248,7 +248,7 @@ basin_status basin_anomaly_read(basin_anomaly_detector **detector, const char *p
         status = basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'anomaly'", path,
                             kind ? kind : "absent");
     if (!status)
-        status = basin_settings_parse(&recipe, basin_anomaly_settings, config, path, error);
+        status = basin_settings_parse(&recipe, basin_anomaly_task.table, config, true, path, error);
     if (!status) status = basin_detector_new(detector, &recipe, NULL, error);
     basin_anomaly_detector *d = *detector;
     if (!status) status = read_numbers(d, bundle, error);

@@ -26,21 +26,21 @@ typedef struct basin_fit_state {
 
 /* The recipe with all that was left to be chosen; of the detector, how its finished members went.
  */
-basin_status basin_fit_save(const char *path, const basin_anomaly_recipe *recipe,
+basin_status basin_fit_save(const char *path, const basin_anomaly_settings *recipe,
                             basin_store *store, int64_t step, const basin_fit_state *state,
                             const basin_anomaly_detector *detector, basin_error *error);
 /* The checkpoint at `path`, or NULL where there is none; what the recipe leaves open (scaling,
  * hops, sampling) becomes what the checkpoint's run had chosen. */
-basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_recipe *recipe,
+basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_settings *recipe,
                             const char *path, basin_error *error);
 /* The recipe must be that of the checkpoint. */
 basin_status basin_fit_load(int64_t *step, basin_fit_state *state, basin_anomaly_detector *detector,
                             basin_store *store, const basin_bundle *checkpoint,
-                            const basin_anomaly_recipe *recipe, const basin_params *params,
+                            const basin_anomaly_settings *recipe, const basin_params *params,
                             basin_error *error);
 
 basin_status basin_detector_new(basin_anomaly_detector **detector,
-                                const basin_anomaly_recipe *recipe, const basin_network *network,
+                                const basin_anomaly_settings *recipe, const basin_network *network,
                                 basin_error *error);
 /* Remembers the relations' names. */
 basin_status basin_detector_name(basin_anomaly_detector *detector, const basin_view *view,

@@ -18,12 +18,8 @@ static uint64_t member_seed(const basin_fit *f) {
 
 /* ---- plans ---- */
 
-static basin_schedule schedule_of(const basin_anomaly_recipe *r, int64_t batches) {
-    basin_schedule s = {.warmup = r->warmup * batches, .total = r->epochs * batches};
-    s.peak = r->rate;
-    s.first = r->warmup ? 0 : r->rate;
-    s.last = r->warmup ? 0.05 * r->rate : r->rate; /* without warm-up the rate is constant */
-    return s;
+static basin_schedule schedule_of(const basin_anomaly_settings *r, int64_t batches) {
+    return basin_schedule_make(batches, r->epochs, r->warmup, r->rate, r->rate_first, r->rate_last);
 }
 
 /* To each member the columns that it sees. */
@@ -45,7 +41,7 @@ static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, bas
             basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
     f->trainer.step = step;
     f->planned = *shape;
-    if (!status && !basin_recipe_has(f->recipe.sampling, "full"))
+    if (!status && !basin_choice_is(f->recipe.sampling, "full"))
         status = basin_fit_hold_samples(f, error);
     return status ? status : show_columns(f, error);
 }
@@ -112,7 +108,7 @@ static const char *evaluated(const basin_fit *f) { return f->recipe.average > 0 
 /* A stream wants the memory that the plan of samples holds; the next epoch makes it anew. */
 static void rest(basin_fit *f) {
     int64_t step = f->trainer.step;
-    if (!basin_scorer_streams(f->scorer) || basin_recipe_has(f->recipe.sampling, "full")) return;
+    if (!basin_scorer_streams(f->scorer) || basin_choice_is(f->recipe.sampling, "full")) return;
     basin_trainer_free(&f->trainer);
     f->trainer.step = step;
     f->planned = (basin_net_shape){0};
@@ -141,9 +137,9 @@ static basin_status validate(basin_fit *f, double value[3], basin_error *error) 
 }
 
 static basin_status consider(basin_fit *f, const double value[3], basin_error *error) {
-    double v = basin_recipe_has(f->recipe.select, "auroc")   ? value[1]
-               : basin_recipe_has(f->recipe.select, "auprc") ? value[2]
-                                                             : value[0];
+    double v = basin_choice_is(f->recipe.select, "auroc")   ? value[1]
+               : basin_choice_is(f->recipe.select, "auprc") ? value[2]
+                                                            : value[0];
     bool better = !f->val_count || v > f->at.best;
     if (!better) return BASIN_OK;
     f->at.best = v;
@@ -192,7 +188,7 @@ static basin_status save(basin_fit *f, basin_error *error) {
 
 static basin_status one_epoch(basin_fit *f, basin_error *error) {
     double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_clock();
-    basin_status status = basin_recipe_has(f->recipe.sampling, "full")
+    basin_status status = basin_choice_is(f->recipe.sampling, "full")
                               ? step(f, &loss, error)
                               : epoch_sampled(f, &loss, error);
     if (status) return status;
@@ -310,7 +306,7 @@ static basin_status make_fitting_trainer(basin_fit *f, basin_error *error) {
 }
 
 static basin_status make_first_plan(basin_fit *f, basin_error *error) {
-    if (basin_recipe_has(f->recipe.sampling, "full")) {
+    if (basin_choice_is(f->recipe.sampling, "full")) {
         basin_status status = make_trainer(f, &f->view.shape, error);
         return status ? status : write_whole(f, error);
     }
@@ -353,7 +349,7 @@ static basin_status fit_all(basin_fit *f, basin_error *error) {
     if (!status) status = make_first_plan(f, error);
     if (status) return status;
     size_t limit = basin_memory_limit(f->work), taken = basin_view_bytes(&f->view);
-    if (basin_recipe_has(f->recipe.sampling, "full")) taken = f->bytes;
+    if (basin_choice_is(f->recipe.sampling, "full")) taken = f->bytes;
     status =
         basin_scorer_new(&f->scorer, &f->view, limit > taken ? limit - taken : 0, f->work, error);
     if (!status) status = basin_fit_hold_stream(f, error);
@@ -388,7 +384,7 @@ static int64_t members_for(const basin_network *network) {
 }
 
 basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
-                               const uint8_t *part, const basin_anomaly_recipe *recipe,
+                               const uint8_t *part, const basin_anomaly_settings *recipe,
                                const basin_anomaly_work *work, basin_error *error) {
     *detector = NULL;
     basin_fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};

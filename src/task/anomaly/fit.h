@@ -9,7 +9,7 @@
 typedef struct basin_fit {
     const basin_network *network;
     const uint8_t *part;
-    basin_anomaly_recipe recipe; /* sampling decided */
+    basin_anomaly_settings recipe; /* sampling decided */
     const basin_anomaly_work *work;
     basin_anomaly_detector *detector;
     basin_view view;

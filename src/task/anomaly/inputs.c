@@ -12,7 +12,7 @@
 static basin_status pick_relations(basin_view *view, basin_error *error) {
     const basin_network *network = view->network;
     int *count = &view->shape.relations;
-    if (basin_recipe_has(view->recipe->relations, "one")) {
+    if (basin_choice_is(view->recipe->relations, "one")) {
         view->relation[(*count)++] = basin_network_main_relation(network);
         if (view->relation[0] >= 0) return BASIN_OK;
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -157,7 +157,7 @@ static basin_status find_eigenvectors(basin_view *view, basin_error *error) {
 }
 
 basin_status basin_view_open(basin_view *view, const basin_network *network,
-                             const basin_anomaly_recipe *recipe, basin_error *error) {
+                             const basin_anomaly_settings *recipe, basin_error *error) {
     *view = (basin_view){.network = network, .recipe = recipe};
     view->shape.nodes = network->nodes;
     basin_status status = pick_relations(view, error);
@@ -165,12 +165,12 @@ basin_status basin_view_open(basin_view *view, const basin_network *network,
     for (int r = 0; r < view->shape.relations && !status; r++) {
         const basin_relation *relation = &network->relation[view->relation[r]];
         view->shape.pairs[r] =
-            relation->edges + (basin_recipe_has(recipe->self_loops, "add") ? network->nodes : 0);
+            relation->edges + (basin_choice_is(recipe->self_loops, "add") ? network->nodes : 0);
         if (recipe->degree_power > 0)
             status = weigh_nodes(&view->node_weight[r], relation, network->nodes,
                                  recipe->degree_power, error);
     }
-    if (!status && basin_recipe_has(recipe->position, "laplacian"))
+    if (!status && basin_choice_is(recipe->position, "laplacian"))
         status = find_eigenvectors(view, error);
     if (status) basin_view_close(view);
     return status;
@@ -195,9 +195,9 @@ void basin_view_close(basin_view *view) {
 basin_status basin_view_pairs(basin_pairs *pairs, const basin_view *view,
                               const basin_network *network, basin_error *error) {
     const char *loops = view->recipe->self_loops;
-    basin_self_loops self = basin_recipe_has(loops, "add")    ? BASIN_SELF_ADD
-                            : basin_recipe_has(loops, "drop") ? BASIN_SELF_DROP
-                                                              : BASIN_SELF_KEEP;
+    basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_ADD
+                            : basin_choice_is(loops, "drop") ? BASIN_SELF_DROP
+                                                             : BASIN_SELF_KEEP;
     basin_status status = BASIN_OK;
     for (int r = 0; r < view->shape.relations; r++) pairs[r] = (basin_pairs){0};
     for (int r = 0; r < view->shape.relations && !status; r++)

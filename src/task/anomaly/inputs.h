@@ -7,7 +7,7 @@
 /* A network seen through a recipe. */
 typedef struct basin_view {
     const basin_network *network;
-    const basin_anomaly_recipe *recipe;
+    const basin_anomaly_settings *recipe;
     int relation[BASIN_ANOMALY_RELATIONS];       /* numbers of the network's relations */
     int64_t features;                            /* and degrees, before the means */
     float *raw;                                  /* [N, features] unscaled */
@@ -19,7 +19,7 @@ typedef struct basin_view {
 
 /* Everything but the table, which wants a scale. */
 basin_status basin_view_open(basin_view *view, const basin_network *network,
-                             const basin_anomaly_recipe *recipe, basin_error *error);
+                             const basin_anomaly_settings *recipe, basin_error *error);
 /* Fits a scale on some nodes. */
 basin_status basin_view_fit(basin_scaler *scale, const basin_view *view, const int64_t *node,
                             int64_t nodes, basin_error *error);

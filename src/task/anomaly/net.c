@@ -11,25 +11,24 @@
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
 
-bool basin_recipe_has(const char *choice, const char *value) { return !strcmp(choice, value); }
-
 basin_threshold_scan basin_recipe_scan(const char *threshold) {
-    if (basin_recipe_has(threshold, "grid")) return BASIN_THRESHOLD_GRID;
-    return basin_recipe_has(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
+    if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
+    return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
 }
 
-bool basin_recipe_on_graph(const basin_anomaly_recipe *r) {
-    if (basin_recipe_has(r->form, "energy")) return r->attention;
-    return basin_recipe_has(r->form, "published");
+bool basin_recipe_on_graph(const basin_anomaly_settings *r) {
+    if (basin_choice_is(r->form, "energy")) return r->attention;
+    return basin_choice_is(r->form, "published");
 }
 
-static basin_position position_of(const basin_anomaly_recipe *r) {
-    if (basin_recipe_has(r->position, "learned")) return BASIN_POSITION_LEARNED;
-    return basin_recipe_has(r->position, "laplacian") ? BASIN_POSITION_LAPLACIAN
-                                                      : BASIN_POSITION_NONE;
+static basin_position position_of(const basin_anomaly_settings *r) {
+    if (basin_choice_is(r->position, "learned")) return BASIN_POSITION_LEARNED;
+    return basin_choice_is(r->position, "laplacian") ? BASIN_POSITION_LAPLACIAN
+                                                     : BASIN_POSITION_NONE;
 }
 
-basin_anomaly_config basin_net_config(const basin_anomaly_recipe *r, const basin_net_shape *shape) {
+basin_anomaly_config basin_net_config(const basin_anomaly_settings *r,
+                                      const basin_net_shape *shape) {
     return (basin_anomaly_config){
         .nodes = shape->nodes,
         .features = shape->columns,
@@ -39,24 +38,28 @@ basin_anomaly_config basin_net_config(const basin_anomaly_recipe *r, const basin
                   .memories = r->memories,
                   .no_attention = !r->attention,
                   .no_hopfield = !r->hopfield,
+                  .hopfield = basin_hopfield_named(r->hopfield_kind),
+                  .power = r->hopfield_power,
+                  .beta = r->beta,
                   .learn_beta = r->learn_beta,
-                  .init_query = {BASIN_INIT_NORMAL, r->query_init}},
+                  .init_query = {BASIN_INIT_NORMAL, r->query_deviation}},
         .descent = {.steps = (int)r->steps,
                     .alpha = r->alpha,
-                    .recompute = shape->nodes > RECOMPUTE_NODES && r->steps * r->blocks > 1},
+                    .recompute = r->recompute ||
+                                 (shape->nodes > RECOMPUTE_NODES && r->steps * r->blocks > 1)},
         .position = position_of(r),
         .hidden = r->hidden,
         .embedding = r->embedding,
         .eigenvectors = r->eigenvectors,
         .blocks = (int)r->blocks,
         .relations = shape->relations,
-        .merge = basin_recipe_has(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
+        .merge = basin_choice_is(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
         .no_concat = !r->concat,
         .dropout = r->dropout,
     };
 }
 
-static void declare_inputs(basin_net *net, const basin_anomaly_recipe *r,
+static void declare_inputs(basin_net *net, const basin_anomaly_settings *r,
                            const basin_net_shape *shape, bool training) {
     basin_graph *graph = net->graph;
     char name[32];
@@ -92,9 +95,9 @@ static basin_expr dense(basin_params *params, basin_expr x, const char *w, const
 }
 
 /* Logits without a graph: one layer, or three with two of relu. */
-static basin_expr plain_logits(basin_net *net, const basin_anomaly_recipe *r) {
+static basin_expr plain_logits(basin_net *net, const basin_anomaly_settings *r) {
     basin_expr h = net->seen;
-    if (basin_recipe_has(r->form, "mlp")) {
+    if (basin_choice_is(r->form, "mlp")) {
         h = basin_relu(dense(&net->params, h, "w1", "b1", r->hidden));
         h = basin_dropout(h, r->dropout, net->seed);
         h = basin_relu(dense(&net->params, h, "w2", "b2", r->hidden));
@@ -104,7 +107,7 @@ static basin_expr plain_logits(basin_net *net, const basin_anomaly_recipe *r) {
     return h ? basin_reshape(h, BASIN_SHAPE(basin_expr_shape(h).dim[0])) : NULL;
 }
 
-static basin_expr graph_logits(basin_net *net, const basin_anomaly_recipe *r,
+static basin_expr graph_logits(basin_net *net, const basin_anomaly_settings *r,
                                const basin_net_shape *shape) {
     basin_anomaly_config config = basin_net_config(r, shape);
     basin_anomaly_inputs inputs = {.features = net->seen,
@@ -112,7 +115,7 @@ static basin_expr graph_logits(basin_net *net, const basin_anomaly_recipe *r,
                                    .weight = net->node_weight[0] ? net->node_weight : NULL,
                                    .eigenvectors = net->eigenvectors,
                                    .seed = net->seed};
-    if (basin_recipe_has(r->form, "published"))
+    if (basin_choice_is(r->form, "published"))
         return basin_published_declare(&net->published, &net->params, &config)
                    ? NULL
                    : basin_published_logits(&net->published, &inputs);
@@ -121,13 +124,13 @@ static basin_expr graph_logits(basin_net *net, const basin_anomaly_recipe *r,
                : basin_anomaly_logits(&net->energy, &inputs);
 }
 
-basin_status basin_net_new(basin_net *net, const basin_anomaly_recipe *recipe,
+basin_status basin_net_new(basin_net *net, const basin_anomaly_settings *recipe,
                            const basin_net_shape *shape, bool training, basin_error *error) {
     *net = (basin_net){.graph = basin_graph_new()};
     if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, recipe, shape, training);
-    bool plain = basin_recipe_has(recipe->form, "linear") || basin_recipe_has(recipe->form, "mlp");
+    bool plain = basin_choice_is(recipe->form, "linear") || basin_choice_is(recipe->form, "mlp");
     net->logits = plain ? plain_logits(net, recipe) : graph_logits(net, recipe, shape);
     net->probability = basin_sigmoid(net->logits);
     if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
@@ -188,12 +191,15 @@ basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64
 
 /* ---- memory ---- */
 
-basin_adamw_config basin_net_adamw(const basin_anomaly_recipe *r) {
-    return (basin_adamw_config){
-        .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = r->decay, .clip = r->clip};
+basin_adamw_config basin_net_adamw(const basin_anomaly_settings *r) {
+    return (basin_adamw_config){.beta1 = 0.9,
+                                .beta2 = r->beta2,
+                                .epsilon = 1e-8,
+                                .weight_decay = r->decay,
+                                .clip = r->clip};
 }
 
-static basin_status small_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
+static basin_status small_memory(size_t *bytes, const basin_anomaly_settings *recipe,
                                  const basin_net_shape *shape, bool training, basin_store *store,
                                  basin_error *error) {
     basin_net net;
@@ -218,7 +224,7 @@ static basin_status small_memory(size_t *bytes, const basin_anomaly_recipe *reci
     return status;
 }
 
-basin_status basin_net_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
+basin_status basin_net_memory(size_t *bytes, const basin_anomaly_settings *recipe,
                               const basin_net_shape *shape, bool training, basin_backend *backend,
                               basin_error *error) {
     const int64_t part = shape->nodes > 20000 ? shape->nodes / 10000 : 1;

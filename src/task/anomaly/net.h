@@ -23,14 +23,13 @@ typedef struct basin_net {
     basin_expr logits, probability, loss; /* [N], [N], [] */
 } basin_net;
 
-bool basin_recipe_has(const char *choice, const char *value);
 basin_threshold_scan basin_recipe_scan(const char *threshold);
 /* Whether the model runs over neighbours at all. */
-bool basin_recipe_on_graph(const basin_anomaly_recipe *recipe);
-basin_anomaly_config basin_net_config(const basin_anomaly_recipe *recipe,
+bool basin_recipe_on_graph(const basin_anomaly_settings *recipe);
+basin_anomaly_config basin_net_config(const basin_anomaly_settings *recipe,
                                       const basin_net_shape *shape);
 
-basin_status basin_net_new(basin_net *net, const basin_anomaly_recipe *recipe,
+basin_status basin_net_new(basin_net *net, const basin_anomaly_settings *recipe,
                            const basin_net_shape *shape, bool training, basin_error *error);
 void basin_net_free(basin_net *net);
 
@@ -50,23 +49,24 @@ basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin
 
 /* A recipe's scaling may be several, joined by +: the table has the columns of all of them, and
  * members see one after the other's. */
-basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_recipe *recipe,
+basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_settings *recipe,
                                 basin_error *error);
 /* The mask that hides the others' columns from a member; NULL where there is one scaling. */
-basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_recipe *recipe,
+basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_settings *recipe,
                               int64_t columns);
-basin_status basin_mask_write(basin_plan *plan, basin_expr mask, const basin_anomaly_recipe *recipe,
-                              int64_t member, basin_error *error);
+basin_status basin_mask_write(basin_plan *plan, basin_expr mask,
+                              const basin_anomaly_settings *recipe, int64_t member,
+                              basin_error *error);
 
 basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
                                   basin_error *error);
 
 /* The bytes that a plan for training (or scoring) of this shape will take, inputs and pair lists
  * included: found with a plan of a few thousand nodes. */
-basin_status basin_net_memory(size_t *bytes, const basin_anomaly_recipe *recipe,
+basin_status basin_net_memory(size_t *bytes, const basin_anomaly_settings *recipe,
                               const basin_net_shape *shape, bool training, basin_backend *backend,
                               basin_error *error);
 
-basin_adamw_config basin_net_adamw(const basin_anomaly_recipe *recipe);
+basin_adamw_config basin_net_adamw(const basin_anomaly_settings *recipe);
 
 #endif

@@ -47,8 +47,8 @@ static basin_status weigh(basin_fit *f, basin_error *error) {
     basin_status status = count_classes(count, f, f->train, f->train_count, "training", error);
     if (status) return status;
     double omega = (double)count[0] / (double)count[1];
-    if (basin_recipe_has(f->recipe.balance, "root")) omega = sqrt(omega);
-    if (basin_recipe_has(f->recipe.balance, "none")) omega = 1;
+    if (basin_choice_is(f->recipe.balance, "root")) omega = sqrt(omega);
+    if (basin_choice_is(f->recipe.balance, "none")) omega = 1;
     for (int64_t i = 0; i < f->train_count; i++) {
         int64_t node = f->train[i];
         f->label[node] = (float)f->network->label[node];
@@ -68,7 +68,7 @@ enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost mor
 /* An MLP on the inputs in question, trained for a moment: its measure on validation. */
 static basin_status probe(double *value, const basin_fit *f, int64_t hops, const char *scaling,
                           basin_error *error) {
-    basin_anomaly_recipe r = f->recipe;
+    basin_anomaly_settings r = f->recipe;
     basin_watch stop = {.stop = f->work->watch ? f->work->watch->stop : NULL};
     basin_anomaly_work quiet = {.backend = f->work->backend, .watch = &stop};
     basin_anomaly_detector *detector;
@@ -88,8 +88,7 @@ enum { SINGLES = sizeof single / sizeof *single, WIDE = 4096 };
 
 /* Means over two hops, or none. */
 static basin_status choose_hops(basin_fit *f, double *value, basin_error *error) {
-    bool joined = strchr(f->recipe.scaling, '+'),
-         open = basin_recipe_has(f->recipe.scaling, "auto");
+    bool joined = strchr(f->recipe.scaling, '+'), open = basin_choice_is(f->recipe.scaling, "auto");
     const char *kind = joined || open ? "both" : f->recipe.scaling;
     double with = -1;
     basin_status status = probe(value, f, 0, kind, error);
@@ -117,7 +116,7 @@ static basin_status choose_scaling(basin_fit *f, double value[SINGLES], bool kno
 }
 
 static basin_status choose_inputs(basin_fit *f, basin_error *error) {
-    bool hops = f->recipe.hops < 0, scaling = basin_recipe_has(f->recipe.scaling, "auto");
+    bool hops = f->recipe.hops < 0, scaling = basin_choice_is(f->recipe.scaling, "auto");
     bool ask = f->val_count && f->network->nodes <= PROBE_NODES, asked = ask && hops;
     double value[SINGLES] = {0};
     basin_status status = asked ? choose_hops(f, &value[0], error) : BASIN_OK;
@@ -163,16 +162,16 @@ basin_status basin_fit_choose_sampling(basin_fit *f, basin_error *error) {
     bytes += basin_view_bytes(&f->view);
     f->bytes = bytes;
     const char *asked = f->recipe.sampling;
-    f->shrink = basin_recipe_has(asked, "auto");
+    f->shrink = basin_choice_is(asked, "auto");
     if (f->shrink) f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
     double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
-    if (basin_recipe_has(f->recipe.sampling, "full"))
+    if (basin_choice_is(f->recipe.sampling, "full"))
         snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
     else
         snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
                  f->recipe.sampling, f->recipe.fraction, gib, most);
-    if (basin_recipe_has(f->recipe.position, "learned") &&
-        !basin_recipe_has(f->recipe.sampling, "full"))
+    if (basin_choice_is(f->recipe.position, "learned") &&
+        !basin_choice_is(f->recipe.sampling, "full"))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "learned positions want the full graph, which takes %.1f GiB of %.1f "
                           "allowed; wanted position none",
@@ -202,7 +201,7 @@ static basin_status hold(const basin_fit *f, size_t bytes, const char *what, con
  * arena is reserved by then but not written to. */
 basin_status basin_fit_hold_samples(const basin_fit *f, basin_error *error) {
     const basin_net_shape *shape = &f->planned;
-    bool walk = basin_recipe_has(f->recipe.sampling, "neighbours");
+    bool walk = basin_choice_is(f->recipe.sampling, "neighbours");
     basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
     size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
@@ -214,7 +213,7 @@ basin_status basin_fit_hold_samples(const basin_fit *f, basin_error *error) {
 }
 
 basin_status basin_fit_hold_stream(const basin_fit *f, basin_error *error) {
-    if (basin_recipe_has(f->recipe.sampling, "full") || !basin_scorer_streams(f->scorer))
+    if (basin_choice_is(f->recipe.sampling, "full") || !basin_scorer_streams(f->scorer))
         return BASIN_OK;
     return hold(f, basin_scorer_bytes(f->scorer), "scoring all nodes, streamed,", "", error);
 }

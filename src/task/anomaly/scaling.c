@@ -15,16 +15,16 @@ static basin_status pick(basin_scaler_kind *kind, const char *list, int64_t n, b
     return basin_scaler_parse(kind, name, error);
 }
 
-static bool joined(const basin_anomaly_recipe *recipe) { return strchr(recipe->scaling, '+'); }
+static bool joined(const basin_anomaly_settings *recipe) { return strchr(recipe->scaling, '+'); }
 
-basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_recipe *recipe,
+basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_settings *recipe,
                                 basin_error *error) {
     if (!joined(recipe)) return basin_scaler_parse(kind, recipe->scaling, error);
     *kind = strstr(recipe->scaling, "bins") ? BASIN_SCALE_ALL : BASIN_SCALE_BOTH;
     return BASIN_OK;
 }
 
-basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_recipe *recipe,
+basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_settings *recipe,
                               int64_t columns) {
     return joined(recipe) ? basin_input(graph, "mask", BASIN_SHAPE(columns)) : NULL;
 }
@@ -36,8 +36,9 @@ static bool sees(basin_scaler_kind kind, int64_t plane) {
     return kind == BASIN_SCALE_BINS;
 }
 
-basin_status basin_mask_write(basin_plan *plan, basin_expr mask, const basin_anomaly_recipe *recipe,
-                              int64_t member, basin_error *error) {
+basin_status basin_mask_write(basin_plan *plan, basin_expr mask,
+                              const basin_anomaly_settings *recipe, int64_t member,
+                              basin_error *error) {
     basin_scaler_kind table, own;
     basin_tensor tensor;
     if (!mask) return BASIN_OK;

@@ -101,7 +101,7 @@ static float *new_rows(size_t nodes, size_t width) {
 }
 
 static basin_status reserve(basin_stream *s, basin_error *error) {
-    const basin_anomaly_recipe *r = s->view->recipe;
+    const basin_anomaly_settings *r = s->view->recipe;
     size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
     size_t D = (size_t)r->dim, S = (size_t)s->plans.stride, width = H * S * sizeof(float);
     bool good = true;
@@ -121,7 +121,7 @@ static basin_status reserve(basin_stream *s, basin_error *error) {
 }
 
 size_t basin_stream_bytes(const basin_stream *s) {
-    const basin_anomaly_recipe *r = s->view->recipe;
+    const basin_anomaly_settings *r = s->view->recipe;
     size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
     size_t R = (size_t)s->view->shape.relations, S = (size_t)s->plans.stride;
     size_t floats = N * (R * (size_t)r->dim + S + H) + B * (2 * H * S + S) + 2 * S * H * S + H;
@@ -145,8 +145,8 @@ static void release(basin_stream *s) {
 }
 
 static basin_status check(const basin_view *view, basin_error *error) {
-    const basin_anomaly_recipe *r = view->recipe;
-    if (basin_recipe_has(r->form, "energy") && !basin_recipe_has(r->position, "learned"))
+    const basin_anomaly_settings *r = view->recipe;
+    if (basin_choice_is(r->form, "energy") && !basin_choice_is(r->position, "learned"))
         return BASIN_OK;
     return basin_fail(
         error, BASIN_UNSUPPORTED,
@@ -271,7 +271,7 @@ static basin_status recall(basin_stream *s, float *token, int block, basin_error
 /* ---- along edges ---- */
 
 static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
-    const basin_anomaly_recipe *r = s->view->recipe;
+    const basin_anomaly_settings *r = s->view->recipe;
     int threads = basin_backend_threads(s->work->backend); /* 0 of a GPU's */
     return (basin_walk){.rows = s->g,
                         .stride = s->plans.stride,
@@ -279,8 +279,8 @@ static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
                         .beta = s->beta,
                         .begin = ask ? l->row : l->column,
                         .other = ask ? l->key : l->query,
-                        .drop_self = !basin_recipe_has(r->self_loops, "keep"),
-                        .add_self = basin_recipe_has(r->self_loops, "add"),
+                        .drop_self = !basin_choice_is(r->self_loops, "keep"),
+                        .add_self = basin_choice_is(r->self_loops, "add"),
                         .threads = threads > 0 ? threads : omp_get_max_threads()};
 }
 
@@ -341,7 +341,7 @@ static basin_status read_heads(basin_stream *s, double *probability, basin_error
 basin_status basin_stream_run(basin_stream *s, double *probability, int64_t member,
                               basin_error *error) {
     const basin_anomaly_config *c = &s->plans.model.config;
-    const basin_anomaly_recipe *recipe = s->view->recipe;
+    const basin_anomaly_settings *recipe = s->view->recipe;
     basin_status status = reserve(s, error);
     if (!status) status = basin_mask_write(s->plans.embed, s->plans.mask, recipe, member, error);
     if (!status) status = basin_mask_write(s->plans.head, s->plans.mask, recipe, member, error);

@@ -10,11 +10,11 @@
 #include "base/memory.h"
 
 static void declare_inputs(basin_stream_plans *p, const basin_view *view) {
-    const basin_anomaly_recipe *r = view->recipe;
+    const basin_anomaly_settings *r = view->recipe;
     int64_t B = p->rows, S = p->stride;
     p->features = basin_input(p->graph, "features", BASIN_SHAPE(B, view->shape.columns));
     p->mask = basin_mask_declare(p->graph, r, view->shape.columns);
-    if (basin_recipe_has(r->position, "laplacian"))
+    if (basin_choice_is(r->position, "laplacian"))
         p->eigenvectors = basin_input(p->graph, "eigenvectors", BASIN_SHAPE(B, r->eigenvectors));
     p->x = basin_input(p->graph, "x", BASIN_SHAPE(B, r->dim));
     p->g = basin_input(p->graph, "g", BASIN_SHAPE(B, S));

@@ -19,14 +19,14 @@
 typedef struct message {
     int64_t fold;
     int kind; /* EPOCH, RESULT, FAILURE */
-    basin_graph_cv_fold result;
+    basin_graphs_cv_fold result;
     double loss;
     basin_error error;
 } message;
 enum { EPOCH, RESULT, FAILURE };
 
 typedef struct worker {
-    const basin_graph_cv_spec *spec;
+    const basin_graphs_cv_spec *spec;
     const basin_positions *positions;
     int64_t fold;
     int pipe;        /* where to tell of epochs; -1: straight to the watcher */
@@ -34,7 +34,7 @@ typedef struct worker {
     int64_t total;
 } worker;
 
-static void show(const basin_graph_cv_spec *spec, int64_t done, int64_t total, double loss) {
+static void show(const basin_graphs_cv_spec *spec, int64_t done, int64_t total, double loss) {
     basin_news news = {.what = "folds",
                        .done = done,
                        .total = total,
@@ -46,7 +46,7 @@ static void show(const basin_graph_cv_spec *spec, int64_t done, int64_t total, d
 }
 
 static void on_epoch(void *context, int64_t epoch, double loss,
-                     const basin_graph_score *validation) {
+                     const basin_graphs_score *validation) {
     worker *w = context;
     (void)epoch, (void)validation;
     if (w->pipe < 0) {
@@ -71,48 +71,48 @@ static void add_outputs(float *sum, const float *output, int64_t rows, int64_t o
 }
 
 /* Scores of the members' mean; of probabilities it takes the logarithm, as scores want logits. */
-static void measure_mean(basin_graph_score *score, float *sum, const worker *w,
+static void measure_mean(basin_graphs_score *score, float *sum, const worker *w,
                          const basin_fold *fold, int part, int64_t outputs) {
     const basin_graphset *set = w->spec->set;
-    int64_t rows = basin_graph_rows(set, fold->item[part], fold->count[part]);
+    int64_t rows = basin_graphs_rows(set, fold->item[part], fold->count[part]);
     for (int64_t i = 0; i < rows * outputs; i++) {
         double mean = (double)sum[i] / (double)w->spec->members;
-        sum[i] = (float)(set->task == BASIN_GRAPH_VALUES ? mean : log(fmax(mean, 1e-30)));
+        sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
     }
-    basin_graph_measure(score, sum, set, fold->item[part], fold->count[part], outputs);
+    basin_graphs_measure(score, sum, set, fold->item[part], fold->count[part], outputs);
 }
 
-static basin_status score_part(float *sum, basin_graph_session *session, const worker *w,
+static basin_status score_part(float *sum, basin_graphs_session *session, const worker *w,
                                const int64_t *graph, int64_t count, basin_error *error) {
     const basin_graphset *set = w->spec->set;
-    int64_t rows = basin_graph_rows(set, graph, count);
-    basin_graph_plans plans;
+    int64_t rows = basin_graphs_rows(set, graph, count);
+    basin_graphs_plans plans;
     float *output = basin_array_new((size_t)rows, (size_t)session->outputs * sizeof *output);
     if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
-    basin_graph_plans_begin(&plans, session, set, graph, count, NULL);
+    basin_graphs_plans_begin(&plans, session, set, graph, count, NULL);
     basin_status status =
-        basin_graph_plans_score(&plans, output, set, w->positions, graph, count, error);
-    if (!status) add_outputs(sum, output, rows, session->outputs, set->task != BASIN_GRAPH_VALUES);
-    basin_graph_plans_free(&plans);
+        basin_graphs_plans_score(&plans, output, set, w->positions, graph, count, error);
+    if (!status) add_outputs(sum, output, rows, session->outputs, set->task != BASIN_GRAPHS_VALUES);
+    basin_graphs_plans_free(&plans);
     free(output);
     return status;
 }
 
-static basin_status train_member(basin_graph_cv_fold *result, basin_graph_session *session,
+static basin_status train_member(basin_graphs_cv_fold *result, basin_graphs_session *session,
                                  worker *w, basin_error *error) {
     const basin_fold *fold = &w->spec->folds->fold[w->fold];
     basin_watch silent = {.stop = w->spec->watch ? w->spec->watch->stop : NULL};
-    basin_graph_run run = {.set = w->spec->set,
-                           .positions = w->positions,
-                           .train = fold->item[0],
-                           .trains = fold->count[0],
-                           .validation = fold->item[1],
-                           .validations = fold->count[1],
-                           .watch = &silent,
-                           .epoch = on_epoch,
-                           .context = w};
-    basin_graph_outcome outcome;
-    basin_status status = basin_graph_train(&outcome, session, &run, error);
+    basin_graphs_run run = {.set = w->spec->set,
+                            .positions = w->positions,
+                            .train = fold->item[0],
+                            .trains = fold->count[0],
+                            .validation = fold->item[1],
+                            .validations = fold->count[1],
+                            .watch = &silent,
+                            .epoch = on_epoch,
+                            .context = w};
+    basin_graphs_outcome outcome;
+    basin_status status = basin_graphs_train(&outcome, session, &run, error);
     if (!status && outcome.stopped)
         status =
             basin_fail(error, BASIN_BAD_VALUE, "interrupted in fold %lld", (long long)w->fold + 1);
@@ -123,20 +123,20 @@ static basin_status train_member(basin_graph_cv_fold *result, basin_graph_sessio
     return status;
 }
 
-static basin_status run_member(basin_graph_cv_fold *result, float *sum[3], int64_t *outputs,
+static basin_status run_member(basin_graphs_cv_fold *result, float *sum[3], int64_t *outputs,
                                worker *w, int64_t member, basin_backend *backend,
                                basin_error *error) {
-    const basin_graph_cv_spec *spec = w->spec;
+    const basin_graphs_cv_spec *spec = w->spec;
     const basin_fold *fold = &spec->folds->fold[w->fold];
-    basin_graph_settings settings = *spec->settings;
-    basin_graph_session session;
+    basin_graphs_settings settings = *spec->settings;
+    basin_graphs_session session;
     settings.seed += w->fold * spec->members + member;
-    basin_status status = basin_graph_session_new(&session, &settings, spec->set, fold->item[0],
-                                                  fold->count[0], backend, error);
+    basin_status status = basin_graphs_session_new(&session, &settings, spec->set, fold->item[0],
+                                                   fold->count[0], backend, error);
     if (status) return status;
     *outputs = session.outputs;
     for (int part = 1; part < 3 && !status && !member; part++) {
-        int64_t rows = basin_graph_rows(spec->set, fold->item[part], fold->count[part]);
+        int64_t rows = basin_graphs_rows(spec->set, fold->item[part], fold->count[part]);
         sum[part] = calloc((size_t)(rows * session.outputs) + 1, sizeof *sum[part]);
         if (!sum[part]) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
     }
@@ -144,19 +144,19 @@ static basin_status run_member(basin_graph_cv_fold *result, float *sum[3], int64
     for (int part = 1; part < 3 && !status; part++)
         if (fold->count[part])
             status = score_part(sum[part], &session, w, fold->item[part], fold->count[part], error);
-    basin_graph_session_close(&session);
+    basin_graphs_session_close(&session);
     return status;
 }
 
-static basin_status run_fold(basin_graph_cv_fold *result, worker *w, basin_error *error) {
-    const basin_graph_cv_spec *spec = w->spec;
+static basin_status run_fold(basin_graphs_cv_fold *result, worker *w, basin_error *error) {
+    const basin_graphs_cv_spec *spec = w->spec;
     const basin_fold *fold = &spec->folds->fold[w->fold];
     basin_backend *backend = NULL;
     float *sum[3] = {NULL};
     int64_t outputs = 0;
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), jobs = (int)spec->jobs;
     int threads = spec->threads > 0 ? spec->threads : cores / jobs > 1 ? cores / jobs : 1;
-    *result = (basin_graph_cv_fold){
+    *result = (basin_graphs_cv_fold){
         .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
     basin_status status = basin_backend_open(&backend, spec->backend, threads, error);
     if (!status) basin_backend_set_products(backend, spec->products);
@@ -176,9 +176,9 @@ static basin_status run_fold(basin_graph_cv_fold *result, worker *w, basin_error
 /* ---- many folds ---- */
 
 typedef struct crew {
-    const basin_graph_cv_spec *spec;
+    const basin_graphs_cv_spec *spec;
     const basin_positions *positions;
-    basin_graph_cv_fold *result;
+    basin_graphs_cv_fold *result;
     pid_t *pid; /* [folds] 0: none */
     int pipe[2];
     int64_t next, last, running, epochs, total;
@@ -276,7 +276,7 @@ static basin_status run_here(crew *c, basin_error *error) {
 /* ---- positions ---- */
 
 typedef struct errand {
-    const basin_graph_cv_spec *spec;
+    const basin_graphs_cv_spec *spec;
     basin_positions *positions;
     basin_status status;
     basin_error *error;
@@ -287,12 +287,12 @@ static void *compute_positions(void *context) {
     e->status =
         basin_graphset_add_edge_walks(e->spec->set, e->spec->settings->edge_walks, e->error);
     if (e->status) return NULL;
-    e->status = basin_graph_session_positions(e->positions, e->spec->settings, e->spec->set,
-                                              e->spec->cache, e->error);
+    e->status = basin_graphs_session_positions(e->positions, e->spec->settings, e->spec->set,
+                                               e->spec->cache, e->error);
     return NULL;
 }
 
-static basin_status positions_apart(basin_positions *positions, const basin_graph_cv_spec *spec,
+static basin_status positions_apart(basin_positions *positions, const basin_graphs_cv_spec *spec,
                                     basin_error *error) {
     errand e = {spec, positions, BASIN_OK, error};
     pthread_t thread;
@@ -304,14 +304,14 @@ static basin_status positions_apart(basin_positions *positions, const basin_grap
 
 enum { JOBS_ON_DEVICE = 10 };
 
-int64_t basin_graph_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend) {
+int64_t basin_graphs_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend) {
     int64_t jobs = asked > 0 ? asked : cores > 0 ? cores : 1;
     if (asked <= 0 && !strcmp(backend, "cuda") && jobs > JOBS_ON_DEVICE) jobs = JOBS_ON_DEVICE;
     return jobs < folds ? jobs : folds;
 }
 
-basin_status basin_graph_cv(basin_graph_cv_fold *result, const basin_graph_cv_spec *spec,
-                            basin_error *error) {
+basin_status basin_graphs_cv(basin_graphs_cv_fold *result, const basin_graphs_cv_spec *spec,
+                             basin_error *error) {
     basin_positions positions = {0};
     basin_status status = positions_apart(&positions, spec, error);
     if (status) return status;
@@ -320,9 +320,9 @@ basin_status basin_graph_cv(basin_graph_cv_fold *result, const basin_graph_cv_sp
     c.next = spec->only >= 0 ? spec->only : 0;
     c.last = spec->only >= 0 ? spec->only + 1 : folds;
     for (int64_t f = c.next; f < c.last; f++)
-        c.total += spec->members * basin_graph_epochs(spec->settings, spec->set,
-                                                      spec->folds->fold[f].item[0],
-                                                      spec->folds->fold[f].count[0]);
+        c.total += spec->members * basin_graphs_epochs(spec->settings, spec->set,
+                                                       spec->folds->fold[f].item[0],
+                                                       spec->folds->fold[f].count[0]);
     status = spec->jobs > 1 ? run_apart(&c, error) : run_here(&c, error);
     basin_positions_free(&positions);
     return status;

@@ -34,28 +34,28 @@ static basin_expr centralise(basin_expr state, basin_expr gradient) {
 
 /* ---- the loss ---- */
 
-static basin_expr class_loss(const basin_graph_plan *p) {
+static basin_expr class_loss(const basin_graphs_plan *p) {
     basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
     return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output), inner)));
 }
 
-static basin_expr value_loss(const basin_graph_plan *p) {
+static basin_expr value_loss(const basin_graphs_plan *p) {
     basin_shape s = basin_expr_shape(p->output);
     basin_expr error = basin_sum(basin_abs(basin_sub(p->output, p->target)), -1, 1);
     return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
 }
 
-static basin_expr edge_loss(const basin_graph_plan *p) {
+static basin_expr edge_loss(const basin_graphs_plan *p) {
     basin_expr want = basin_slice(p->batch.edge_features, 1, 0, 1);
     basin_expr error = basin_square(basin_sub(basin_graphs_edges(&p->model, &p->batch), want));
     return basin_sum_all(basin_mul(p->pair_weight, error));
 }
 
-static void build_loss(basin_graph_plan *p, const basin_graph_session *session) {
+static void build_loss(basin_graphs_plan *p, const basin_graphs_session *session) {
     basin_shape rows = basin_expr_shape(p->output);
     p->target = basin_input(p->graph, "target", rows);
     p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
-    p->loss = session->task == BASIN_GRAPH_VALUES ? value_loss(p) : class_loss(p);
+    p->loss = session->task == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
     if (!session->settings.reconstruct) return;
     p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->room.pairs, 1));
     p->loss = basin_add(p->loss, edge_loss(p));
@@ -63,8 +63,8 @@ static void build_loss(basin_graph_plan *p, const basin_graph_session *session) 
 
 /* ---- plans ---- */
 
-static void build(basin_graph_plan *p, const basin_graph_session *session, bool training) {
-    basin_graphs_config config = basin_graph_session_config(session);
+static void build(basin_graphs_plan *p, const basin_graphs_session *session, bool training) {
+    basin_graphs_config config = basin_graphs_session_config(session);
     if (training) {
         p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
         config.descent.noise = session->settings.noise;
@@ -77,9 +77,9 @@ static void build(basin_graph_plan *p, const basin_graph_session *session, bool 
     if (training && p->output) build_loss(p, session);
 }
 
-static basin_status compile(basin_graph_plan *p, basin_graph_session *session,
+static basin_status compile(basin_graphs_plan *p, basin_graphs_session *session,
                             const basin_schedule *schedule, basin_error *error) {
-    const basin_graph_settings *s = &session->settings;
+    const basin_graphs_settings *s = &session->settings;
     const basin_error *found = basin_graph_error(p->graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
     if (!schedule) {
@@ -92,10 +92,10 @@ static basin_status compile(basin_graph_plan *p, basin_graph_session *session,
     return basin_trainer_new(&p->trainer, session->store, &p->params, p->loss, &spec, error);
 }
 
-basin_status basin_graph_plan_new(basin_graph_plan **plan, basin_graph_session *session,
-                                  basin_graph_room room, const basin_schedule *schedule,
-                                  basin_error *error) {
-    basin_graph_plan *p = *plan = calloc(1, sizeof *p);
+basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_session *session,
+                                   basin_graphs_capacity room, const basin_schedule *schedule,
+                                   basin_error *error) {
+    basin_graphs_plan *p = *plan = calloc(1, sizeof *p);
     if (p) p->graph = basin_graph_new();
     if (!p || !p->graph) {
         free(p);
@@ -107,12 +107,12 @@ basin_status basin_graph_plan_new(basin_graph_plan **plan, basin_graph_session *
     build(p, session, schedule != NULL);
     basin_status status = compile(p, session, schedule, error);
     if (!status) return BASIN_OK;
-    basin_graph_plan_free(p);
+    basin_graphs_plan_free(p);
     *plan = NULL;
     return status;
 }
 
-void basin_graph_plan_free(basin_graph_plan *plan) {
+void basin_graphs_plan_free(basin_graphs_plan *plan) {
     if (!plan) return;
     basin_plan_free(plan->plan);
     basin_trainer_free(&plan->trainer);

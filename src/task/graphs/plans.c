@@ -22,21 +22,21 @@ static void spread(double *mean, double *step, const basin_graphset *set, const 
 
 /* Rooms stand on a ladder: the mean need of a batch, and two deviations above or below it, and so
  * on. Nearly all batches then run on two plans, and few need a third or fourth. */
-static basin_graph_room room_for(const basin_graph_plans *p, int64_t nodes, int64_t pairs) {
+static basin_graphs_capacity room_for(const basin_graphs_plans *p, int64_t nodes, int64_t pairs) {
     double tokens = (double)(nodes + p->batch);
     double rung = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
                        ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
-    return (basin_graph_room){p->batch, (int64_t)(p->tokens_mean + rung * p->tokens_step),
-                              (int64_t)(p->pairs_mean + rung * p->pairs_step)};
+    return (basin_graphs_capacity){p->batch, (int64_t)(p->tokens_mean + rung * p->tokens_step),
+                                   (int64_t)(p->pairs_mean + rung * p->pairs_step)};
 }
 
 /* What the plans take, and one more as large as the largest: their results, where each keeps them
  * in a place of its own, and their inputs. */
-static size_t bytes_with_another(const basin_graph_plans *p) {
+static size_t bytes_with_another(const basin_graphs_plans *p) {
     bool shared = basin_store_shares_results(p->session->store);
     size_t inputs = 0, results = 0, largest_input = 0, largest_result = 0;
-    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
-        const basin_graph_plan *plan = p->plan[i];
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
+        const basin_graphs_plan *plan = p->plan[i];
         if (!plan) continue;
         basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
         inputs += s.input_bytes, results += s.arena_bytes;
@@ -48,12 +48,12 @@ static size_t bytes_with_another(const basin_graph_plans *p) {
 
 /* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
  * where a third large plan would be one too many. */
-static int free_place(basin_graph_plans *p) {
+static int free_place(basin_graphs_plans *p) {
     bool shared = basin_store_shares_results(p->session->store);
-    size_t limit = shared ? BASIN_GRAPH_INPUT_BYTES : BASIN_GRAPH_DEVICE_BYTES;
+    size_t limit = shared ? BASIN_GRAPHS_INPUT_BYTES : BASIN_GRAPHS_DEVICE_BYTES;
     for (;;) {
         int oldest = -1, empty = -1, plans = 0;
-        for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+        for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
             if (!p->plan[i]) {
                 empty = i;
                 continue;
@@ -62,14 +62,14 @@ static int free_place(basin_graph_plans *p) {
             if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
         }
         if (empty >= 0 && (plans < 2 || bytes_with_another(p) <= limit)) return empty;
-        basin_graph_plan_free(p->plan[oldest]);
+        basin_graphs_plan_free(p->plan[oldest]);
         p->plan[oldest] = NULL;
     }
 }
 
-static basin_status plan_for(basin_graph_plan **plan, basin_graph_plans *p, basin_graph_room room,
-                             basin_error *error) {
-    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
+static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
+                             basin_graphs_capacity room, basin_error *error) {
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
         *plan = p->plan[i];
         if (*plan && (*plan)->room.tokens == room.tokens && (*plan)->room.pairs == room.pairs) {
             (*plan)->used = ++p->clock;
@@ -78,18 +78,18 @@ static basin_status plan_for(basin_graph_plan **plan, basin_graph_plans *p, basi
     }
     int place = free_place(p);
     basin_status status =
-        basin_graph_plan_new(plan, p->session, room, p->training ? &p->schedule : NULL, error);
+        basin_graphs_plan_new(plan, p->session, room, p->training ? &p->schedule : NULL, error);
     if (status) return status;
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
     return BASIN_OK;
 }
 
-void basin_graph_plans_begin(basin_graph_plans *plans, basin_graph_session *session,
-                             const basin_graphset *set, const int64_t *graph, int64_t count,
-                             const basin_schedule *schedule) {
+void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_session *session,
+                              const basin_graphset *set, const int64_t *graph, int64_t count,
+                              const basin_schedule *schedule) {
     int64_t batch = session->settings.batch < count ? session->settings.batch : count;
-    *plans = (basin_graph_plans){.session = session, .training = schedule != NULL};
+    *plans = (basin_graphs_plans){.session = session, .training = schedule != NULL};
     plans->batch = batch > 0 ? batch : 1;
     if (schedule) plans->schedule = *schedule;
     spread(&plans->tokens_mean, &plans->tokens_step, set, graph, count, plans->batch,
@@ -98,21 +98,21 @@ void basin_graph_plans_begin(basin_graph_plans *plans, basin_graph_session *sess
            basin_graphset_pairs);
 }
 
-void basin_graph_plans_free(basin_graph_plans *plans) {
-    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) basin_graph_plan_free(plans->plan[i]);
-    basin_graph_batch_free(&plans->data);
+void basin_graphs_plans_free(basin_graphs_plans *plans) {
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) basin_graphs_plan_free(plans->plan[i]);
+    basin_graphset_batch_free(&plans->data);
     free(plans->target);
     free(plans->weight);
     free(plans->pair_weight);
     free(plans->node_class);
     free(plans->scratch);
-    *plans = (basin_graph_plans){0};
+    *plans = (basin_graphs_plans){0};
 }
 
-size_t basin_graph_plans_bytes(const basin_graph_plans *plans) {
+size_t basin_graphs_plans_bytes(const basin_graphs_plans *plans) {
     size_t most = 0;
-    for (int i = 0; i < BASIN_GRAPH_PLANS; i++) {
-        const basin_graph_plan *p = plans->plan[i];
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
+        const basin_graphs_plan *p = plans->plan[i];
         if (!p) continue;
         basin_plan_stats s = basin_plan_get_stats(p->plan ? p->plan : p->trainer.plan);
         size_t bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
@@ -124,7 +124,7 @@ size_t basin_graph_plans_bytes(const basin_graph_plans *plans) {
 /* ---- writing a batch ---- */
 
 typedef struct writer {
-    basin_graph_plans *plans;
+    basin_graphs_plans *plans;
     basin_plan *plan;
     basin_status status;
     basin_error *error;
@@ -133,7 +133,7 @@ typedef struct writer {
 /* Writes `rows` rows of 4-byte numbers, and behind them bytes `fill` up to the input's size. */
 static void write_rows(writer *w, basin_expr input, const void *data, int64_t rows,
                        basin_dtype dtype, int fill) {
-    basin_graph_plans *p = w->plans;
+    basin_graphs_plans *p = w->plans;
     if (w->status || !input) return;
     basin_shape shape = basin_expr_shape(input);
     size_t all = (size_t)basin_shape_count(shape) * 4;
@@ -155,8 +155,9 @@ static void write_rows(writer *w, basin_expr input, const void *data, int64_t ro
 }
 
 /* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
-static basin_status write_batch(basin_graph_plans *p, basin_graph_plan *plan, basin_error *error) {
-    const basin_graph_batch *b = &p->data;
+static basin_status write_batch(basin_graphs_plans *p, basin_graphs_plan *plan,
+                                basin_error *error) {
+    const basin_graphset_batch *b = &p->data;
     writer w = {p, plan->plan ? plan->plan : plan->trainer.plan, BASIN_OK, error};
     write_rows(&w, plan->batch.nodes, b->feature, b->nodes, BASIN_F32, 0);
     write_rows(&w, plan->batch.positions, b->position, b->tokens, BASIN_F32, 0);
@@ -173,24 +174,25 @@ static basin_status write_batch(basin_graph_plans *p, basin_graph_plan *plan, ba
 }
 
 /* Of the batch that was filled. */
-static basin_status prepare(basin_graph_plan **plan, basin_graph_plans *p, basin_error *error) {
-    basin_graph_room room = room_for(p, p->data.nodes, p->data.pairs.pairs);
+static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
+    basin_graphs_capacity room = room_for(p, p->data.nodes, p->data.pairs.pairs);
     basin_status status = plan_for(plan, p, room, error);
     return status ? status : write_batch(p, *plan, error);
 }
 
-static basin_status fill(basin_graph_plans *p, const basin_graphset *set,
+static basin_status fill(basin_graphs_plans *p, const basin_graphset *set,
                          const basin_positions *positions, const int64_t *graph, int64_t count,
                          uint64_t epoch, basin_error *error) {
-    return basin_graph_batch_fill(&p->data, set, &p->session->encoding, positions, graph, count,
-                                  p->training, (uint64_t)p->session->settings.seed, epoch, error);
+    return basin_graphset_batch_fill(&p->data, set, &p->session->encoding, positions, graph, count,
+                                     p->training, (uint64_t)p->session->settings.seed, epoch,
+                                     error);
 }
 
 /* ---- scores ---- */
 
-static basin_status read_outputs(float *output, const basin_graph_plans *p, basin_graph_plan *plan,
-                                 basin_error *error) {
-    const basin_graph_session *s = p->session;
+static basin_status read_outputs(float *output, const basin_graphs_plans *p,
+                                 basin_graphs_plan *plan, basin_error *error) {
+    const basin_graphs_session *s = p->session;
     basin_tensor all;
     basin_status status = basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error);
     if (status) return status;
@@ -199,7 +201,7 @@ static basin_status read_outputs(float *output, const basin_graph_plans *p, basi
     size_t row = (size_t)s->outputs * sizeof *output;
     if (!status && s->task != BASIN_NODE_CLASSES) {
         memcpy(output, from, (size_t)p->data.graphs * row);
-        for (int64_t i = 0; i < p->data.graphs * s->outputs && s->task == BASIN_GRAPH_VALUES; i++)
+        for (int64_t i = 0; i < p->data.graphs * s->outputs && s->task == BASIN_GRAPHS_VALUES; i++)
             output[i] = (float)((double)output[i] * s->target_scale[i % s->outputs] +
                                 s->target_mean[i % s->outputs]);
     } else if (!status)
@@ -210,14 +212,14 @@ static basin_status read_outputs(float *output, const basin_graph_plans *p, basi
     return status;
 }
 
-basin_status basin_graph_plans_score(basin_graph_plans *plans, float *output,
-                                     const basin_graphset *set, const basin_positions *positions,
-                                     const int64_t *graph, int64_t count, basin_error *error) {
-    const basin_graph_session *s = plans->session;
+basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
+                                      const basin_graphset *set, const basin_positions *positions,
+                                      const int64_t *graph, int64_t count, basin_error *error) {
+    const basin_graphs_session *s = plans->session;
     basin_status status = BASIN_OK;
     for (int64_t at = 0; at < count && !status; at += plans->batch) {
         int64_t now = count - at < plans->batch ? count - at : plans->batch;
-        basin_graph_plan *plan;
+        basin_graphs_plan *plan;
         status = fill(plans, set, positions, graph + at, now, 0, error);
         if (!status) status = prepare(&plan, plans, error);
         if (!status) status = basin_plan_run(plan->plan, error);
@@ -229,7 +231,7 @@ basin_status basin_graph_plans_score(basin_graph_plans *plans, float *output,
 
 /* ---- a step ---- */
 
-static bool make_room(basin_graph_plans *p, const basin_graph_plan *plan) {
+static bool make_room(basin_graphs_plans *p, const basin_graphs_plan *plan) {
     basin_shape rows = basin_expr_shape(plan->output);
     free(p->target);
     free(p->weight);
@@ -248,13 +250,13 @@ static void put_class(float *target, int64_t outputs, int32_t class_of, double s
     target[class_of] += (float)(1 - smoothing);
 }
 
-static void graph_targets(basin_graph_plans *p, const basin_graphset *set, const int64_t *graph,
+static void graph_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
                           int64_t count) {
-    const basin_graph_session *s = p->session;
+    const basin_graphs_session *s = p->session;
     int64_t C = s->outputs;
     for (int64_t i = 0; i < count; i++) {
         float *target = p->target + i * C;
-        if (s->task == BASIN_GRAPH_VALUES)
+        if (s->task == BASIN_GRAPHS_VALUES)
             for (int64_t c = 0; c < C; c++)
                 target[c] = (float)(((double)set->target[graph[i] * C + c] - s->target_mean[c]) /
                                     s->target_scale[c]);
@@ -267,7 +269,7 @@ static void graph_targets(basin_graph_plans *p, const basin_graphset *set, const
 }
 
 /* A class that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
-static void weigh_classes(basin_graph_plans *p, int64_t tokens) {
+static void weigh_classes(basin_graphs_plans *p, int64_t tokens) {
     int64_t C = p->session->outputs;
     double all = 0;
     for (int64_t t = 0; t < tokens; t++) all += (double)p->weight[t];
@@ -279,9 +281,9 @@ static void weigh_classes(basin_graph_plans *p, int64_t tokens) {
     }
 }
 
-static void node_targets(basin_graph_plans *p, const basin_graphset *set, const int64_t *graph,
+static void node_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
                          int64_t count) {
-    const basin_graph_session *s = p->session;
+    const basin_graphs_session *s = p->session;
     int64_t C = s->outputs;
     for (int64_t t = 0; t < p->data.tokens; t++) p->node_class[t] = -1;
     for (int64_t i = 0; i < count; i++) {
@@ -305,8 +307,8 @@ static void normalise(float *weight, int64_t count) {
 }
 
 /* Each graph's pairs share 1 / (graphs x its pairs with a feature other than 0). */
-static void pair_weights(basin_graph_plans *p) {
-    const basin_graph_batch *b = &p->data;
+static void pair_weights(basin_graphs_plans *p) {
+    const basin_graphset_batch *b = &p->data;
     for (int64_t g = 0; g < b->graphs; g++) {
         int64_t last = g + 1 < b->graphs ? b->first[g + 1] : b->tokens, some = 0;
         int64_t from = b->pairs.row[b->first[g]], to = b->pairs.row[last];
@@ -316,10 +318,10 @@ static void pair_weights(basin_graph_plans *p) {
     }
 }
 
-static basin_status write_targets(basin_graph_plans *p, basin_graph_plan *plan,
+static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan,
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   basin_error *error) {
-    const basin_graph_session *s = p->session;
+    const basin_graphs_session *s = p->session;
     bool nodes = s->task == BASIN_NODE_CLASSES;
     int64_t rows = nodes ? p->data.tokens : count;
     if (!make_room(p, plan)) return basin_fail(error, BASIN_NO_MEMORY, "no memory for targets");
@@ -340,7 +342,8 @@ static basin_status write_targets(basin_graph_plans *p, basin_graph_plan *plan,
     return w.status;
 }
 
-basin_status basin_graph_plans_settle(basin_graph_plans *plans, double *loss, basin_error *error) {
+basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, double *loss,
+                                       basin_error *error) {
     double mean = 0;
     if (!plans->running) return BASIN_OK;
     basin_status status = basin_trainer_loss(&plans->running->trainer, &mean, error);
@@ -349,13 +352,13 @@ basin_status basin_graph_plans_settle(basin_graph_plans *plans, double *loss, ba
     return status;
 }
 
-basin_status basin_graph_plans_step(basin_graph_plans *plans, double *loss,
-                                    const basin_graphset *set, const basin_positions *positions,
-                                    const int64_t *graph, int64_t count, uint64_t epoch,
-                                    basin_error *error) {
-    basin_graph_plan *plan;
+basin_status basin_graphs_plans_step(basin_graphs_plans *plans, double *loss,
+                                     const basin_graphset *set, const basin_positions *positions,
+                                     const int64_t *graph, int64_t count, uint64_t epoch,
+                                     basin_error *error) {
+    basin_graphs_plan *plan;
     basin_status status = fill(plans, set, positions, graph, count, epoch, error);
-    if (!status) status = basin_graph_plans_settle(plans, loss, error);
+    if (!status) status = basin_graphs_plans_settle(plans, loss, error);
     if (!status) status = prepare(&plan, plans, error);
     if (!status) status = write_targets(plans, plan, set, graph, count, error);
     if (status) return status;

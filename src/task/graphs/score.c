@@ -32,7 +32,7 @@ static double class_mean(const tally *t, int64_t classes) {
 }
 
 /* One item; unknown classes are left out. */
-static void add_item(basin_graph_score *score, tally *t, const float *output, int64_t outputs,
+static void add_item(basin_graphs_score *score, tally *t, const float *output, int64_t outputs,
                      int32_t own) {
     if (own < 0) return;
     bool right = best_of(output, outputs) == own;
@@ -42,8 +42,8 @@ static void add_item(basin_graph_score *score, tally *t, const float *output, in
     if (own < 256) t->right[own] += right, t->all[own]++;
 }
 
-static void measure_values(basin_graph_score *score, const float *output, const basin_graphset *set,
-                           const int64_t *graph, int64_t count) {
+static void measure_values(basin_graphs_score *score, const float *output,
+                           const basin_graphset *set, const int64_t *graph, int64_t count) {
     double squares = 0, n = (double)(count * set->targets);
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < set->targets; c++) {
@@ -57,7 +57,7 @@ static void measure_values(basin_graph_score *score, const float *output, const 
 }
 
 /* The class average is taken over all nodes. */
-static void measure_nodes(basin_graph_score *score, tally *t, const float *output,
+static void measure_nodes(basin_graphs_score *score, tally *t, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
                           int64_t outputs) {
     for (int64_t i = 0; i < count; i++)
@@ -67,11 +67,11 @@ static void measure_nodes(basin_graph_score *score, tally *t, const float *outpu
         }
 }
 
-void basin_graph_measure(basin_graph_score *score, const float *output, const basin_graphset *set,
-                         const int64_t *graph, int64_t count, int64_t outputs) {
+void basin_graphs_measure(basin_graphs_score *score, const float *output, const basin_graphset *set,
+                          const int64_t *graph, int64_t count, int64_t outputs) {
     tally t = {0};
-    *score = (basin_graph_score){0};
-    if (set->task == BASIN_GRAPH_VALUES) {
+    *score = (basin_graphs_score){0};
+    if (set->task == BASIN_GRAPHS_VALUES) {
         measure_values(score, output, set, graph, count);
         return;
     }
@@ -87,7 +87,7 @@ void basin_graph_measure(basin_graph_score *score, const float *output, const ba
     }
 }
 
-int64_t basin_graph_rows(const basin_graphset *set, const int64_t *graph, int64_t count) {
+int64_t basin_graphs_rows(const basin_graphset *set, const int64_t *graph, int64_t count) {
     int64_t rows = count;
     if (set->task != BASIN_NODE_CLASSES) return rows;
     rows = 0;
@@ -95,21 +95,21 @@ int64_t basin_graph_rows(const basin_graphset *set, const int64_t *graph, int64_
     return rows;
 }
 
-basin_status basin_graph_evaluate(basin_graph_score *score, basin_graph_plans *plans,
-                                  const basin_graphset *set, const basin_positions *positions,
-                                  const int64_t *graph, int64_t count, basin_error *error) {
+basin_status basin_graphs_evaluate(basin_graphs_score *score, basin_graphs_plans *plans,
+                                   const basin_graphset *set, const basin_positions *positions,
+                                   const int64_t *graph, int64_t count, basin_error *error) {
     int64_t outputs = plans->session->outputs;
-    float *output = basin_array_new((size_t)basin_graph_rows(set, graph, count),
+    float *output = basin_array_new((size_t)basin_graphs_rows(set, graph, count),
                                     (size_t)outputs * sizeof *output);
     if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
     basin_status status =
-        basin_graph_plans_score(plans, output, set, positions, graph, count, error);
-    if (!status) basin_graph_measure(score, output, set, graph, count, outputs);
+        basin_graphs_plans_score(plans, output, set, positions, graph, count, error);
+    if (!status) basin_graphs_measure(score, output, set, graph, count, outputs);
     free(output);
     return status;
 }
 
-double basin_graph_merit(const basin_graph_score *score, basin_graph_task task) {
-    if (task == BASIN_GRAPH_VALUES) return -score->loss;
+double basin_graphs_merit(const basin_graphs_score *score, basin_graphs_target task) {
+    if (task == BASIN_GRAPHS_VALUES) return -score->loss;
     return task == BASIN_NODE_CLASSES ? score->balanced : score->accuracy;
 }

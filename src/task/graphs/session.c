@@ -19,11 +19,11 @@ static basin_adjacency adjacency_of(const char *name) {
     return strcmp(name, "none") ? BASIN_ADJACENCY_CONV : BASIN_ADJACENCY_NONE;
 }
 
-static int read_of(const basin_graph_session *session) {
+static int read_of(const basin_graphs_session *session) {
     const char *name = session->settings.readout;
     if (session->task == BASIN_NODE_CLASSES) return BASIN_READ_NODES;
     if (!strcmp(name, "auto"))
-        name = session->task == BASIN_GRAPH_VALUES ? "cls+sum" : "cls+mean+sized";
+        name = session->task == BASIN_GRAPHS_VALUES ? "cls+sum" : "cls+mean+sized";
     int read = 0;
     if (strstr(name, "cls")) read |= BASIN_READ_CLS;
     if (strstr(name, "mean")) read |= BASIN_READ_MEAN;
@@ -32,15 +32,15 @@ static int read_of(const basin_graph_session *session) {
     return read;
 }
 
-basin_graphs_config basin_graph_session_config(const basin_graph_session *session) {
-    const basin_graph_settings *s = &session->settings;
+basin_graphs_config basin_graphs_session_config(const basin_graphs_session *session) {
+    const basin_graphs_settings *s = &session->settings;
     double root = 1 / sqrt((double)s->dim);
     basin_init query = {BASIN_INIT_NORMAL, s->query_deviation > 0 ? s->query_deviation : root};
     basin_init memory = {BASIN_INIT_NORMAL, s->memory_deviation > 0 ? s->memory_deviation : root};
     return (basin_graphs_config){
         .features = session->encoding.features,
         .edge_features = session->encoding.edge_features,
-        .positions = s->vectors + s->walks,
+        .positions = s->eigenvectors + s->walks,
         .outputs = session->outputs,
         .blocks = (int)s->blocks,
         .block = {.dim = s->dim,
@@ -49,6 +49,9 @@ basin_graphs_config basin_graph_session_config(const basin_graph_session *sessio
                   .memories = s->memories,
                   .no_attention = !s->attention,
                   .no_hopfield = !s->hopfield,
+                  .hopfield = basin_hopfield_named(s->hopfield_kind),
+                  .power = s->hopfield_power,
+                  .beta = s->beta,
                   .learn_beta = s->learn_beta,
                   .mix = s->mix,
                   .couplings = s->couplings,
@@ -60,15 +63,15 @@ basin_graphs_config basin_graph_session_config(const basin_graph_session *sessio
         .read = read_of(session),
         .hidden = s->hidden,
         .norm_head = s->norm_head,
-        .drop = s->drop,
+        .drop = s->dropout,
         .reconstruct = s->reconstruct};
 }
 
 /* The parameters alone, on a graph of their own. */
 static basin_status declare(basin_graph **graph, basin_params *params,
-                            const basin_graph_session *session, basin_error *error) {
+                            const basin_graphs_session *session, basin_error *error) {
     basin_graphs model;
-    basin_graphs_config config = basin_graph_session_config(session);
+    basin_graphs_config config = basin_graphs_session_config(session);
     *graph = basin_graph_new();
     if (!*graph) return no_memory(error);
     basin_params_begin(params, *graph);
@@ -83,16 +86,16 @@ static basin_status declare(basin_graph **graph, basin_params *params,
 
 /* ---- making and opening ---- */
 
-void basin_graph_session_close(basin_graph_session *session) {
+void basin_graphs_session_close(basin_graphs_session *session) {
     free(session->class_value);
     free(session->target_mean);
     free(session->target_scale);
-    basin_graph_encoding_free(&session->encoding);
+    basin_graphset_encoding_free(&session->encoding);
     basin_store_free(session->store);
-    *session = (basin_graph_session){0};
+    *session = (basin_graphs_session){0};
 }
 
-static basin_status start(basin_graph_session *session, const basin_bundle *bundle,
+static basin_status start(basin_graphs_session *session, const basin_bundle *bundle,
                           basin_error *error) {
     basin_graph *graph;
     basin_params params;
@@ -111,7 +114,7 @@ static basin_status start(basin_graph_session *session, const basin_bundle *bund
 }
 
 /* Each value to mean 0 and deviation 1: they may be in units far apart. */
-static void target_statistics(basin_graph_session *session, const basin_graphset *set,
+static void target_statistics(basin_graphs_session *session, const basin_graphset *set,
                               const int64_t *graph, int64_t count) {
     for (int64_t c = 0; c < set->targets; c++) {
         double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
@@ -125,7 +128,7 @@ static void target_statistics(basin_graph_session *session, const basin_graphset
     }
 }
 
-static basin_status set_targets(basin_graph_session *session, const basin_graphset *set,
+static basin_status set_targets(basin_graphs_session *session, const basin_graphset *set,
                                 const int64_t *graph, int64_t count, basin_error *error) {
     session->outputs = set->targets;
     session->target_mean = calloc((size_t)set->targets + 1, sizeof *session->target_mean);
@@ -136,7 +139,7 @@ static basin_status set_targets(basin_graph_session *session, const basin_graphs
     return BASIN_OK;
 }
 
-static basin_status set_classes(basin_graph_session *session, const basin_graphset *set,
+static basin_status set_classes(basin_graphs_session *session, const basin_graphset *set,
                                 basin_error *error) {
     int64_t outputs = session->settings.outputs;
     session->classes = set->classes;
@@ -147,11 +150,11 @@ static basin_status set_classes(basin_graph_session *session, const basin_graphs
     return BASIN_OK;
 }
 
-basin_status basin_graph_check_labels(const basin_graphset *set, const char *path,
-                                      basin_error *error) {
-    if (set->task == BASIN_GRAPH_VALUES ? set->target != NULL : set->class_of && set->classes > 1)
+basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                       basin_error *error) {
+    if (set->task == BASIN_GRAPHS_VALUES ? set->target != NULL : set->class_of && set->classes > 1)
         return BASIN_OK;
-    if (set->task != BASIN_GRAPH_VALUES && set->class_of && set->classes == 1)
+    if (set->task != BASIN_GRAPHS_VALUES && set->class_of && set->classes == 1)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: all %s have the class %lld; wanted two classes or more", path,
                           set->task == BASIN_NODE_CLASSES ? "nodes" : "graphs",
@@ -162,26 +165,26 @@ basin_status basin_graph_check_labels(const basin_graphset *set, const char *pat
                       path);
 }
 
-basin_status basin_graph_session_new(basin_graph_session *session,
-                                     const basin_graph_settings *settings,
-                                     const basin_graphset *set, const int64_t *graph, int64_t count,
-                                     basin_backend *backend, basin_error *error) {
-    *session = (basin_graph_session){.settings = *settings, .task = set->task, .backend = backend};
-    session->settings.epochs = basin_graph_epochs(settings, set, graph, count);
+basin_status basin_graphs_session_new(basin_graphs_session *session,
+                                      const basin_graphs_settings *settings,
+                                      const basin_graphset *set, const int64_t *graph,
+                                      int64_t count, basin_backend *backend, basin_error *error) {
+    *session = (basin_graphs_session){.settings = *settings, .task = set->task, .backend = backend};
+    session->settings.epochs = basin_graphs_epochs(settings, set, graph, count);
     basin_encoding_spec spec = {settings->raw, settings->standardise, settings->edge_sums,
                                 settings->degrees};
-    basin_status status = basin_graph_settings_check(settings, error);
+    basin_status status = basin_graphs_settings_check(settings, error);
     if (!status)
-        status = basin_graph_encoding_new(&session->encoding, set, graph, count, &spec, error);
+        status = basin_graphset_encoding_new(&session->encoding, set, graph, count, &spec, error);
     if (!status)
-        status = set->task == BASIN_GRAPH_VALUES ? set_targets(session, set, graph, count, error)
-                                                 : set_classes(session, set, error);
+        status = set->task == BASIN_GRAPHS_VALUES ? set_targets(session, set, graph, count, error)
+                                                  : set_classes(session, set, error);
     if (!status) status = start(session, NULL, error);
-    if (status) basin_graph_session_close(session);
+    if (status) basin_graphs_session_close(session);
     return status;
 }
 
-int64_t basin_graph_session_parameters(const basin_graph_session *session) {
+int64_t basin_graphs_session_parameters(const basin_graphs_session *session) {
     basin_graph *graph;
     basin_params params;
     if (declare(&graph, &params, session, NULL)) return 0;
@@ -191,21 +194,21 @@ int64_t basin_graph_session_parameters(const basin_graph_session *session) {
     return total;
 }
 
-basin_status basin_graph_session_positions_part(basin_positions *positions,
-                                                const basin_graph_settings *settings,
-                                                const basin_graphset *set, int64_t first,
-                                                int64_t count, const char *cache,
-                                                basin_error *error) {
-    basin_position_spec spec = {settings->vectors, settings->walks, settings->cls_laplacian};
+basin_status basin_graphs_session_positions_part(basin_positions *positions,
+                                                 const basin_graphs_settings *settings,
+                                                 const basin_graphset *set, int64_t first,
+                                                 int64_t count, const char *cache,
+                                                 basin_error *error) {
+    basin_position_spec spec = {settings->eigenvectors, settings->walks, settings->cls_laplacian};
     return basin_positions_new_part(positions, set, &spec, first, count, cache, error);
 }
 
-basin_status basin_graph_session_positions(basin_positions *positions,
-                                           const basin_graph_settings *settings,
-                                           const basin_graphset *set, const char *cache,
-                                           basin_error *error) {
-    return basin_graph_session_positions_part(positions, settings, set, 0, set->graphs, cache,
-                                              error);
+basin_status basin_graphs_session_positions(basin_positions *positions,
+                                            const basin_graphs_settings *settings,
+                                            const basin_graphset *set, const char *cache,
+                                            basin_error *error) {
+    return basin_graphs_session_positions_part(positions, settings, set, 0, set->graphs, cache,
+                                               error);
 }
 
 /* ---- the encoding as JSON ---- */
@@ -228,7 +231,7 @@ static cJSON *columns_json(const basin_label_column *column, int64_t count) {
     return array;
 }
 
-static cJSON *classes_json(const basin_graph_session *s) {
+static cJSON *classes_json(const basin_graphs_session *s) {
     cJSON *array = cJSON_CreateArray();
     for (int64_t c = 0; c < s->classes && array; c++) {
         cJSON *item = cJSON_CreateNumber((double)s->class_value[c]);
@@ -240,8 +243,8 @@ static cJSON *classes_json(const basin_graph_session *s) {
     return array;
 }
 
-static char *data_json(const basin_graph_session *s) {
-    const basin_graph_encoding *e = &s->encoding;
+static char *data_json(const basin_graphs_session *s) {
+    const basin_graphset_encoding *e = &s->encoding;
     int columns = (int)(e->attributes + e->edge_attributes);
     cJSON *o = cJSON_CreateObject();
     bool good =
@@ -304,10 +307,10 @@ static bool get_floats(float **to, const cJSON *o, const char *name, int64_t cou
 }
 
 /* A number for each value; files of before had one for all. */
-static bool get_targets(double **to, const basin_graph_session *s, const cJSON *o, const char *name,
-                        bool *memory) {
+static bool get_targets(double **to, const basin_graphs_session *s, const cJSON *o,
+                        const char *name, bool *memory) {
     const cJSON *all = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (s->task != BASIN_GRAPH_VALUES) return true;
+    if (s->task != BASIN_GRAPHS_VALUES) return true;
     if (!cJSON_IsNumber(all) && !(cJSON_IsArray(all) && cJSON_GetArraySize(all) == s->outputs))
         return false;
     *to = calloc((size_t)s->outputs, sizeof **to);
@@ -320,7 +323,7 @@ static bool get_targets(double **to, const basin_graph_session *s, const cJSON *
     return true;
 }
 
-static bool get_classes(basin_graph_session *s, const cJSON *o, bool *memory) {
+static bool get_classes(basin_graphs_session *s, const cJSON *o, bool *memory) {
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, "classes"), *item;
     if (!cJSON_IsArray(array)) return false;
     s->class_value = basin_array_new((size_t)cJSON_GetArraySize(array), sizeof *s->class_value);
@@ -332,7 +335,7 @@ static bool get_classes(basin_graph_session *s, const cJSON *o, bool *memory) {
     return true;
 }
 
-static bool get_encoding(basin_graph_encoding *e, const cJSON *o, bool *memory) {
+static bool get_encoding(basin_graphset_encoding *e, const cJSON *o, bool *memory) {
     if (!get_integer(&e->attributes, o, "attributes", 0, 1 << 20) ||
         !get_integer(&e->edge_attributes, o, "edge_attributes", 0, 1 << 20) ||
         !get_columns(e->label, &e->labels, o, "labels") ||
@@ -345,11 +348,11 @@ static bool get_encoding(basin_graph_encoding *e, const cJSON *o, bool *memory) 
         return false;
     e->raw = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "raw"));
     e->edge_sums = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "edge_sums"));
-    basin_graph_encoding_count(e);
+    basin_graphset_encoding_count(e);
     return true;
 }
 
-static basin_status read_data(basin_graph_session *s, const char *json, const char *path,
+static basin_status read_data(basin_graphs_session *s, const char *json, const char *path,
                               basin_error *error) {
     cJSON *o;
     int64_t task;
@@ -358,7 +361,7 @@ static basin_status read_data(basin_graph_session *s, const char *json, const ch
     bool memory = true;
     bool good = get_integer(&task, o, "task", 0, 2) &&
                 get_integer(&s->outputs, o, "outputs", 1, 1 << 20) && get_classes(s, o, &memory);
-    s->task = good ? (basin_graph_task)task : BASIN_GRAPH_CLASSES;
+    s->task = good ? (basin_graphs_target)task : BASIN_GRAPHS_CLASSES;
     good = good && get_targets(&s->target_mean, s, o, "target_mean", &memory) &&
            get_targets(&s->target_scale, s, o, "target_scale", &memory) &&
            get_encoding(&s->encoding, o, &memory);
@@ -372,62 +375,62 @@ static basin_status read_data(basin_graph_session *s, const char *json, const ch
 
 /* ---- files ---- */
 
-basin_status basin_graph_session_meta(basin_meta meta[3], const basin_graph_session *session,
-                                      basin_error *error) {
+basin_status basin_graphs_session_meta(basin_meta meta[3], const basin_graphs_session *session,
+                                       basin_error *error) {
     meta[0] = (basin_meta){"basin.model", "graph"};
-    meta[1] = (basin_meta){"basin.config", basin_settings_print(&session->settings,
-                                                                basin_graph_settings_table, false)};
+    meta[1] = (basin_meta){
+        "basin.config", basin_settings_print(&session->settings, basin_graphs_task.table, false)};
     meta[2] = (basin_meta){"basin.data", data_json(session)};
     if (meta[1].value && meta[2].value) return BASIN_OK;
-    basin_graph_session_meta_free(meta);
+    basin_graphs_session_meta_free(meta);
     return no_memory(error);
 }
 
-void basin_graph_session_meta_free(basin_meta meta[3]) {
+void basin_graphs_session_meta_free(basin_meta meta[3]) {
     for (int i = 1; i < 3; i++) cJSON_free((void *)(uintptr_t)meta[i].value);
 }
 
-basin_status basin_graph_session_write(const char *path, basin_graph_session *session,
-                                       basin_error *error) {
+basin_status basin_graphs_session_write(const char *path, basin_graphs_session *session,
+                                        basin_error *error) {
     basin_graph *graph;
     basin_params params;
     basin_meta meta[3];
     basin_status status = declare(&graph, &params, session, error);
     if (status) return status;
-    status = basin_graph_session_meta(meta, session, error);
+    status = basin_graphs_session_meta(meta, session, error);
     if (!status) {
         status = basin_params_write(path, &params, session->store, meta, 3, error);
-        basin_graph_session_meta_free(meta);
+        basin_graphs_session_meta_free(meta);
     }
     basin_params_free(&params);
     basin_graph_free(graph);
     return status;
 }
 
-basin_status basin_graph_session_read(basin_graph_session *session, const basin_bundle *bundle,
-                                      basin_backend *backend, basin_error *error) {
+basin_status basin_graphs_session_read(basin_graphs_session *session, const basin_bundle *bundle,
+                                       basin_backend *backend, basin_error *error) {
     const char *path = basin_bundle_path(bundle), *kind = basin_bundle_meta(bundle, "basin.model");
     const char *json = basin_bundle_meta(bundle, "basin.config");
     const char *data = basin_bundle_meta(bundle, "basin.data");
-    *session = (basin_graph_session){.backend = backend};
+    *session = (basin_graphs_session){.backend = backend};
     if (!kind || strcmp(kind, "graph") != 0 || !json || !data)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'graph'", path,
                           kind ? kind : "absent");
     basin_status status =
-        basin_settings_parse(&session->settings, basin_graph_settings_table, json, path, error);
+        basin_settings_parse(&session->settings, basin_graphs_task.table, json, true, path, error);
     if (!status) status = read_data(session, data, path, error);
     if (!status) status = start(session, bundle, error);
-    if (status) basin_graph_session_close(session);
+    if (status) basin_graphs_session_close(session);
     return status;
 }
 
-basin_status basin_graph_session_open(basin_graph_session *session, const char *path,
-                                      basin_backend *backend, basin_error *error) {
+basin_status basin_graphs_session_open(basin_graphs_session *session, const char *path,
+                                       basin_backend *backend, basin_error *error) {
     basin_bundle *bundle;
-    *session = (basin_graph_session){0};
+    *session = (basin_graphs_session){0};
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
-    status = basin_graph_session_read(session, bundle, backend, error);
+    status = basin_graphs_session_read(session, bundle, backend, error);
     basin_bundle_free(bundle);
     return status;
 }

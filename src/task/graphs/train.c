@@ -15,10 +15,10 @@
 enum { STREAM_SHUFFLE = 44 };
 
 typedef struct state {
-    basin_graph_session *session;
-    const basin_graph_run *run;
-    basin_graph_outcome *outcome;
-    basin_graph_plans train, score;
+    basin_graphs_session *session;
+    const basin_graphs_run *run;
+    basin_graphs_outcome *outcome;
+    basin_graphs_plans train, score;
     basin_run_log log;
     int64_t *order, *batch; /* [trains] */
     int64_t epoch;          /* epochs done */
@@ -29,7 +29,7 @@ typedef struct state {
     int64_t timed;
 } state;
 
-int64_t *basin_graph_range(int64_t first, int64_t count) {
+int64_t *basin_graphs_range(int64_t first, int64_t count) {
     int64_t *list = basin_array_new((size_t)count, sizeof *list);
     for (int64_t i = 0; list && i < count; i++) list[i] = first + i;
     return list;
@@ -75,7 +75,7 @@ static basin_status keep_best(basin_store *store, bool back, basin_error *error)
 enum { RUN_NUMBERS = 9 };
 
 static basin_status write_numbers(state *s, basin_error *error) {
-    const basin_graph_score *v = &s->outcome->validation;
+    const basin_graphs_score *v = &s->outcome->validation;
     double number[RUN_NUMBERS] = {(double)s->epoch, (double)s->outcome->best_epoch,
                                   s->best,          (double)v->items,
                                   v->accuracy,      v->balanced,
@@ -92,9 +92,9 @@ static basin_status read_numbers(state *s, basin_error *error) {
     s->epoch = (int64_t)basin_tensor_at(&t, 0);
     s->outcome->best_epoch = (int64_t)basin_tensor_at(&t, 1);
     s->best = basin_tensor_at(&t, 2);
-    s->outcome->validation =
-        (basin_graph_score){(int64_t)basin_tensor_at(&t, 3), basin_tensor_at(&t, 4),
-                            basin_tensor_at(&t, 5), basin_tensor_at(&t, 6), basin_tensor_at(&t, 7)};
+    s->outcome->validation = (basin_graphs_score){(int64_t)basin_tensor_at(&t, 3),
+                                                  basin_tensor_at(&t, 4), basin_tensor_at(&t, 5),
+                                                  basin_tensor_at(&t, 6), basin_tensor_at(&t, 7)};
     s->sum = basin_tensor_at(&t, 8);
     basin_tensor_free(&t);
     return BASIN_OK;
@@ -104,22 +104,22 @@ static basin_status write_checkpoint(state *s, basin_error *error) {
     basin_meta meta[3];
     if (!s->run->checkpoint) return BASIN_OK;
     basin_status status = write_numbers(s, error);
-    if (!status) status = basin_graph_session_meta(meta, s->session, error);
+    if (!status) status = basin_graphs_session_meta(meta, s->session, error);
     if (status) return status;
     status = basin_checkpoint_write(s->run->checkpoint, s->session->store, s->train.step, meta, 3,
                                     error);
-    basin_graph_session_meta_free(meta);
+    basin_graphs_session_meta_free(meta);
     return status;
 }
 
 /* States that training makes must be there before a checkpoint can fill them. */
 static basin_status make_states(state *s, basin_error *error) {
-    basin_graph_plan *plan;
-    basin_graph_room room = {1, 3, 8};
+    basin_graphs_plan *plan;
+    basin_graphs_capacity room = {1, 3, 8};
     basin_status status = keep_best(s->session->store, false, error);
     if (!status) status = write_numbers(s, error);
-    if (!status) status = basin_graph_plan_new(&plan, s->session, room, &s->train.schedule, error);
-    if (!status) basin_graph_plan_free(plan);
+    if (!status) status = basin_graphs_plan_new(&plan, s->session, room, &s->train.schedule, error);
+    if (!status) basin_graphs_plan_free(plan);
     return status;
 }
 
@@ -152,7 +152,7 @@ static void show(const state *s, int64_t done, double loss, double began) {
 
 /* Begins where a checkpoint left the epoch. */
 static basin_status run_epoch(state *s, basin_error *error) {
-    const basin_graph_run *r = s->run;
+    const basin_graphs_run *r = s->run;
     int64_t size = s->train.batch, steps = (r->trains + size - 1) / size;
     int64_t from = (s->train.step - s->epoch * steps) * size;
     double began = basin_clock();
@@ -163,16 +163,16 @@ static basin_status run_epoch(state *s, basin_error *error) {
     for (int64_t at = from; at < r->trains && !status; at += size) {
         int64_t now = r->trains - at < size ? r->trains - at : size;
         if (basin_watch_stopped(r->watch)) break;
-        status = basin_graph_plans_step(&s->train, &s->sum, r->set, r->positions, s->batch + at,
-                                        now, (uint64_t)s->epoch, error);
+        status = basin_graphs_plans_step(&s->train, &s->sum, r->set, r->positions, s->batch + at,
+                                         now, (uint64_t)s->epoch, error);
         if (!status) show(s, at + now, at > 0 ? s->sum / (double)at : NAN, began);
     }
-    if (!status) status = basin_graph_plans_settle(&s->train, &s->sum, error);
+    if (!status) status = basin_graphs_plans_settle(&s->train, &s->sum, error);
     s->seconds[s->timed++] = basin_clock() - began;
     return status;
 }
 
-static basin_status write_log(state *s, double loss, const basin_graph_score *score,
+static basin_status write_log(state *s, double loss, const basin_graphs_score *score,
                               basin_error *error) {
     if (!s->log.file) return BASIN_OK;
     const basin_schedule *c = &s->train.schedule;
@@ -184,7 +184,7 @@ static basin_status write_log(state *s, double loss, const basin_graph_score *sc
     basin_json_number(
         &line, "rate",
         basin_rate_cosine(s->train.step, c->warmup, c->total, c->first, c->peak, c->last));
-    if (s->run->validations && s->session->task == BASIN_GRAPH_VALUES)
+    if (s->run->validations && s->session->task == BASIN_GRAPHS_VALUES)
         basin_json_number(&line, "validation_mae", score->loss);
     else if (s->run->validations) {
         basin_json_number(&line, "validation_accuracy", score->accuracy);
@@ -192,31 +192,31 @@ static basin_status write_log(state *s, double loss, const basin_graph_score *sc
         basin_json_number(&line, "validation_loss", score->loss);
     }
     basin_json_number(&line, "seconds", s->seconds[s->timed - 1]);
-    basin_json_integer(&line, "bytes", (int64_t)basin_graph_plans_bytes(&s->train));
+    basin_json_integer(&line, "bytes", (int64_t)basin_graphs_plans_bytes(&s->train));
     return basin_log_end(&s->log, &line, error);
 }
 
 /* As a checkpoint keeps it, so that a resumed run judges alike. */
-static double merit_of(const state *s, const basin_graph_score *score) {
-    return (double)(float)basin_graph_merit(score, s->session->task);
+static double merit_of(const state *s, const basin_graphs_score *score) {
+    return (double)(float)basin_graphs_merit(score, s->session->task);
 }
 
 /* Ties of the merit go to the lower loss: validation sets are small, and ties common. */
-static bool is_better(const state *s, const basin_graph_score *score) {
+static bool is_better(const state *s, const basin_graphs_score *score) {
     double merit = merit_of(s, score);
     if (!s->outcome->best_epoch || merit > s->best) return true;
     return merit == s->best && (float)score->loss < (float)s->outcome->validation.loss;
 }
 
-static basin_status judge(state *s, basin_graph_score *score, basin_error *error) {
-    const basin_graph_run *r = s->run;
-    *score = (basin_graph_score){0};
+static basin_status judge(state *s, basin_graphs_score *score, basin_error *error) {
+    const basin_graphs_run *r = s->run;
+    *score = (basin_graphs_score){0};
     if (!r->validations) {
         s->outcome->best_epoch = s->epoch;
         return BASIN_OK;
     }
-    basin_status status = basin_graph_evaluate(score, &s->score, r->set, r->positions,
-                                               r->validation, r->validations, error);
+    basin_status status = basin_graphs_evaluate(score, &s->score, r->set, r->positions,
+                                                r->validation, r->validations, error);
     if (status || !is_better(s, score)) return status;
     s->best = merit_of(s, score);
     s->outcome->validation = *score;
@@ -225,7 +225,7 @@ static basin_status judge(state *s, basin_graph_score *score, basin_error *error
 }
 
 static bool done(const state *s) {
-    const basin_graph_run *r = s->run;
+    const basin_graphs_run *r = s->run;
     if (s->epoch >= s->session->settings.epochs) return true;
     return r->patience && r->validations && s->epoch - s->outcome->best_epoch >= r->patience;
 }
@@ -239,11 +239,11 @@ static basin_status save(state *s, bool now, basin_error *error) {
 }
 
 static basin_status run_all(state *s, basin_error *error) {
-    const basin_graph_run *r = s->run;
+    const basin_graphs_run *r = s->run;
     basin_status status = BASIN_OK;
     s->saved = basin_clock();
     while (!done(s) && !status) {
-        basin_graph_score score;
+        basin_graphs_score score;
         status = run_epoch(s, error);
         s->outcome->stopped = basin_watch_stopped(r->watch);
         if (status) break;
@@ -265,15 +265,15 @@ static int by_size(const void *a, const void *b) {
 }
 
 static basin_status prepare(state *s, basin_error *error) {
-    const basin_graph_run *r = s->run;
-    const basin_graph_settings *c = &s->session->settings;
+    const basin_graphs_run *r = s->run;
+    const basin_graphs_settings *c = &s->session->settings;
     int64_t batch = c->batch < r->trains ? c->batch : r->trains;
     int64_t steps = batch ? (r->trains + batch - 1) / batch : 0;
-    basin_schedule schedule = {steps * c->warmup, steps * c->epochs, c->rate_first, c->rate,
-                               c->rate_last};
+    basin_schedule schedule =
+        basin_schedule_make(steps, c->epochs, c->warmup, c->rate, c->rate_first, c->rate_last);
     if (!r->trains) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
-    basin_graph_plans_begin(&s->train, s->session, r->set, r->train, r->trains, &schedule);
-    basin_graph_plans_begin(&s->score, s->session, r->set, r->validation, r->validations, NULL);
+    basin_graphs_plans_begin(&s->train, s->session, r->set, r->train, r->trains, &schedule);
+    basin_graphs_plans_begin(&s->score, s->session, r->set, r->validation, r->validations, NULL);
     s->order = basin_array_new((size_t)r->trains, sizeof *s->order);
     s->batch = basin_array_new((size_t)r->trains, sizeof *s->batch);
     s->seconds = basin_array_new((size_t)c->epochs + 1, sizeof *s->seconds);
@@ -283,14 +283,14 @@ static basin_status prepare(state *s, basin_error *error) {
     return status ? status : basin_log_open(&s->log, r->log, s->train.step, error);
 }
 
-basin_status basin_graph_train(basin_graph_outcome *outcome, basin_graph_session *session,
-                               const basin_graph_run *run, basin_error *error) {
+basin_status basin_graphs_train(basin_graphs_outcome *outcome, basin_graphs_session *session,
+                                const basin_graphs_run *run, basin_error *error) {
     state s = {.session = session, .run = run, .outcome = outcome, .best = -INFINITY};
-    *outcome = (basin_graph_outcome){0};
+    *outcome = (basin_graphs_outcome){0};
     double began = basin_clock();
     basin_status status = prepare(&s, error);
     if (!status) status = run_all(&s, error);
-    outcome->bytes = basin_graph_plans_bytes(&s.train);
+    outcome->bytes = basin_graphs_plans_bytes(&s.train);
     if (!status && run->validations && outcome->best_epoch && !outcome->stopped)
         status = keep_best(session->store, true, error);
     outcome->epochs = s.epoch;
@@ -300,8 +300,8 @@ basin_status basin_graph_train(basin_graph_outcome *outcome, basin_graph_session
         outcome->epoch_seconds = s.seconds[s.timed / 2];
     }
     basin_log_close(&s.log);
-    basin_graph_plans_free(&s.train);
-    basin_graph_plans_free(&s.score);
+    basin_graphs_plans_free(&s.train);
+    basin_graphs_plans_free(&s.score);
     free(s.order);
     free(s.batch);
     free(s.seconds);

@@ -12,34 +12,44 @@
 
 /* ---- settings ---- */
 
+#define BASIN_IMAGE_MODEL_SETTINGS(X)                                                              \
+    X(CHOICE, arch, BASIN_CHOICES("et", "vit", "albert"),                                          \
+      "The model: Energy Transformer, or a Vision Transformer of the same sizes, or one whose "    \
+      "layers share their weights. A ViT has `memories` hidden units and `steps` layers.")         \
+    X(INTEGER, channels, "1|3", 1, 3, "Grey or colour.")                                           \
+    X(INTEGER, size, "PIXELS", 1, 8192, "Height and width of a picture.")                          \
+    X(INTEGER, patch, "PIXELS", 1, 8192, "Height and width of a patch.")                           \
+    BASIN_BLOCK_SETTINGS(X)                                                                        \
+    X(SWITCH, self_attention, "Whether a token attends to itself.")                                \
+    X(SWITCH, cls, "A CLS token before the patches, as in the published code.")                    \
+    X(CHOICE, init, BASIN_CHOICES("paper", "published"),                                           \
+      "First values: all of them N(0, 0.02), as the paper has it; or as the published code draws " \
+      "them.")                                                                                     \
+    X(INTEGER, occlude, "N", 1, 1 << 24,                                                           \
+      "Patches of a picture that are occluded and count in the loss.")                             \
+    X(INTEGER, keep, "N", 0, 1 << 24, "How many of them are left as they are in training.")        \
+    X(CHANNELS, mean, "R,G,B",                                                                     \
+      "Pixels become (value / 255 - mean) / deviation; 0: measured on the training pictures.")     \
+    X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
+#define BASIN_IMAGE_TRAINING_SETTINGS(X)                                                           \
+    BASIN_RUN_SETTINGS(X)                                                                          \
+    X(CHOICE, crop, BASIN_CHOICES("none", "random"),                                               \
+      "How a picture becomes SIZE x SIZE in training: resized and cut in the middle, or a random " \
+      "part of it, resized.")                                                                      \
+    X(REAL, crop_scale, "SHARE", 1e-4, 1,                                                          \
+      "The least share of a picture's area that a random part has.", .absent = "0.08")             \
+    X(SWITCH, flip, "Mirror every other picture in training.")                                     \
+    X(REAL, jitter, "X", 0, 1, "Change brightness, contrast and saturation by up to this factor.")
+
 typedef struct basin_image_settings {
-    const char *arch;                       /* et, vit, albert */
-    int64_t channels, size, patch;          /* square pictures of size x size pixels */
-    int64_t dim, heads, head_dim, memories; /* D, H, Y, M; of a ViT M is the hidden layer */
-    int64_t steps;                          /* T; of a ViT its depth */
-    double alpha;
-    bool attention, hopfield, self_attention, cls;
-    const char *init;      /* first values: paper, published */
-    int64_t occlude, keep; /* patches that count, and how many of them are left as they are */
-    double mean[3], deviation[3]; /* of the channels; pixels are (value / 255 - mean) / deviation */
-    int64_t epochs, warmup, batch;
-    double rate, rate_ends, decay, beta2, clip;
-    const char *crop;  /* none, random: the random resized crop of the paper's table */
-    double crop_scale; /* the least share of a picture's area that a random crop has */
-    bool flip;
-    double jitter;
-    bool recompute; /* trade time for memory */
-    int64_t seed;
+    BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_IMAGE_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
 } basin_image_settings;
 
-extern const basin_setting basin_image_settings_table[];
-/* False where there is no preset of that name. "imagenet" is the paper's table; "fashion" a small
- * model for 28 x 28 grey pictures, "fashion-large" one of twice its parameters and a longer
- * descent. */
-bool basin_image_preset(basin_image_settings *settings, const char *name);
-#define BASIN_IMAGE_PRESETS "imagenet|cifar10|fashion|fashion-large|photos"
-/* What cannot be trained or run: a patch that does not divide the size, more occluded patches than
- * there are. */
+/* Table, presets, and what cannot be trained or run: a patch that does not divide the size, more
+ * occluded patches than there are. */
+extern const basin_task_settings basin_image_task;
 basin_status basin_image_settings_check(const basin_image_settings *settings, basin_error *error);
 
 int64_t basin_image_tokens(const basin_image_settings *settings);       /* N */

@@ -90,7 +90,7 @@ static basin_status infer(basin_image_settings *s, const basin_bundle *bundle, b
     if (!status) status = shape_of(&enc, bundle, "Wenc", 2, error);
     if (!status) status = shape_of(&pos, bundle, "POS_embed", 2, error);
     if (status) return status;
-    basin_image_preset(s, "imagenet");
+    basin_image_task.fill(s, "imagenet");
     s->cls = basin_bundle_find(bundle, "CLS_token") != NULL;
     s->heads = wk.dim[0], s->head_dim = wk.dim[1], s->dim = wk.dim[2];
     s->memories = xi.dim[1];
@@ -154,7 +154,7 @@ basin_status basin_image_published_read(basin_image_settings *settings, basin_bu
     const char *json = basin_bundle_meta(published, "basin.config");
     const char *path = basin_bundle_path(published);
     basin_status status =
-        json ? basin_settings_parse(settings, basin_image_settings_table, json, path, error)
+        json ? basin_settings_parse(settings, basin_image_task.table, json, true, path, error)
              : infer(settings, published, error);
     if (!status) status = basin_image_settings_check(settings, error);
     if (!status) status = basin_bundle_new(model, error);
@@ -186,7 +186,7 @@ static basin_status give(basin_bundle *published, basin_store *store, const entr
 static basin_status give_all(basin_bundle *published, basin_image_session *session,
                              basin_error *error) {
     const basin_image_settings *s = &session->settings;
-    char *config = basin_settings_print(s, basin_image_settings_table, false);
+    char *config = basin_settings_print(s, basin_image_task.table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
     basin_status status = basin_bundle_meta_set(published, "basin.config", config, error);
     cJSON_free(config);

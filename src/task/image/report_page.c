@@ -393,7 +393,7 @@ static void put_parameters(basin_image_page *w, const basin_params *params) {
 
 static void put_settings(basin_image_page *w) {
     basin_html *page = &w->page;
-    char *json = basin_settings_print(w->settings, basin_image_settings_table, false);
+    char *json = basin_settings_print(w->settings, basin_image_task.table, false);
     cJSON *tree = json ? cJSON_Parse(json) : NULL;
     if (!tree && !page->status)
         page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for the settings");

@@ -18,7 +18,11 @@ static basin_image_config et_config(const basin_image_settings *s) {
                   .head_dim = s->head_dim,
                   .memories = s->memories,
                   .no_attention = !s->attention,
-                  .no_hopfield = !s->hopfield},
+                  .no_hopfield = !s->hopfield,
+                  .hopfield = basin_hopfield_named(s->hopfield_kind),
+                  .power = s->hopfield_power,
+                  .beta = s->beta,
+                  .learn_beta = s->learn_beta},
         .descent = {.steps = (int)s->steps, .alpha = s->alpha, .recompute = s->recompute},
         .self_attention = s->self_attention,
         .cls = s->cls,
@@ -113,7 +117,7 @@ basin_status basin_image_settings_read(basin_image_settings *settings, const bas
     if (!kind || strcmp(kind, "image") != 0 || !json)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'image'", path,
                           kind ? kind : "absent");
-    return basin_settings_parse(settings, basin_image_settings_table, json, path, error);
+    return basin_settings_parse(settings, basin_image_task.table, json, true, path, error);
 }
 
 basin_status basin_image_session_open(basin_image_session *session, const char *path,
@@ -143,7 +147,7 @@ basin_status basin_image_session_write(const char *path, basin_image_session *se
     basin_image_graph graph;
     basin_status status = basin_image_graph_new(&graph, &session->settings, 1, error);
     if (status) return status;
-    char *config = basin_settings_print(&session->settings, basin_image_settings_table, false);
+    char *config = basin_settings_print(&session->settings, basin_image_task.table, false);
     basin_meta meta[] = {{"basin.model", "image"}, {"basin.config", config}};
     if (config)
         status = basin_params_write(path, &graph.params, session->store, meta, 2, error);

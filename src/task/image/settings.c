@@ -4,47 +4,10 @@
 
 #include "task/image/image.h"
 
-typedef basin_image_settings type;
-
-static const char *const archs[] = {"et", "vit", "albert", NULL};
-static const char *const inits[] = {"paper", "published", NULL};
-static const char *const crops[] = {"none", "random", NULL};
-
-const basin_setting basin_image_settings_table[] = {
-    BASIN_SETTING_CHOICE_OF(type, arch, archs),
-    BASIN_SETTING_INTEGER_OF(type, channels, 1, 3),
-    BASIN_SETTING_INTEGER_OF(type, size, 1, 8192),
-    BASIN_SETTING_INTEGER_OF(type, patch, 1, 8192),
-    BASIN_SETTING_INTEGER_OF(type, dim, 1, 65536),
-    BASIN_SETTING_INTEGER_OF(type, heads, 1, 4096),
-    BASIN_SETTING_INTEGER_OF(type, head_dim, 1, 65536),
-    BASIN_SETTING_INTEGER_OF(type, memories, 1, 1 << 24),
-    BASIN_SETTING_INTEGER_OF(type, steps, 1, 10000),
-    BASIN_SETTING_REAL_OF(type, alpha, 0, 1e3),
-    BASIN_SETTING_SWITCH_OF(type, attention),
-    BASIN_SETTING_SWITCH_OF(type, hopfield),
-    BASIN_SETTING_SWITCH_OF(type, self_attention),
-    BASIN_SETTING_SWITCH_OF(type, cls),
-    BASIN_SETTING_CHOICE_OF(type, init, inits),
-    BASIN_SETTING_INTEGER_OF(type, occlude, 1, 1 << 24),
-    BASIN_SETTING_INTEGER_OF(type, keep, 0, 1 << 24),
-    BASIN_SETTING_REALS_OF(type, mean, 3),
-    BASIN_SETTING_REALS_OF(type, deviation, 3),
-    BASIN_SETTING_INTEGER_OF(type, epochs, 1, 1 << 24),
-    BASIN_SETTING_INTEGER_OF(type, warmup, 0, 1 << 24),
-    BASIN_SETTING_INTEGER_OF(type, batch, 1, 1 << 20),
-    BASIN_SETTING_REAL_OF(type, rate, 0, 1e3),
-    BASIN_SETTING_REAL_OF(type, rate_ends, 0, 1e3),
-    BASIN_SETTING_REAL_OF(type, decay, 0, 1e3),
-    BASIN_SETTING_REAL_OF(type, beta2, 0, 1),
-    BASIN_SETTING_REAL_OF(type, clip, 0, 1e9),
-    BASIN_SETTING_CHOICE_OF(type, crop, crops),
-    BASIN_SETTING_REAL_SINCE(type, crop_scale, 1e-4, 1, 0.08),
-    BASIN_SETTING_SWITCH_OF(type, flip),
-    BASIN_SETTING_REAL_OF(type, jitter, 0, 1),
-    BASIN_SETTING_SWITCH_OF(type, recompute),
-    BASIN_SETTING_INTEGER_OF(type, seed, 0, 9007199254740992.0),
-    BASIN_SETTINGS_END,
+#define BASIN_SETTINGS_TYPE basin_image_settings
+static const basin_setting table[] = {
+    BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_ENTRY) BASIN_IMAGE_TRAINING_SETTINGS(
+        BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
 /* Means and deviations of 0 are measured on the training pictures. */
@@ -61,6 +24,8 @@ static const basin_image_settings imagenet = {
     .alpha = 0.1,
     .attention = true,
     .hopfield = true,
+    .hopfield_kind = "relu",
+    .hopfield_power = 3,
     .self_attention = true,
     .init = "paper",
     .occlude = 100,
@@ -71,7 +36,8 @@ static const basin_image_settings imagenet = {
     .warmup = 2,
     .batch = 768,
     .rate = 5e-4,
-    .rate_ends = 5e-7,
+    .rate_first = 5e-7,
+    .rate_last = 5e-7,
     .decay = 0.05,
     .beta2 = 0.99,
     .clip = 1,
@@ -100,40 +66,51 @@ static basin_image_settings small(int64_t channels, int64_t size, int64_t dim, i
     s.epochs = 20;
     s.batch = 256;
     s.rate = 1e-3;
-    s.rate_ends = 0;
+    s.rate_first = s.rate_last = 0;
     s.crop = "none";
     s.flip = false;
     s.jitter = 0;
     return s;
 }
 
-bool basin_image_preset(basin_image_settings *settings, const char *name) {
-    if (!strcmp(name, "imagenet"))
-        *settings = imagenet;
-    else if (!strcmp(name, "fashion"))
-        *settings = small(1, 28, 128, 4, 512);
-    else if (!strcmp(name, "fashion-large")) {
-        *settings = small(1, 28, 192, 6, 640);
-        settings->steps = 12;
-        settings->epochs = 40;
-    } else if (!strcmp(name, "cifar10")) {
-        *settings = small(3, 32, 256, 8, 1024);
-        settings->flip = true;
-        settings->epochs = 50;
-        settings->rate = 5e-4;
-    } else if (!strcmp(name, "photos")) {
-        *settings = small(3, 64, 256, 8, 1024);
-        settings->patch = 8;
-        settings->occlude = 32;
-        settings->keep = 3;
-        settings->crop = "random";
-        settings->flip = true;
-        settings->jitter = 0.4;
-        settings->epochs = 100;
-        settings->rate = 5e-4;
-    } else
-        return false;
-    return true;
+static basin_image_settings fashion_large(void) {
+    basin_image_settings s = small(1, 28, 192, 6, 640);
+    s.steps = 12;
+    s.epochs = 40;
+    return s;
+}
+
+static basin_image_settings cifar10(void) {
+    basin_image_settings s = small(3, 32, 256, 8, 1024);
+    s.flip = true;
+    s.epochs = 50;
+    s.rate = 5e-4;
+    return s;
+}
+
+static basin_image_settings photos(void) {
+    basin_image_settings s = small(3, 64, 256, 8, 1024);
+    s.patch = 8;
+    s.occlude = 32;
+    s.keep = 3;
+    s.crop = "random";
+    s.flip = true;
+    s.jitter = 0.4;
+    s.epochs = 100;
+    s.rate = 5e-4;
+    return s;
+}
+
+static const char *const presets[] = {"default",  "fashion", "fashion-large", "cifar10", "photos",
+                                      "imagenet", NULL};
+
+static void fill(void *values, const char *preset) {
+    basin_image_settings *s = values;
+    *s = small(1, 28, 128, 4, 512);
+    if (!strcmp(preset, "imagenet")) *s = imagenet;
+    if (!strcmp(preset, "fashion-large")) *s = fashion_large();
+    if (!strcmp(preset, "cifar10")) *s = cifar10();
+    if (!strcmp(preset, "photos")) *s = photos();
 }
 
 int64_t basin_image_tokens(const basin_image_settings *s) {
@@ -163,3 +140,10 @@ basin_status basin_image_settings_check(const basin_image_settings *s, basin_err
                           "neither attention nor Hopfield network: wanted at least one of them");
     return BASIN_OK;
 }
+
+static basin_status check(const void *values, basin_error *error) {
+    return basin_image_settings_check(values, error);
+}
+
+const basin_task_settings basin_image_task = {
+    "image", table, sizeof(basin_image_settings), presets, NULL, fill, check};

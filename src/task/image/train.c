@@ -61,7 +61,8 @@ static basin_status make_trainer(state *s, basin_error *error) {
     basin_expr loss = basin_image_loss(s->graph.output, s->graph.patches, s->graph.occluded);
     basin_trainer_spec spec = {
         .adamw = {0.9, c->beta2, 1e-8, c->decay, c->clip},
-        .schedule = {per_epoch * c->warmup, s->total, c->rate_ends, c->rate, c->rate_ends},
+        .schedule = basin_schedule_make(per_epoch, c->epochs, c->warmup, c->rate, c->rate_first,
+                                        c->rate_last),
     };
     status = basin_trainer_new(&s->trainer, s->session.store, &s->graph.params, loss, &spec, error);
     if (status) return status;
@@ -90,12 +91,7 @@ static basin_status same_run(const basin_image_settings *saved, const basin_imag
         memcpy(like.mean, saved->mean, sizeof like.mean);
         memcpy(like.deviation, saved->deviation, sizeof like.deviation);
     }
-    const char *name = basin_settings_differ(saved, &like, basin_image_settings_table);
-    if (!name) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: it was trained with another %s; resume with the same settings, or train "
-                      "without --resume",
-                      path, name);
+    return basin_settings_match(saved, &like, basin_image_task.table, path, error);
 }
 
 /* What crops are cut from stays as it was when the run began, so that "auto" may see another memory
@@ -165,7 +161,7 @@ static basin_status begin(state *s, const basin_bundle *checkpoint, basin_error 
 /* ---- going on ---- */
 
 static basin_status save(state *s, basin_error *error) {
-    char *config = basin_settings_print(&s->session.settings, basin_image_settings_table, false);
+    char *config = basin_settings_print(&s->session.settings, basin_image_task.table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
     basin_meta meta[] = {{"basin.model", "image"},
                          {"basin.config", config},

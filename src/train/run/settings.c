@@ -1,180 +1,212 @@
-/* Settings to and from JSON; see settings.h. */
+/* Settings by name: one field to and from text, presets, settings as objects; see settings.h. JSON
+ * is in settings_json.c. */
 #include "train/run/settings.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "io/json.h"
 #include "io/json_writer.h"
 
-static const void *field(const void *settings, const basin_setting *s) {
-    return (const char *)settings + s->offset;
-}
-
-/* cJSON prints fifteen digits where they nearly suffice; a configuration must read back exactly. */
-static cJSON *exact_number(double value) {
-    char text[BASIN_NUMBER_TEXT];
-    return cJSON_CreateRaw(basin_number_print(text, value));
-}
-
-static cJSON *exact_numbers(const double *value, int count) {
-    cJSON *array = cJSON_CreateArray();
-    for (int i = 0; i < count && array; i++) {
-        cJSON *item = exact_number(value[i]);
-        if (item && cJSON_AddItemToArray(array, item)) continue;
-        cJSON_Delete(item);
-        cJSON_Delete(array);
-        return NULL;
-    }
-    return array;
-}
-
-static cJSON *to_json(const void *settings, const basin_setting *s) {
-    const void *at = field(settings, s);
-    switch (s->kind) {
-    case BASIN_SETTING_INTEGER: return cJSON_CreateNumber((double)*(const int64_t *)at);
-    case BASIN_SETTING_REAL: return exact_number(*(const double *)at);
-    case BASIN_SETTING_SWITCH: return cJSON_CreateBool(*(const bool *)at);
-    case BASIN_SETTING_CHOICE: return cJSON_CreateString(*(const char *const *)at);
-    case BASIN_SETTING_REALS: return exact_numbers(at, s->count);
-    }
-    return NULL;
-}
-
-char *basin_settings_print(const void *settings, const basin_setting *table, bool indented) {
-    cJSON *object = cJSON_CreateObject();
-    bool good = object != NULL;
-    for (const basin_setting *s = table; s->name && good; s++) {
-        cJSON *item = to_json(settings, s);
-        good = item && cJSON_AddItemToObject(object, s->name, item);
-        if (!good) cJSON_Delete(item);
-    }
-    char *text = !good ? NULL : indented ? cJSON_Print(object) : cJSON_PrintUnformatted(object);
-    cJSON_Delete(object);
-    return text;
-}
-
-static const char *choose(const char *const *choices, const char *text) {
-    while (*choices && strcmp(*choices, text) != 0) choices++;
-    return *choices;
-}
-
-static bool number_in(double *value, const cJSON *item, const basin_setting *s) {
-    if (!cJSON_IsNumber(item)) return false;
-    *value = item->valuedouble;
-    return *value >= s->low && *value <= s->high;
-}
-
-static bool read_reals(double *at, const cJSON *item, int count) {
-    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != count) return false;
-    for (int i = 0; i < count; i++) {
-        const cJSON *number = cJSON_GetArrayItem(item, i);
-        if (!cJSON_IsNumber(number)) return false;
-        at[i] = number->valuedouble;
-    }
-    return true;
-}
-
-static bool from_json(void *settings, const basin_setting *s, const cJSON *item) {
-    void *at = (char *)settings + s->offset;
-    double value;
-    switch (s->kind) {
-    case BASIN_SETTING_INTEGER:
-        if (!number_in(&value, item, s) || value != floor(value)) return false;
-        *(int64_t *)at = (int64_t)value;
-        return true;
-    case BASIN_SETTING_REAL:
-        if (!number_in(&value, item, s)) return false;
-        *(double *)at = value;
-        return true;
-    case BASIN_SETTING_SWITCH:
-        if (!cJSON_IsBool(item)) return false;
-        *(bool *)at = cJSON_IsTrue(item);
-        return true;
-    case BASIN_SETTING_CHOICE: {
-        const char *found = cJSON_IsString(item) ? choose(s->choices, item->valuestring) : NULL;
-        if (found) *(const char **)at = found;
-        return found != NULL;
-    }
-    case BASIN_SETTING_REALS: return read_reals(at, item, s->count);
-    }
-    return false;
-}
-
-static void put_absent(void *settings, const basin_setting *s) {
-    void *at = (char *)settings + s->offset;
-    if (s->kind == BASIN_SETTING_INTEGER)
-        *(int64_t *)at = (int64_t)s->absent;
-    else
-        *(double *)at = s->absent;
-}
-
-static void list_choices(char *text, size_t size, const char *const *choices) {
-    size_t at = 0;
-    for (int i = 0; choices[i] && at < size; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " or " : "", choices[i]);
-}
-
-static basin_status bad_value(const basin_setting *s, const cJSON *item, const char *path,
-                              basin_error *error) {
-    char *found = item ? cJSON_PrintUnformatted(item) : NULL;
-    char wanted[120];
-    if (s->kind == BASIN_SETTING_INTEGER || s->kind == BASIN_SETTING_REAL)
-        snprintf(wanted, sizeof wanted, "%s from %g to %g",
-                 s->kind == BASIN_SETTING_INTEGER ? "an integer" : "a number", s->low, s->high);
-    else if (s->kind == BASIN_SETTING_REALS)
-        snprintf(wanted, sizeof wanted, "%d numbers", s->count);
-    else if (s->kind == BASIN_SETTING_SWITCH)
-        snprintf(wanted, sizeof wanted, "true or false");
-    else
-        list_choices(wanted, sizeof wanted, s->choices);
-    basin_status status =
-        basin_fail(error, BASIN_BAD_FILE, "%s: configuration: %s is %.60s, wanted %s", path,
-                   s->name, found ? found : "absent", wanted);
-    cJSON_free(found);
-    return status;
-}
-
-static const basin_setting *find(const basin_setting *table, const char *name) {
+const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {
     for (const basin_setting *s = table; s->name; s++)
         if (!strcmp(s->name, name)) return s;
+    for (const basin_setting *s = table; s->name; s++)
+        if (s->was && !strcmp(s->was, name)) return s;
     return NULL;
 }
 
-basin_status basin_settings_parse(void *settings, const basin_setting *table, const char *json,
-                                  const char *path, basin_error *error) {
-    cJSON *object;
-    basin_status status =
-        basin_json_parse(&object, json, strlen(json), path, "the configuration", error);
-    if (status) return status;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, object) if (!status && !find(table, item->string)) status =
-        basin_fail(error, BASIN_BAD_FILE, "%s: configuration: '%.60s' is not known to this version",
-                   path, item->string);
-    for (const basin_setting *s = table; s->name && !status; s++) {
-        item = cJSON_GetObjectItemCaseSensitive(object, s->name);
-        if (!item && s->later)
-            put_absent(settings, s);
-        else if (!item || !from_json(settings, s, item))
-            status = bad_value(s, item, path, error);
+bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choice, name); }
+
+/* ---- one setting from text ---- */
+
+static basin_status parse_number(double *value, const basin_setting *s, const char *text,
+                                 basin_error *error) {
+    char *end;
+    *value = strtod(text, &end);
+    bool integer = s->kind == BASIN_SETTING_INTEGER;
+    if (end == text || *end || !isfinite(*value) || (integer && *value != floor(*value)))
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->name, text,
+                          integer ? "whole " : "");
+    if (*value < s->low)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.15g", s->name,
+                          text, s->low);
+    if (*value > s->high)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.15g", s->name,
+                          text, s->high);
+    return BASIN_OK;
+}
+
+static basin_status parse_switch(bool *value, const basin_setting *s, const char *text,
+                                 basin_error *error) {
+    static const char *const word[2][3] = {{"off", "false", "0"}, {"on", "true", "1"}};
+    for (int on = 0; on < 2; on++)
+        for (int i = 0; i < 3; i++)
+            if (!strcmp(text, word[on][i])) {
+                *value = on;
+                return BASIN_OK;
+            }
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is neither on nor off", s->name, text);
+}
+
+static void list_choices(char *text, size_t size, const char *const *choice) {
+    size_t at = 0;
+    for (int i = 0; choice[i] && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
+}
+
+static basin_status parse_choice(const char **value, const basin_setting *s, const char *text,
+                                 basin_error *error) {
+    char list[400];
+    for (const char *const *choice = s->choices; *choice; choice++)
+        if (!strcmp(*choice, text)) {
+            *value = *choice;
+            return BASIN_OK;
+        }
+    list_choices(list, sizeof list, s->choices);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->name, text, list);
+}
+
+static basin_status parse_channels(double value[3], const basin_setting *s, const char *text,
+                                   basin_error *error) {
+    double read[3];
+    int used = 0;
+    if (sscanf(text, "%lf,%lf,%lf%n", &read[0], &read[1], &read[2], &used) < 3 || text[used] ||
+        !isfinite(read[0] + read[1] + read[2]))
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not three numbers", s->name,
+                          text);
+    memcpy(value, read, sizeof read);
+    return BASIN_OK;
+}
+
+basin_status basin_setting_parse(void *values, const basin_setting *s, const char *text,
+                                 basin_error *error) {
+    void *at = (char *)values + s->offset;
+    double number;
+    basin_status status = BASIN_OK;
+    switch (s->kind) {
+    case BASIN_SETTING_INTEGER:
+        status = parse_number(&number, s, text, error);
+        if (!status) *(int64_t *)at = (int64_t)number;
+        break;
+    case BASIN_SETTING_REAL:
+        status = parse_number(&number, s, text, error);
+        if (!status) *(double *)at = number;
+        break;
+    case BASIN_SETTING_SWITCH: status = parse_switch(at, s, text, error); break;
+    case BASIN_SETTING_CHOICE: status = parse_choice(at, s, text, error); break;
+    case BASIN_SETTING_CHANNELS: status = parse_channels(at, s, text, error); break;
     }
-    cJSON_Delete(object);
     return status;
 }
 
-static bool equal(const void *a, const void *b, const basin_setting *s) {
+void basin_setting_print(char *text, size_t size, const void *values, const basin_setting *s) {
+    const void *at = (const char *)values + s->offset;
+    char number[3][BASIN_NUMBER_TEXT];
+    const double *channel = at;
     switch (s->kind) {
-    case BASIN_SETTING_INTEGER: return *(const int64_t *)a == *(const int64_t *)b;
-    case BASIN_SETTING_REAL: return *(const double *)a == *(const double *)b;
-    case BASIN_SETTING_SWITCH: return *(const bool *)a == *(const bool *)b;
-    case BASIN_SETTING_CHOICE: return !strcmp(*(const char *const *)a, *(const char *const *)b);
-    case BASIN_SETTING_REALS: return !memcmp(a, b, (size_t)s->count * sizeof(double));
+    case BASIN_SETTING_INTEGER: snprintf(text, size, "%lld", *(const long long *)at); break;
+    case BASIN_SETTING_REAL:
+        snprintf(text, size, "%s", basin_number_print(number[0], *(const double *)at));
+        break;
+    case BASIN_SETTING_SWITCH: snprintf(text, size, "%s", *(const bool *)at ? "on" : "off"); break;
+    case BASIN_SETTING_CHOICE: snprintf(text, size, "%s", *(const char *const *)at); break;
+    case BASIN_SETTING_CHANNELS:
+        for (int i = 0; i < 3; i++) basin_number_print(number[i], channel[i]);
+        snprintf(text, size, "%s,%s,%s", number[0], number[1], number[2]);
+        break;
     }
-    return false;
 }
 
-const char *basin_settings_differ(const void *a, const void *b, const basin_setting *table) {
-    for (const basin_setting *s = table; s->name; s++)
-        if (!equal(field(a, s), field(b, s), s)) return s->name;
-    return NULL;
+/* ---- all of a task's ---- */
+
+const char *basin_preset_name(const basin_task_settings *kind, const char *preset) {
+    for (const char *const *pair = kind->renamed; pair && *pair; pair += 2)
+        if (!strcmp(pair[0], preset)) return pair[1];
+    return preset;
+}
+
+basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
+                                   const char *preset, basin_error *error) {
+    char list[400];
+    preset = basin_preset_name(kind, preset);
+    for (const char *const *name = kind->preset; *name; name++)
+        if (!strcmp(*name, preset)) {
+            kind->fill(values, preset);
+            return BASIN_OK;
+        }
+    list_choices(list, sizeof list, kind->preset);
+    return basin_fail(error, BASIN_BAD_VALUE, "there is no preset '%.60s'; wanted one of %s",
+                      preset, list);
+}
+
+basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
+                                 const char *preset, basin_error *error) {
+    basin_settings *s = *settings = calloc(1, sizeof *s);
+    if (s) s->values = calloc(1, kind->size);
+    basin_status status = BASIN_OK;
+    if (!s || !s->values)
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for settings");
+    else
+        status = basin_settings_preset(s->values, kind, preset ? preset : "default", error);
+    if (status) {
+        basin_settings_free(s);
+        *settings = NULL;
+    } else
+        s->kind = kind;
+    return status;
+}
+
+void basin_settings_free(basin_settings *settings) {
+    if (!settings) return;
+    free(settings->values);
+    free(settings);
+}
+
+const char *basin_settings_task(const basin_settings *settings) { return settings->kind->task; }
+
+static basin_status look_up(const basin_setting **found, const basin_settings *settings,
+                            const char *name, basin_error *error) {
+    *found = basin_setting_find(settings->kind->table, name);
+    if (*found) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "the task %s has no setting '%.60s'",
+                      settings->kind->task, name);
+}
+
+basin_status basin_settings_set(basin_settings *settings, const char *name, const char *text,
+                                basin_error *error) {
+    const basin_setting *setting;
+    basin_status status = look_up(&setting, settings, name, error);
+    return status ? status : basin_setting_parse(settings->values, setting, text, error);
+}
+
+basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
+                                const char *name, basin_error *error) {
+    const basin_setting *setting;
+    basin_status status = look_up(&setting, settings, name, error);
+    if (!status) basin_setting_print(text, size, settings->values, setting);
+    return status;
+}
+
+char *basin_settings_json(const basin_settings *settings) {
+    return basin_settings_print(settings->values, settings->kind->table, true);
+}
+
+basin_status basin_settings_read(basin_settings *settings, const char *path, basin_error *error) {
+    return basin_settings_load(settings->values, settings->kind->table, path, error);
+}
+
+/* ---- meanings ---- */
+
+basin_hopfield basin_hopfield_named(const char *kind) {
+    if (basin_choice_is(kind, "power")) return BASIN_HOPFIELD_POWER;
+    return basin_choice_is(kind, "softmax") ? BASIN_HOPFIELD_SOFTMAX : BASIN_HOPFIELD_RELU;
+}
+
+basin_schedule basin_schedule_make(int64_t steps, int64_t epochs, int64_t warmup, double rate,
+                                   double first, double last) {
+    if (first < 0) first = warmup ? 0 : rate;
+    if (last < 0) last = warmup ? 0.05 * rate : rate;
+    return (basin_schedule){steps * warmup, steps * epochs, first, rate, last};
 }

@@ -1,5 +1,14 @@
-/* Settings as a table: the fields of a struct by name, so that what a model file's configuration
- * holds, what --print-config shows and what a preset sets are one list. */
+/* Settings inside the library: a task lists its settings once, as a macro, and gets of it the
+ * struct that holds them and the table that describes them.
+ *
+ *     #define THINGS(X) \
+ *         X(INTEGER, dim, "D", 1, 65536, "Token dimension.") \ X(SWITCH, flip, "Mirror every other
+ * picture.") typedef struct things { THINGS(BASIN_SETTING_FIELD) } things; #define
+ * BASIN_SETTINGS_TYPE things const basin_setting table[] = {THINGS(BASIN_SETTING_ENTRY)
+ * BASIN_SETTINGS_END};
+ *
+ * Behind the help an entry may set further members: `.since = "0.2", .absent = "0"`. What several
+ * tasks share (BASIN_BLOCK_SETTINGS, BASIN_RUN_SETTINGS) is listed here. */
 #ifndef BASIN_TRAIN_RUN_SETTINGS_H
 #define BASIN_TRAIN_RUN_SETTINGS_H
 
@@ -7,52 +16,149 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "basin/status.h"
+#include "basin/energy.h"
+#include "basin/tasks/settings.h"
+#include "basin/train.h"
 
-typedef enum basin_setting_kind {
-    BASIN_SETTING_INTEGER, /* int64_t */
-    BASIN_SETTING_REAL,    /* double */
-    BASIN_SETTING_SWITCH,  /* bool */
-    BASIN_SETTING_CHOICE,  /* const char *, one of `choices` */
-    BASIN_SETTING_REALS,   /* double [count] */
-} basin_setting_kind;
+/* ---- lists become structs and tables ---- */
 
-typedef struct basin_setting {
-    const char *name; /* NULL ends a table */
-    basin_setting_kind kind;
-    size_t offset;
-    double low, high;           /* INTEGER and REAL: the range a file may ask for */
-    const char *const *choices; /* ends with NULL */
-    int count;
-    bool later;    /* files of earlier versions lack it: INTEGER and REAL only, */
-    double absent; /* which then means this */
-} basin_setting;
+typedef double basin_channels[3];
+#define BASIN_TYPE_INTEGER int64_t
+#define BASIN_TYPE_REAL double
+#define BASIN_TYPE_SWITCH bool
+#define BASIN_TYPE_CHOICE const char *
+#define BASIN_TYPE_CHANNELS basin_channels
+#define BASIN_SETTING_FIELD(kind, name, ...) BASIN_TYPE_##kind name;
 
-#define BASIN_SETTING_INTEGER_OF(type, field, low, high)                                           \
-    { #field, BASIN_SETTING_INTEGER, offsetof(type, field), low, high, NULL, 0, false, 0 }
-#define BASIN_SETTING_REAL_OF(type, field, low, high)                                              \
-    { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0, false, 0 }
-#define BASIN_SETTING_INTEGER_SINCE(type, field, low, high, absent)                                \
-    { #field, BASIN_SETTING_INTEGER, offsetof(type, field), low, high, NULL, 0, true, absent }
-#define BASIN_SETTING_REAL_SINCE(type, field, low, high, absent)                                   \
-    { #field, BASIN_SETTING_REAL, offsetof(type, field), low, high, NULL, 0, true, absent }
-#define BASIN_SETTING_SWITCH_OF(type, field)                                                       \
-    { #field, BASIN_SETTING_SWITCH, offsetof(type, field), 0, 0, NULL, 0, false, 0 }
-#define BASIN_SETTING_CHOICE_OF(type, field, choices)                                              \
-    { #field, BASIN_SETTING_CHOICE, offsetof(type, field), 0, 0, choices, 0, false, 0 }
-#define BASIN_SETTING_REALS_OF(type, field, count)                                                 \
-    { #field, BASIN_SETTING_REALS, offsetof(type, field), 0, 0, NULL, count, false, 0 }
+#define BASIN_SETTING_ENTRY(kind, name, ...) BASIN_ENTRY_##kind(name, __VA_ARGS__, .loose = false),
+#define BASIN_LOOSE_ENTRY(kind, name, ...) BASIN_ENTRY_##kind(name, __VA_ARGS__, .loose = true),
+#define BASIN_ENTRY(kind_, name_) #name_, kind_, offsetof(BASIN_SETTINGS_TYPE, name_)
+#define BASIN_ENTRY_INTEGER(name_, value_, low_, high_, help_, ...)                                \
+    {                                                                                              \
+        BASIN_ENTRY(BASIN_SETTING_INTEGER, name_), .value = value_, .low = low_, .high = high_,    \
+                                                   .help = help_, __VA_ARGS__                      \
+    }
+#define BASIN_ENTRY_REAL(name_, value_, low_, high_, help_, ...)                                   \
+    {                                                                                              \
+        BASIN_ENTRY(BASIN_SETTING_REAL, name_), .value = value_, .low = low_, .high = high_,       \
+                                                .help = help_, __VA_ARGS__                         \
+    }
+#define BASIN_ENTRY_SWITCH(name_, help_, ...)                                                      \
+    { BASIN_ENTRY(BASIN_SETTING_SWITCH, name_), .help = help_, __VA_ARGS__ }
+#define BASIN_ENTRY_CHOICE(name_, choices_, help_, ...)                                            \
+    { BASIN_ENTRY(BASIN_SETTING_CHOICE, name_), .choices = choices_, .help = help_, __VA_ARGS__ }
+#define BASIN_ENTRY_CHANNELS(name_, value_, help_, ...)                                            \
+    { BASIN_ENTRY(BASIN_SETTING_CHANNELS, name_), .value = value_, .help = help_, __VA_ARGS__ }
+#define BASIN_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define BASIN_SETTINGS_END                                                                         \
-    { NULL, BASIN_SETTING_INTEGER, 0, 0, 0, NULL, 0, false, 0 }
+    { .name = NULL }
 
-/* The settings as a JSON object, one line, or indented for people; free it. NULL without memory. */
-char *basin_settings_print(const void *settings, const basin_setting *table, bool indented);
-/* Reads a JSON object into `settings`. Every field of the table must be there, but for
- * those of later versions; others are errors.
- * `path` is what errors call the file. Choices then point to the table's strings. */
-basin_status basin_settings_parse(void *settings, const basin_setting *table, const char *json,
+/* ---- what tasks share ---- */
+
+/* The paper's block and its descent. */
+#define BASIN_BLOCK_SETTINGS(X)                                                                    \
+    X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.")                                        \
+    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.")                                         \
+    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.")               \
+    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.")                     \
+    X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.")                           \
+    X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.")                                  \
+    X(SWITCH, attention, "The attention energy.")                                                  \
+    X(SWITCH, hopfield, "The Hopfield energy.")                                                    \
+    X(CHOICE, hopfield_kind, BASIN_CHOICES("relu", "power", "softmax"),                            \
+      "What the Hopfield network makes of a memory's overlap: relu(z)^2 / 2; relu(z)^n / n; or "   \
+      "the log-sum-exp over memories.",                                                            \
+      .since = "0.2", .absent = "relu")                                                            \
+    X(REAL, hopfield_power, "N", 1, 100, "The n of the power.", .since = "0.2", .absent = "3")     \
+    X(REAL, beta, "X", 0, 1e6,                                                                     \
+      "Inverse temperature of attention; where it is learned, its first value. 0: 1 / sqrt(Y).",   \
+      .since = "0.2", .absent = "0")                                                               \
+    X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off")
+
+/* A training run. */
+#define BASIN_RUN_SETTINGS(X)                                                                      \
+    X(INTEGER, warmup, "EPOCHS", 0, 1e9, "Epochs in which the learning rate rises.")               \
+    X(INTEGER, batch, "N", 1, 1e9, "Items a step: pictures, graphs, or nodes that are sampled.")   \
+    X(REAL, rate, "RATE", 0, 1e3, "Highest learning rate.")                                        \
+    X(REAL, rate_first, "RATE", -1, 1e3,                                                           \
+      "Learning rate of the first step; -1: 0, or without warm-up the highest.", .absent = "-1",   \
+      .was = "rate_ends")                                                                          \
+    X(REAL, rate_last, "RATE", -1, 1e3,                                                            \
+      "Learning rate of the last step; -1: a twentieth of the highest, or without warm-up all of " \
+      "it.",                                                                                       \
+      .absent = "-1", .was = "rate_ends")                                                          \
+    X(REAL, decay, "X", 0, 1e3, "Weight decay.")                                                   \
+    X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW.", .absent = "0.999")                    \
+    X(REAL, clip, "NORM", 0, 1e9, "Largest norm of the gradient; 0: any.")                         \
+    X(INTEGER, seed, "N", 0, 9007199254740992.0, "Seed of all random numbers.")
+/* The same, and a resumed run may change them. More epochs than before lengthen the run. */
+#define BASIN_LOOSE_SETTINGS(X)                                                                    \
+    X(INTEGER, epochs, "N", 0, 1e9, "Passes over the training data.")                              \
+    X(INTEGER, patience, "EPOCHS", 0, 1e9,                                                         \
+      "Stop after so many epochs without a better validation score; 0: never.", .since = "0.2",    \
+      .absent = "0")                                                                               \
+    X(SWITCH, recompute,                                                                           \
+      "Keep one token tensor a step of the descent and compute the rest again: less memory, more " \
+      "time.",                                                                                     \
+      .since = "0.2", .absent = "off")
+
+/* ---- a task's settings as a whole ---- */
+
+typedef struct basin_task_settings {
+    const char *task; /* "image" */
+    const basin_setting *table;
+    size_t size;               /* of the task's struct */
+    const char *const *preset; /* names, NULL-terminated, "default" first */
+    /* Pairs of names: what presets were called in 0.1 and are called now, NULL-terminated. */
+    const char *const *renamed;
+    /* Fills the struct for one of these names. */
+    void (*fill)(void *values, const char *preset);
+    /* What no range can say: settings that do not go together. */
+    basin_status (*check)(const void *values, basin_error *error);
+} basin_task_settings;
+
+struct basin_settings {
+    const basin_task_settings *kind;
+    void *values; /* the task's struct */
+};
+
+basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
+                                 const char *preset, basin_error *error);
+/* What a preset is called now. */
+const char *basin_preset_name(const basin_task_settings *kind, const char *preset);
+/* Fills `values` by a preset's name; an error lists those that there are. */
+basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
+                                   const char *preset, basin_error *error);
+
+/* The entry of that name, or with that old name; NULL where there is none. */
+const basin_setting *basin_setting_find(const basin_setting *table, const char *name);
+/* Sets one field from text, or prints it; `value` 64 bytes are enough for all kinds. */
+basin_status basin_setting_parse(void *values, const basin_setting *setting, const char *text,
+                                 basin_error *error);
+void basin_setting_print(char *text, size_t size, const void *values, const basin_setting *setting);
+
+/* The settings as a JSON object, one line or indented for people; free it. NULL without memory. */
+char *basin_settings_print(const void *values, const basin_setting *table, bool indented);
+/* Reads a JSON object. `whole`: every setting must be there, but for those that its version did
+ * not have, as in model files; else those that are not named stay. Unknown ones are errors. `path`
+ * is what errors call the file. */
+basin_status basin_settings_parse(void *values, const basin_setting *table, const char *json,
+                                  bool whole, const char *path, basin_error *error);
+/* Reads a configuration file, see basin_settings_read. */
+basin_status basin_settings_load(void *values, const basin_setting *table, const char *path,
+                                 basin_error *error);
+/* An error where a run that is resumed from `path` would change what it may not: anything but loose
+ * settings, and those only where a run may go on with them. */
+basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
                                   const char *path, basin_error *error);
-/* The name of the first field in which the two differ; NULL where they agree. */
-const char *basin_settings_differ(const void *a, const void *b, const basin_setting *table);
+
+/* ---- what the shared settings mean ---- */
+
+/* Whether a choice has the value `name`; settings' strings may come from anywhere. */
+bool basin_choice_is(const char *choice, const char *name);
+basin_hopfield basin_hopfield_named(const char *kind);
+/* The schedule of a run of so many steps an epoch; rates below 0 as the settings' help has it. */
+basin_schedule basin_schedule_make(int64_t steps, int64_t epochs, int64_t warmup, double rate,
+                                   double first, double last);
 
 #endif

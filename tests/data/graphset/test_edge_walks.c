@@ -119,13 +119,13 @@ static void of_a_part(void **state) {
 static void standardised(void **state) {
     (void)state;
     basin_graphset set;
-    basin_graph_encoding encoding;
+    basin_graphset_encoding encoding;
     basin_error error;
     const int64_t graph[] = {0, 2};
     must(basin_graphset_cluster(&set, (const int64_t[]){3, 1, 1}, 5, &error), &error);
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
     basin_encoding_spec spec = {.edge_sums = true};
-    must(basin_graph_encoding_new(&encoding, &set, graph, 2, &spec, &error), &error);
+    must(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &error), &error);
     assert_int_equal(encoding.edge_features, WALKS);
     assert_false(encoding.edge_sums); /* the set has no features of edges of its own */
     for (int64_t c = 0; c < WALKS; c++) {
@@ -138,7 +138,7 @@ static void standardised(void **state) {
             }
         assert_true(fabs(sum / count) < 1e-4 && fabs(squares / count - 1) < 1e-3);
     }
-    basin_graph_encoding_free(&encoding);
+    basin_graphset_encoding_free(&encoding);
     basin_graphset_free(&set);
 }
 

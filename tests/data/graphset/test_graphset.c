@@ -163,7 +163,7 @@ static void targets(void **state) {
     folder_path(path, state, "T_graph_attributes.txt");
     file_put(path, values, strlen(values));
     must(basin_graphset_read(&set, *state, &error), &error);
-    assert_int_equal(set.task, BASIN_GRAPH_VALUES);
+    assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.targets, 1);
     assert_true(set.target[1] == -1.25f);
     basin_graphset_free(&set);
@@ -203,7 +203,7 @@ static void molecules(void **state) {
     must(basin_npz_write(folder_path(path, state, "zinc.npz"), bundle, &error), &error);
     basin_bundle_free(bundle);
     must(basin_graphset_read(&set, path, &error), &error);
-    assert_int_equal(set.task, BASIN_GRAPH_VALUES);
+    assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.graphs, 6);
     assert_int_equal(set.split[1], 2);
     assert_int_equal(set.edges, 18); /* both ways */

@@ -15,22 +15,22 @@ static basin_status scenario(void *context) {
     static const int64_t graph[] = {2, 0, 1};
     basin_graphset set = {0};
     basin_positions positions = {0};
-    basin_graph_encoding encoding = {0};
-    basin_graph_batch batch = {0};
+    basin_graphset_encoding encoding = {0};
+    basin_graphset_batch batch = {0};
     basin_folds folds = {0};
     basin_position_spec spec = {.vectors = 2, .walks = 2};
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
     basin_status status = basin_graphset_read(&set, context, NULL);
     if (!status) status = basin_graphset_add_edge_walks(&set, 2, NULL);
     if (!status) status = basin_positions_new(&positions, &set, &spec, NULL, NULL);
-    if (!status) status = basin_graph_encoding_new(&encoding, &set, graph, 3, &how, NULL);
+    if (!status) status = basin_graphset_encoding_new(&encoding, &set, graph, 3, &how, NULL);
     if (!status)
-        status =
-            basin_graph_batch_fill(&batch, &set, &encoding, &positions, graph, 3, true, 1, 1, NULL);
+        status = basin_graphset_batch_fill(&batch, &set, &encoding, &positions, graph, 3, true, 1,
+                                           1, NULL);
     if (!status) status = basin_folds_new(&folds, set.class_of, 3, 3, 0.5, 1, NULL);
     basin_folds_free(&folds);
-    basin_graph_batch_free(&batch);
-    basin_graph_encoding_free(&encoding);
+    basin_graphset_batch_free(&batch);
+    basin_graphset_encoding_free(&encoding);
     basin_positions_free(&positions);
     basin_graphset_free(&set);
     return status;

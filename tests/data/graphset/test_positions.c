@@ -236,8 +236,8 @@ static void cache(void **state) {
 static void batch_of_tiny(void **state) {
     basin_graphset set;
     basin_positions positions;
-    basin_graph_encoding e;
-    basin_graph_batch b = {0};
+    basin_graphset_encoding e;
+    basin_graphset_batch b = {0};
     basin_error error;
     basin_position_spec spec = {.vectors = 2};
     basin_encoding_spec how = {.degrees = 3, .edge_sums = true, .standardise = true};
@@ -245,10 +245,10 @@ static void batch_of_tiny(void **state) {
     tiny_write(state, NULL, NULL);
     must(basin_graphset_read(&set, *state, &error), &error);
     must(basin_positions_new(&positions, &set, &spec, NULL, &error), &error);
-    must(basin_graph_encoding_new(&e, &set, all, 3, &how, &error), &error);
+    must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
     assert_int_equal(e.edge_features, 1 + 3);
     assert_int_equal(e.features, 2 + 3 + 3 + 4); /* attributes, labels 3 .. 5, degrees, edge sums */
-    must(basin_graph_batch_fill(&b, &set, &e, &positions, two, 2, false, 1, 1, &error), &error);
+    must(basin_graphset_batch_fill(&b, &set, &e, &positions, two, 2, false, 1, 1, &error), &error);
     assert_int_equal(b.tokens, 9);
     assert_int_equal(b.pairs.pairs, 9 + 6 + 7 + 6);
     assert_int_equal(b.first[1], 5);
@@ -269,8 +269,8 @@ static void batch_of_tiny(void **state) {
         int64_t at = basin_pairs_find(&b.pairs, b.pairs.query[i], b.pairs.key[b.pairs.pair[i]]);
         assert_int_equal(at, b.pairs.pair[i]);
     }
-    basin_graph_batch_free(&b);
-    basin_graph_encoding_free(&e);
+    basin_graphset_batch_free(&b);
+    basin_graphset_encoding_free(&e);
     basin_positions_free(&positions);
     basin_graphset_free(&set);
 }
@@ -278,7 +278,7 @@ static void batch_of_tiny(void **state) {
 /* Where nodes have nothing else, degrees are told apart further. */
 static void bare_nodes(void **state) {
     basin_graphset set;
-    basin_graph_encoding e;
+    basin_graphset_encoding e;
     basin_error error;
     static const int64_t wanted[][2] = {{-1, 32}, {0, 0}, {8, 32}, {40, 40}}, all[] = {0, 1, 2};
     char path[PATH_TEXT];
@@ -287,9 +287,9 @@ static void bare_nodes(void **state) {
     must(basin_graphset_read(&set, *state, &error), &error);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         basin_encoding_spec how = {.degrees = wanted[i][0]};
-        must(basin_graph_encoding_new(&e, &set, all, 3, &how, &error), &error);
+        must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
         assert_int_equal(e.degrees, wanted[i][1]);
-        basin_graph_encoding_free(&e);
+        basin_graphset_encoding_free(&e);
     }
     basin_graphset_free(&set);
 }
@@ -298,8 +298,8 @@ static void bare_nodes(void **state) {
 static void flips(void **state) {
     basin_graphset set;
     basin_positions positions;
-    basin_graph_encoding e;
-    basin_graph_batch a = {0}, b = {0};
+    basin_graphset_encoding e;
+    basin_graphset_batch a = {0}, b = {0};
     basin_error error;
     basin_position_spec spec = {.vectors = 2, .walks = 1};
     basin_encoding_spec how = {.degrees = 0};
@@ -307,12 +307,12 @@ static void flips(void **state) {
     tiny_write(state, NULL, NULL);
     must(basin_graphset_read(&set, *state, &error), &error);
     must(basin_positions_new(&positions, &set, &spec, NULL, &error), &error);
-    must(basin_graph_encoding_new(&e, &set, two, 2, &how, &error), &error);
+    must(basin_graphset_encoding_new(&e, &set, two, 2, &how, &error), &error);
     int turned = 0;
     for (uint64_t epoch = 0; epoch < 40; epoch++) {
-        must(basin_graph_batch_fill(&a, &set, &e, &positions, one, 1, true, 1, epoch, &error),
+        must(basin_graphset_batch_fill(&a, &set, &e, &positions, one, 1, true, 1, epoch, &error),
              &error);
-        must(basin_graph_batch_fill(&b, &set, &e, &positions, two, 2, true, 1, epoch, &error),
+        must(basin_graphset_batch_fill(&b, &set, &e, &positions, two, 2, true, 1, epoch, &error),
              &error);
         assert_memory_equal(a.position, b.position + 4 * 3, 5 * 3 * sizeof *a.position);
         for (int c = 0; c < 3; c++) {
@@ -324,9 +324,9 @@ static void flips(void **state) {
         }
     }
     assert_in_range(turned, 20, 60);
-    basin_graph_batch_free(&a);
-    basin_graph_batch_free(&b);
-    basin_graph_encoding_free(&e);
+    basin_graphset_batch_free(&a);
+    basin_graphset_batch_free(&b);
+    basin_graphset_encoding_free(&e);
     basin_positions_free(&positions);
     basin_graphset_free(&set);
 }

@@ -72,10 +72,9 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
 }
 
 /* A small recipe that trains in a moment. */
-static inline basin_anomaly_recipe fraud_recipe(void) {
-    basin_anomaly_recipe r;
-    basin_error error;
-    must(basin_anomaly_preset(&r, "default", &error), &error);
+static inline basin_anomaly_settings fraud_recipe(void) {
+    basin_anomaly_settings r;
+    basin_anomaly_task.fill(&r, "default");
     r.scaling = "standard", r.hops = 2, r.evaluate = 1;
     r.dim = 16, r.heads = 2, r.head_dim = 8, r.memories = 16, r.hidden = 16, r.blocks = 1;
     r.epochs = 60, r.rate = 0.01, r.patience = 0, r.members = 1;

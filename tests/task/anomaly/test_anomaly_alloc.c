@@ -10,7 +10,7 @@ enum { NODES = 24 };
 
 typedef struct scene {
     basin_network *network;
-    basin_anomaly_recipe recipe;
+    basin_anomaly_settings recipe;
     basin_anomaly_detector *detector;
     const char *path, *checkpoint;
     bool least;

@@ -22,7 +22,7 @@ static inline void must(basin_status status, const basin_error *error) {
 /* `graphs` rings of 3 to 10 nodes with a few chords and labels 0 .. kinds - 1. Graphs of class 1
  * have every other label raised by one, so that classes can be learnt. `order` moves the nodes of
  * graph 0: node i becomes order[i]. */
-static inline void world_new(basin_graphset *set, basin_graph_task task, int64_t graphs,
+static inline void world_new(basin_graphset *set, basin_graphs_target task, int64_t graphs,
                              int32_t kinds, const int64_t *order) {
     basin_random random = basin_random_start(5, 5, 0);
     basin_error error;
@@ -55,8 +55,8 @@ static inline void world_new(basin_graphset *set, basin_graph_task task, int64_t
         set->nodes += n;
     }
     set->node_start[graphs] = set->nodes;
-    set->targets = task == BASIN_GRAPH_VALUES;
-    if (task != BASIN_GRAPH_VALUES)
+    set->targets = task == BASIN_GRAPHS_VALUES;
+    if (task != BASIN_GRAPHS_VALUES)
         must(basin_graphset_set_classes(set, class_of,
                                         task == BASIN_NODE_CLASSES ? set->nodes : graphs, &error),
              &error);
@@ -66,12 +66,12 @@ static inline void world_new(basin_graphset *set, basin_graph_task task, int64_t
 }
 
 /* Small settings of the default preset. */
-static inline basin_graph_settings world_settings(void) {
-    basin_graph_settings s;
-    basin_graph_preset(&s, "honest");
+static inline basin_graphs_settings world_settings(void) {
+    basin_graphs_settings s;
+    basin_graphs_task.fill(&s, "default");
     s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 24, s.blocks = 2, s.hidden = 12;
     s.couplings = 2;
-    s.vectors = 0, s.walks = 4, s.batch = 8, s.epochs = 4, s.warmup = 1, s.rate = 5e-3;
+    s.eigenvectors = 0, s.walks = 4, s.batch = 8, s.epochs = 4, s.warmup = 1, s.rate = 5e-3;
     return s;
 }
 

@@ -10,25 +10,25 @@ typedef struct scene {
     basin_graphset set;
     basin_positions positions;
     basin_backend *backend;
-    basin_graph_session session;
+    basin_graphs_session session;
     int64_t *all;
 } scene;
 
-static void scene_open(scene *s, basin_graph_task task, const basin_graph_settings *settings,
+static void scene_open(scene *s, basin_graphs_target task, const basin_graphs_settings *settings,
                        const int64_t *order) {
     basin_error error;
     world_new(&s->set, task, 20, 4, order);
-    s->all = basin_graph_range(0, s->set.graphs);
+    s->all = basin_graphs_range(0, s->set.graphs);
     must(basin_graphset_add_edge_walks(&s->set, settings->edge_walks, &error), &error);
-    must(basin_graph_session_positions(&s->positions, settings, &s->set, NULL, &error), &error);
+    must(basin_graphs_session_positions(&s->positions, settings, &s->set, NULL, &error), &error);
     must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
-    must(basin_graph_session_new(&s->session, settings, &s->set, s->all, s->set.graphs, s->backend,
-                                 &error),
+    must(basin_graphs_session_new(&s->session, settings, &s->set, s->all, s->set.graphs, s->backend,
+                                  &error),
          &error);
 }
 
 static void scene_close(scene *s) {
-    basin_graph_session_close(&s->session);
+    basin_graphs_session_close(&s->session);
     basin_backend_close(s->backend);
     basin_positions_free(&s->positions);
     basin_graphset_free(&s->set);
@@ -37,14 +37,14 @@ static void scene_close(scene *s) {
 
 /* Outputs of `count` graphs; free them. */
 static float *outputs(scene *s, const int64_t *graph, int64_t count) {
-    basin_graph_plans plans;
+    basin_graphs_plans plans;
     basin_error error;
-    int64_t rows = basin_graph_rows(&s->set, graph, count);
+    int64_t rows = basin_graphs_rows(&s->set, graph, count);
     float *output = malloc((size_t)(rows * s->session.outputs) * sizeof *output);
-    basin_graph_plans_begin(&plans, &s->session, &s->set, graph, count, NULL);
-    must(basin_graph_plans_score(&plans, output, &s->set, &s->positions, graph, count, &error),
+    basin_graphs_plans_begin(&plans, &s->session, &s->set, graph, count, NULL);
+    must(basin_graphs_plans_score(&plans, output, &s->set, &s->positions, graph, count, &error),
          &error);
-    basin_graph_plans_free(&plans);
+    basin_graphs_plans_free(&plans);
     return output;
 }
 
@@ -60,14 +60,14 @@ static void batches_do_not_matter(void **state) {
     static const char *const preset[] = {"honest", "tu"};
     for (int p = 0; p < 6; p++) {
         scene s;
-        basin_graph_settings settings;
-        basin_graph_preset(&settings, preset[p / 3]);
+        basin_graphs_settings settings;
+        basin_graphs_task.fill(&settings, preset[p / 3]);
         settings.dim = 16, settings.heads = 2, settings.head_dim = 8, settings.memories = 24;
         settings.batch = 7, settings.couplings = p < 3 ? 3 : 0;
-        scene_open(&s, (basin_graph_task)(p % 3), &settings, NULL);
+        scene_open(&s, (basin_graphs_target)(p % 3), &settings, NULL);
         float *together = outputs(&s, s.all, s.set.graphs), *at = together;
         for (int64_t g = 0; g < s.set.graphs; g++) {
-            int64_t count = basin_graph_rows(&s.set, &g, 1) * s.session.outputs;
+            int64_t count = basin_graphs_rows(&s.set, &g, 1) * s.session.outputs;
             float *alone = outputs(&s, &g, 1);
             assert_near(at, alone, count, 1e-6);
             at += count;
@@ -84,12 +84,12 @@ static void order_of_nodes(void **state) {
     int64_t order[10];
     for (int conv = 0; conv < 2; conv++) {
         scene a, b;
-        basin_graph_settings settings = world_settings();
+        basin_graphs_settings settings = world_settings();
         settings.adjacency = conv ? "conv" : "bilinear";
-        scene_open(&a, BASIN_GRAPH_CLASSES, &settings, NULL);
+        scene_open(&a, BASIN_GRAPHS_CLASSES, &settings, NULL);
         int64_t n = a.set.node_start[1];
         basin_random_permutation(order, (size_t)n, 3, 3);
-        scene_open(&b, BASIN_GRAPH_CLASSES, &settings, order);
+        scene_open(&b, BASIN_GRAPHS_CLASSES, &settings, order);
         int64_t first = 0;
         float *x = outputs(&a, &first, 1), *y = outputs(&b, &first, 1);
         if (conv)
@@ -107,17 +107,17 @@ static void order_of_nodes(void **state) {
 static void epochs_by_size(void **state) {
     (void)state;
     scene s;
-    basin_graph_settings settings = world_settings();
-    scene_open(&s, BASIN_GRAPH_CLASSES, &settings, NULL);
+    basin_graphs_settings settings = world_settings();
+    scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
     enum { MANY = 200000 };
     int64_t *many = malloc(MANY * sizeof *many), tokens = basin_graphset_tokens(&s.set, 0);
     for (int i = 0; i < MANY; i++) many[i] = 0;
-    assert_int_equal(basin_graph_epochs(&settings, &s.set, many, MANY), settings.epochs);
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), settings.epochs);
     settings.epochs = 0;
-    assert_int_equal(basin_graph_epochs(&settings, &s.set, s.all, s.set.graphs), 100);
-    int64_t half = basin_graph_epochs(&settings, &s.set, many, 240000 / tokens);
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, s.all, s.set.graphs), 100);
+    int64_t half = basin_graphs_epochs(&settings, &s.set, many, 240000 / tokens);
     assert_true(half == 49 || half == 50);
-    assert_int_equal(basin_graph_epochs(&settings, &s.set, many, MANY), 30);
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), 30);
     free(many);
     scene_close(&s);
 }
@@ -127,15 +127,15 @@ static void model_files(void **state) {
         char path[PATH_TEXT];
         scene s;
         basin_error error;
-        basin_graph_settings settings = world_settings();
-        scene_open(&s, (basin_graph_task)task, &settings, NULL);
+        basin_graphs_settings settings = world_settings();
+        scene_open(&s, (basin_graphs_target)task, &settings, NULL);
         float *before = outputs(&s, s.all, s.set.graphs);
         folder_path(path, state, "model.safetensors");
-        must(basin_graph_session_write(path, &s.session, &error), &error);
-        basin_graph_session_close(&s.session);
-        must(basin_graph_session_open(&s.session, path, s.backend, &error), &error);
+        must(basin_graphs_session_write(path, &s.session, &error), &error);
+        basin_graphs_session_close(&s.session);
+        must(basin_graphs_session_open(&s.session, path, s.backend, &error), &error);
         float *after = outputs(&s, s.all, s.set.graphs);
-        int64_t count = basin_graph_rows(&s.set, s.all, s.set.graphs) * s.session.outputs;
+        int64_t count = basin_graphs_rows(&s.set, s.all, s.set.graphs) * s.session.outputs;
         assert_memory_equal(before, after, (size_t)count * sizeof *before);
         free(before);
         free(after);
@@ -148,40 +148,40 @@ static void values_of_several_units(void **state) {
     char path[PATH_TEXT];
     basin_error error;
     basin_graphset set;
-    basin_graph_session session;
+    basin_graphs_session session;
     basin_backend *backend;
-    basin_graph_settings settings = world_settings();
+    basin_graphs_settings settings = world_settings();
     const int64_t graph[] = {0, 1, 2, 3, 4};
-    world_new(&set, BASIN_GRAPH_VALUES, 6, 3, NULL);
+    world_new(&set, BASIN_GRAPHS_VALUES, 6, 3, NULL);
     free(set.target);
     set.targets = 2;
     set.target = malloc(12 * sizeof *set.target);
     for (int g = 0; g < 6; g++)
         set.target[2 * g] = 3000 + 10 * (float)g, set.target[2 * g + 1] = 1e-3f * (float)(g % 5);
     must(basin_backend_open(&backend, "cpu", 1, &error), &error);
-    must(basin_graph_session_new(&session, &settings, &set, graph, 5, backend, &error), &error);
+    must(basin_graphs_session_new(&session, &settings, &set, graph, 5, backend, &error), &error);
     folder_path(path, state, "model.safetensors");
-    must(basin_graph_session_write(path, &session, &error), &error);
-    basin_graph_session_close(&session);
-    must(basin_graph_session_open(&session, path, backend, &error), &error);
+    must(basin_graphs_session_write(path, &session, &error), &error);
+    basin_graphs_session_close(&session);
+    must(basin_graphs_session_open(&session, path, backend, &error), &error);
     assert_true(fabs(session.target_mean[0] - 3020) < 1e-3);
     assert_true(fabs(session.target_mean[1] - 2e-3) < 1e-8);
     assert_true(fabs(session.target_scale[0] - sqrt(200)) < 1e-2);
     assert_true(fabs(session.target_scale[1] - sqrt(2e-6)) < 1e-7);
-    basin_graph_session_close(&session);
+    basin_graphs_session_close(&session);
     basin_backend_close(backend);
     basin_graphset_free(&set);
 }
 
 /* ---- training ---- */
 
-static basin_graph_run run_of(const scene *s) {
-    return (basin_graph_run){.set = &s->set,
-                             .positions = &s->positions,
-                             .train = s->all,
-                             .trains = 15,
-                             .validation = s->all + 15,
-                             .validations = 5};
+static basin_graphs_run run_of(const scene *s) {
+    return (basin_graphs_run){.set = &s->set,
+                              .positions = &s->positions,
+                              .train = s->all,
+                              .trains = 15,
+                              .validation = s->all + 15,
+                              .validations = 5};
 }
 
 /* Each task gets better on what it is trained on. */
@@ -190,24 +190,25 @@ static void learns(void **state) {
     for (int task = 0; task < 3; task++) {
         scene s;
         basin_error error;
-        basin_graph_outcome outcome;
-        basin_graph_score score;
-        basin_graph_plans plans;
-        basin_graph_settings settings = world_settings();
-        settings.epochs = 60, settings.drop = 0, settings.smoothing = 0;
-        scene_open(&s, (basin_graph_task)task, &settings, NULL);
-        basin_graph_run run = run_of(&s);
+        basin_graphs_outcome outcome;
+        basin_graphs_score score;
+        basin_graphs_plans plans;
+        basin_graphs_settings settings = world_settings();
+        settings.epochs = 60, settings.dropout = 0, settings.smoothing = 0;
+        scene_open(&s, (basin_graphs_target)task, &settings, NULL);
+        basin_graphs_run run = run_of(&s);
         run.validations = 0;
         run.trains = 20;
-        must(basin_graph_train(&outcome, &s.session, &run, &error), &error);
+        must(basin_graphs_train(&outcome, &s.session, &run, &error), &error);
         assert_int_equal(outcome.epochs, 60);
-        basin_graph_plans_begin(&plans, &s.session, &s.set, s.all, 20, NULL);
-        must(basin_graph_evaluate(&score, &plans, &s.set, &s.positions, s.all, 20, &error), &error);
-        if (task == BASIN_GRAPH_VALUES)
+        basin_graphs_plans_begin(&plans, &s.session, &s.set, s.all, 20, NULL);
+        must(basin_graphs_evaluate(&score, &plans, &s.set, &s.positions, s.all, 20, &error),
+             &error);
+        if (task == BASIN_GRAPHS_VALUES)
             assert_true(score.loss < 0.3);
         else
             assert_true(score.accuracy >= 95);
-        basin_graph_plans_free(&plans);
+        basin_graphs_plans_free(&plans);
         scene_close(&s);
     }
 }
@@ -222,7 +223,7 @@ static void count_steps(void *context, const basin_news *news) {
     if (news->what && ++s->steps == s->limit) s->stop = 1;
 }
 
-static void weights(float *to, basin_graph_session *session) {
+static void weights(float *to, basin_graphs_session *session) {
     basin_tensor t;
     basin_error error;
     must(basin_store_read(session->store, "block1.xi", &t, &error), &error);
@@ -236,25 +237,25 @@ static void resumes(void **state) {
     char path[PATH_TEXT];
     float want[24 * 16], got[24 * 16];
     basin_error error;
-    basin_graph_outcome outcome, whole;
-    basin_graph_settings settings = world_settings();
+    basin_graphs_outcome outcome, whole;
+    basin_graphs_settings settings = world_settings();
     scene s;
     folder_path(path, state, "model.checkpoint");
-    scene_open(&s, BASIN_GRAPH_CLASSES, &settings, NULL);
-    basin_graph_run run = run_of(&s);
-    must(basin_graph_train(&whole, &s.session, &run, &error), &error);
+    scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
+    basin_graphs_run run = run_of(&s);
+    must(basin_graphs_train(&whole, &s.session, &run, &error), &error);
     weights(want, &s.session);
     scene_close(&s);
     static const int64_t limit[] = {3, 2, 100};
     for (int part = 0; part < 3; part++) {
         stopper stop = {.limit = limit[part]};
         basin_watch watch = {.show = count_steps, .context = &stop, .stop = &stop.stop};
-        scene_open(&s, BASIN_GRAPH_CLASSES, &settings, NULL);
+        scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
         run = run_of(&s);
         run.checkpoint = path;
         run.resume = part > 0;
         run.watch = &watch;
-        must(basin_graph_train(&outcome, &s.session, &run, &error), &error);
+        must(basin_graphs_train(&outcome, &s.session, &run, &error), &error);
         assert_int_equal(outcome.stopped, part < 2);
         weights(got, &s.session);
         scene_close(&s);
@@ -268,15 +269,15 @@ static void single_outputs_learn(void **state) {
     (void)state;
     scene s;
     basin_error error;
-    basin_graph_outcome outcome;
+    basin_graphs_outcome outcome;
     basin_tensor before, after;
-    basin_graph_settings settings = world_settings();
+    basin_graphs_settings settings = world_settings();
     settings.centralise = true, settings.hidden = 0, settings.decay = 0, settings.epochs = 2;
-    scene_open(&s, BASIN_GRAPH_VALUES, &settings, NULL);
+    scene_open(&s, BASIN_GRAPHS_VALUES, &settings, NULL);
     must(basin_store_read(s.session.store, "dec_w", &before, &error), &error);
-    basin_graph_run run = run_of(&s);
+    basin_graphs_run run = run_of(&s);
     run.validations = 0;
-    must(basin_graph_train(&outcome, &s.session, &run, &error), &error);
+    must(basin_graphs_train(&outcome, &s.session, &run, &error), &error);
     must(basin_store_read(s.session.store, "dec_w", &after, &error), &error);
     double moved = 0;
     for (int64_t i = 0; i < basin_shape_count(after.shape); i++)
@@ -290,10 +291,10 @@ static void single_outputs_learn(void **state) {
 /* ---- the paper's models ---- */
 
 /* A set of one graph with the columns of a published one. */
-static int64_t parameters(const char *preset, basin_graph_task task, int64_t attributes,
+static int64_t parameters(const char *preset, basin_graphs_target task, int64_t attributes,
                           int32_t kinds, int64_t edge_attributes, int64_t classes) {
-    basin_graph_settings settings;
-    basin_graph_session session;
+    basin_graphs_settings settings;
+    basin_graphs_session session;
     basin_backend *backend;
     basin_error error;
     basin_graphset set;
@@ -304,16 +305,16 @@ static int64_t parameters(const char *preset, basin_graph_task task, int64_t att
     set.node_attributes = attributes, set.edge_attributes = edge_attributes;
     set.node_attribute = calloc((size_t)(set.nodes * attributes) + 1, sizeof(float));
     set.edge_attribute = calloc((size_t)(set.edges * edge_attributes) + 1, sizeof(float));
-    if (task != BASIN_GRAPH_VALUES) {
+    if (task != BASIN_GRAPHS_VALUES) {
         free(set.class_value);
         set.class_value = calloc((size_t)classes, sizeof *set.class_value);
         set.classes = classes;
     }
-    assert_true(basin_graph_preset(&settings, preset));
+    basin_graphs_task.fill(&settings, preset);
     must(basin_backend_open(&backend, "cpu", 1, &error), &error);
-    must(basin_graph_session_new(&session, &settings, &set, &zero, 1, backend, &error), &error);
-    int64_t total = basin_graph_session_parameters(&session);
-    basin_graph_session_close(&session);
+    must(basin_graphs_session_new(&session, &settings, &set, &zero, 1, backend, &error), &error);
+    int64_t total = basin_graphs_session_parameters(&session);
+    basin_graphs_session_close(&session);
     basin_backend_close(backend);
     basin_graphset_free(&set);
     return total;
@@ -321,24 +322,24 @@ static int64_t parameters(const char *preset, basin_graph_task task, int64_t att
 
 static void counts(void **state) {
     (void)state;
-    assert_int_equal(parameters("tu", BASIN_GRAPH_CLASSES, 0, 89, 0, 2), 1064834); /* DD */
-    assert_int_equal(parameters("tu", BASIN_GRAPH_CLASSES, 0, 7, 4, 2), 1054374);  /* MUTAG */
-    assert_int_equal(parameters("zinc", BASIN_GRAPH_VALUES, 0, 28, 1, 0), 1052409);
+    assert_int_equal(parameters("tu", BASIN_GRAPHS_CLASSES, 0, 89, 0, 2), 1064834); /* DD */
+    assert_int_equal(parameters("tu", BASIN_GRAPHS_CLASSES, 0, 7, 4, 2), 1054374);  /* MUTAG */
+    assert_int_equal(parameters("zinc", BASIN_GRAPHS_VALUES, 0, 28, 1, 0), 1052409);
     assert_int_equal(parameters("pattern", BASIN_NODE_CLASSES, 0, 3, 0, 2), 527936);
     assert_int_equal(parameters("cluster", BASIN_NODE_CLASSES, 0, 7, 0, 6), 528964);
     /* with the 12 weights of the reconstruction, which the paper's table leaves out */
-    assert_int_equal(parameters("mnist", BASIN_GRAPH_CLASSES, 3, 0, 1, 10), 528968 + 12);
-    assert_int_equal(parameters("cifar10", BASIN_GRAPH_CLASSES, 5, 0, 1, 10), 529224 + 12);
+    assert_int_equal(parameters("mnist", BASIN_GRAPHS_CLASSES, 3, 0, 1, 10), 528968 + 12);
+    assert_int_equal(parameters("cifar10", BASIN_GRAPHS_CLASSES, 5, 0, 1, 10), 529224 + 12);
 }
 
 static void folds_at_once(void **state) {
     (void)state;
-    assert_int_equal(basin_graph_cv_jobs(0, 100, 64, "cpu"), 64);
-    assert_int_equal(basin_graph_cv_jobs(0, 100, 64, "cuda"), 10); /* share a device */
-    assert_int_equal(basin_graph_cv_jobs(0, 100, 4, "cuda"), 4);
-    assert_int_equal(basin_graph_cv_jobs(30, 100, 64, "cuda"), 30); /* who asks is given */
-    assert_int_equal(basin_graph_cv_jobs(0, 10, 64, "cpu"), 10);
-    assert_int_equal(basin_graph_cv_jobs(3, 1, 64, "cpu"), 1);
+    assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cpu"), 64);
+    assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cuda"), 10); /* share a device */
+    assert_int_equal(basin_graphs_cv_jobs(0, 100, 4, "cuda"), 4);
+    assert_int_equal(basin_graphs_cv_jobs(30, 100, 64, "cuda"), 30); /* who asks is given */
+    assert_int_equal(basin_graphs_cv_jobs(0, 10, 64, "cpu"), 10);
+    assert_int_equal(basin_graphs_cv_jobs(3, 1, 64, "cpu"), 1);
 }
 
 int main(void) {

@@ -73,7 +73,7 @@ static void bench_open(bench *b, void **state, const char *name, const char *kee
                                .cut = cut,
                                .watch = &b->watch};
     basin_image_settings *s = &b->run.settings;
-    assert_true(basin_image_preset(s, "photos"));
+    basin_image_task.fill(s, "photos");
     s->size = 32;
     s->dim = 32;
     s->heads = 2;

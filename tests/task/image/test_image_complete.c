@@ -24,7 +24,7 @@ static void bench_open(bench *b, int channels, int64_t height, int64_t width) {
     basin_error error = {0};
     basin_image_settings s;
     *b = (bench){0};
-    assert_true(basin_image_preset(&s, "fashion"));
+    basin_image_task.fill(&s, "fashion");
     s.channels = channels;
     s.size = 16;
     s.dim = 16;

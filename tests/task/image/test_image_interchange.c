@@ -201,7 +201,7 @@ static void models_go_out_and_come_back(void **state) {
         desk d, again;
         float patches[N * P], first[N * P], second[N * P];
         uint8_t mask[N];
-        assert_true(basin_image_preset(&s, "fashion"));
+        basin_image_task.fill(&s, "fashion");
         s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
         s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
         for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
@@ -215,7 +215,9 @@ static void models_go_out_and_come_back(void **state) {
         assert_int_equal(basin_bundle_find(bundle, "CLS_token") != NULL, cls);
         basin_bundle_free(bundle);
         desk_open(&again, path, "cpu");
-        assert_null(basin_settings_differ(&s, &again.session.settings, basin_image_settings_table));
+        basin_error unlike;
+        if (basin_settings_match(&s, &again.session.settings, basin_image_task.table, "f", &unlike))
+            fail_msg("%s", unlike.text);
         scene(patches, mask);
         complete(first, &d, patches, mask);
         complete(second, &again, patches, mask);
@@ -255,7 +257,7 @@ static void other_models_do_not_go_out(void **state) {
     for (int i = 0; i < 2; i++) {
         basin_image_settings s;
         basin_image_session session;
-        assert_true(basin_image_preset(&s, "fashion"));
+        basin_image_task.fill(&s, "fashion");
         if (i)
             s.arch = "vit", s.dim = 8, s.memories = 16, s.steps = 2;
         else

@@ -45,7 +45,7 @@ static void enlarge(desk *d) {
 static void desk_open(desk *d, const char *arch, bool cls, bool hopfield) {
     basin_error error;
     basin_image_settings s;
-    assert_true(basin_image_preset(&s, "fashion"));
+    basin_image_task.fill(&s, "fashion");
     s.arch = arch, s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
     s.memories = M, s.steps = STEPS, s.occlude = 5, s.keep = 1, s.cls = cls;
     s.hopfield = hopfield;
@@ -183,7 +183,7 @@ static void sheets_hold_patches(void **state) {
     basin_error error;
     basin_picture picture = {0};
     float patches[4 * 16];
-    assert_true(basin_image_preset(&s, "fashion"));
+    basin_image_task.fill(&s, "fashion");
     s.size = 8; /* four patches of 4 x 4, grey */
     s.mean[0] = 0.5, s.deviation[0] = 0.25;
     for (int i = 0; i < 4 * 16; i++) patches[i] = (float)(i - 32) / 16;

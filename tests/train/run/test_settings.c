@@ -10,20 +10,23 @@
 #include "train/run/log.h"
 #include "train/run/settings.h"
 
+#define SAMPLE(X)                                                                                  \
+    X(INTEGER, dim, "D", 1, 4096, "Dimension.", .was = "width")                                    \
+    X(REAL, alpha, "X", 0, 10, "Step.", .since = "0.2", .absent = "0.25")                          \
+    X(CHANNELS, mean, "R,G,B", "Mean.")                                                            \
+    X(SWITCH, cls, "CLS token.", .since = "0.2", .absent = "on")                                   \
+    X(CHOICE, arch, BASIN_CHOICES("et", "vit"), "The model.")
+#define LOOSE(X) X(INTEGER, epochs, "N", 0, 100, "Epochs.", .absent = "1")
+
 typedef struct sample {
-    int64_t dim;
-    double alpha, mean[3];
-    bool cls;
-    const char *arch;
+    SAMPLE(BASIN_SETTING_FIELD)
+    LOOSE(BASIN_SETTING_FIELD)
 } sample;
 
-static const char *const archs[] = {"et", "vit", NULL};
-static const basin_setting table[] = {
-    BASIN_SETTING_INTEGER_OF(sample, dim, 1, 4096), BASIN_SETTING_REAL_OF(sample, alpha, 0, 10),
-    BASIN_SETTING_REALS_OF(sample, mean, 3),        BASIN_SETTING_SWITCH_OF(sample, cls),
-    BASIN_SETTING_CHOICE_OF(sample, arch, archs),   BASIN_SETTINGS_END,
-};
-static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit"};
+#define BASIN_SETTINGS_TYPE sample
+static const basin_setting table[] = {SAMPLE(BASIN_SETTING_ENTRY) LOOSE(BASIN_LOOSE_ENTRY)
+                                          BASIN_SETTINGS_END};
+static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", 3};
 
 static void settings_survive_json(void **state) {
     (void)state;
@@ -32,17 +35,28 @@ static void settings_survive_json(void **state) {
     char *text = basin_settings_print(&some, table, false);
     assert_non_null(text);
     assert_null(strchr(text, '\n'));
-    assert_int_equal(basin_settings_parse(&back, table, text, "f", &error), BASIN_OK);
-    assert_null(basin_settings_differ(&some, &back, table));
-    back.mean[2] = 0.5;
-    assert_string_equal(basin_settings_differ(&some, &back, table), "mean");
+    assert_int_equal(basin_settings_parse(&back, table, text, true, "f", &error), BASIN_OK);
+    assert_int_equal(basin_settings_match(&some, &back, table, "f", &error), BASIN_OK);
+    assert_true(back.mean[2] == some.mean[2] && back.alpha == some.alpha);
     free(text);
+}
+
+static void a_resumed_run_keeps_all_but_loose_settings(void **state) {
+    (void)state;
+    sample other = some;
+    basin_error error = {0};
+    other.epochs = 99;
+    assert_int_equal(basin_settings_match(&some, &other, table, "f", &error), BASIN_OK);
+    other.mean[2] = 0.5;
+    assert_int_equal(basin_settings_match(&some, &other, table, "f", &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "its run has mean 0.485,0.456,0.3333333333333333, asked "
+                                       "for is 0.485,0.456,0.5"));
 }
 
 static void refuse(const char *json, const char *wanted) {
     sample back = some;
     basin_error error = {0};
-    assert_int_equal(basin_settings_parse(&back, table, json, "m.safetensors", &error),
+    assert_int_equal(basin_settings_parse(&back, table, json, true, "m.safetensors", &error),
                      BASIN_BAD_FILE);
     if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
 }
@@ -50,31 +64,52 @@ static void refuse(const char *json, const char *wanted) {
 static void wrong_settings_are_named(void **state) {
     (void)state;
     refuse("{\"dim\":0,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"et\"}",
-           "m.safetensors: configuration: dim is 0, wanted an integer from 1 to 4096");
+           "m.safetensors: configuration: dim: 0 is too small; at least 1");
+    refuse("{\"dim\":1.5,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"et\"}",
+           "dim: '1.5' is not a whole number");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2],\"cls\":true,\"arch\":\"et\"}",
-           "mean is [1,2], wanted 3 numbers");
+           "mean is [1,2], wanted three numbers");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":1,\"arch\":\"et\"}",
            "cls is 1, wanted true or false");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"mlp\"}",
-           "arch is \"mlp\", wanted et or vit");
+           "arch: 'mlp' is not one of et|vit");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true}", "arch is absent");
     refuse("{\"depth\":1}", "'depth' is not known");
 }
 
-static void settings_of_later_versions_may_be_absent(void **state) {
+static void earlier_files_lack_what_came_later(void **state) {
     (void)state;
-    const basin_setting wider[] = {BASIN_SETTING_INTEGER_SINCE(sample, dim, 1, 4096, 5),
-                                   BASIN_SETTING_REAL_SINCE(sample, alpha, 0, 10, 0.25),
-                                   BASIN_SETTINGS_END};
+    sample back = {0};
+    basin_error error = {0};
+    const char *old = "{\"width\":7,\"mean\":[1,2,3],\"arch\":\"et\"}";
+    assert_int_equal(basin_settings_parse(&back, table, old, true, "f", &error), BASIN_OK);
+    assert_true(back.dim == 7 && back.alpha == 0.25 && back.cls && back.epochs == 1);
+}
+
+static void a_configuration_file_changes_what_it_names(void **state) {
+    char path[PATH_TEXT];
     sample back = some;
     basin_error error = {0};
-    assert_int_equal(basin_settings_parse(&back, wider, "{\"dim\":7}", "f", &error), BASIN_OK);
-    assert_true(back.dim == 7 && back.alpha == 0.25);
-    assert_int_equal(basin_settings_parse(&back, wider, "{\"dim\":7,\"alpha\":2}", "f", &error),
-                     BASIN_OK);
-    assert_true(back.alpha == 2);
-    assert_int_equal(basin_settings_parse(&back, wider, "{\"alpha\":2}", "f", &error), BASIN_OK);
-    assert_true(back.dim == 5);
+    const char *text = "{\"basin\":\"0.2.0\",\"settings\":{\"dim\":9}}";
+    folder_path(path, state, "config.json");
+    assert_int_equal(file_put(path, text, strlen(text)), 0);
+    assert_int_equal(basin_settings_load(&back, table, path, &error), BASIN_OK);
+    assert_true(back.dim == 9 && back.alpha == some.alpha);
+}
+
+static void settings_are_read_from_words(void **state) {
+    (void)state;
+    sample back = some;
+    basin_error error = {0};
+    char text[64];
+    assert_int_equal(basin_setting_parse(&back, &table[2], "1,0.5,2", &error), BASIN_OK);
+    basin_setting_print(text, sizeof text, &back, &table[2]);
+    assert_string_equal(text, "1,0.5,2");
+    assert_int_equal(basin_setting_parse(&back, &table[3], "off", &error), BASIN_OK);
+    assert_false(back.cls);
+    assert_int_equal(basin_setting_parse(&back, &table[3], "maybe", &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_setting_parse(&back, &table[0], "12x", &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_setting_parse(&back, &table[1], "nan", &error), BASIN_BAD_VALUE);
 }
 
 static void add_line(const char *path, int64_t step, int64_t resumed) {
@@ -110,7 +145,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_survive_json),
         cmocka_unit_test(wrong_settings_are_named),
-        cmocka_unit_test(settings_of_later_versions_may_be_absent),
+        cmocka_unit_test(a_resumed_run_keeps_all_but_loose_settings),
+        cmocka_unit_test(earlier_files_lack_what_came_later),
+        cmocka_unit_test(a_configuration_file_changes_what_it_names),
+        cmocka_unit_test(settings_are_read_from_words),
         cmocka_unit_test(a_resumed_log_drops_what_was_undone),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);

@@ -1,0 +1,75 @@
+/* The settings of a task: what is trained, and how. Each has one name, the same in model files, in
+ * configuration files, as an option of the program (with dashes for underscores) and in Python.
+ *
+ *     basin_settings *settings;
+ *     basin_settings_new(&settings, "image", "default", &error);
+ *     basin_settings_set(settings, "epochs", "5", &error);
+ *
+ * A preset gives every setting a value; those that follow override it. */
+#ifndef BASIN_TASKS_SETTINGS_H
+#define BASIN_TASKS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "basin/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum basin_setting_kind {
+    BASIN_SETTING_INTEGER,
+    BASIN_SETTING_REAL,
+    BASIN_SETTING_SWITCH,   /* "on" or "off"; true or false in JSON */
+    BASIN_SETTING_CHOICE,   /* one word of `choices` */
+    BASIN_SETTING_CHANNELS, /* three numbers, one a channel: "0.5,0.5,0.5" */
+} basin_setting_kind;
+
+/* One setting as the table describes it. The library hands these out; fields may be added at the
+ * end. */
+typedef struct basin_setting {
+    const char *name; /* "head_dim"; NULL ends a table */
+    basin_setting_kind kind;
+    size_t offset;              /* for the library alone */
+    const char *value;          /* what help calls the value: "D", "N", "RATE" */
+    double low, high;           /* the range of an INTEGER or REAL */
+    const char *const *choices; /* NULL-terminated */
+    const char *help;           /* a sentence or two */
+    const char *since;          /* the version that brought it; NULL: 0.1 */
+    const char *absent; /* what files of earlier versions meant, as text; NULL: it must be there */
+    const char *was;    /* its name in 0.1, still understood; NULL: the same */
+    bool loose;         /* a resumed run may change it */
+} basin_setting;
+
+typedef struct basin_settings basin_settings;
+
+/* `task` is "image", "anomaly" or "graphs"; `preset` NULL means "default". */
+BASIN_API basin_status basin_settings_new(basin_settings **settings, const char *task,
+                                          const char *preset, basin_error *error);
+BASIN_API void basin_settings_free(basin_settings *settings);
+BASIN_API const char *basin_settings_task(const basin_settings *settings);
+
+/* The table of a task, ended by a NULL name; NULL where there is no such task. */
+BASIN_API const basin_setting *basin_settings_table(const char *task);
+/* Its presets by name, ended by NULL; "default" comes first. */
+BASIN_API const char *const *basin_settings_presets(const char *task);
+
+/* Sets one by its name to what `text` says. */
+BASIN_API basin_status basin_settings_set(basin_settings *settings, const char *name,
+                                          const char *text, basin_error *error);
+/* The value as text that basin_settings_set understands; `size` bytes, cut where they are too few.
+ */
+BASIN_API basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
+                                          const char *name, basin_error *error);
+/* All of them as a JSON object, indented; free it. NULL without memory. */
+BASIN_API char *basin_settings_json(const basin_settings *settings);
+/* Reads a file with such an object, or with one under "settings"; settings that it does not name
+ * stay. */
+BASIN_API basin_status basin_settings_read(basin_settings *settings, const char *path,
+                                           basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
