@@ -33,6 +33,10 @@ typedef struct basin_adamw {
 BASIN_API basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params,
                                        basin_expr loss, const basin_adamw_config *config,
                                        basin_error *error);
+/* The same from gradients that are there, one a parameter: expressions of the parameters' graph. */
+BASIN_API basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
+                                        const basin_expr *gradient,
+                                        const basin_adamw_config *config, basin_error *error);
 BASIN_API void basin_adamw_free(basin_adamw *adamw);
 /* The learning rate and the bias corrections of step t = 1, 2, ... */
 BASIN_API basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t,
@@ -48,11 +52,21 @@ typedef struct basin_schedule {
     double first, peak, last;
 } basin_schedule;
 
+/* Where several processes that train one model meet: after the gradients and before the update.
+ * The gradients of this process are the states `name` of the store; they become the sums over all.
+ */
+typedef struct basin_meeting {
+    basin_status (*sum)(void *context, basin_store *store, const char *const *name, int count,
+                        basin_error *error);
+    void *context;
+} basin_meeting;
+
 typedef struct basin_trainer_spec {
     basin_adamw_config adamw;
     basin_schedule schedule;
     const basin_expr *output; /* [outputs], readable from the plan besides the loss */
     int outputs;
+    const basin_meeting *meeting; /* NULL: one process; gradients and update are one plan */
 } basin_trainer_spec;
 
 typedef struct basin_trainer {
@@ -62,6 +76,10 @@ typedef struct basin_trainer {
     basin_schedule schedule;
     basin_plan *plan; /* write a batch to it, then step */
     int64_t step;     /* steps taken so far, over all runs */
+    /* With a meeting: `plan` leaves gradients "gradient.NAME" in the store, this one updates. */
+    basin_meeting meeting;
+    basin_plan *update;
+    basin_params gradients;
 } basin_trainer;
 
 BASIN_API basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "train/gradients.h"
 
 static basin_expr global_norm(const basin_expr *gradient, size_t count) {
     return basin_sqrt(basin_sum_squares(gradient, (int)count));
@@ -47,30 +48,49 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
         add_updates(a, params->param[i].state, clip ? basin_mul(clip, gradient[i]) : gradient[i]);
 }
 
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for an optimiser");
+}
+
+basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
+                              const basin_expr *gradient, const basin_adamw_config *config,
+                              basin_error *error) {
+    *adamw = (basin_adamw){.config = *config};
+    adamw->update = basin_array_new(3 * params->count, sizeof *adamw->update);
+    if (!adamw->update) return no_memory(error);
+    if (params->count) build(adamw, params, gradient);
+    const basin_error *found = basin_graph_error(params->graph);
+    basin_status status = BASIN_OK;
+    if (found)
+        status = basin_fail(error, found->status, "%s", found->text);
+    else if (!params->count)
+        status = basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
+    if (status) basin_adamw_free(adamw);
+    return status;
+}
+
+basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
+                             basin_error *error) {
+    basin_expr *state = basin_array_new(params->count, sizeof *state);
+    if (!state) return no_memory(error);
+    for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
+    basin_grad_many(gradient, loss, state, (int)params->count);
+    for (size_t i = 0; i < params->count && params->adjust; i++)
+        gradient[i] = params->adjust(state[i], gradient[i]);
+    free(state);
+    const basin_error *found = basin_graph_error(params->graph);
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    return loss ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "no loss to train");
+}
+
 basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, basin_expr loss,
                              const basin_adamw_config *config, basin_error *error) {
-    *adamw = (basin_adamw){.config = *config};
-    basin_expr *state = basin_array_new(params->count, sizeof *state);
+    *adamw = (basin_adamw){0};
     basin_expr *gradient = basin_array_new(params->count, sizeof *gradient);
-    adamw->update = basin_array_new(3 * params->count, sizeof *adamw->update);
-    basin_status status = BASIN_OK;
-    if (state && gradient && adamw->update) {
-        for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
-        basin_grad_many(gradient, loss, state, (int)params->count);
-        for (size_t i = 0; i < params->count && params->adjust; i++)
-            gradient[i] = params->adjust(state[i], gradient[i]);
-        if (loss) build(adamw, params, gradient);
-        const basin_error *found = basin_graph_error(params->graph);
-        if (found)
-            status = basin_fail(error, found->status, "%s", found->text);
-        else if (!loss || !params->count)
-            status =
-                basin_fail(error, BASIN_BAD_VALUE, "no %s to train", loss ? "parameter" : "loss");
-    } else
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an optimiser");
-    free(state);
+    if (!gradient) return no_memory(error);
+    basin_status status = basin_gradients(gradient, params, loss, error);
+    if (!status) status = basin_adamw_from(adamw, params, gradient, config, error);
     free(gradient);
-    if (status) basin_adamw_free(adamw);
     return status;
 }
 

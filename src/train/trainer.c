@@ -4,48 +4,107 @@
 
 #include "base/memory.h"
 #include "basin/train.h"
+#include "train/gradients.h"
 
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
-                              basin_error *error) {
+                              const basin_update *update, int updates, basin_error *error) {
     size_t outputs = (size_t)spec->outputs + 1;
     basin_expr *output = basin_array_new(outputs, sizeof *output);
     if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a trainer");
     output[0] = t->loss;
     for (size_t i = 1; i < outputs; i++) output[i] = spec->output[i - 1];
-    basin_plan_spec plan = {.output = output,
-                            .outputs = (int)outputs,
-                            .update = t->adamw.update,
-                            .updates = t->adamw.updates};
+    basin_plan_spec plan = {
+        .output = output, .outputs = (int)outputs, .update = update, .updates = updates};
     basin_status status = basin_plan_new(&t->plan, t->store, &plan, error);
     free(output);
     return status;
 }
 
+/* ---- gradients and update apart, for processes that meet in between ---- */
+
+/* States "gradient.NAME" and the updates that fill them. */
+static basin_status keep_gradients(basin_trainer *t, basin_update *update,
+                                   const basin_params *params, const basin_expr *gradient,
+                                   basin_error *error) {
+    basin_params_begin(&t->gradients, params->graph);
+    for (size_t i = 0; i < params->count; i++) {
+        basin_expr p = params->param[i].state;
+        basin_expr state = basin_param_add(&t->gradients, "gradient.", basin_expr_name(p),
+                                           basin_expr_shape(p), (basin_init){0});
+        update[i] = (basin_update){state, gradient[i]};
+    }
+    const basin_error *found = basin_graph_error(params->graph);
+    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+}
+
+static basin_status make_apart(basin_trainer *t, const basin_params *params,
+                               const basin_trainer_spec *spec, basin_error *error) {
+    size_t count = params->count;
+    basin_expr *gradient = basin_array_new(count, sizeof *gradient);
+    basin_update *update = basin_array_new(count, sizeof *update);
+    basin_status status = gradient && update
+                              ? basin_gradients(gradient, params, t->loss, error)
+                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for a trainer");
+    if (!status) status = keep_gradients(t, update, params, gradient, error);
+    if (!status) status = make_plan(t, spec, update, (int)count, error);
+    for (size_t i = 0; i < count && !status; i++) gradient[i] = t->gradients.param[i].state;
+    if (!status) status = basin_adamw_from(&t->adamw, params, gradient, &spec->adamw, error);
+    basin_plan_spec plan = {.update = t->adamw.update, .updates = t->adamw.updates};
+    if (!status) status = basin_plan_new(&t->update, t->store, &plan, error);
+    free(gradient);
+    free(update);
+    return status;
+}
+
+static basin_status meet(basin_trainer *t, basin_error *error) {
+    int count = (int)t->gradients.count;
+    const char **name = basin_array_new((size_t)count, sizeof *name);
+    if (!name) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a meeting");
+    for (int i = 0; i < count; i++) name[i] = basin_expr_name(t->gradients.param[i].state);
+    basin_status status = t->meeting.sum(t->meeting.context, t->store, name, count, error);
+    free(name);
+    return status;
+}
+
+/* ---- a trainer ---- */
+
 basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
                                const basin_params *params, basin_expr loss,
                                const basin_trainer_spec *spec, basin_error *error) {
-    *trainer = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
-    basin_status status = basin_adamw_new(&trainer->adamw, params, loss, &spec->adamw, error);
-    if (!status) status = make_plan(trainer, spec, error);
-    if (status) basin_trainer_free(trainer);
+    basin_trainer *t = trainer;
+    *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
+    basin_status status;
+    if (spec->meeting) {
+        t->meeting = *spec->meeting;
+        status = make_apart(t, params, spec, error);
+    } else {
+        status = basin_adamw_new(&t->adamw, params, loss, &spec->adamw, error);
+        if (!status) status = make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
+    }
+    if (status) basin_trainer_free(t);
     return status;
 }
 
 void basin_trainer_free(basin_trainer *trainer) {
     basin_plan_free(trainer->plan);
+    basin_plan_free(trainer->update);
+    basin_params_free(&trainer->gradients);
     basin_adamw_free(&trainer->adamw);
     *trainer = (basin_trainer){0};
 }
 
 basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {
-    const basin_schedule *s = &trainer->schedule;
-    double rate = basin_rate_cosine(trainer->step, s->warmup, s->total, s->first, s->peak, s->last);
-    basin_status status =
-        basin_adamw_write(&trainer->adamw, trainer->plan, trainer->step + 1, rate, error);
-    if (!status) status = basin_plan_run(trainer->plan, error);
+    basin_trainer *t = trainer;
+    const basin_schedule *s = &t->schedule;
+    double rate = basin_rate_cosine(t->step, s->warmup, s->total, s->first, s->peak, s->last);
+    basin_plan *last = t->update ? t->update : t->plan;
+    basin_status status = basin_adamw_write(&t->adamw, last, t->step + 1, rate, error);
+    if (!status) status = basin_plan_run(t->plan, error);
+    if (!status && t->update) status = meet(t, error);
+    if (!status && t->update) status = basin_plan_run(t->update, error);
     if (status) return status;
-    trainer->step++;
-    return loss ? basin_trainer_loss(trainer, loss, error) : BASIN_OK;
+    t->step++;
+    return loss ? basin_trainer_loss(t, loss, error) : BASIN_OK;
 }
 
 basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss, basin_error *error) {

@@ -265,8 +265,9 @@ static basin_status run_members(basin_fit *f, basin_error *error) {
     bool resumed = f->resumed;
     basin_status status = resumed ? go_on(f, error) : BASIN_OK;
     if (!status)
-        status = basin_log_open(&f->log, f->work->log,
-                                f->at.member * f->recipe.epochs + f->at.epoch, error);
+        status = basin_log_open(
+            &f->log, f->work->log,
+            f->resumed ? &(basin_log_place){f->at.member, f->at.epoch, 0} : NULL, error);
     f->saved = basin_clock();
     while (!status && f->at.member < f->recipe.members) {
         if (!resumed) status = start_member(f, error);

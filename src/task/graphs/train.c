@@ -280,7 +280,11 @@ static basin_status prepare(state *s, basin_error *error) {
     if (!s->order || !s->batch || !s->seconds)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
     basin_status status = r->resume ? resume(s, error) : BASIN_OK;
-    return status ? status : basin_log_open(&s->log, r->log, s->train.step, error);
+    return status
+               ? status
+               : basin_log_open(&s->log, r->log,
+                                r->resume ? &(basin_log_place){0, s->epoch, s->train.step} : NULL,
+                                error);
 }
 
 basin_status basin_graphs_train(basin_graphs_outcome *outcome, basin_graphs_session *session,

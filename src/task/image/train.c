@@ -154,7 +154,12 @@ static basin_status begin(state *s, const basin_bundle *checkpoint, basin_error 
     if (!status && checkpoint)
         status = basin_checkpoint_read(&s->trainer.step, s->session.store, checkpoint, error);
     s->first_step = s->trainer.step;
-    if (!status) status = basin_log_open(&s->log, run->log, s->first_step, error);
+    if (!status)
+        status = basin_log_open(
+            &s->log, run->log,
+            s->first_step ? &(basin_log_place){0, s->first_step / s->per_epoch, s->first_step}
+                          : NULL,
+            error);
     return status;
 }
 

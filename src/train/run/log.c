@@ -9,17 +9,23 @@
 
 #include "io/file.h"
 
-static double step_of(const char *line) {
-    cJSON *object = cJSON_Parse(line);
-    const cJSON *step = cJSON_GetObjectItemCaseSensitive(object, "step");
-    double value = cJSON_IsNumber(step) ? step->valuedouble : 0;
-    bool whole = object != NULL;
-    cJSON_Delete(object);
-    return whole ? value : -1;
+static double number(const cJSON *object, const char *name, double absent) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : absent;
 }
 
-/* Copies the lines that stay. A last line cut short by a kill is no JSON and goes, too. */
-static basin_status keep_lines(const char *path, int64_t step, basin_error *error) {
+/* Whether a line tells of what was done by then. One cut short by a kill is no JSON and goes. */
+static bool stays(const char *line, const basin_log_place *done) {
+    cJSON *object = cJSON_Parse(line);
+    if (!object) return false;
+    double member = number(object, "member", (double)done->member);
+    double epoch = number(object, "epoch", -1), step = number(object, "step", 0);
+    cJSON_Delete(object);
+    if (member != (double)done->member) return member < (double)done->member;
+    return epoch >= 0 ? epoch <= (double)done->epoch : step <= (double)done->step;
+}
+
+static basin_status keep_lines(const char *path, const basin_log_place *done, basin_error *error) {
     FILE *old = fopen(path, "r");
     if (!old) return BASIN_OK;
     basin_writer writer;
@@ -27,8 +33,7 @@ static basin_status keep_lines(const char *path, int64_t step, basin_error *erro
     char *line = NULL;
     size_t capacity = 0;
     while (!status && getline(&line, &capacity, old) > 0) {
-        double at = step_of(line);
-        if (at < 0 || at > (double)step) continue;
+        if (!stays(line, done)) continue;
         status = basin_writer_put(&writer, line, strlen(line), error);
         if (status) basin_writer_discard(&writer);
     }
@@ -38,13 +43,13 @@ static basin_status keep_lines(const char *path, int64_t step, basin_error *erro
     return status;
 }
 
-basin_status basin_log_open(basin_run_log *log, const char *path, int64_t step,
+basin_status basin_log_open(basin_run_log *log, const char *path, const basin_log_place *resumed,
                             basin_error *error) {
     *log = (basin_run_log){.path = path};
     if (!path) return BASIN_OK;
-    basin_status status = step > 0 ? keep_lines(path, step, error) : BASIN_OK;
+    basin_status status = resumed ? keep_lines(path, resumed, error) : BASIN_OK;
     if (status) return status;
-    log->file = fopen(path, step > 0 ? "a" : "w");
+    log->file = fopen(path, resumed ? "a" : "w");
     if (log->file) return BASIN_OK;
     return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
 }

@@ -11,9 +11,14 @@ typedef struct basin_run_log {
     const char *path;
 } basin_run_log;
 
-/* `path` NULL: no log. A new log replaces an old one when step is 0; else lines whose "step" is
- * beyond `step` are dropped. */
-basin_status basin_log_open(basin_run_log *log, const char *path, int64_t step, basin_error *error);
+/* What a run had done when it was saved: lines of later steps and epochs are dropped. */
+typedef struct basin_log_place {
+    int64_t member, epoch, step;
+} basin_log_place;
+
+/* `path` NULL: no log. `resumed` NULL: a new log, which replaces an old one. */
+basin_status basin_log_open(basin_run_log *log, const char *path, const basin_log_place *resumed,
+                            basin_error *error);
 /* Begins a line, where log->file is not NULL; fill it with basin_json_number and its kin, then end
  * it. */
 basin_json basin_log_line(basin_run_log *log);

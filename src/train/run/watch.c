@@ -1,4 +1,4 @@
-/* Watchers and the clock; see task.h. */
+/* Watchers; see watch.h. */
 #include "train/run/watch.h"
 
 #include <stdarg.h>

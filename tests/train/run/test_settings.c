@@ -115,7 +115,8 @@ static void settings_are_read_from_words(void **state) {
 static void add_line(const char *path, int64_t step, int64_t resumed) {
     basin_run_log log;
     basin_error error = {0};
-    assert_int_equal(basin_log_open(&log, path, resumed, &error), BASIN_OK);
+    basin_log_place done = {0, 0, resumed};
+    assert_int_equal(basin_log_open(&log, path, resumed ? &done : NULL, &error), BASIN_OK);
     basin_json line = basin_log_line(&log);
     basin_json_integer(&line, "step", step);
     assert_int_equal(basin_log_end(&log, &line, &error), BASIN_OK);

@@ -1,0 +1,153 @@
+/* Checkpoints of runs: every state of the store that belongs to a parameter, and where the run
+ * stands; see state.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train/run/state.h"
+#include "train/run/state_0_1.h"
+
+enum { NAME = 320 };
+
+/* ---- states by prefix ---- */
+
+static basin_status copy_state(basin_store *store, const char *to, const char *from,
+                               basin_error *error) {
+    basin_tensor tensor;
+    basin_status status = basin_store_read(store, from, &tensor, error);
+    if (status) return status;
+    status = basin_store_write(store, to, &tensor, error);
+    basin_tensor_free(&tensor);
+    return status;
+}
+
+basin_status basin_states_copy(basin_store *store, const basin_params *params, const char *to,
+                               const char *from, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < params->count && !status; i++) {
+        char a[NAME], b[NAME];
+        const char *name = basin_expr_name(params->param[i].state);
+        snprintf(a, sizeof a, "%s%s", to, name);
+        snprintf(b, sizeof b, "%s%s", from, name);
+        status = copy_state(store, a, b, error);
+    }
+    return status;
+}
+
+bool basin_states_exist(basin_store *store, const basin_params *params, const char *prefix) {
+    char name[NAME];
+    if (!params->count) return false;
+    snprintf(name, sizeof name, "%s%s", prefix, basin_expr_name(params->param[0].state));
+    for (int i = 0; i < basin_store_count(store); i++)
+        if (!strcmp(basin_store_name(store, i), name)) return true;
+    return false;
+}
+
+/* ---- whose a state is ---- */
+
+static const basin_param *find(const basin_params *params, const char *name, size_t length) {
+    for (size_t i = 0; i < params->count; i++) {
+        const char *known = basin_expr_name(params->param[i].state);
+        if (strlen(known) == length && !strncmp(known, name, length)) return &params->param[i];
+    }
+    return NULL;
+}
+
+static size_t prefix_length(const char *name) {
+    int used = 0;
+    if (!strncmp(name, "best.", 5)) return 5;
+    if (!strncmp(name, "average.", 8)) return 8;
+    if (sscanf(name, "member%*d.%n", &used) == 0 && used > 0) return (size_t)used;
+    return 0;
+}
+
+/* The parameter that a state is, or is a moment or a kept copy of; NULL: of none. */
+static const basin_param *parameter_of(const basin_params *params, const char *name) {
+    size_t length = strlen(name);
+    const basin_param *p = find(params, name, length);
+    if (p) return p;
+    if (length > 2 && (!strcmp(name + length - 2, ".m") || !strcmp(name + length - 2, ".v")))
+        return find(params, name, length - 2);
+    size_t skip = prefix_length(name);
+    return skip ? find(params, name + skip, length - skip) : NULL;
+}
+
+/* ---- writing ---- */
+
+static basin_status add_states(basin_bundle *bundle, const basin_run_task *task,
+                               basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < basin_store_count(task->store) && !status; i++) {
+        const char *name = basin_store_name(task->store, i);
+        basin_tensor tensor;
+        if (!parameter_of(task->params, name)) continue;
+        status = basin_store_read(task->store, name, &tensor, error);
+        if (!status) status = basin_bundle_add(bundle, name, &tensor, error);
+        basin_tensor_free(&tensor);
+    }
+    return status;
+}
+
+basin_status basin_run_save(const char *path, const basin_run_state *state,
+                            const basin_run_task *task, basin_error *error) {
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (status) return status;
+    status = task->describe(task->context, bundle, error);
+    if (!status) status = basin_run_state_write(bundle, state, error);
+    if (!status) status = add_states(bundle, task, error);
+    if (!status) status = basin_safetensors_write(path, bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static basin_status restore_tensor(const basin_run_task *task, const basin_bundle *bundle,
+                                   const char *name, const basin_tensor *tensor,
+                                   basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    const char *path = basin_bundle_path(bundle);
+    const basin_param *param = parameter_of(task->params, name);
+    if (!param)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: tensor '%s' belongs to no parameter", path,
+                          name);
+    basin_shape wanted = basin_expr_shape(param->state);
+    if (!basin_shape_equal(tensor->shape, wanted))
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s", path,
+                          name, basin_shape_print(a, tensor->shape), basin_shape_print(b, wanted));
+    int64_t bad = basin_tensor_first_bad(tensor);
+    if (bad >= 0)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: tensor '%s' has %g at element %lld, wanted finite numbers", path,
+                          name, basin_tensor_at(tensor, bad), (long long)bad);
+    return basin_store_write(task->store, name, tensor, error);
+}
+
+static basin_status restore_store(const basin_run_task *task, const basin_bundle *bundle,
+                                  basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < task->params->count && !status; i++) {
+        const basin_tensor *tensor;
+        const char *name = basin_expr_name(task->params->param[i].state);
+        status = basin_bundle_get(&tensor, bundle, name, error);
+    }
+    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
+        const char *name = basin_bundle_name(bundle, i);
+        if (!basin_run_is_numbers_0_1(name))
+            status = restore_tensor(task, bundle, name, basin_bundle_at(bundle, i), error);
+    }
+    return status;
+}
+
+basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,
+                               const basin_bundle *checkpoint, basin_error *error) {
+    basin_status status = basin_run_state_read(state, checkpoint, task, error);
+    if (!status) status = restore_store(task, checkpoint, error);
+    if (!status && state->best_epoch && task->choose &&
+        !basin_states_exist(task->store, task->params, "best."))
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: the weights of its best epoch, %lld, lack",
+                            basin_bundle_path(checkpoint), (long long)state->best_epoch);
+    if (!status && task->restore)
+        status = task->restore(task->context, state->member, checkpoint, error);
+    return status;
+}

@@ -1,0 +1,152 @@
+/* Before a run: is it new, does it go on, or is it finished; can its files be written? See run.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "io/file.h"
+#include "train/run/inside.h"
+
+static char *join(const char *path, const char *suffix) {
+    size_t size = strlen(path) + strlen(suffix) + 1;
+    char *text = malloc(size);
+    if (text) snprintf(text, size, "%s%s", path, suffix);
+    return text;
+}
+
+static bool exists(const char *path) { return access(path, F_OK) == 0; }
+
+/* A path that cannot be written to is better told of now than after the last epoch. */
+static basin_status check_writable(const char *path, basin_error *error) {
+    basin_writer writer;
+    basin_status status = path ? basin_writer_create(&writer, path, error) : BASIN_OK;
+    if (path && !status) basin_writer_discard(&writer);
+    return status;
+}
+
+static basin_status check_log(const char *path, basin_error *error) {
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (path && !file) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    if (file) fclose(file);
+    return BASIN_OK;
+}
+
+/* Whether a file's "basin.model" is `kind`, or `kind` and another word. */
+static basin_status check_kind(const basin_bundle *bundle, const char *kind, basin_error *error) {
+    const char *found = basin_bundle_meta(bundle, "basin.model");
+    size_t length = strlen(kind);
+    if (found && !strncmp(found, kind, length) && (!found[length] || found[length] == ' '))
+        return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
+                      basin_bundle_path(bundle), found ? found : "absent", kind);
+}
+
+static basin_status set_aside(const basin_run *run, basin_error *error) {
+    char *old = join(run->checkpoint, ".old");
+    if (!old) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+    basin_status status = BASIN_OK;
+    if (rename(run->checkpoint, old))
+        status = basin_fail(error, BASIN_IO, "%s: %s", old, strerror(errno));
+    else
+        basin_watch_note(run->training.watch, "the checkpoint of an earlier run is kept as %s",
+                         old);
+    free(old);
+    return status;
+}
+
+/* The checkpoint that is to be resumed, or none. */
+static basin_status look(basin_run *run, const char *kind, basin_error *error) {
+    const basin_training *t = &run->training;
+    basin_writer_sweep(run->checkpoint);
+    bool there = exists(run->checkpoint);
+    if (there && t->resume) {
+        basin_status status = basin_bundle_read(&run->saved, run->checkpoint, error);
+        return status ? status : check_kind(run->saved, kind, error);
+    }
+    if (there && t->restart) return set_aside(run, error);
+    if (there)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: the checkpoint of an unfinished run; resume that run, or restart, "
+                          "which keeps the checkpoint aside",
+                          run->checkpoint);
+    run->finished = t->resume && t->output && exists(t->output);
+    if (t->resume && !run->finished)
+        basin_watch_note(t->watch, "no checkpoint to resume: the run begins");
+    return BASIN_OK;
+}
+
+static basin_status open_from(basin_run *run, const char *kind, basin_error *error) {
+    if (!run->training.from || run->saved) return BASIN_OK;
+    basin_status status = basin_bundle_read(&run->from, run->training.from, error);
+    return status ? status : check_kind(run->from, kind, error);
+}
+
+static basin_status open_files(basin_run *run, const char *kind, basin_error *error) {
+    const basin_training *t = &run->training;
+    basin_status status = BASIN_OK;
+    if (t->rehearse > 0) return open_from(run, kind, error);
+    if (t->checkpoint)
+        run->checkpoint = basin_string_copy(t->checkpoint);
+    else if (t->output)
+        run->checkpoint = join(t->output, ".checkpoint");
+    if ((t->checkpoint || t->output) && !run->checkpoint)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+    if (run->checkpoint) status = look(run, kind, error);
+    if (status || run->finished) return status;
+    status = check_writable(t->output, error);
+    if (!status) status = check_writable(run->checkpoint, error);
+    if (!status) status = check_log(t->log, error);
+    return status ? status : open_from(run, kind, error);
+}
+
+basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,
+                            basin_error *error) {
+    size_t size = training->size < sizeof *training ? training->size : sizeof *training;
+    *run = NULL;
+    if (size < offsetof(basin_training, output))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the size of basin_training is %zu, wanted sizeof(basin_training)",
+                          training->size);
+    basin_run *r = calloc(1, sizeof *r);
+    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+    memcpy(&r->training, training, size);
+    if (!(r->training.save_every > 0)) r->training.save_every = 60;
+    basin_status status = open_files(r, kind, error);
+    if (status)
+        basin_run_close(r);
+    else
+        *run = r;
+    return status;
+}
+
+void basin_run_close(basin_run *run) {
+    if (!run) return;
+    basin_log_close(&run->log);
+    basin_bundle_free(run->saved);
+    basin_bundle_free(run->from);
+    free(run->checkpoint);
+    free(run->epoch_seconds);
+    free(run);
+}
+
+const basin_training *basin_run_training(const basin_run *run) { return &run->training; }
+bool basin_run_finished(const basin_run *run) { return run->finished; }
+const basin_bundle *basin_run_checkpoint(const basin_run *run) { return run->saved; }
+const basin_bundle *basin_run_from(const basin_run *run) { return run->from; }
+
+size_t basin_run_memory(const basin_run *run) {
+    return run->training.memory ? run->training.memory : basin_memory_free() / 4 * 3;
+}
+
+basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
+                            basin_error *error) {
+    size_t allowed = basin_run_memory(run);
+    if (bytes <= allowed) return BASIN_OK;
+    const double gib = 1 << 30;
+    return basin_fail(error, BASIN_NO_MEMORY,
+                      "training takes %.3g GiB of memory, allowed are %.3g; wanted %s",
+                      (double)bytes / gib, (double)allowed / gib, advice);
+}

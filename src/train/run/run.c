@@ -1,0 +1,348 @@
+/* The loop of a run: members, epochs, steps, and what happens between them; see run.h. */
+#include "train/run/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "train/run/inside.h"
+
+basin_run_share basin_run_deal(const basin_ranks *ranks, int64_t items) {
+    if (!ranks) return (basin_run_share){0, items};
+    int64_t first = items * ranks->rank / ranks->count;
+    return (basin_run_share){first, items * (ranks->rank + 1) / ranks->count - first};
+}
+
+static basin_run_place place_of(const basin_run *r) {
+    const basin_run_state *at = &r->at;
+    return (basin_run_place){.member = at->member,
+                             .epoch = at->epoch,
+                             .step = at->step,
+                             .batch = at->step - at->epoch * r->task->steps};
+}
+
+static void add(basin_run_sum *to, const basin_run_sum *sum) {
+    to->loss += sum->loss;
+    to->weight += sum->weight;
+}
+
+static double mean(const basin_run_sum *sum) {
+    return sum->weight > 0 ? sum->loss / sum->weight : NAN;
+}
+
+static double rate_at(const basin_run *r, int64_t step) {
+    const basin_schedule *s = &r->task->schedule;
+    return basin_rate_cosine(step, s->warmup, s->total, s->first, s->peak, s->last);
+}
+
+/* ---- telling ---- */
+
+static void show(const basin_run *r) {
+    const basin_run_task *t = r->task;
+    const basin_run_state *at = &r->at;
+    int64_t all = t->epochs * t->steps;
+    int64_t done = at->member * all + at->step, total = t->members * all;
+    double pace = r->leg_steps ? (basin_clock() - r->began) / (double)r->leg_steps : NAN;
+    double items = (double)t->items / (double)t->steps;
+    basin_news news = {.what = "training",
+                       .done = done,
+                       .total = total,
+                       .loss = mean(&at->epoch_loss),
+                       .speed = items / pace,
+                       .unit = t->unit,
+                       .seconds_left = pace * (double)(total - done),
+                       .epoch = at->epoch < t->epochs ? at->epoch + 1 : t->epochs,
+                       .epochs = t->epochs,
+                       .member = at->member + 1,
+                       .members = t->members};
+    basin_watch_show(r->training.watch, &news);
+}
+
+/* The fields that every line has. */
+static basin_json begin_line(basin_run *r, const basin_run_sum *loss) {
+    basin_json line = basin_log_line(&r->log);
+    basin_json_integer(&line, "step", r->at.step);
+    if (r->task->members > 1) basin_json_integer(&line, "member", r->at.member);
+    basin_json_number(&line, "loss", mean(loss));
+    basin_json_number(&line, "rate", rate_at(r, r->at.step - 1));
+    return line;
+}
+
+static basin_status log_steps(basin_run *r, basin_error *error) {
+    double now = basin_clock();
+    int64_t every = r->training.log_every ? r->training.log_every : r->task->log_every;
+    if (!every || r->at.step % every != 0) return BASIN_OK;
+    basin_status status = BASIN_OK;
+    if (r->log.file) {
+        double items = (double)(r->task->items * every) / (double)r->task->steps;
+        basin_json line = begin_line(r, &r->at.recent_loss);
+        basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
+        status = basin_log_end(&r->log, &line, error);
+    }
+    r->at.recent_loss = (basin_run_sum){0};
+    r->recent_since = now;
+    return status;
+}
+
+static basin_status log_epoch(basin_run *r, const basin_score *score, basin_error *error) {
+    if (!r->log.file) return BASIN_OK;
+    basin_json line = begin_line(r, &r->at.epoch_loss);
+    basin_json_integer(&line, "epoch", r->at.epoch);
+    for (int i = 0; i < score->measures; i++)
+        basin_json_number(&line, score->measure[i].name, score->measure[i].value);
+    if (r->task->log) r->task->log(r->task->context, &line);
+    basin_json_number(&line, "seconds", r->seconds_before + basin_clock() - r->began);
+    return basin_log_end(&r->log, &line, error);
+}
+
+/* ---- saving ---- */
+
+static basin_status settle(basin_run *r, basin_error *error) {
+    basin_run_sum sum = {0};
+    if (!r->task->settle) return BASIN_OK;
+    basin_status status = r->task->settle(r->task->context, &sum, error);
+    add(&r->at.epoch_loss, &sum);
+    add(&r->at.recent_loss, &sum);
+    return status;
+}
+
+static basin_status save(basin_run *r, basin_error *error) {
+    if (!r->checkpoint) return BASIN_OK;
+    basin_status status = settle(r, error);
+    r->at.seconds = r->seconds_before + basin_clock() - r->began;
+    if (!status) status = basin_run_save(r->checkpoint, &r->at, r->task, error);
+    r->saved_at = basin_clock();
+    return status;
+}
+
+static basin_status save_now_and_then(basin_run *r, basin_error *error) {
+    bool due = basin_clock() - r->saved_at > r->training.save_every;
+    return due ? save(r, error) : BASIN_OK;
+}
+
+/* ---- the best weights ---- */
+
+/* Ties of the merit go to the other number: validation sets are small, and ties common. */
+static bool is_better(const basin_run_state *at, const basin_score *score) {
+    if (!at->best_epoch || score->merit > at->best.merit) return true;
+    return score->merit == at->best.merit && score->tie > at->best.tie;
+}
+
+static basin_status judge(basin_run *r, basin_score *score, basin_error *error) {
+    const basin_run_task *t = r->task;
+    basin_run_place place = place_of(r);
+    int64_t every = r->training.score_every ? r->training.score_every : t->score_every;
+    bool due = r->at.epoch == t->epochs || every < 2 || r->at.epoch % every == 0;
+    *score = (basin_score){0};
+    if (!t->score || !due) return BASIN_OK;
+    basin_status status = t->score(t->context, score, &place, error);
+    if (status) return status;
+    r->at.last = *score;
+    if (!t->choose || !is_better(&r->at, score)) return BASIN_OK;
+    r->at.best = *score;
+    r->at.best_epoch = r->at.epoch;
+    return basin_states_copy(t->store, t->params, "best.", t->scored, error);
+}
+
+/* The weights to be kept, under their own names. */
+static basin_status take_best(basin_run *r, basin_error *error) {
+    const basin_run_task *t = r->task;
+    const char *from = r->at.best_epoch ? "best." : t->scored;
+    if (!*from || !basin_states_exist(t->store, t->params, from)) return BASIN_OK;
+    return basin_states_copy(t->store, t->params, "", from, error);
+}
+
+/* ---- steps and epochs ---- */
+
+static basin_status run_step(basin_run *r, basin_error *error) {
+    const basin_run_task *t = r->task;
+    basin_run_place place = place_of(r);
+    basin_run_sum sum = {0};
+    double began = basin_clock();
+    basin_status status = t->step(t->context, &sum, &place, error);
+    if (status) return status;
+    r->at.step++;
+    r->leg_steps++;
+    add(&r->at.epoch_loss, &sum);
+    add(&r->at.recent_loss, &sum);
+    double seconds = basin_clock() - began;
+    r->leg_seconds += seconds;
+    r->this_epoch += seconds;
+    return log_steps(r, error);
+}
+
+static basin_status note_epoch_time(basin_run *r, basin_error *error) {
+    bool whole = r->epoch_whole;
+    double seconds = r->this_epoch;
+    r->epoch_whole = true;
+    r->this_epoch = 0;
+    if (!whole) return BASIN_OK;
+    if (!basin_array_reserve((void **)&r->epoch_seconds, &r->epochs_room, r->epochs_timed + 1,
+                             sizeof *r->epoch_seconds))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+    r->epoch_seconds[r->epochs_timed++] = seconds;
+    return BASIN_OK;
+}
+
+static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
+    basin_score score;
+    basin_status status = settle(r, error);
+    if (!status) status = note_epoch_time(r, error);
+    r->at.epoch++;
+    outcome->loss = mean(&r->at.epoch_loss);
+    if (!status) status = judge(r, &score, error);
+    if (!status) status = log_epoch(r, &score, error);
+    r->at.epoch_loss = (basin_run_sum){0};
+    return status;
+}
+
+static bool rehearsed(const basin_run *r) {
+    enum { LEAST = 4 };
+    double limit = r->training.rehearse;
+    return limit > 0 && r->leg_steps >= LEAST && basin_clock() - r->began > limit;
+}
+
+static bool stopped(const basin_run *r) {
+    return basin_watch_stopped(r->training.watch) || rehearsed(r);
+}
+
+/* Until the epoch ends or the run is stopped. */
+static basin_status run_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
+    int64_t end = (r->at.epoch + 1) * r->task->steps;
+    basin_status status = BASIN_OK;
+    while (!status && r->at.step < end && !stopped(r)) {
+        status = run_step(r, error);
+        if (!status) show(r);
+        if (!status && r->at.step < end) status = save_now_and_then(r, error);
+    }
+    if (status || r->at.step < end) return status;
+    status = end_epoch(r, outcome, error);
+    return status ? status : save_now_and_then(r, error);
+}
+
+/* ---- members ---- */
+
+static bool member_done(const basin_run *r) {
+    const basin_run_task *t = r->task;
+    if (r->at.epoch >= t->epochs) return true;
+    return t->patience && t->score && r->at.best_epoch &&
+           r->at.epoch - r->at.best_epoch >= t->patience;
+}
+
+static basin_status begin_member(basin_run *r, basin_error *error) {
+    const basin_run_task *t = r->task;
+    basin_run_state *at = &r->at;
+    int64_t member = at->member;
+    at->epoch = at->step = at->best_epoch = 0;
+    at->epoch_loss = at->recent_loss = (basin_run_sum){0};
+    at->best = at->last = (basin_score){0};
+    basin_status status = t->begin(t->context, member, error);
+    if (status || !r->from) return status;
+    return t->adopt ? t->adopt(t->context, member, r->from, error)
+                    : basin_params_read(t->params, t->store, r->from, error);
+}
+
+static basin_status end_member(basin_run *r, basin_error *error) {
+    const basin_run_task *t = r->task;
+    basin_run_member *how = &r->at.done[r->at.member];
+    *how = (basin_run_member){r->at.best_epoch, r->at.epoch, r->at.best.merit};
+    basin_status status = take_best(r, error);
+    if (!status && t->finish) status = t->finish(t->context, r->at.member, how, error);
+    return status;
+}
+
+/* So that more epochs can follow; before the best weights take the place of the last. */
+static bool keeps_checkpoint(const basin_run *r) {
+    return r->training.keep_checkpoint && r->at.member + 1 == r->task->members;
+}
+
+static basin_status run_member(basin_run *r, basin_outcome *outcome, basin_error *error) {
+    basin_status status = BASIN_OK;
+    while (!status && !member_done(r) && !stopped(r)) status = run_epoch(r, outcome, error);
+    outcome->stopped = !member_done(r);
+    if (!status && (outcome->stopped || keeps_checkpoint(r))) status = save(r, error);
+    if (outcome->stopped) outcome->loss = mean(&r->at.epoch_loss);
+    return status ? status : end_member(r, error);
+}
+
+static basin_status run_members(basin_run *r, basin_outcome *outcome, basin_error *error) {
+    bool fresh = !r->saved;
+    basin_status status = BASIN_OK;
+    while (!status) {
+        if (fresh) status = begin_member(r, error);
+        fresh = true;
+        if (!status) status = run_member(r, outcome, error);
+        if (outcome->stopped || r->at.member + 1 >= r->task->members) break;
+        r->at.member++;
+    }
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static basin_status begin(basin_run *r, basin_error *error) {
+    basin_status status = BASIN_OK;
+    basin_run_state *at = &r->at;
+    if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
+                          (long long)r->task->steps, (long long)r->task->members);
+    if (r->saved) status = basin_run_restore(at, r->task, r->saved, error);
+    r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
+    r->epoch_whole = at->step == at->epoch * r->task->steps;
+    basin_log_place done = {at->member, at->epoch, at->step};
+    if (!status && !(r->training.rehearse > 0))
+        status = basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
+    r->began = r->saved_at = r->recent_since = basin_clock();
+    return status;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void tell(basin_outcome *o, basin_run *r) {
+    const basin_run_task *t = r->task;
+    double spent = basin_clock() - r->began;
+    o->resumed = r->saved != NULL;
+    o->parameters = basin_params_total(t->params);
+    o->epochs = r->at.epoch;
+    o->steps = r->at.step;
+    o->steps_wanted = t->epochs * t->steps;
+    o->best_epoch = r->at.best_epoch;
+    o->best = r->at.best_epoch ? r->at.best : r->at.last;
+    o->seconds = r->seconds_before + spent;
+    o->memory = t->memory;
+    if (r->leg_steps) {
+        double items = (double)(t->items * r->leg_steps) / (double)t->steps;
+        o->step_seconds = r->leg_seconds / (double)r->leg_steps;
+        o->items_per_second = items / fmax(spent, 1e-9);
+    }
+    if (r->epochs_timed) {
+        qsort(r->epoch_seconds, r->epochs_timed, sizeof *r->epoch_seconds, by_size);
+        o->epoch_seconds = r->epoch_seconds[r->epochs_timed / 2];
+    }
+}
+
+/* The model; then the checkpoint is not needed any more, unless more epochs are to follow. */
+static basin_status deliver(basin_run *r, basin_error *error) {
+    const basin_training *t = &r->training;
+    basin_status status = BASIN_OK;
+    if (t->output) status = r->task->write(r->task->context, t->output, error);
+    if (!status && r->checkpoint && !t->keep_checkpoint) unlink(r->checkpoint);
+    return status;
+}
+
+basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
+                             basin_error *error) {
+    *outcome = (basin_outcome){.loss = NAN};
+    run->task = task;
+    basin_status status = begin(run, error);
+    if (!status) status = run_members(run, outcome, error);
+    if (status) return status;
+    tell(outcome, run);
+    return outcome->stopped || run->training.rehearse > 0 ? BASIN_OK : deliver(run, error);
+}

@@ -1,0 +1,138 @@
+/* The one training run: members, epochs and steps in turn, with log, checkpoints, best weights,
+ * early stop, interrupts and resume. A task says what a step and a score are (basin_run_task); when
+ * they happen, and what is kept of them, is decided here.
+ *
+ *     basin_run_open(&run, training, "image", &error);
+ *     ... build the model; of basin_run_checkpoint(run), where there is one, take the settings
+ *     basin_run_train(&outcome, run, &task, &error);
+ *     basin_run_close(run);
+ *
+ * Everything random in a step is a function of the seed and the step's place, so a checkpoint is
+ * the store and a few named numbers ("basin.run" in the metadata). */
+#ifndef BASIN_TRAIN_RUN_RUN_H
+#define BASIN_TRAIN_RUN_RUN_H
+
+#include "basin/io.h"
+#include "basin/params.h"
+#include "basin/tasks/run.h"
+#include "basin/train.h"
+#include "io/json_writer.h"
+#include "train/run/settings.h"
+#include "train/run/watch.h"
+
+enum { BASIN_MAX_MEMBERS = 64 };
+
+/* ---- ranks ---- */
+
+/* The processes of a distributed run, of which this is one; a run alone has none (NULL). They meet
+ * in two places. Where batches are dealt: each computes its share of a step's items. After the
+ * gradients and before the update: a trainer with this meeting sums them (basin_trainer_spec). */
+typedef struct basin_ranks {
+    int64_t rank, count;
+    basin_meeting meeting;
+} basin_ranks;
+
+/* The items first .. first + count - 1 of a step, of `items`, that this rank computes. */
+typedef struct basin_run_share {
+    int64_t first, count;
+} basin_run_share;
+basin_run_share basin_run_deal(const basin_ranks *ranks, int64_t items);
+
+/* ---- what a task gives ---- */
+
+/* Where a step stands. */
+typedef struct basin_run_place {
+    int64_t member, epoch;    /* from 0 */
+    int64_t step;             /* of this member, from 0 */
+    int64_t batch;            /* of this epoch, from 0 */
+    const basin_ranks *ranks; /* NULL: this process alone */
+} basin_run_place;
+
+/* Losses, each times what it weighs, and the sum of weights. */
+typedef struct basin_run_sum {
+    double loss, weight;
+} basin_run_sum;
+
+/* How a finished member went. */
+typedef struct basin_run_member {
+    int64_t best_epoch, epochs;
+    double merit;
+} basin_run_member;
+
+typedef struct basin_run_task {
+    void *context;                /* of all functions below */
+    const char *unit;             /* what an epoch has `items` of: "images" */
+    int64_t members;              /* models trained in turn, 1 to BASIN_MAX_MEMBERS */
+    int64_t epochs, steps, items; /* at most; steps and items of an epoch */
+    int64_t log_every;            /* steps; 0: a line an epoch alone */
+    int64_t score_every;          /* epochs */
+    int64_t patience;             /* epochs without a better score; 0: any number */
+    bool choose;                  /* keep the weights of the best score */
+    size_t memory;                /* bytes of the plans, to be told */
+    basin_schedule schedule;      /* for the log */
+    basin_store *store;
+    const basin_params *params;
+    const char *scored; /* prefix of the states that are scored and kept: "", "average." */
+
+    /* Before a member's first step: first values, cleared moments. */
+    basin_status (*begin)(void *context, int64_t member, basin_error *error);
+    /* Takes a member's first values from the model file `from`; NULL: parameters by their names. */
+    basin_status (*adopt)(void *context, int64_t member, const basin_bundle *from,
+                          basin_error *error);
+    /* One step; adds to `sum` the losses that are known by now. */
+    basin_status (*step)(void *context, basin_run_sum *sum, const basin_run_place *place,
+                         basin_error *error);
+    /* Waits for losses that `step` left open; NULL: there are none. */
+    basin_status (*settle)(void *context, basin_run_sum *sum, basin_error *error);
+    /* The validation score; NULL: there is nothing to score on. */
+    basin_status (*score)(void *context, basin_score *score, const basin_run_place *place,
+                          basin_error *error);
+    /* A member is done, or stopped: its best weights are in the store under their own names. */
+    basin_status (*finish)(void *context, int64_t member, const basin_run_member *how,
+                           basin_error *error); /* NULL: nothing */
+    /* What of the task's own is in a checkpoint, as a bundle's metadata: "basin.model", .. */
+    basin_status (*describe)(void *context, basin_bundle *checkpoint, basin_error *error);
+    /* In place of `begin`, after a checkpoint filled the store; NULL: nothing is to be done. */
+    basin_status (*restore)(void *context, int64_t member, const basin_bundle *checkpoint,
+                            basin_error *error);
+    /* Further fields of a line of the log; NULL: none. */
+    void (*log)(void *context, basin_json *line);
+    /* The finished model into a file. */
+    basin_status (*write)(void *context, const char *path, basin_error *error);
+} basin_run_task;
+
+/* ---- the run ---- */
+
+typedef struct basin_run basin_run;
+
+/* Decides whether the run is new, goes on, or is finished already; looks whether output, log and
+ * checkpoint can be written. `kind` is the "basin.model" that a checkpoint must have. */
+basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,
+                            basin_error *error);
+void basin_run_close(basin_run *run);
+/* As given, with zeros for fields that the caller did not know. */
+const basin_training *basin_run_training(const basin_run *run);
+/* Nothing is to be done: the output is there and there is no checkpoint. */
+bool basin_run_finished(const basin_run *run);
+/* What the run goes on from; NULL: it is new. */
+const basin_bundle *basin_run_checkpoint(const basin_run *run);
+/* The model file that a new run begins with (`from`); NULL: none. */
+const basin_bundle *basin_run_from(const basin_run *run);
+/* Bytes that may be used. */
+size_t basin_run_memory(const basin_run *run);
+/* An error where a plan of `bytes` does not fit; `advice` says what would make it smaller. */
+basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
+                            basin_error *error);
+/* Trains. Afterwards the store has the best weights of the last member. */
+basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
+                             basin_error *error);
+
+/* ---- states by prefix ---- */
+
+/* Every parameter NAME may have kin in the store: "best.NAME", "average.NAME", "member0.NAME".
+ * Copies those with prefix `from` to those with prefix `to`. */
+basin_status basin_states_copy(basin_store *store, const basin_params *params, const char *to,
+                               const char *from, basin_error *error);
+bool basin_states_exist(basin_store *store, const basin_params *params, const char *prefix);
+
+#endif
