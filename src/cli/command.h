@@ -19,18 +19,18 @@ typedef struct basin_command {
     const basin_option *option;
     const void *defaults; /* [size] bytes, what `options` of run starts as */
     size_t size;
-    /* A command that trains takes a task's settings as options: they lie in `options` at
-     * `settings_at`, and at `start_at` a basin_settings_start says where they come from. */
-    const basin_task_settings *settings; /* or NULL */
+    /* A command that trains takes the settings of a task as options: `options` hold them at
+     * `settings_at` (basin_settings *), and at `start_at` where they start (basin_start). */
+    const char *task; /* or NULL */
     size_t settings_at, start_at;
     int (*run)(const void *options, int operands, char **operand);
 } basin_command;
 
 /* Where settings start: a preset, then a file; options override both. */
-typedef struct basin_settings_start {
+typedef struct basin_start {
     const char *preset, *config;
     bool print_config;
-} basin_settings_start;
+} basin_start;
 
 #define BASIN_OPTIONS_START(type)                                                                  \
     BASIN_TEXT(type, start.preset, 0, "preset", "NAME",                                            \
@@ -74,13 +74,11 @@ extern const basin_command basin_command_verify;
 const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
 /* Parses and runs. */
 int basin_command_run(const basin_command *command, int count, char **argument);
-/* The command's defaults, with the settings of the default preset; free it. */
+/* The command's defaults, with the settings of the default preset. */
 void *basin_command_values(const basin_command *command);
+void basin_command_values_free(const basin_command *command, void *values);
 basin_option_set basin_command_options(const basin_command *command);
 void basin_command_help_print(FILE *file, const basin_command *command);
-
-/* What --print-config prints: the settings as JSON on standard output; returns the exit code. */
-int basin_print_config(const void *settings, const basin_task_settings *task);
 
 /* "basin: <text>" on standard error; returns the exit code. */
 int basin_report(const basin_error *error);

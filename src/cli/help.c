@@ -29,7 +29,7 @@ void basin_command_help_print(FILE *file, const basin_command *command) {
     void *values = basin_command_values(command);
     basin_option_set set = basin_command_options(command);
     if (values) basin_options_print(file, &set, values);
-    free(values);
+    basin_command_values_free(command, values);
     if (command->example) fprintf(file, "\nExamples:\n%s", command->example);
 }
 
@@ -65,7 +65,7 @@ static void print_manual(FILE *file) {
             basin_option_set set = basin_command_options(command);
             fputc('\n', file);
             if (values) basin_options_print_markdown(file, &set, values);
-            free(values);
+            basin_command_values_free(command, values);
         }
         if (command->example) fprintf(file, "\n```\n%s```\n", command->example);
     }

@@ -45,18 +45,6 @@ int basin_report(const basin_error *error) {
     return BASIN_EXIT_FAILURE;
 }
 
-int basin_print_config(const void *settings, const basin_task_settings *task) {
-    basin_error error;
-    char *text = basin_settings_print(settings, task->table, true);
-    if (!text) {
-        basin_fail(&error, BASIN_NO_MEMORY, "no memory to print settings");
-        return basin_report(&error);
-    }
-    puts(text);
-    free(text);
-    return BASIN_EXIT_OK;
-}
-
 int basin_report_usage(const basin_command *command, const char *format, ...) {
     char text[BASIN_ERROR_TEXT];
     va_list args;
@@ -89,43 +77,52 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
 }
 
 basin_option_set basin_command_options(const basin_command *command) {
-    return (basin_option_set){command->option, command->settings, command->settings_at};
+    return (basin_option_set){command->option, command->task, command->settings_at};
 }
 
-/* Settings begin as the preset and the file that `start` names. */
-static basin_status start_settings(void *options, const basin_command *command,
-                                   const basin_settings_start *start, basin_error *error) {
-    void *values = (char *)options + command->settings_at;
-    const char *preset = start->preset ? start->preset : "default";
-    basin_status status = basin_settings_preset(values, command->settings, preset, error);
-    if (!status && start->config)
-        status = basin_settings_load(values, command->settings->table, start->config, error);
-    return status;
+static basin_settings **settings_in(const basin_command *command, void *values) {
+    return (void *)((char *)values + command->settings_at);
 }
 
 void *basin_command_values(const basin_command *command) {
     basin_error error;
     char *values = malloc(command->size ? command->size : 1);
     if (values && command->size) memcpy(values, command->defaults, command->size);
-    if (values && command->settings)
-        start_settings(values, command, (void *)(values + command->start_at), &error);
-    return values;
+    if (!values || !command->task) return values;
+    if (!basin_settings_new(settings_in(command, values), command->task, NULL, &error))
+        return values;
+    free(values);
+    return NULL;
+}
+
+void basin_command_values_free(const basin_command *command, void *values) {
+    if (values && command->task) basin_settings_free(*settings_in(command, values));
+    free(values);
+}
+
+/* Settings begin as the preset and the file that were asked for. */
+static basin_status start_settings(const basin_command *command, void *options,
+                                   basin_error *error) {
+    const basin_start *start = (void *)((char *)options + command->start_at);
+    basin_settings *settings = *settings_in(command, options);
+    const char *preset = start->preset ? start->preset : "default";
+    basin_status status = basin_settings_start(settings, preset, error);
+    if (!status && start->config) status = basin_settings_read(settings, start->config, error);
+    return status;
 }
 
 /* Parses twice where there are settings: the first time only to learn where they start. */
 static basin_status parse(void *options, int *operands, bool *help, const basin_command *command,
                           int count, char **argument, basin_error *error) {
     basin_option_set set = basin_command_options(command);
-    if (!command->settings)
+    if (!command->task)
         return basin_options_parse(options, operands, help, &set, count, argument, error);
     size_t bytes = (size_t)count * sizeof *argument;
     char **copy = malloc(bytes ? bytes : 1);
     if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
     if (bytes) memcpy(copy, argument, bytes);
     basin_status status = basin_options_parse(options, operands, help, &set, count, copy, error);
-    if (!status && !*help)
-        status =
-            start_settings(options, command, (void *)((char *)options + command->start_at), error);
+    if (!status && !*help) status = start_settings(command, options, error);
     free(copy);
     if (status || *help) return status;
     return basin_options_parse(options, operands, help, &set, count, argument, error);
@@ -152,7 +149,7 @@ int basin_command_run(const basin_command *command, int count, char **argument) 
                                   argument[command->operands_most]);
     else
         code = command->run(options, operands, argument);
-    free(options);
+    basin_command_values_free(command, options);
     return code;
 }
 

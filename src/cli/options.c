@@ -24,20 +24,33 @@ static const basin_option *find(const basin_option *option, const char *name, si
     return NULL;
 }
 
-/* The setting that an option names: dashes for underscores, "no-" before a switch. */
-static const basin_setting *find_setting(const basin_task_settings *task, const char *name,
-                                         size_t length, bool *negated) {
-    char text[64];
-    if (!task || length >= sizeof text) return NULL;
-    snprintf(text, sizeof text, "%.*s", (int)length, name);
-    for (char *c = text; *c; c++)
+static const basin_setting *settings_of(const basin_option_set *set) {
+    return set->task ? basin_settings_table(set->task) : NULL;
+}
+
+static basin_settings *values_of(const basin_option_set *set, const void *values) {
+    return *(basin_settings *const *)((const char *)values + set->settings_at);
+}
+
+/* The setting that an option names: dashes for underscores, "no-" before a switch. A name of 0.1
+ * stays as it is in `name`. */
+static const basin_setting *find_setting(char name[64], const basin_option_set *set,
+                                         const char *typed, size_t length, bool *negated) {
+    const basin_setting *s = settings_of(set);
+    *negated = length > 3 && !strncmp(typed, "no-", 3);
+    if (length >= 64) return NULL;
+    snprintf(name, 64, "%.*s", (int)length, typed);
+    for (char *c = name; *c; c++)
         if (*c == '-') *c = '_';
-    *negated = false;
-    const basin_setting *s = basin_setting_find(task->table, text);
-    if (s || strncmp(text, "no_", 3) != 0) return s;
-    *negated = true;
-    s = basin_setting_find(task->table, text + 3);
-    return s && s->kind == BASIN_SETTING_SWITCH ? s : NULL;
+    for (; s && s->name; s++) {
+        bool no = *negated && s->kind == BASIN_SETTING_SWITCH;
+        const char *wanted = no ? name + 3 : name;
+        if (strcmp(s->name, wanted) && (!s->was || strcmp(s->was, wanted))) continue;
+        memmove(name, wanted, strlen(wanted) + 1);
+        *negated = no;
+        return s;
+    }
+    return NULL;
 }
 
 int basin_name_distance(const char *a, const char *b) {
@@ -92,7 +105,7 @@ static basin_status fail_unknown(const basin_option_set *set, const char *name, 
     snprintf(typed, sizeof typed, "%.*s", length, name);
     for (const basin_option *o = set->option; o->name; o++)
         for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(&g, o->name, no);
-    for (const basin_setting *s = set->settings ? set->settings->table : NULL; s && s->name; s++)
+    for (const basin_setting *s = settings_of(set); s && s->name; s++)
         for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(&g, s->name, no);
     if (*g.name)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'; did you mean '--%s'?",
@@ -154,12 +167,13 @@ static basin_status as_option(const basin_error *why, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "--%s", text);
 }
 
-static basin_status take_setting(void *values, const basin_option_set *set, const basin_setting *s,
-                                 bool negated, const char *value, basin_error *error) {
-    void *at = (char *)values + set->settings_at;
+static basin_status take_setting(const basin_option_set *set, const void *values,
+                                 const basin_setting *s, const char *name, bool negated,
+                                 const char *value, basin_error *error) {
     basin_error why;
     if (s->kind == BASIN_SETTING_SWITCH) value = negated ? "off" : "on";
-    return basin_setting_parse(at, s, value, &why) ? as_option(&why, error) : BASIN_OK;
+    if (!basin_settings_set(values_of(set, values), name, value, &why)) return BASIN_OK;
+    return as_option(&why, error);
 }
 
 /* One argument that is an option: its name, and the value behind '=' or its letter, or NULL. */
@@ -211,11 +225,12 @@ static basin_status read_option(void *values, int *i, bool *help, const basin_op
                                 int count, char **argument, basin_error *error) {
     word w = split(argument[*i]);
     bool negated = false;
+    char name[64];
     if (is_help(&w)) return *help = true, BASIN_OK;
     const basin_option *entry = w.letter ? find_letter(set->option, *w.name)
                                          : find(set->option, w.name, w.length, &negated);
     const basin_setting *setting =
-        entry || w.letter ? NULL : find_setting(set->settings, w.name, w.length, &negated);
+        entry || w.letter ? NULL : find_setting(name, set, w.name, w.length, &negated);
     if (!entry && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
     if (!entry && !setting) return fail_unknown(set, w.name, (int)w.length, error);
@@ -224,7 +239,7 @@ static basin_status read_option(void *values, int *i, bool *help, const basin_op
         flag ? take_no_value(&w, error)
              : take_value(&w, i, count, argument, entry ? entry->value : setting->value, error);
     if (status) return status;
-    if (setting) return take_setting(values, set, setting, negated, w.value, error);
+    if (setting) return take_setting(set, values, setting, name, negated, w.value, error);
     if (!flag) return read_value(values, entry, w.value, error);
     *(bool *)field(values, entry) = !negated;
     return BASIN_OK;
@@ -323,7 +338,8 @@ typedef struct row {
     const char *help;
 } row;
 
-static void setting_row(row *r, const basin_setting *s, const void *values) {
+static void setting_row(row *r, const basin_setting *s, const basin_settings *values) {
+    basin_error error;
     size_t at = 0, size = sizeof r->name;
     at += (size_t)snprintf(r->name, size, "--%s", s->kind == BASIN_SETTING_SWITCH ? "[no-]" : "");
     for (const char *c = s->name; *c; c++) r->name[at++] = *c == '_' ? '-' : *c;
@@ -331,7 +347,7 @@ static void setting_row(row *r, const basin_setting *s, const void *values) {
     for (int i = 0; s->choices && s->choices[i] && at < size; i++)
         at += (size_t)snprintf(r->name + at, size - at, "%c%s", i ? '|' : ' ', s->choices[i]);
     if (s->value && at < size) snprintf(r->name + at, size - at, " %s", s->value);
-    basin_setting_print(r->value, sizeof r->value, values, s);
+    basin_settings_get(r->value, sizeof r->value, values, s->name, &error);
     r->help = s->help;
 }
 
@@ -359,10 +375,10 @@ void basin_options_print(FILE *file, const basin_option_set *set, const void *de
         print_row(file, &r, o->letter);
     }
     print_row(file, &(row){"--help", "", "This help."}, 'h');
-    if (!set->settings) return;
+    if (!set->task) return;
     fputs("\nSettings, with the values of the default preset:\n", file);
-    for (const basin_setting *s = set->settings->table; s->name; s++) {
-        setting_row(&r, s, (const char *)defaults + set->settings_at);
+    for (const basin_setting *s = settings_of(set); s->name; s++) {
+        setting_row(&r, s, values_of(set, defaults));
         print_row(file, &r, 0);
     }
 }
@@ -386,8 +402,8 @@ void basin_options_print_markdown(FILE *file, const basin_option_set *set, const
         option_row(&r, o, defaults);
         print_markdown_row(file, &r, o->letter);
     }
-    for (const basin_setting *s = set->settings ? set->settings->table : NULL; s && s->name; s++) {
-        setting_row(&r, s, (const char *)defaults + set->settings_at);
+    for (const basin_setting *s = settings_of(set); s && s->name; s++) {
+        setting_row(&r, s, values_of(set, defaults));
         print_markdown_row(file, &r, 0);
     }
 }

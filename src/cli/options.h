@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "basin/plan.h"
-#include "train/run/settings.h"
+#include "basin/tasks/settings.h"
 
 typedef enum basin_option_kind {
     BASIN_OPTION_FLAG,    /* bool; --name sets it */
@@ -78,11 +78,11 @@ basin_products basin_option_products(const char *name);
 basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
                                   const char *products, const char *dtype, basin_error *error);
 
-/* What a command takes: its own table and, where it has one, a task's, whose settings are options
- * by their names with dashes, kept in the task's struct at `settings_at`. */
+/* What a command takes: its own table and, where it has a task, the task's settings, which are
+ * options by their names with dashes; `settings_at` is where the values hold a basin_settings *. */
 typedef struct basin_option_set {
     const basin_option *option;
-    const basin_task_settings *settings; /* or NULL */
+    const char *task; /* or NULL */
     size_t settings_at;
 } basin_option_set;
 

@@ -149,8 +149,8 @@ static void presets(void **state) {
         const program *p =
             run(state, "graph train --preset %s --alpha 0.75 --print-config", name[i]);
         cJSON *json = cJSON_Parse(p->out);
-        assert_true(number(json, "alpha") == 0.75);
-        assert_true(number(json, "epochs") >= 0);
+        assert_true(json_number(json, "settings.alpha") == 0.75);
+        assert_true(json_number(json, "settings.epochs") >= 0);
         cJSON_Delete(json);
     }
     assert_error(run(state, "graph train --preset none"), 2, "preset");

@@ -41,10 +41,10 @@ static void train_complete_and_eval(void **state) {
 static void presets_are_overridden_by_flags(void **state) {
     const program *p = run(state, "image train --alpha 0.5 --preset imagenet --print-config");
     cJSON *json = run_json(p);
-    assert_true(json_number(json, "alpha") == 0.5);
-    assert_true(json_number(json, "dim") == 768);
-    assert_true(json_number(json, "batch") == 768);
-    assert_true(json_number(json, "rate_first") == 5e-7);
+    assert_true(json_number(json, "settings.alpha") == 0.5);
+    assert_true(json_number(json, "settings.dim") == 768);
+    assert_true(json_number(json, "settings.batch") == 768);
+    assert_true(json_number(json, "settings.rate_first") == 5e-7);
     cJSON_Delete(json);
 }
 

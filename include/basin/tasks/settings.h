@@ -55,6 +55,11 @@ BASIN_API const basin_setting *basin_settings_table(const char *task);
 /* Its presets by name, ended by NULL; "default" comes first. */
 BASIN_API const char *const *basin_settings_presets(const char *task);
 
+/* Gives all settings the values of a preset. */
+BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
+                                            basin_error *error);
+/* An error where settings do not go together. Training asks this, too. */
+BASIN_API basin_status basin_settings_check(const basin_settings *settings, basin_error *error);
 /* Sets one by its name to what `text` says. */
 BASIN_API basin_status basin_settings_set(basin_settings *settings, const char *name,
                                           const char *text, basin_error *error);

@@ -8,13 +8,14 @@
 #include "cli/anomaly/options.h"
 #include "cli/csv.h"
 #include "cli/table.h"
+#include "cli/training.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 
 typedef struct options {
     const char *split, *scores;
-    basin_anomaly_settings recipe;
-    basin_settings_start start;
+    basin_settings *settings;
+    basin_start start;
     basin_data_options data;
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
@@ -72,7 +73,9 @@ typedef struct bench {
 
 static basin_status split(bench *b, int64_t run, basin_error *error) {
     if (b->masks) return basin_split_from_masks(b->part, b->network, run, error);
-    int64_t seed = b->o->split_seed < 0 ? b->o->recipe.seed : b->o->split_seed;
+    int64_t seed = b->o->split_seed < 0
+                       ? ((const basin_anomaly_settings *)b->o->settings->values)->seed
+                       : b->o->split_seed;
     return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)seed, (uint64_t)run,
                                   error);
 }
@@ -92,7 +95,7 @@ static void put_scores(const bench *b, const double *probability, int64_t run) {
 
 static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run,
                                  basin_error *error) {
-    basin_anomaly_settings recipe = b->o->recipe;
+    basin_anomaly_settings recipe = *(const basin_anomaly_settings *)b->o->settings->values;
     basin_anomaly_detector *detector;
     recipe.seed += run;
     basin_status status =
@@ -117,8 +120,9 @@ static basin_status run_baseline(bench *b, basin_anomaly_figures *f, int which, 
                                  basin_error *error) {
     double began = basin_clock();
     int64_t epoch = 0;
-    basin_status status = basin_baseline_fit(b->probability, &epoch, which, b->network, b->part,
-                                             b->o->recipe.seed + run, &b->work, error);
+    basin_status status = basin_baseline_fit(
+        b->probability, &epoch, which, b->network, b->part,
+        ((const basin_anomaly_settings *)b->o->settings->values)->seed + run, &b->work, error);
     if (!status)
         status = basin_anomaly_measure(f, b->probability, b->network, b->part, "all", error);
     f->epoch = epoch;
@@ -283,7 +287,7 @@ static int finish(bench *b, basin_status status, const basin_error *error) {
 static int run(const void *values, int operands, char **operand) {
     bench b = {.o = values};
     basin_error error;
-    if (b.o->start.print_config) return basin_print_config(&b.o->recipe, &basin_anomaly_task);
+    if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
     basin_status status = basin_anomaly_open(&b.network, operand, operands, &b.o->data, &error);
     if (!status) status = prepare(&b, &error);
@@ -312,8 +316,8 @@ const basin_command basin_command_anomaly_eval = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .settings = &basin_anomaly_task,
-    .settings_at = offsetof(options, recipe),
+    .task = "anomaly",
+    .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .run = run,
 };

@@ -5,13 +5,14 @@
 
 #include "base/memory.h"
 #include "cli/anomaly/options.h"
+#include "cli/training.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 
 typedef struct options {
     const char *output, *checkpoint, *log, *backend;
-    basin_anomaly_settings recipe;
-    basin_settings_start start;
+    basin_settings *settings;
+    basin_start start;
     basin_data_options data;
     double ratio, validation, memory, save_every;
     int64_t split, threads;
@@ -61,8 +62,9 @@ static basin_status split(uint8_t *part, const basin_network *network, const opt
             part[i] = network->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
         return BASIN_OK;
     }
-    basin_status status =
-        basin_split_stratified(part, network, ratio, (uint64_t)o->recipe.seed, 0, error);
+    basin_status status = basin_split_stratified(
+        part, network, ratio, (uint64_t)((const basin_anomaly_settings *)o->settings->values)->seed,
+        0, error);
     /* Of a split without test nodes: they are trained on. */
     for (int64_t i = 0; i < network->nodes && !status && o->ratio <= 0; i++)
         if (part[i] == BASIN_PART_TEST) part[i] = BASIN_PART_TRAIN;
@@ -148,7 +150,9 @@ static basin_status train(training *t, char **file, int files, basin_error *erro
     if (!status) status = split(t->part, t->network, o, error);
     if (!status) status = basin_backend_open(&t->work.backend, o->backend, (int)o->threads, error);
     if (!status)
-        status = basin_anomaly_fit(&t->detector, t->network, t->part, &o->recipe, &t->work, error);
+        status =
+            basin_anomaly_fit(&t->detector, t->network, t->part,
+                              (const basin_anomaly_settings *)o->settings->values, &t->work, error);
     if (status || t->detector->stopped) return status;
     status = basin_anomaly_write(o->output, t->detector, error);
     if (!status) remove(t->checkpoint);
@@ -187,7 +191,7 @@ static void name_checkpoint(training *t) {
 static int run(const void *values, int operands, char **operand) {
     training t = {.o = values};
     basin_error error;
-    if (t.o->start.print_config) return basin_print_config(&t.o->recipe, &basin_anomaly_task);
+    if (t.o->start.print_config) return basin_print_config(t.o->settings, NULL);
     if (!t.o->output)
         return basin_report_usage(&basin_command_anomaly_train, "wants --output FILE");
     name_checkpoint(&t);
@@ -220,8 +224,8 @@ const basin_command basin_command_anomaly_train = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .settings = &basin_anomaly_task,
-    .settings_at = offsetof(options, recipe),
+    .task = "anomaly",
+    .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .run = run,
 };

@@ -7,11 +7,12 @@
 #include "basin/metrics.h"
 #include "cli/graph/options.h"
 #include "cli/table.h"
+#include "cli/training.h"
 #include "cli/watch.h"
 
 typedef struct options {
-    basin_graphs_settings s;
-    basin_settings_start start;
+    basin_settings *settings;
+    basin_start start;
     const char *index, *cache, *backend, *products;
     double inner;
     int64_t folds, fold, members, jobs, threads;
@@ -76,7 +77,7 @@ static basin_status paper_folds(job *j, basin_error *error) {
 static basin_status make_folds(job *j, basin_error *error) {
     const options *o = j->o;
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
-    uint64_t seed = (uint64_t)o->s.seed;
+    uint64_t seed = (uint64_t)((const basin_graphs_settings *)o->settings->values)->seed;
     basin_status status;
     if (o->paper_protocol)
         status = paper_folds(j, error);
@@ -103,7 +104,7 @@ static basin_status run_folds(job *j, basin_error *error) {
     basin_cli_watch_begin(&watch, o->quiet);
     int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
     int64_t many = o->fold ? 1 : j->folds.folds;
-    basin_graphs_cv_spec spec = {.settings = &o->s,
+    basin_graphs_cv_spec spec = {.settings = (const basin_graphs_settings *)o->settings->values,
                                  .set = &j->set,
                                  .folds = &j->folds,
                                  .only = o->fold - 1,
@@ -215,7 +216,7 @@ static void print_json(const job *j) {
     basin_json_boolean(&json, "held_out", !o->paper_protocol);
     basin_json_text(&json, "preset", o->start.preset);
     basin_json_integer(&json, "members", o->members);
-    basin_json_integer(&json, "seed", o->s.seed);
+    basin_json_integer(&json, "seed", ((const basin_graphs_settings *)o->settings->values)->seed);
     basin_json_text(&json, "score", unit_of(j->set.task));
     statistics(&mean, &deviation, j, false);
     basin_json_number(&json, o->paper_protocol ? "training_mean" : "test_mean", mean);
@@ -236,11 +237,12 @@ static void print_json(const job *j) {
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands;
-    if (o->start.print_config) return basin_print_config(&o->s, &basin_graphs_task);
+    if (o->start.print_config) return basin_print_config(o->settings, NULL);
     basin_error error;
     int code = BASIN_EXIT_OK;
     job j = {.o = o, .path = operand[0]};
-    basin_status status = basin_graphs_settings_check(&o->s, &error);
+    basin_status status =
+        basin_graphs_settings_check((const basin_graphs_settings *)o->settings->values, &error);
     if (!status) status = basin_graphset_read(&j.set, operand[0], &error);
     if (!status) status = basin_graphs_check_labels(&j.set, operand[0], &error);
     if (!status) status = make_folds(&j, &error);
@@ -276,8 +278,8 @@ const basin_command basin_command_graph_cv = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .settings = &basin_graphs_task,
-    .settings_at = offsetof(options, s),
+    .task = "graphs",
+    .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .run = run,
 };

@@ -5,12 +5,13 @@
 #include <unistd.h>
 
 #include "cli/graph/options.h"
+#include "cli/training.h"
 #include "cli/watch.h"
 #include "io/file.h"
 
 typedef struct options {
-    basin_graphs_settings s;
-    basin_settings_start start;
+    basin_settings *settings;
+    basin_start start;
     const char *out, *log, *cache, *backend, *products;
     double validation;
     int64_t threads, save_every;
@@ -70,8 +71,9 @@ static basin_status divide(job *j, basin_error *error) {
         f->count[0] = set->graphs;
         f->item[0] = basin_graphs_range(0, set->graphs);
         if (f->item[0])
-            return basin_fold_part(f, set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL,
-                                   j->o->validation, (uint64_t)j->o->s.seed, error);
+            return basin_fold_part(
+                f, set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL, j->o->validation,
+                (uint64_t)((const basin_graphs_settings *)j->o->settings->values)->seed, error);
     }
     return f->item[0] ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
 }
@@ -80,18 +82,24 @@ static basin_status open_all(job *j, const char *path, basin_error *error) {
     const options *o = j->o;
     char text[4096];
     const char *cache = basin_graphs_cache(o->cache, text, sizeof text);
-    basin_status status = basin_graphs_settings_check(&o->s, error);
+    basin_status status =
+        basin_graphs_settings_check((const basin_graphs_settings *)o->settings->values, error);
     if (!status) status = basin_graphset_read(&j->set, path, error);
     if (!status) status = basin_graphs_check_labels(&j->set, path, error);
-    if (!status) status = basin_graphset_add_edge_walks(&j->set, o->s.edge_walks, error);
+    if (!status)
+        status = basin_graphset_add_edge_walks(
+            &j->set, ((const basin_graphs_settings *)o->settings->values)->edge_walks, error);
     if (!status) status = divide(j, error);
     if (!status)
-        status = basin_graphs_session_positions(&j->positions, &o->s, &j->set, cache, error);
+        status = basin_graphs_session_positions(&j->positions,
+                                                (const basin_graphs_settings *)o->settings->values,
+                                                &j->set, cache, error);
     if (!status) status = basin_backend_open(&j->backend, o->backend, (int)o->threads, error);
     if (status) return status;
     basin_backend_set_products(j->backend, basin_option_products(o->products));
-    return basin_graphs_session_new(&j->session, &o->s, &j->set, j->folds.fold->item[0],
-                                    j->folds.fold->count[0], j->backend, error);
+    return basin_graphs_session_new(&j->session, (const basin_graphs_settings *)o->settings->values,
+                                    &j->set, j->folds.fold->item[0], j->folds.fold->count[0],
+                                    j->backend, error);
 }
 
 /* Before the time is spent: whether the model's file can be written where it is wanted. */
@@ -116,7 +124,8 @@ static basin_status train(job *j, basin_error *error) {
                             .checkpoint = j->checkpoint,
                             .checkpoint_seconds = (double)o->save_every,
                             .log = o->log,
-                            .patience = o->s.patience,
+                            .patience =
+                                ((const basin_graphs_settings *)o->settings->values)->patience,
                             .resume = o->resume,
                             .watch = &watch.watch};
     if (o->resume && stat(j->checkpoint, &info))
@@ -186,7 +195,7 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
     job j = {.o = o};
-    if (o->start.print_config) return basin_print_config(&o->s, &basin_graphs_task);
+    if (o->start.print_config) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_graph_train, "wants DATA");
     snprintf(j.checkpoint, sizeof j.checkpoint, "%s.checkpoint", o->out);
     basin_status status = check_out(&j, &error);
@@ -219,8 +228,8 @@ const basin_command basin_command_graph_train = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .settings = &basin_graphs_task,
-    .settings_at = offsetof(options, s),
+    .task = "graphs",
+    .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .run = run,
 };

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/training.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
 #include "task/image/train.h"
 
 typedef struct options {
-    basin_image_settings settings;
-    basin_settings_start start;
+    basin_settings *settings;
+    basin_start start;
     const char *out, *log, *test, *backend, *products, *dtype, *keep, *cut;
     int64_t threads, limit, hold_out, log_every, test_every;
     double save_every;
@@ -107,14 +108,15 @@ static void print_text(const basin_image_outcome *r, const options *o) {
 
 static basin_image_run make_run(const options *o, const char *const *path, int paths,
                                 const char *const *test) {
-    basin_image_source train = {.path = path,
-                                .paths = paths,
-                                .split = "train",
-                                .limit = o->limit,
-                                .hold_out = o->hold_out,
-                                .seed = (uint64_t)o->settings.seed};
+    basin_image_source train = {
+        .path = path,
+        .paths = paths,
+        .split = "train",
+        .limit = o->limit,
+        .hold_out = o->hold_out,
+        .seed = (uint64_t)((const basin_image_settings *)o->settings->values)->seed};
     basin_image_run run = {
-        .settings = o->settings,
+        .settings = *(const basin_image_settings *)o->settings->values,
         .train = train,
         .out = o->out,
         .log = o->log,
@@ -138,7 +140,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_image_outcome outcome;
     basin_cli_watch watch;
-    if (o.start.print_config) return basin_print_config(&o.settings, &basin_image_task);
+    if (o.start.print_config) return basin_print_config((&o)->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_image_train, "wants PICTURES...");
     if (o.hold_out && o.test)
         return basin_report_usage(&basin_command_image_train, "--hold-out and --test exclude each "
@@ -176,7 +178,7 @@ const basin_command basin_command_image_train = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof(options),
-    .settings = &basin_image_task,
+    .task = "image",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .run = run,

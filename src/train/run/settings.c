@@ -158,6 +158,15 @@ basin_status basin_settings_make(basin_settings **settings, const basin_task_set
     return status;
 }
 
+basin_status basin_settings_start(basin_settings *settings, const char *preset,
+                                  basin_error *error) {
+    return basin_settings_preset(settings->values, settings->kind, preset, error);
+}
+
+basin_status basin_settings_check(const basin_settings *settings, basin_error *error) {
+    return settings->kind->check(settings->values, error);
+}
+
 void basin_settings_free(basin_settings *settings) {
     if (!settings) return;
     free(settings->values);
@@ -178,7 +187,12 @@ basin_status basin_settings_set(basin_settings *settings, const char *name, cons
                                 basin_error *error) {
     const basin_setting *setting;
     basin_status status = look_up(&setting, settings, name, error);
-    return status ? status : basin_setting_parse(settings->values, setting, text, error);
+    if (status || !strcmp(setting->name, name))
+        return status ? status : basin_setting_parse(settings->values, setting, text, error);
+    for (; setting->name && !status; setting++) /* one name of 0.1 may have become two */
+        if (setting->was && !strcmp(setting->was, name))
+            status = basin_setting_parse(settings->values, setting, text, error);
+    return status;
 }
 
 basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,

@@ -1,0 +1,58 @@
+/* Training commands; see training.h. */
+#include "cli/training.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "basin/version.h"
+
+basin_training basin_training_make(const basin_training_flags *flags, basin_backend *backend,
+                                   const basin_watch *watch) {
+    return (basin_training){
+        .size = sizeof(basin_training),
+        .backend = backend,
+        .watch = watch,
+        .output = flags->output,
+        .checkpoint = flags->checkpoint,
+        .log = flags->log,
+        .from = flags->from,
+        .resume = flags->resume,
+        .restart = flags->restart,
+        .keep_checkpoint = flags->keep_checkpoint,
+        .save_every = flags->save_every > 0 ? flags->save_every : 1e-9,
+        .log_every = flags->log_every,
+        .score_every = flags->score_every,
+        .memory = (size_t)(flags->memory * (double)(1 << 30)),
+    };
+}
+
+int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags) {
+    if (outcome->finished_before)
+        printf("%s is finished; there is no checkpoint to go on from\n", flags->output);
+    if (!outcome->stopped) return BASIN_EXIT_OK;
+    fprintf(stderr,
+            "basin: interrupted at step %lld of %lld; to go on, give the same command with "
+            "--resume\n",
+            (long long)outcome->steps, (long long)outcome->steps_wanted);
+    return BASIN_EXIT_FAILURE;
+}
+
+int basin_print_config(const basin_settings *settings, const basin_outcome *rehearsed) {
+    basin_error error;
+    char *text = basin_settings_json(settings);
+    if (!text) {
+        basin_fail(&error, BASIN_NO_MEMORY, "no memory to print settings");
+        return basin_report(&error);
+    }
+    printf("{\n\"basin\": \"%s\",\n\"task\": \"%s\",\n\"settings\": %s", BASIN_VERSION_STRING,
+           basin_settings_task(settings), text);
+    if (rehearsed)
+        printf(
+            ",\n\"estimate\": {\n\t\"parameters\": %lld,\n\t\"memory_bytes\": %zu,\n\t\"steps\": "
+            "%lld,\n\t\"step_seconds\": %.4g,\n\t\"seconds\": %.4g\n}",
+            (long long)rehearsed->parameters, rehearsed->memory, (long long)rehearsed->steps_wanted,
+            rehearsed->step_seconds, rehearsed->step_seconds * (double)rehearsed->steps_wanted);
+    puts("\n}");
+    free(text);
+    return BASIN_EXIT_OK;
+}
