@@ -1,6 +1,6 @@
 """The input pipeline of `basin bench pictures` in torchvision, for comparison on the same cores.
 
-    python bench/pictures_torchvision.py [--way pil|tensor] [--workers 2] FOLDER...
+    python bench/rivals/pictures_torchvision.py [--way pil|tensor] [--workers 2] FOLDER...
 
 pil: Pillow decodes, transforms on PIL images. tensor: torchvision.io decodes (libjpeg-turbo), v2
 transforms on uint8 tensors. Prints images/s of each epoch after the first, which starts the workers.
