@@ -3,10 +3,8 @@
 #define BASIN_TASK_ANOMALY_FILE_H
 
 #include "task/anomaly/inputs.h"
+#include "train/run/run.h"
 
-/* Every parameter NAME has kin in the store, "best.NAME", "average.NAME", "member0.NAME". */
-basin_status basin_states_copy(basin_store *store, const basin_params *params, const char *to,
-                               const char *from, basin_error *error);
 /* average = a average + (1 - a) parameter; early steps count more, so that it forgets the start. */
 basin_status basin_states_average(basin_store *store, const basin_params *params, const char *to,
                                   double a, int64_t step, basin_error *error);

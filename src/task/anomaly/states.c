@@ -13,21 +13,6 @@ static const char *join(char text[NAME], const char *prefix, basin_expr state, c
     return text;
 }
 
-basin_status basin_states_copy(basin_store *store, const basin_params *params, const char *to,
-                               const char *from, basin_error *error) {
-    char name[NAME];
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < params->count && !status; i++) {
-        basin_expr state = params->param[i].state;
-        basin_tensor tensor;
-        status = basin_store_read(store, join(name, from, state, ""), &tensor, error);
-        if (status) break;
-        status = basin_store_write(store, join(name, to, state, ""), &tensor, error);
-        basin_tensor_free(&tensor);
-    }
-    return status;
-}
-
 /* a = keep a + (1 - keep) b */
 static void mix(basin_tensor *a, const basin_tensor *b, double keep) {
     int64_t count = basin_shape_count(a->shape);

@@ -1,0 +1,346 @@
+/* The one run: cut anywhere and resumed, it ends with the same weights and the same log; what
+ * stands in its way is told before the first step. */
+#include <sys/stat.h>
+
+#include "train/run/rig.h"
+
+/* ---- what is compared ---- */
+
+/* The log without times, which no two runs share. */
+static char *read_log(const char *path) {
+    char line[600], *text = calloc(1, 20000);
+    FILE *file = fopen(path, "r");
+    assert_non_null(text);
+    while (file && fgets(line, sizeof line, file)) {
+        char *time = strstr(line, ",\"seconds\"");
+        if (!time) time = strstr(line, ",\"items_per_second\"");
+        if (time) strcpy(time, "\n");
+        strcat(text, line);
+    }
+    if (file) fclose(file);
+    return text;
+}
+
+/* All weights that are kept, in one line. */
+static char *weights(rig *r) {
+    static const char *const name[] = {"member0.w", "member0.b", "member1.w", "member1.b"};
+    char *text = calloc(1, 4000);
+    assert_non_null(text);
+    for (int i = 0; i < 4; i++) {
+        basin_tensor t;
+        basin_error error;
+        if (basin_store_read(r->lab.store, name[i], &t, &error)) continue;
+        for (int64_t k = 0; k < basin_shape_count(t.shape); k++)
+            sprintf(text + strlen(text), "%a ", basin_tensor_at(&t, k));
+        basin_tensor_free(&t);
+    }
+    return text;
+}
+
+typedef struct files {
+    char out[PATH_TEXT], log[PATH_TEXT], checkpoint[PATH_TEXT];
+    basin_training training;
+} files;
+
+static void name_files(files *f, void **state, const char *name) {
+    char text[64];
+    snprintf(text, sizeof text, "%s.safetensors", name);
+    folder_path(f->out, state, text);
+    snprintf(text, sizeof text, "%s.log", name);
+    folder_path(f->log, state, text);
+    snprintf(f->checkpoint, sizeof f->checkpoint, "%.280s.checkpoint", f->out);
+    f->training = (basin_training){.output = f->out, .log = f->log, .save_every = 1e9};
+}
+
+/* ---- cut and resumed ---- */
+
+static void a_cut_run_ends_alike(void **state) {
+    files whole, cut;
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    name_files(&whole, state, "whole");
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &whole.training, 0, &error), &error);
+    assert_false(outcome.stopped);
+    assert_int_equal(outcome.best_epoch, 2);
+    assert_int_equal(r.finished, MEMBERS);
+    assert_int_equal(r.written, 1);
+    char *log = read_log(whole.log), *kept = weights(&r);
+    rig_close(&r);
+    for (int64_t step = 1; step < MEMBERS * STEPS * EPOCHS; step++) {
+        name_files(&cut, state, "cut");
+        rig_open(&r, NULL);
+        must(rig_run(&outcome, &r, &cut.training, step, &error), &error);
+        assert_true(outcome.stopped);
+        assert_int_equal(r.written, 0);
+        rig_close(&r);
+        rig_open(&r, NULL);
+        cut.training.resume = true;
+        must(rig_run(&outcome, &r, &cut.training, 0, &error), &error);
+        assert_true(outcome.resumed && !outcome.stopped);
+        char *again = read_log(cut.log), *same = weights(&r);
+        assert_string_equal(again, log);
+        assert_string_equal(same, kept);
+        assert_true(access(cut.checkpoint, F_OK));
+        free(again), free(same);
+        rig_close(&r);
+    }
+    free(log), free(kept);
+}
+
+static void more_epochs_follow_a_kept_checkpoint(void **state) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    name_files(&f, state, "more");
+    f.training.keep_checkpoint = true;
+    rig_open(&r, NULL);
+    r.task.members = 1, r.task.epochs = 2;
+    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    rig_close(&r);
+    assert_int_equal(access(f.checkpoint, F_OK), 0);
+    rig_open(&r, NULL);
+    f.training.resume = true;
+    r.task.members = 1;
+    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_true(outcome.resumed);
+    assert_int_equal(outcome.epochs, EPOCHS);
+    assert_int_equal(outcome.steps, EPOCHS * STEPS);
+    rig_close(&r);
+    rig_open(&r, NULL);
+    r.task.members = 1, r.task.epochs = 3;
+    assert_int_equal(rig_run(&outcome, &r, &f.training, 0, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "has done 4 epochs, asked for are 3"));
+    rig_close(&r);
+}
+
+static void a_run_begins_with_a_models_weights(void **state) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    name_files(&f, state, "first");
+    rig_open(&r, NULL);
+    r.task.members = 1;
+    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    double learnt = rig_weight(&r);
+    rig_close(&r);
+    basin_training fine = {.from = f.out};
+    rig_open(&r, NULL);
+    r.task.members = 1, r.task.schedule.peak = 0;
+    r.trainer.schedule = (basin_schedule){0, 1, 0, 0, 0};
+    must(rig_run(&outcome, &r, &fine, 1, &error), &error);
+    assert_true(rig_weight(&r) == learnt);
+    rig_close(&r);
+}
+
+/* ---- the end of a run ---- */
+
+static void patience_ends_a_member(void **state) {
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    basin_training training = {0};
+    (void)state;
+    rig_open(&r, NULL);
+    r.task.patience = 1;
+    must(rig_run(&outcome, &r, &training, 0, &error), &error);
+    assert_int_equal(outcome.epochs, 3);
+    assert_int_equal(outcome.best_epoch, 2);
+    assert_true(basin_score_get(&outcome.best, "validation_merit") == 0.75);
+    assert_true(isnan(basin_score_get(&outcome.best, "nothing")));
+    rig_close(&r);
+}
+
+/* The kept weights are those that were scored, not the last. */
+static void the_best_weights_are_kept(void **state) {
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    basin_training training = {0};
+    (void)state;
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &training, 0, &error), &error);
+    assert_true(rig_weight(&r) == basin_score_get(&outcome.best, "validation_weight"));
+    rig_close(&r);
+}
+
+static void a_rehearsal_writes_nothing(void **state) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    name_files(&f, state, "never");
+    int before = folder_count(state);
+    f.training.rehearse = 1e-6;
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_true(outcome.step_seconds > 0 && outcome.parameters == WIDTH * 3 + 3);
+    assert_int_equal(outcome.steps_wanted, STEPS * EPOCHS);
+    assert_int_equal(folder_count(state), before);
+    rig_close(&r);
+}
+
+/* ---- what stands in the way ---- */
+
+static void refuse(const basin_training *training, const char *wanted) {
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    rig_open(&r, NULL);
+    assert_int_not_equal(rig_run(&outcome, &r, training, 0, &error), BASIN_OK);
+    if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
+    assert_int_equal(r.finished, 0);
+    rig_close(&r);
+}
+
+static void what_cannot_be_written_is_told_first(void **state) {
+    char path[PATH_TEXT], log[PATH_TEXT];
+    folder_path(path, state, "nowhere/model.safetensors");
+    folder_path(log, state, "nowhere/log.jsonl");
+    refuse(&(basin_training){.output = path},
+           "nowhere/model.safetensors: cannot write: No such file");
+    refuse(&(basin_training){.log = log}, "nowhere/log.jsonl: No such file");
+    refuse(&(basin_training){.from = path}, "nowhere/model.safetensors: cannot open");
+}
+
+static void a_checkpoint_is_not_overwritten(void **state) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    char old[PATH_TEXT];
+    name_files(&f, state, "way");
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &f.training, 3, &error), &error);
+    rig_close(&r);
+    refuse(&f.training, "way.safetensors.checkpoint: the checkpoint of an unfinished run");
+    f.training.restart = true;
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_false(outcome.resumed);
+    assert_non_null(strstr(r.note, "is kept as"));
+    rig_close(&r);
+    assert_int_equal(access(folder_path(old, state, "way.safetensors.checkpoint.old"), F_OK), 0);
+    f.training.restart = false, f.training.resume = true;
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_true(outcome.finished_before);
+    rig_close(&r);
+}
+
+/* A checkpoint in which one number or word is another. */
+static void damage(const char *path, const char *from, const char *to) {
+    static char text[40000];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_int_equal(strlen(from), strlen(to));
+    bool found = false;
+    for (size_t i = 0; i + strlen(from) <= size; i++)
+        if (!memcmp(text + i, from, strlen(from))) {
+            memcpy(text + i, to, strlen(to));
+            found = true;
+        }
+    assert_true(found);
+    assert_int_equal(file_put(path, text, size), 0);
+}
+
+static void damaged_checkpoints_are_refused(void **state) {
+    static const char *const change[][3] = {
+        {"\\\"step\\\":8", "\\\"step\\\":3", "step is 3, wanted 5 to 10"},
+        {"\\\"member\\\":0", "\\\"member\\\":7", "is damaged"},
+        {"\\\"epoch\\\":1", "\\\"epoch\\\":9", "has done 9 epochs"},
+        {"\\\"weight\\\"", "\\\"weighs\\\"", "is damaged"},
+        {"\"w.m\"", "\"w.x\"", "'w.x' belongs to no parameter"},
+        {"\"rig\"", "\"sea\"", "the model is 'sea', wanted 'rig'"},
+    };
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+        files f;
+        rig r;
+        basin_outcome outcome;
+        basin_error error;
+        name_files(&f, state, "damaged");
+        unlink(f.checkpoint);
+        rig_open(&r, NULL);
+        must(rig_run(&outcome, &r, &f.training, 8, &error), &error);
+        rig_close(&r);
+        damage(f.checkpoint, change[i][0], change[i][1]);
+        f.training.resume = true;
+        refuse(&f.training, change[i][2]);
+    }
+}
+
+/* ---- ranks ---- */
+
+typedef struct pair {
+    rig *r;
+    int meetings;
+} pair;
+
+static basin_status meet(void *context, basin_store *store, const char *const *name, int count,
+                         basin_error *error) {
+    pair *p = context;
+    p->meetings++;
+    for (int i = 0; i < count; i++) {
+        basin_tensor gradient;
+        basin_status status = basin_store_read(store, name[i], &gradient, error);
+        if (status) return status;
+        basin_tensor_free(&gradient);
+    }
+    return BASIN_OK;
+}
+
+/* Gradients and update apart, with a meeting of one in between, train as one plan does. */
+static void a_meeting_of_one_changes_nothing(void **state) {
+    rig alone, met;
+    pair p = {0};
+    basin_outcome outcome;
+    basin_error error;
+    basin_training training = {0};
+    (void)state;
+    rig_open(&alone, NULL);
+    must(rig_run(&outcome, &alone, &training, 0, &error), &error);
+    rig_open(&met, &(basin_meeting){meet, &p});
+    must(rig_run(&outcome, &met, &training, 0, &error), &error);
+    assert_int_equal(p.meetings, MEMBERS * STEPS * EPOCHS);
+    assert_true(fabs(rig_weight(&alone) - rig_weight(&met)) < 1e-6);
+    rig_close(&alone);
+    rig_close(&met);
+}
+
+static void shares_make_up_the_whole(void **state) {
+    (void)state;
+    for (int64_t items = 0; items < 20; items++)
+        for (int64_t count = 1; count < 8; count++) {
+            int64_t next = 0;
+            for (int64_t rank = 0; rank < count; rank++) {
+                basin_run_share s =
+                    basin_run_deal(&(basin_ranks){.rank = rank, .count = count}, items);
+                assert_int_equal(s.first, next);
+                next += s.count;
+            }
+            assert_int_equal(next, items);
+        }
+    assert_int_equal(basin_run_deal(NULL, 9).count, 9);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_run_ends_alike),
+        cmocka_unit_test(more_epochs_follow_a_kept_checkpoint),
+        cmocka_unit_test(a_run_begins_with_a_models_weights),
+        cmocka_unit_test(patience_ends_a_member),
+        cmocka_unit_test(the_best_weights_are_kept),
+        cmocka_unit_test(a_rehearsal_writes_nothing),
+        cmocka_unit_test(what_cannot_be_written_is_told_first),
+        cmocka_unit_test(a_checkpoint_is_not_overwritten),
+        cmocka_unit_test(damaged_checkpoints_are_refused),
+        cmocka_unit_test(a_meeting_of_one_changes_nothing),
+        cmocka_unit_test(shares_make_up_the_whole),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
