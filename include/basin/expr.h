@@ -157,8 +157,8 @@ typedef struct basin_pattern {
     basin_expr query;  /* [pairs] */
     basin_expr pair;   /* [pairs], numbers in CSR order */
 } basin_pattern;
-#define BASIN_ALL_PAIRS ((basin_pattern){.exclude_self = false})
-#define BASIN_OTHER_PAIRS ((basin_pattern){.exclude_self = true})
+static const basin_pattern BASIN_ALL_PAIRS = {false, NULL, NULL, NULL, NULL, NULL};
+static const basin_pattern BASIN_OTHER_PAIRS = {true, NULL, NULL, NULL, NULL, NULL};
 
 /* log-sum-exp of the scores of each query and head, the heart of energy attention:
  *     z[q, k, h] = scale[pair, h] * sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h]

@@ -22,13 +22,27 @@ typedef struct basin_shape {
     int64_t dim[BASIN_MAX_RANK];
 } basin_shape;
 
-/* BASIN_SHAPE(4, 196, 768); the scalar shape is BASIN_SCALAR. */
+static const basin_shape BASIN_SCALAR = {0, {0}};
+
+/* BASIN_SHAPE(4, n, 768): a shape of one to eight dimensions; none is BASIN_SCALAR. */
+BASIN_API basin_shape basin_shape_of(int rank, const int64_t *dim);
+#ifndef __cplusplus
 #define BASIN_SHAPE(...)                                                                           \
     basin_shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                      \
                    (const int64_t[]){__VA_ARGS__})
-#define BASIN_SCALAR ((basin_shape){0, {0}})
+#else
+/* C++ has no arrays without a name. */
+extern "C++" {
+template <class... Dim> inline basin_shape basin_shape_list(Dim... dim) {
+    static_assert(sizeof...(dim) <= BASIN_MAX_RANK,
+                  "a shape has at most BASIN_MAX_RANK dimensions");
+    const int64_t list[] = {static_cast<int64_t>(dim)...};
+    return basin_shape_of(static_cast<int>(sizeof...(dim)), list);
+}
+}
+#define BASIN_SHAPE(...) basin_shape_list(__VA_ARGS__)
+#endif
 
-BASIN_API basin_shape basin_shape_of(int rank, const int64_t *dim);
 BASIN_API bool basin_shape_equal(basin_shape a, basin_shape b);
 /* The number of elements; -1 if it does not fit into int64_t or a dimension is negative. */
 BASIN_API int64_t basin_shape_count(basin_shape shape);

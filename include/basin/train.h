@@ -16,7 +16,7 @@ typedef struct basin_adamw_config {
     double beta1, beta2, epsilon, weight_decay;
     double clip; /* largest global norm of the gradient; 0: none */
 } basin_adamw_config;
-#define BASIN_ADAMW_DEFAULT ((basin_adamw_config){0.9, 0.99, 1e-8, 0.05, 1.0})
+static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9, 0.99, 1e-8, 0.05, 1.0};
 
 /* The optimiser over a list of parameters: two moments "NAME.m", "NAME.v" a parameter, in the
  * store. Write `rate` and call basin_adamw_write before each run. */

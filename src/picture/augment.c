@@ -10,6 +10,32 @@
 #include "basin/random.h"
 #include "picture/patches.h"
 
+basin_augment basin_augment_training(int64_t size, int channels, int64_t patch) {
+    return (basin_augment){.size = size,
+                           .channels = channels,
+                           .patch = patch,
+                           .fit = BASIN_FIT_RANDOM,
+                           .enlarge = 1,
+                           .scale_low = 0.08,
+                           .scale_high = 1,
+                           .ratio_low = 3.0 / 4.0,
+                           .ratio_high = 4.0 / 3.0,
+                           .flip = 0.5,
+                           .brightness = 0.4,
+                           .contrast = 0.4,
+                           .saturation = 0.4,
+                           .deviation = {1, 1, 1}};
+}
+
+basin_augment basin_augment_evaluation(int64_t size, int channels, int64_t patch) {
+    return (basin_augment){.size = size,
+                           .channels = channels,
+                           .patch = patch,
+                           .fit = BASIN_FIT_CROP,
+                           .enlarge = 256.0 / 224.0,
+                           .deviation = {1, 1, 1}};
+}
+
 int64_t basin_augment_values(const basin_augment *a) { return a->channels * a->size * a->size; }
 
 basin_status basin_augment_check(const basin_augment *a, basin_error *error) {

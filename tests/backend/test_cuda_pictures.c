@@ -146,11 +146,11 @@ static void crops(bool pinned) {
         gallery_open(&g, pinned, cases[i].side);
         for (int channels = 1; channels <= 3; channels += 2) {
             basin_augment train =
-                with_statistics(BASIN_AUGMENT_TRAIN(cases[i].size, channels, cases[i].patch));
+                with_statistics(basin_augment_training(cases[i].size, channels, cases[i].patch));
             basin_augment plain = train;
             plain.brightness = plain.contrast = plain.saturation = 0;
             basin_augment eval =
-                with_statistics(BASIN_AUGMENT_EVAL(cases[i].size, channels, cases[i].patch));
+                with_statistics(basin_augment_evaluation(cases[i].size, channels, cases[i].patch));
             basin_augment stretch = eval;
             stretch.fit = BASIN_FIT_STRETCH;
             compare(&train, &g, 1, "training");
@@ -177,7 +177,7 @@ static void crops_from_host_memory(void **state) {
 
 static void time_crops(bool pinned) {
     enum { BATCH = 256, ROUNDS = 50 };
-    basin_augment a = with_statistics(BASIN_AUGMENT_TRAIN(224, 3, 16));
+    basin_augment a = with_statistics(basin_augment_training(224, 3, 16));
     basin_crop crop[BATCH];
     basin_error error = {0};
     gallery g;

@@ -97,7 +97,7 @@ static void resize_agrees_with_pillow(void **state) {
 static void crops_keep_their_bounds(void **state) {
     (void)state;
     enum { DRAWS = 4000 };
-    basin_augment a = BASIN_AUGMENT_TRAIN(224, 3, 16);
+    basin_augment a = basin_augment_training(224, 3, 16);
     double least = 1, most = 0, low = 9, high = 0, flips = 0, areas = 0, factor[3] = {0};
     int first[3] = {0};
     for (int i = 0; i < DRAWS; i++) {
@@ -128,7 +128,7 @@ static void crops_keep_their_bounds(void **state) {
 /* A picture too flat for any crop: after ten tries the largest central part within the ratios. */
 static void crop_of_last_resort(void **state) {
     (void)state;
-    basin_augment a = BASIN_AUGMENT_TRAIN(8, 1, 0);
+    basin_augment a = basin_augment_training(8, 1, 0);
     basin_drawn d;
     a.scale_low = 0.9;
     basin_augment_draw(&d, &a, 10, 1000, 1, 0, 0);
@@ -139,7 +139,7 @@ static void crop_of_last_resort(void **state) {
 
 static void evaluation_takes_the_centre(void **state) {
     (void)state;
-    basin_augment a = BASIN_AUGMENT_EVAL(224, 3, 16);
+    basin_augment a = basin_augment_evaluation(224, 3, 16);
     basin_drawn d;
     basin_augment_draw(&d, &a, 375, 500, 1, 0, 0);
     /* Resize(256) makes it 256 x 341, CenterCrop(224) begins at 16 and 58 (58.5, to the even) */
@@ -195,7 +195,7 @@ static void patches_and_back(void **state) {
     basin_scratch scratch = {0};
     for (int channels = 1; channels <= 3; channels += 2) {
         basin_picture p = make_picture(12, 12, channels, 0), back = {0};
-        basin_augment a = BASIN_AUGMENT_EVAL(12, channels, 4);
+        basin_augment a = basin_augment_evaluation(12, channels, 4);
         float planes[3 * 144], patches[3 * 144];
         const float mean[3] = {0.4F, 0.5F, 0.6F}, deviation[3] = {0.2F, 0.25F, 0.3F};
         memcpy(a.mean, mean, sizeof mean);
@@ -226,7 +226,7 @@ static void channels_follow_the_model(void **state) {
     (void)state;
     basin_scratch scratch = {0};
     basin_picture colour = make_picture(8, 8, 3, 0), grey_one = make_picture(8, 8, 1, 0);
-    basin_augment a = BASIN_AUGMENT_EVAL(8, 1, 0);
+    basin_augment a = basin_augment_evaluation(8, 1, 0);
     float values[3 * 64];
     assert_int_equal(basin_augment_apply(values, &a, &colour, 1, 0, 0, &scratch, NULL), BASIN_OK);
     for (int i = 0; i < 64; i++) {
@@ -258,8 +258,8 @@ static void decoding_changes_nothing(void **state) {
         uint8_t *bytes;
         jpeg_form f = {.orientation = 1 + form % 8, .progressive = form % 3 == 0, .quality = 95};
         size_t size = make_jpeg(&bytes, &p, f);
-        basin_augment a = BASIN_AUGMENT_TRAIN(32, 3, 8);
-        if (form % 2) a = BASIN_AUGMENT_EVAL(32, 3, 8);
+        basin_augment a = basin_augment_training(32, 3, 8);
+        if (form % 2) a = basin_augment_evaluation(32, 3, 8);
         float one[3 * 32 * 32], two[3 * 32 * 32];
         basin_decoder decoder;
         basin_drawn drawn;

@@ -39,28 +39,8 @@ typedef struct basin_augment {
 } basin_augment;
 
 /* The paper's training transforms, and evaluation, at this size; mean 0 and deviation 1. */
-#define BASIN_AUGMENT_TRAIN(SIZE, CHANNELS, PATCH)                                                 \
-    ((basin_augment){.size = (SIZE),                                                               \
-                     .channels = (CHANNELS),                                                       \
-                     .patch = (PATCH),                                                             \
-                     .fit = BASIN_FIT_RANDOM,                                                      \
-                     .enlarge = 1,                                                                 \
-                     .scale_low = 0.08,                                                            \
-                     .scale_high = 1,                                                              \
-                     .ratio_low = 3.0 / 4.0,                                                       \
-                     .ratio_high = 4.0 / 3.0,                                                      \
-                     .flip = 0.5,                                                                  \
-                     .brightness = 0.4,                                                            \
-                     .contrast = 0.4,                                                              \
-                     .saturation = 0.4,                                                            \
-                     .deviation = {1, 1, 1}})
-#define BASIN_AUGMENT_EVAL(SIZE, CHANNELS, PATCH)                                                  \
-    ((basin_augment){.size = (SIZE),                                                               \
-                     .channels = (CHANNELS),                                                       \
-                     .patch = (PATCH),                                                             \
-                     .fit = BASIN_FIT_CROP,                                                        \
-                     .enlarge = 256.0 / 224.0,                                                     \
-                     .deviation = {1, 1, 1}})
+BASIN_API basin_augment basin_augment_training(int64_t size, int channels, int64_t patch);
+BASIN_API basin_augment basin_augment_evaluation(int64_t size, int channels, int64_t patch);
 
 /* How many values a picture becomes: channels * size * size. */
 BASIN_API int64_t basin_augment_values(const basin_augment *augment);

@@ -59,7 +59,7 @@ static int compare(const void *a, const void *b) {
 
 /* ImageNet's figures; which ones they are does not matter to the time. */
 static basin_augment transforms(const options *o) {
-    basin_augment a = BASIN_AUGMENT_TRAIN(o->size, 3, o->patch);
+    basin_augment a = basin_augment_training(o->size, 3, o->patch);
     const float mean[3] = {0.485F, 0.456F, 0.406F}, deviation[3] = {0.229F, 0.224F, 0.225F};
     memcpy(a.mean, mean, sizeof mean);
     memcpy(a.deviation, deviation, sizeof deviation);

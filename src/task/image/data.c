@@ -72,9 +72,9 @@ basin_status basin_image_measure(basin_image_settings *settings, const basin_ima
 
 static basin_augment augment(const basin_image_settings *s, bool training) {
     int channels = (int)s->channels;
-    basin_augment a = BASIN_AUGMENT_EVAL(s->size, channels, s->patch);
+    basin_augment a = basin_augment_evaluation(s->size, channels, s->patch);
     if (training && !strcmp(s->crop, "random")) {
-        a = BASIN_AUGMENT_TRAIN(s->size, channels, s->patch);
+        a = basin_augment_training(s->size, channels, s->patch);
         a.scale_low = s->crop_scale;
     } else if (strcmp(s->crop, "random") != 0)
         a.enlarge = 1;

@@ -42,7 +42,7 @@ static basin_feed_config training(void **state, basin_pictures **pictures, basin
     basin_error error;
     if (basin_pictures_open(pictures, &path, 1, NULL, &error)) fail_msg("%s", error.text);
     basin_feed_config config = {.pictures = *pictures,
-                                .augment = BASIN_AUGMENT_TRAIN(SIZE, 3, 7),
+                                .augment = basin_augment_training(SIZE, 3, 7),
                                 .batch = BATCH,
                                 .training = true,
                                 .seed = 4,

@@ -94,7 +94,7 @@ static void order_is_a_permutation(void **state) {
 
 static basin_feed_config training(basin_pictures *pictures, told *t) {
     basin_feed_config config = {.pictures = pictures,
-                                .augment = BASIN_AUGMENT_TRAIN(16, 3, 4),
+                                .augment = basin_augment_training(16, 3, 4),
                                 .batch = BATCH,
                                 .training = true,
                                 .seed = 9,
@@ -195,7 +195,7 @@ static void evaluation_covers_all(void **state) {
     basin_feed_config config = {.pictures = pictures,
                                 .item = item,
                                 .items = 9,
-                                .augment = BASIN_AUGMENT_EVAL(16, 1, 0),
+                                .augment = basin_augment_evaluation(16, 1, 0),
                                 .batch = 2,
                                 .threads = 2,
                                 .unreadable = unreadable,
@@ -231,7 +231,7 @@ static void every_item_once_an_epoch(void **state) {
     basin_pictures *pictures;
     assert_int_equal(basin_pictures_open(&pictures, &path, 1, "train", NULL), BASIN_OK);
     basin_feed_config config = {.pictures = pictures,
-                                .augment = BASIN_AUGMENT_EVAL(12, 1, 4),
+                                .augment = basin_augment_evaluation(12, 1, 4),
                                 .batch = 8,
                                 .training = true,
                                 .threads = 2,
@@ -256,7 +256,7 @@ static void says_what_is_wrong(void **state) {
     basin_feed_config config = {.pictures = pictures,
                                 .item = bad,
                                 .items = 3,
-                                .augment = BASIN_AUGMENT_TRAIN(16, 3, 4),
+                                .augment = basin_augment_training(16, 3, 4),
                                 .batch = 2,
                                 .training = true};
     basin_feed *feed = feed_new(&config);

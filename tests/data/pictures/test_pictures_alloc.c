@@ -60,8 +60,10 @@ static basin_status feed_all(void *folder) {
     basin_feed *feed = NULL;
     basin_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
-    basin_feed_config config = {
-        .pictures = pictures, .augment = BASIN_AUGMENT_EVAL(16, 3, 4), .batch = 2, .threads = 1};
+    basin_feed_config config = {.pictures = pictures,
+                                .augment = basin_augment_evaluation(16, 3, 4),
+                                .batch = 2,
+                                .threads = 1};
     if (!status) status = basin_feed_new(&feed, &config, &error);
     if (!status) {
         do status = basin_feed_next(&batch, feed, &error);
@@ -81,7 +83,7 @@ static basin_status feed_reduced(void *folder) {
     basin_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
     basin_feed_config config = {.pictures = pictures,
-                                .augment = BASIN_AUGMENT_EVAL(8, 3, 4),
+                                .augment = basin_augment_evaluation(8, 3, 4),
                                 .batch = 2,
                                 .cut = BASIN_CUT_REDUCED,
                                 .threads = 1};
@@ -115,7 +117,7 @@ static basin_status album_all(void *folder) {
     basin_album *album = NULL;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
     basin_album_config config = {.feed = {.pictures = pictures,
-                                          .augment = BASIN_AUGMENT_TRAIN(8, 3, 4),
+                                          .augment = basin_augment_training(8, 3, 4),
                                           .batch = 2,
                                           .training = true,
                                           .cut = BASIN_CUT_REDUCED,
