@@ -53,7 +53,7 @@
  *      2.0 falls to  1.00
  *     energy 3.116, then 0.000
  *
- * This header includes all others, one a topic, from the ground up:
+ * This header includes all of libbasin's, one a topic, from the ground up:
  *
  *     status.h      what a function returns, and the one line that says why it failed
  *     tensor.h      numbers in the host's memory: type, shape, data
@@ -70,13 +70,10 @@
  *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     model.h       the paper's three models
  *     train.h       AdamW as updates of a plan, learning rates
- *     network.h     graphs of many nodes in files: features, labels, edges (libbasin_tasks)
- *     picture.h     pictures: JPEG and PNG in, PNG and animated PNG out (libbasin_tasks, as are the
- *                   next three)
- *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
- *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
- *     feed.h        batches of them from worker threads, ahead of training
  *     version.h     which Basin this is
+ *
+ * Readers of data and the three tasks are another library, with headers of its own:
+ * basin/tasks/tasks.h. docs/abi.md says what stays the same between versions.
  *
  * The examples are numbered in teaching order; docs/energies.md has the equations. */
 #ifndef BASIN_BASIN_H
@@ -95,11 +92,6 @@
 #include "basin/plan.h"
 #include "basin/random.h"
 #include "basin/status.h"
-#include "basin/tasks/augment.h"
-#include "basin/tasks/feed.h"
-#include "basin/tasks/network.h"
-#include "basin/tasks/picture.h"
-#include "basin/tasks/pictures.h"
 #include "basin/tensor.h"
 #include "basin/train.h"
 #include "basin/version.h"

@@ -1,0 +1,25 @@
+/* What the program `basin` does, for other programs: libbasin_tasks.
+ *
+ * libbasin (basin/basin.h) has the mathematics and stands on little. This library is built on it
+ * and reads files: it links libjpeg, libpng, libarchive, matio, libcurl, LAPACK and ARPACK. Once
+ * Basin is installed: cc program.c $(pkg-config --cflags --libs basin-tasks).
+ *
+ * This header includes all of the library's, one a topic:
+ *
+ *     picture.h     one picture: JPEG and PNG in, PNG and animated PNG out
+ *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
+ *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
+ *     feed.h        batches of pictures from worker threads, ahead of training
+ *     network.h     one graph of many nodes: features, labels, edges
+ *     graphset.h    sets of many small graphs */
+#ifndef BASIN_TASKS_TASKS_H
+#define BASIN_TASKS_TASKS_H
+
+#include "basin/tasks/augment.h"
+#include "basin/tasks/feed.h"
+#include "basin/tasks/graphset.h"
+#include "basin/tasks/network.h"
+#include "basin/tasks/picture.h"
+#include "basin/tasks/pictures.h"
+
+#endif
