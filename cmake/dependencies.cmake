@@ -6,9 +6,10 @@ find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 
-set(BASIN_IMPORTED_TARGETS OpenMP::OpenMP_C ZLIB::ZLIB PkgConfig::CJSON)
-set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
-set(BASIN_PC_REQUIRES "zlib libcjson")
+# A project in C++ alone knows OpenMP by another name: the installed package has one for both.
+set(BASIN_IMPORTED_TARGETS basin::openmp ZLIB::ZLIB PkgConfig::CJSON)
+set(BASIN_LIBRARIES $<BUILD_INTERFACE:OpenMP::OpenMP_C> $<INSTALL_INTERFACE:basin::openmp>
+    ZLIB::ZLIB PkgConfig::CJSON m ${CMAKE_DL_LIBS})
 
 # libbasin_tasks: pictures, archives, the .mat files of the fraud sets, downloads, eigenvectors.
 find_package(Threads REQUIRED)
@@ -23,6 +24,18 @@ find_package(LAPACK REQUIRED)
 set(BASIN_TASK_IMPORTED_TARGETS Threads::Threads PkgConfig::JPEG PkgConfig::PNG PkgConfig::ARCHIVE
     PkgConfig::MATIO PkgConfig::CURL PkgConfig::ARPACK LAPACK::LAPACK)
 set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
+
+# The same for pkg-config: what a static link needs, by name. A Requires.private would do it, but
+# then even --cflags asks for the .pc files of all these.
+set(flags ${OpenMP_C_FLAGS} -lz ${CJSON_LDFLAGS} -lm)
+if(CMAKE_DL_LIBS)
+    list(APPEND flags -l${CMAKE_DL_LIBS})
+endif()
+list(JOIN flags " " BASIN_PC_LIBS)
+set(flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS} ${ARCHIVE_LDFLAGS} ${MATIO_LDFLAGS} ${CURL_LDFLAGS}
+    ${ARPACK_LDFLAGS} ${LAPACK_LINKER_FLAGS} ${LAPACK_LIBRARIES} ${CMAKE_THREAD_LIBS_INIT})
+list(REMOVE_DUPLICATES flags)
+list(JOIN flags " " BASIN_TASK_PC_LIBS)
 
 # The yardstick of the benchmarks: bench/ links it, `basin bench` opens it at run time, the library
 # has its own matrix product. pkg-config knows where each system keeps cblas.h (Debian: a directory

@@ -1,32 +1,37 @@
-# What `make install` puts where. Two ways for another project to find it: pkg-config (basin.pc)
-# and find_package(Basin), which gives basin::basin (shared), basin::static and basin::tasks.
+# What `make install` puts where. Two ways for another project to find it: pkg-config (basin.pc,
+# basin-tasks.pc) and find_package(Basin), which gives basin::basin and basin::tasks (shared),
+# basin::static and basin::tasks_static.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Basin)
 
 set_target_properties(basin_shared PROPERTIES EXPORT_NAME basin)
 set_target_properties(basin_static PROPERTIES EXPORT_NAME static)
-set_target_properties(basin_tasks PROPERTIES EXPORT_NAME tasks)
+set_target_properties(basin_tasks_shared PROPERTIES EXPORT_NAME tasks)
+set_target_properties(basin_tasks_static PROPERTIES EXPORT_NAME tasks_static)
 
 install(DIRECTORY include/basin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
-install(TARGETS basin_shared EXPORT BasinTargets)
+install(TARGETS basin_shared basin_tasks_shared EXPORT BasinTargets)
 install(TARGETS basin_static EXPORT BasinStaticTargets)
-install(TARGETS basin_tasks EXPORT BasinTasksTargets)
+install(TARGETS basin_tasks_static EXPORT BasinTasksStaticTargets)
 if(TARGET basin_program)
     install(TARGETS basin_program)
 endif()
 
-install(EXPORT BasinTargets NAMESPACE basin:: DESTINATION ${package_dir})
-install(EXPORT BasinStaticTargets NAMESPACE basin:: DESTINATION ${package_dir})
-install(EXPORT BasinTasksTargets NAMESPACE basin:: DESTINATION ${package_dir})
+foreach(set BasinTargets BasinStaticTargets BasinTasksStaticTargets)
+    install(EXPORT ${set} NAMESPACE basin:: DESTINATION ${package_dir})
+endforeach()
 configure_package_config_file(cmake/BasinConfig.cmake.in BasinConfig.cmake
     INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(BasinConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/BasinConfig.cmake ${CMAKE_BINARY_DIR}/BasinConfigVersion.cmake
     DESTINATION ${package_dir})
 
-# Relative to basin.pc itself, so that an installed tree may be moved or staged under DESTDIR.
+# Relative to the .pc files themselves, so that an installed tree may be moved or staged under
+# DESTDIR.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
     BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE BASIN_PC_PREFIX)
-configure_file(cmake/basin.pc.in basin.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/basin.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name basin basin-tasks)
+    configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -50,13 +50,13 @@ if(CMOCKA_FOUND)
         add_library(basin_test_support STATIC ${BASIN_TEST_SUPPORT})
         target_include_directories(basin_test_support PUBLIC src tests)
         target_link_libraries(basin_test_support
-            PUBLIC basin_tasks PkgConfig::CMOCKA PRIVATE basin_flags)
+            PUBLIC basin_tasks_static PkgConfig::CMOCKA PRIVATE basin_flags)
     endif()
     foreach(source IN LISTS BASIN_TEST_SOURCES)
         cmake_path(GET source STEM name)
         add_executable(${name} ${source})
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_tasks PkgConfig::CMOCKA
+        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::CMOCKA
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         # In these the n-th allocation fails (tests/support/alloc_fail.h).
@@ -117,7 +117,7 @@ if(BASIN_FUZZ)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_tasks)
+        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_dependencies(fuzz ${name})
     endforeach()
@@ -127,14 +127,27 @@ elseif(NOT BASIN_TESTS STREQUAL "OFF")
         cmake_path(GET source STEM name)
         add_executable(replay_${name} ${source} tests/fuzz/replay.c)
         target_include_directories(replay_${name} PRIVATE src tests)
-        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks)
+        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks_static)
         basin_add_test(replay_${name} quick ${launcher} $<TARGET_FILE:replay_${name}>)
     endforeach()
 endif()
 
-# Sanitizers, valgrind or an emulator would have to be given to the user's program as well.
+# The package: installed once into an empty prefix, then used as others would. Sanitizers, valgrind
+# or an emulator would have to be given to the user's program as well.
+set(install_tests ${CMAKE_CURRENT_SOURCE_DIR}/tests/install)
 if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CROSSCOMPILING)
-    basin_add_test(install_package install
-        ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/run
-        ${CMAKE_BINARY_DIR} ${CMAKE_INSTALL_LIBDIR} ${CMAKE_C_COMPILER})
+    set(prefix ${CMAKE_BINARY_DIR}/installed)
+    set(place ${prefix} ${CMAKE_INSTALL_LIBDIR})
+    set(headers ${install_tests}/headers ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    basin_add_test(install_prefix install ${install_tests}/prefix ${CMAKE_BINARY_DIR} ${prefix})
+    basin_add_test(install_c install ${install_tests}/run ${place} C ${CMAKE_C_COMPILER})
+    basin_add_test(install_cxx install ${install_tests}/run ${place} CXX g++)
+    basin_add_test(install_exports install ${install_tests}/exports ${place} ${CMAKE_C_COMPILER})
+    set_tests_properties(install_prefix PROPERTIES FIXTURES_SETUP installed)
+    set_tests_properties(
+        install_c install_cxx install_exports PROPERTIES FIXTURES_REQUIRED installed)
+    basin_add_test(headers_c install ${headers} ${CMAKE_C_COMPILER} -std=c17)
+    basin_add_test(headers_g++ install ${headers} g++ -x c++ -std=c++17)
+    basin_add_test(headers_clang++ install ${headers} clang++ -x c++ -std=c++17)
+    basin_add_test(declared install ${install_tests}/declared)
 endif()

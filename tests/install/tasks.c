@@ -1,7 +1,7 @@
-/* A user's program that reads pictures: what `make install` promises of basin::tasks. */
+/* A user's program that reads pictures, in C and in C++17: what is promised of libbasin_tasks. */
 #include <stdio.h>
 
-#include <basin/tasks/pictures.h>
+#include <basin/tasks/tasks.h>
 
 int main(void) {
     const char *path = "shapes:3";
