@@ -1,4 +1,5 @@
-/* Marks what libbasin shows to the outside; everything else is hidden. */
+/* Marks what libbasin and libbasin_tasks show to other programs. cmake/declared reads the names
+ * behind it; docs/abi.md says what is promised of them. */
 #ifndef BASIN_EXPORT_H
 #define BASIN_EXPORT_H
 
