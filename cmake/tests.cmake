@@ -142,10 +142,13 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
     basin_add_test(install_prefix install ${install_tests}/prefix ${CMAKE_BINARY_DIR} ${prefix})
     basin_add_test(install_c install ${install_tests}/run ${place} C ${CMAKE_C_COMPILER})
     basin_add_test(install_cxx install ${install_tests}/run ${place} CXX g++)
-    basin_add_test(install_exports install ${install_tests}/exports ${place} ${CMAKE_C_COMPILER})
+    basin_add_test(install_exports install
+        ${install_tests}/exports ${place} ${CMAKE_C_COMPILER} -std=c17)
+    basin_add_test(install_exports_cxx install
+        ${install_tests}/exports ${place} g++ -x c++ -std=c++17)
     set_tests_properties(install_prefix PROPERTIES FIXTURES_SETUP installed)
-    set_tests_properties(
-        install_c install_cxx install_exports PROPERTIES FIXTURES_REQUIRED installed)
+    set_tests_properties(install_c install_cxx install_exports install_exports_cxx
+        PROPERTIES FIXTURES_REQUIRED installed)
     basin_add_test(headers_c install ${headers} ${CMAKE_C_COMPILER} -std=c17)
     basin_add_test(headers_g++ install ${headers} g++ -x c++ -std=c++17)
     basin_add_test(headers_clang++ install ${headers} clang++ -x c++ -std=c++17)
