@@ -87,7 +87,8 @@ if(CMOCKA_FOUND)
     endif()
 endif()
 
-# Examples link the shared library: a function they use that is not exported shows here.
+# Examples link the shared libraries, the tasks' if they include its headers: a function they use that
+# is not exported shows here.
 add_custom_target(examples)
 list(JOIN launcher " " launcher_text)
 file(GLOB BASIN_EXAMPLES CONFIGURE_DEPENDS examples/[0-9]*.c)
@@ -96,7 +97,13 @@ foreach(source IN LISTS BASIN_EXAMPLES)
     add_executable(example_${name} ${source})
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
-    target_link_libraries(example_${name} PRIVATE basin_flags basin_shared m)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} uses_tasks REGEX "#include [<\"]basin/tasks/")
+    set(library basin_shared)
+    if(uses_tasks)
+        set(library basin_tasks_shared)
+    endif()
+    target_link_libraries(example_${name} PRIVATE basin_flags ${library} m)
     add_dependencies(examples example_${name})
     basin_add_test(example_${name} example ${CMAKE_COMMAND}
         "-DLAUNCHER=${launcher_text}" -DPROGRAM=$<TARGET_FILE:example_${name}>
