@@ -6,6 +6,8 @@
  *
  * This header includes all of the library's, one a topic:
  *
+ *     settings.h    what is trained and how, by name
+ *     run.h         training runs: who watches, where results go, what came of it
  *     picture.h     one picture: JPEG and PNG in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
  *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
@@ -21,5 +23,7 @@
 #include "basin/tasks/network.h"
 #include "basin/tasks/picture.h"
 #include "basin/tasks/pictures.h"
+#include "basin/tasks/run.h"
+#include "basin/tasks/settings.h"
 
 #endif
