@@ -113,7 +113,7 @@ typedef struct basin_plan_stats {
     int nodes;             /* operations asked for, dead ones gone */
     int calls;             /* kernel calls left after fusion */
     int recomputed;        /* operations that run a second time */
-    int standing; /* the first so many calls: they depend only on constants and on states that the
+    int hoisted; /* the first so many calls: they depend only on constants and on states that the
                      plan does not update, and run again only after a state has changed */
 } basin_plan_stats;
 

@@ -92,13 +92,13 @@ static content loaded(const basin_program *program, const basin_call *call, int 
     return f;
 }
 
-static content content_of(const basin_program *program, const basin_call *call, const basin_step *s,
-                          const content *r) {
+static content content_of(const basin_program *program, const basin_call *call,
+                          const basin_instruction *s, const content *r) {
     content f = nothing;
     switch (s->op) {
-    case BASIN_STEP_TILE: f.known = true, f.alpha = 1; return f;
-    case BASIN_STEP_IMMEDIATE: f.known = true, f.constant = s->value; return f;
-    case BASIN_STEP_LOAD: return loaded(program, call, s->a);
+    case BASIN_INSTRUCTION_TILE: f.known = true, f.alpha = 1; return f;
+    case BASIN_INSTRUCTION_IMMEDIATE: f.known = true, f.constant = s->value; return f;
+    case BASIN_INSTRUCTION_LOAD: return loaded(program, call, s->a);
     case BASIN_OP_COPY: return r[s->a];
     case BASIN_OP_NEG: return scaled(r[s->a], -1);
     case BASIN_OP_ADD: return sum_of(r[s->a], r[s->b]);
@@ -116,8 +116,8 @@ static content stored(const basin_program *program, const basin_call *call) {
     content r[BASIN_MAX_REGISTERS];
     if (program->stores != 1) return nothing;
     for (int i = 0; i < BASIN_MAX_REGISTERS; i++) r[i] = nothing;
-    for (int i = 0; i < program->steps; i++) {
-        const basin_step *s = &program->step[i];
+    for (int i = 0; i < program->instructions; i++) {
+        const basin_instruction *s = &program->instruction[i];
         r[s->to] = content_of(program, call, s, r);
     }
     return r[program->store[0]];

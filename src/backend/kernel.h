@@ -32,25 +32,25 @@ typedef struct basin_operand {
 /* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
  * LOAD and TILE and IMMEDIATE fill a register. */
 enum {
-    BASIN_STEP_LOAD = BASIN_OP_COUNT, /* operand number a of the call */
-    BASIN_STEP_TILE,                  /* epilogues only: the element of the matrix product */
-    BASIN_STEP_IMMEDIATE,             /* the constant `value` */
+    BASIN_INSTRUCTION_LOAD = BASIN_OP_COUNT, /* operand number a of the call */
+    BASIN_INSTRUCTION_TILE,                  /* epilogues only: the element of the matrix product */
+    BASIN_INSTRUCTION_IMMEDIATE,             /* the constant `value` */
 };
-typedef struct basin_step {
+typedef struct basin_instruction {
     uint16_t op, to, a, b, c;
     double value; /* POW's exponent, IMMEDIATE's constant */
-} basin_step;
+} basin_instruction;
 
 enum { BASIN_MAX_REGISTERS = 32 };
 
-/* A pointwise program runs its steps for every element of a domain and then stores register
+/* A pointwise program runs its instructions for every element of a domain and then stores register
  * store[i] to output i. Operands are addressed by strides over the domain's (merged) axes: 0 where
  * an operand is broadcast. Outputs are dense over the whole domain. For an epilogue the domain is
  * the product's own [batch, m, n], not merged (rank 3). The last axis of every stride is 0 or 1. */
 typedef struct basin_program {
-    int steps, registers, stores;
-    basin_step *step;              /* [steps] */
-    uint16_t store[BASIN_MAX_OUT]; /* [stores] */
+    int instructions, registers, stores;
+    basin_instruction *instruction; /* [instructions] */
+    uint16_t store[BASIN_MAX_OUT];  /* [stores] */
     basin_shape domain;
     int64_t stride[BASIN_MAX_IN][BASIN_MAX_RANK]; /* elements, per operand and domain axis */
 } basin_program;

@@ -34,18 +34,19 @@ static int64_t length_of(const basin_ir *ir, int value, int axis) {
 void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir) {
     const search s = {bounds, ir};
     for (size_t i = 0; i < ir->values; i++) bounds[i] = (basin_bounds){INT32_MIN, INT32_MAX, false};
-    for (size_t i = 0; i < ir->steps; i++) {
-        const basin_ir_step *step = &ir->step[i];
-        if (step->op == BASIN_OP_GATHER)
-            bound(&s, step->in[1], -1, length_of(ir, step->in[0], 0) - 1, false);
-        if (step->op == BASIN_OP_SCATTER)
-            bound(&s, step->in[1], -1, length_of(ir, step->out[0], 0) - 1, false);
-        if (step->op == BASIN_OP_PAIR_DOT || step->op == BASIN_OP_PAIR_SUM)
-            bound_list(&s, step->in + 2, length_of(ir, step->in[2], 0) - 1,
-                       length_of(ir, step->in[4], 0) - 1);
-        if (step->op >= BASIN_OP_ATTENTION && step->op <= BASIN_OP_ATTENTION_REVERSE)
-            bound_list(&s, step->in + BASIN_ATT_ROW, length_of(ir, step->in[BASIN_ATT_Q], 1),
-                       length_of(ir, step->in[BASIN_ATT_K], 1));
+    for (size_t i = 0; i < ir->instructions; i++) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
+        if (instruction->op == BASIN_OP_GATHER)
+            bound(&s, instruction->in[1], -1, length_of(ir, instruction->in[0], 0) - 1, false);
+        if (instruction->op == BASIN_OP_SCATTER)
+            bound(&s, instruction->in[1], -1, length_of(ir, instruction->out[0], 0) - 1, false);
+        if (instruction->op == BASIN_OP_PAIR_DOT || instruction->op == BASIN_OP_PAIR_SUM)
+            bound_list(&s, instruction->in + 2, length_of(ir, instruction->in[2], 0) - 1,
+                       length_of(ir, instruction->in[4], 0) - 1);
+        if (instruction->op >= BASIN_OP_ATTENTION && instruction->op <= BASIN_OP_ATTENTION_REVERSE)
+            bound_list(&s, instruction->in + BASIN_ATT_ROW,
+                       length_of(ir, instruction->in[BASIN_ATT_Q], 1),
+                       length_of(ir, instruction->in[BASIN_ATT_K], 1));
     }
 }
 

@@ -9,7 +9,7 @@ typedef struct basin_bounds {
     bool ascending;
 } basin_bounds;
 
-/* Of all values that are roots, by the steps that read them; [values]. */
+/* Of all values that are roots, by the instructions that read them; [values]. */
 void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir);
 /* Fails with the first number that is not within them; `name` is the input's. */
 basin_status basin_bounds_check(const basin_bounds *bounds, const char *name,

@@ -12,7 +12,7 @@ enum { TERMS = 96, DEPTH = 200 };
 typedef struct term {
     int value;
     double factor;
-    int product; /* the step, of a product that nobody else reads; -1 */
+    int product; /* the instruction, of a product that nobody else reads; -1 */
 } term;
 
 typedef struct sum {
@@ -20,15 +20,16 @@ typedef struct sum {
     basin_shape shape;
     term term[TERMS];
     int terms, products;
-    int inner[2 * TERMS], inners; /* steps that the chain replaces */
-    bool scaled;                  /* a factor stands before a sum of several terms */
-    int after;                    /* the step behind which new ones belong */
+    int inner[2 * TERMS], inners; /* instructions that the chain replaces */
+    bool scaled;                  /* a factor precedes a sum of several terms */
+    int after;                    /* the instruction behind which new ones belong */
 } sum;
 
-/* Where new steps belong in the list, so that a product adds its multiple as soon as it can. */
+/* Where new instructions belong in the list, so that a product adds its multiple as soon as it can.
+ */
 typedef struct places {
-    int *after; /* [steps] of new ones: the old step that they follow */
-    size_t old; /* how many old steps there are */
+    int *after; /* [instructions] of new ones: the old instruction that they follow */
+    size_t old; /* how many old instructions there are */
     size_t capacity;
 } places;
 
@@ -38,53 +39,57 @@ static const basin_node *constant(const basin_ir *ir, int value) {
 }
 
 /* Which operand of a product by a constant is the constant; -1 where it is none. */
-static int constant_side(const basin_ir *ir, const basin_ir_step *step) {
-    if (step->op != BASIN_OP_MUL) return -1;
-    return constant(ir, step->in[0]) ? 0 : constant(ir, step->in[1]) ? 1 : -1;
+static int constant_side(const basin_ir *ir, const basin_ir_instruction *instruction) {
+    if (instruction->op != BASIN_OP_MUL) return -1;
+    return constant(ir, instruction->in[0]) ? 0 : constant(ir, instruction->in[1]) ? 1 : -1;
 }
 
-static bool is_linear(const basin_ir *ir, const basin_ir_step *step) {
-    return step->op == BASIN_OP_ADD || step->op == BASIN_OP_SUB || step->op == BASIN_OP_NEG ||
-           constant_side(ir, step) >= 0;
+static bool is_linear(const basin_ir *ir, const basin_ir_instruction *instruction) {
+    return instruction->op == BASIN_OP_ADD || instruction->op == BASIN_OP_SUB ||
+           instruction->op == BASIN_OP_NEG || constant_side(ir, instruction) >= 0;
 }
 
-/* Whether the value is the result of a step that can be taken apart: nobody else reads it. */
+/* Whether the value is the result of an instruction that can be taken apart: nobody else reads it.
+ */
 static bool is_inner(const sum *s, int value) {
     const basin_ir_value *v = &s->ir->value[value];
     return v->root == value && v->producer >= 0 && v->uses == 1 && !v->output && !v->state &&
-           basin_shape_equal(v->shape, s->shape) && is_linear(s->ir, &s->ir->step[v->producer]);
+           basin_shape_equal(v->shape, s->shape) &&
+           is_linear(s->ir, &s->ir->instruction[v->producer]);
 }
 
 static int product_of(const sum *s, int value) {
     const basin_ir_value *v = &s->ir->value[value], *root = &s->ir->value[v->root];
     bool own = root->producer >= 0 && root->uses == 1 && !root->output && !root->state &&
                basin_shape_equal(v->shape, s->shape);
-    return own && s->ir->step[root->producer].op == BASIN_OP_MATMUL ? root->producer : -1;
+    return own && s->ir->instruction[root->producer].op == BASIN_OP_MATMUL ? root->producer : -1;
 }
 
 static bool collect(sum *s, int value, double factor, int depth);
 
-/* The terms of a linear step; false where there are too many. */
-static bool collect_step(sum *s, const basin_ir_step *step, double factor, int depth) {
-    int side = constant_side(s->ir, step);
-    if (step->op == BASIN_OP_NEG) return collect(s, step->in[0], -factor, depth);
+/* The terms of a linear instruction; false where there are too many. */
+static bool collect_instruction(sum *s, const basin_ir_instruction *instruction, double factor,
+                                int depth) {
+    int side = constant_side(s->ir, instruction);
+    if (instruction->op == BASIN_OP_NEG) return collect(s, instruction->in[0], -factor, depth);
     if (side >= 0) {
         int before = s->terms;
-        double by = constant(s->ir, step->in[side])->attr.value;
-        if (!collect(s, step->in[1 - side], factor * by, depth)) return false;
+        double by = constant(s->ir, instruction->in[side])->attr.value;
+        if (!collect(s, instruction->in[1 - side], factor * by, depth)) return false;
         s->scaled = s->scaled || s->terms > before + 1;
         return true;
     }
-    return collect(s, step->in[0], factor, depth) &&
-           collect(s, step->in[1], step->op == BASIN_OP_SUB ? -factor : factor, depth);
+    return collect(s, instruction->in[0], factor, depth) &&
+           collect(s, instruction->in[1], instruction->op == BASIN_OP_SUB ? -factor : factor,
+                   depth);
 }
 
 static bool collect(sum *s, int value, double factor, int depth) {
     if (is_inner(s, value)) {
-        int step = s->ir->value[value].producer;
+        int instruction = s->ir->value[value].producer;
         if (depth == DEPTH || s->inners == 2 * TERMS) return false;
-        s->inner[s->inners++] = step;
-        return collect_step(s, &s->ir->step[step], factor, depth + 1);
+        s->inner[s->inners++] = instruction;
+        return collect_instruction(s, &s->ir->instruction[instruction], factor, depth + 1);
     }
     if (s->terms == TERMS) return false;
     int product = product_of(s, value);
@@ -103,15 +108,15 @@ static void sort_terms(sum *s) {
         }
 }
 
-static int add_step(sum *s, places *p, basin_op op, int a, int b) {
-    size_t made = s->ir->steps - p->old;
+static int add_instruction(sum *s, places *p, basin_op op, int a, int b) {
+    size_t made = s->ir->instructions - p->old;
     if (!basin_array_reserve((void **)&p->after, &p->capacity, made + 1, sizeof *p->after))
         return -1;
     p->after[made] = s->after;
     int out = basin_ir_value_new(s->ir, s->shape, BASIN_REAL);
-    basin_ir_step step = {
+    basin_ir_instruction instruction = {
         .op = op, .ins = b < 0 ? 1 : 2, .outs = 1, .in = {a, b < 0 ? 0 : b}, .out = {out}};
-    return out < 0 || basin_ir_step_new(s->ir, &step) < 0 ? -1 : out;
+    return out < 0 || basin_ir_instruction_new(s->ir, &instruction) < 0 ? -1 : out;
 }
 
 static int add_constant(sum *s, basin_graph *graph, double number) {
@@ -126,12 +131,12 @@ static int scaled_term(sum *s, places *p, basin_graph *graph, const term *t) {
     int producer = s->ir->value[s->ir->value[t->value].root].producer;
     if (producer > s->after) s->after = producer;
     if (t->factor == 1) return t->value;
-    if (t->factor == -1) return add_step(s, p, BASIN_OP_NEG, t->value, -1);
+    if (t->factor == -1) return add_instruction(s, p, BASIN_OP_NEG, t->value, -1);
     int number = add_constant(s, graph, t->factor);
-    return number < 0 ? -1 : add_step(s, p, BASIN_OP_MUL, number, t->value);
+    return number < 0 ? -1 : add_instruction(s, p, BASIN_OP_MUL, number, t->value);
 }
 
-/* The chain; its last step takes the place of the sum's. */
+/* The chain; its last instruction takes the place of the sum's. */
 static basin_status rebuild(sum *s, places *p, basin_graph *graph, int last) {
     int so_far = scaled_term(s, p, graph, &s->term[0]);
     for (int i = 1; i < s->terms && so_far >= 0; i++) {
@@ -141,47 +146,47 @@ static basin_status rebuild(sum *s, places *p, basin_graph *graph, int last) {
         int next = scaled_term(s, p, graph, &t);
         if (next < 0) return BASIN_NO_MEMORY;
         if (i + 1 < s->terms) {
-            so_far = add_step(s, p, op, so_far, next);
+            so_far = add_instruction(s, p, op, so_far, next);
             continue;
         }
-        basin_ir_step *step = &s->ir->step[last];
-        *step = (basin_ir_step){.op = op,
-                                .ins = 2,
-                                .outs = 1,
-                                .in = {so_far, next},
-                                .out = {step->out[0]},
-                                .again = step->again,
-                                .workspace = -1};
+        basin_ir_instruction *instruction = &s->ir->instruction[last];
+        *instruction = (basin_ir_instruction){.op = op,
+                                              .ins = 2,
+                                              .outs = 1,
+                                              .in = {so_far, next},
+                                              .out = {instruction->out[0]},
+                                              .again = instruction->again,
+                                              .workspace = -1};
     }
-    for (int i = 0; i < s->inners; i++) s->ir->step[s->inner[i]].dead = true;
+    for (int i = 0; i < s->inners; i++) s->ir->instruction[s->inner[i]].dead = true;
     return so_far < 0 ? BASIN_NO_MEMORY : BASIN_OK;
 }
 
 /* A sum that is no term of a larger one, with products that have to wait for one another. */
-static bool wants_chain(sum *s, basin_ir *ir, int step) {
-    const basin_ir_step *last = &ir->step[step];
+static bool wants_chain(sum *s, basin_ir *ir, int instruction) {
+    const basin_ir_instruction *last = &ir->instruction[instruction];
     if (last->dead || !is_linear(ir, last)) return false;
     *s = (sum){.ir = ir, .shape = ir->value[last->out[0]].shape};
-    if (!collect_step(s, last, 1, 0) || s->terms < 2) return false;
+    if (!collect_instruction(s, last, 1, 0) || s->terms < 2) return false;
     for (int i = 0; i < s->terms; i++)
         if (s->term[i].factor == 0) return false;
     return s->products > 1 || (s->products == 1 && s->scaled);
 }
 
-/* New steps stand at the end of the list; brings each behind the old one that it follows. */
-static basin_status place_steps(basin_ir *ir, const places *p) {
-    size_t made = ir->steps - p->old, at = 0;
-    basin_ir_step *placed = basin_array_new(ir->steps, sizeof *placed);
+/* New instructions are appended to the list; this moves each behind the old one that it follows. */
+static basin_status place_instructions(basin_ir *ir, const places *p) {
+    size_t made = ir->instructions - p->old, at = 0;
+    basin_ir_instruction *placed = basin_array_new(ir->instructions, sizeof *placed);
     if (!placed) return BASIN_NO_MEMORY;
     for (size_t i = 0; i < p->old; i++) {
-        placed[at++] = ir->step[i];
+        placed[at++] = ir->instruction[i];
         for (size_t k = 0; k < made; k++)
-            if (p->after[k] == (int)i) placed[at++] = ir->step[p->old + k];
+            if (p->after[k] == (int)i) placed[at++] = ir->instruction[p->old + k];
     }
-    free(ir->step);
-    ir->step = placed;
-    ir->step_capacity = ir->steps > 0 ? ir->steps : 1;
-    for (size_t i = 0; i < ir->steps; i++)
+    free(ir->instruction);
+    ir->instruction = placed;
+    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
+    for (size_t i = 0; i < ir->instructions; i++)
         for (int k = 0; k < placed[i].outs; k++)
             if (placed[i].out[k] >= 0) ir->value[placed[i].out[k]].producer = (int)i;
     return BASIN_OK;
@@ -189,7 +194,7 @@ static basin_status place_steps(basin_ir *ir, const places *p) {
 
 basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph) {
     basin_status status = BASIN_OK;
-    places p = {.old = ir->steps};
+    places p = {.old = ir->instructions};
     sum *s = malloc(sizeof *s);
     if (!s) status = BASIN_NO_MEMORY;
     basin_ir_count_uses(ir);
@@ -198,7 +203,7 @@ basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph) {
             sort_terms(s);
             status = rebuild(s, &p, graph, (int)i);
         }
-    if (!status) status = place_steps(ir, &p);
+    if (!status) status = place_instructions(ir, &p);
     free(s);
     free(p.after);
     if (status) return basin_fail(ir->error, status, "no memory for a plan");

@@ -98,13 +98,13 @@ static void put_operand(writer *w, const basin_operand *operand) {
 
 enum { FORMULA = 400 };
 
-static void put_step(char *formula, const basin_step *s, char (*r)[FORMULA]) {
+static void put_instruction(char *formula, const basin_instruction *s, char (*r)[FORMULA]) {
     char text[3 * FORMULA + 40];
-    if (s->op == BASIN_STEP_LOAD)
+    if (s->op == BASIN_INSTRUCTION_LOAD)
         snprintf(text, sizeof text, "%c", 'a' + s->a);
-    else if (s->op == BASIN_STEP_TILE)
+    else if (s->op == BASIN_INSTRUCTION_TILE)
         snprintf(text, sizeof text, "product");
-    else if (s->op == BASIN_STEP_IMMEDIATE)
+    else if (s->op == BASIN_INSTRUCTION_IMMEDIATE)
         snprintf(text, sizeof text, "%.4g", s->value);
     else if (s->op == BASIN_OP_POW)
         snprintf(text, sizeof text, "%s^%g", r[s->a], s->value);
@@ -123,7 +123,8 @@ static void put_step(char *formula, const basin_step *s, char (*r)[FORMULA]) {
 /* The formula of each result over a, b, c.., the operands of the program in their order. */
 static void put_program(writer *w, const basin_program *program) {
     char r[BASIN_MAX_REGISTERS][FORMULA] = {{0}};
-    for (int i = 0; i < program->steps; i++) put_step(r[program->step[i].to], &program->step[i], r);
+    for (int i = 0; i < program->instructions; i++)
+        put_instruction(r[program->instruction[i].to], &program->instruction[i], r);
     for (int i = 0; i < program->stores; i++) put(w, "%s%s", i ? ", " : "; ", r[program->store[i]]);
 }
 

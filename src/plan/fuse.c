@@ -1,6 +1,7 @@
-/* Fusion. Pointwise steps that feed only each other become one group with one program; a group that
- * is the only reader of a matrix product becomes that product's epilogue; values that end in a
- * state are written there directly. Without fusion every pointwise step is a group of its own. */
+/* Fusion. Pointwise instructions that feed only each other become one group with one program; a
+ * group that is the only reader of a matrix product becomes that product's epilogue; values that
+ * end in a state are written there directly. Without fusion every pointwise instruction is a group
+ * of its own. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -9,24 +10,26 @@
 
 typedef struct fusion {
     basin_ir *ir;
-    int *leader; /* [steps] the last step of the group a step is in; itself if alone */
-    int *first;  /* [steps] of leaders: the first step of their group */
-    int *anchor; /* [steps] of pointwise ones: find_anchor */
-    int *viewed; /* [values] uses of the value through its own shape, by live steps */
+    int *leader; /* [instructions] the last instruction of the group an instruction is in; itself if
+                    alone */
+    int *first;  /* [instructions] of leaders: the first instruction of their group */
+    int *anchor; /* [instructions] of pointwise ones: find_anchor */
+    int *viewed; /* [values] uses of the value through its own shape, by live instructions */
 } fusion;
 
 static basin_status no_memory(basin_ir *ir) {
     return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
 }
 
-/* An update whose value a pointwise step computes needs no copy: that step writes the state. */
+/* An update whose value a pointwise instruction computes needs no copy: that instruction writes the
+ * state. */
 static void absorb_updates(basin_ir *ir) {
-    for (size_t i = 0; i < ir->steps; i++) {
-        basin_ir_step *copy = &ir->step[i];
+    for (size_t i = 0; i < ir->instructions; i++) {
+        basin_ir_instruction *copy = &ir->instruction[i];
         if (copy->op != BASIN_OP_COPY || !ir->value[copy->out[0]].state) continue;
         basin_ir_value *v = &ir->value[copy->in[0]];
         if (v->root != copy->in[0] || v->producer < 0 || v->output || v->state ||
-            !basin_op_is_pointwise(ir->step[v->producer].op))
+            !basin_op_is_pointwise(ir->instruction[v->producer].op))
             continue;
         v->state = ir->value[copy->out[0]].state;
         ir->value[copy->out[0]].state = NULL;
@@ -34,37 +37,40 @@ static void absorb_updates(basin_ir *ir) {
     }
 }
 
-/* The group that all readers of a step's result belong to, or -1 where there is no single one. */
-static int single_reader(const fusion *f, int step, const int *reader) {
+/* The group that all readers of an instruction's result belong to, or -1 where there is no single
+ * one. */
+static int single_reader(const fusion *f, int instruction, const int *reader) {
     const basin_ir *ir = f->ir;
-    int value = ir->step[step].out[0];
+    int value = ir->instruction[instruction].out[0];
     const basin_ir_value *v = &ir->value[value];
     if (reader[value] < 0 || f->viewed[value] != v->uses || v->output) return -1;
     int leader = reader[value];
-    const basin_ir_value *domain = &ir->value[ir->step[leader].out[0]];
+    const basin_ir_value *domain = &ir->value[ir->instruction[leader].out[0]];
     return basin_shape_equal(domain->shape, v->shape) ? leader : -1;
 }
 
-/* The latest matrix product that the step reads, itself or through others that nobody else reads,
- * and whose only reader that is: its group can be that product's epilogue. -1 if there is none. */
-static int find_anchor(const fusion *f, const basin_ir_step *step) {
+/* The latest matrix product that the instruction reads, itself or through others that nobody else
+ * reads, and whose only reader that is: its group can be that product's epilogue. -1 if there is
+ * none. */
+static int find_anchor(const fusion *f, const basin_ir_instruction *instruction) {
     const basin_ir *ir = f->ir;
-    int64_t count = basin_shape_count(ir->value[step->out[0]].shape);
+    int64_t count = basin_shape_count(ir->value[instruction->out[0]].shape);
     int anchor = -1;
-    for (int k = 0; k < step->ins; k++) {
-        const basin_ir_value *root = &ir->value[ir->value[step->in[k]].root];
+    for (int k = 0; k < instruction->ins; k++) {
+        const basin_ir_value *root = &ir->value[ir->value[instruction->in[k]].root];
         if (root->producer < 0 || root->uses != 1 || root->output) continue;
         if (basin_shape_count(root->shape) != count) continue;
-        bool product = ir->step[root->producer].op == BASIN_OP_MATMUL;
-        bool pointwise = basin_op_is_pointwise(ir->step[root->producer].op);
+        bool product = ir->instruction[root->producer].op == BASIN_OP_MATMUL;
+        bool pointwise = basin_op_is_pointwise(ir->instruction[root->producer].op);
         int found = product ? root->producer : pointwise ? f->anchor[root->producer] : -1;
         if (found > anchor) anchor = found;
     }
     return anchor;
 }
 
-/* Moves step i into the group if that stays within the limits. A group has one anchor, so that a
- * long sum of products is accumulated product by product, in place, and never waits for all. */
+/* Moves instruction i into the group if that stays within the limits. A group has one anchor, so
+ * that a long sum of products is accumulated product by product, in place, and never waits for all.
+ */
 static void join(fusion *f, int i, int group) {
     basin_group grown;
     if (group < 0 || (f->anchor[i] >= 0 && f->anchor[i] != f->anchor[group])) return;
@@ -76,23 +82,24 @@ static void join(fusion *f, int i, int group) {
         f->leader[i] = i;
 }
 
-/* Fills leader[] from the last step to the first: a step joins the group of its only readers.
- * reader[value] is that group while all readers seen so far agree, -2 once they do not. */
+/* Fills leader[] from the last instruction to the first: an instruction joins the group of its only
+ * readers. reader[value] is that group while all readers seen so far agree, -2 once they do not. */
 static bool find_groups(fusion *f, bool plain) {
     basin_ir *ir = f->ir;
     int *reader = basin_array_new(ir->values, sizeof *reader);
     if (!reader) return false;
     for (size_t i = 0; i < ir->values; i++) reader[i] = -1;
-    for (size_t i = 0; i < ir->steps; i++)
-        f->anchor[i] = basin_op_is_pointwise(ir->step[i].op) ? find_anchor(f, &ir->step[i]) : -1;
-    for (int i = (int)ir->steps - 1; i >= 0; i--) {
-        const basin_ir_step *step = &ir->step[i];
+    for (size_t i = 0; i < ir->instructions; i++)
+        f->anchor[i] =
+            basin_op_is_pointwise(ir->instruction[i].op) ? find_anchor(f, &ir->instruction[i]) : -1;
+    for (int i = (int)ir->instructions - 1; i >= 0; i--) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
         f->leader[i] = f->first[i] = i;
-        if (step->dead) continue;
-        bool pointwise = basin_op_is_pointwise(step->op);
+        if (instruction->dead) continue;
+        bool pointwise = basin_op_is_pointwise(instruction->op);
         if (pointwise && !plain) join(f, i, single_reader(f, i, reader));
-        for (int k = 0; k < step->ins; k++) {
-            int value = step->in[k];
+        for (int k = 0; k < instruction->ins; k++) {
+            int value = instruction->in[k];
             if (value < 0) continue;
             int found = pointwise ? f->leader[i] : -2;
             reader[value] = reader[value] == -1 || reader[value] == found ? found : -2;
@@ -109,24 +116,26 @@ static int find_product(const fusion *f, const basin_group *group) {
     for (int i = 0; i < group->loads; i++) {
         const basin_ir_value *root = &ir->value[ir->value[group->load[i]].root];
         if (root->producer < 0 || root->output || root->uses != group->load_uses[i]) continue;
-        const basin_ir_step *step = &ir->step[root->producer];
-        if (step->op != BASIN_OP_MATMUL || step->program || step->dead) continue;
+        const basin_ir_instruction *instruction = &ir->instruction[root->producer];
+        if (instruction->op != BASIN_OP_MATMUL || instruction->program || instruction->dead)
+            continue;
         if (best >= 0 && ir->value[ir->value[group->load[best]].root].producer > root->producer)
             continue;
-        if (basin_group_fits_product(group, ir, i, step)) best = i;
+        if (basin_group_fits_product(group, ir, i, instruction)) best = i;
     }
     return best;
 }
 
-/* Turns the leader's step into the group's call: POINTWISE, or MATMUL with an epilogue. */
+/* Turns the leader's instruction into the group's call: POINTWISE, or MATMUL with an epilogue. */
 static basin_status form_call(fusion *f, int leader, bool plain) {
     basin_ir *ir = f->ir;
     basin_group group;
     basin_group_collect(&group, ir, f->leader, f->first[leader], leader);
     int product = plain ? -1 : find_product(f, &group);
-    basin_ir_step call = {.op = BASIN_OP_POINTWISE, .workspace = -1};
+    basin_ir_instruction call = {.op = BASIN_OP_POINTWISE, .workspace = -1};
     if (product >= 0) {
-        basin_ir_step *matmul = &ir->step[ir->value[ir->value[group.load[product]].root].producer];
+        basin_ir_instruction *matmul =
+            &ir->instruction[ir->value[ir->value[group.load[product]].root].producer];
         call = *matmul;
         matmul->dead = true;
     }
@@ -141,26 +150,30 @@ static basin_status form_call(fusion *f, int leader, bool plain) {
         call.out[i] = group.store[i];
         ir->value[group.store[i]].producer = leader;
     }
-    ir->step[leader] = call;
+    ir->instruction[leader] = call;
     for (int i = f->first[leader]; i < leader; i++)
-        if (f->leader[i] == leader) ir->step[i].dead = true;
+        if (f->leader[i] == leader) ir->instruction[i].dead = true;
     return BASIN_OK;
 }
 
-static bool reads_state(const basin_ir *ir, const basin_ir_step *step, const basin_node *state) {
-    for (int i = 0; i < step->ins; i++)
-        if (step->in[i] >= 0 && ir->value[ir->value[step->in[i]].root].leaf == state) return true;
+static bool reads_state(const basin_ir *ir, const basin_ir_instruction *instruction,
+                        const basin_node *state) {
+    for (int i = 0; i < instruction->ins; i++)
+        if (instruction->in[i] >= 0 && ir->value[ir->value[instruction->in[i]].root].leaf == state)
+            return true;
     return false;
 }
 
-/* In its own step, a state may only be read at the element that is then written. */
-static bool reads_in_place(const basin_ir *ir, const basin_ir_step *step, int value) {
+/* In its own instruction, a state may only be read at the element that is then written. */
+static bool reads_in_place(const basin_ir *ir, const basin_ir_instruction *instruction, int value) {
     const basin_node *state = ir->value[value].state;
     int64_t count = basin_shape_count(ir->value[value].shape);
-    int base = step->op == BASIN_OP_MATMUL ? 2 : 0;
-    for (int i = 0; i < step->ins; i++) {
-        if (step->in[i] < 0 || ir->value[ir->value[step->in[i]].root].leaf != state) continue;
-        if (i < base || basin_shape_count(ir->value[step->in[i]].shape) != count) return false;
+    int base = instruction->op == BASIN_OP_MATMUL ? 2 : 0;
+    for (int i = 0; i < instruction->ins; i++) {
+        if (instruction->in[i] < 0 || ir->value[ir->value[instruction->in[i]].root].leaf != state)
+            continue;
+        if (i < base || basin_shape_count(ir->value[instruction->in[i]].shape) != count)
+            return false;
     }
     return true;
 }
@@ -168,26 +181,26 @@ static bool reads_in_place(const basin_ir *ir, const basin_ir_step *step, int va
 /* A state written before its last reader has run would be read too new: such a value is computed
  * aside and copied at the end. */
 static basin_status demote_early_writes(basin_ir *ir) {
-    size_t steps = ir->steps;
-    for (size_t i = 0; i < steps; i++)
-        for (int k = 0; k < ir->step[i].outs; k++) {
-            int value = ir->step[i].out[k];
+    size_t instructions = ir->instructions;
+    for (size_t i = 0; i < instructions; i++)
+        for (int k = 0; k < ir->instruction[i].outs; k++) {
+            int value = ir->instruction[i].out[k];
             const basin_node *state = value < 0 ? NULL : ir->value[value].state;
             if (!state) continue;
-            bool late = reads_in_place(ir, &ir->step[i], value);
-            for (size_t j = i + 1; j < steps && late; j++)
-                late = !reads_state(ir, &ir->step[j], state);
+            bool late = reads_in_place(ir, &ir->instruction[i], value);
+            for (size_t j = i + 1; j < instructions && late; j++)
+                late = !reads_state(ir, &ir->instruction[j], state);
             if (late) continue;
             ir->value[value].state = NULL;
             int written = basin_ir_value_new(ir, ir->value[value].shape, BASIN_REAL);
             if (written < 0) return BASIN_NO_MEMORY;
             ir->value[written].state = state;
-            basin_ir_step copy = {
+            basin_ir_instruction copy = {
                 .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {value}, .out = {written}};
             copy.program = basin_program_copy(ir->value[value].shape);
             if (!copy.program) return no_memory(ir);
-            if (basin_ir_step_new(ir, &copy) < 0) {
-                free(copy.program->step);
+            if (basin_ir_instruction_new(ir, &copy) < 0) {
+                free(copy.program->instruction);
                 free(copy.program);
                 return BASIN_NO_MEMORY;
             }
@@ -198,26 +211,27 @@ static basin_status demote_early_writes(basin_ir *ir) {
 /* Results that nobody reads need no storage. */
 static void drop_unread_results(basin_ir *ir) {
     basin_ir_count_uses(ir);
-    for (size_t i = 0; i < ir->steps; i++)
-        for (int k = 0; k < ir->step[i].outs; k++) {
-            int value = ir->step[i].out[k];
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].outs; k++) {
+            int value = ir->instruction[i].out[k];
             if (value < 0) continue;
             const basin_ir_value *v = &ir->value[ir->value[value].root];
-            if (v->uses == 0 && !v->output && !v->state) ir->step[i].out[k] = -1;
+            if (v->uses == 0 && !v->output && !v->state) ir->instruction[i].out[k] = -1;
         }
 }
 
 static basin_status form_groups(fusion *f, bool plain) {
     basin_ir *ir = f->ir;
     basin_status status = BASIN_OK;
-    for (size_t i = 0; i < ir->steps; i++)
-        for (int k = 0; k < ir->step[i].ins; k++) {
-            int value = ir->step[i].in[k];
-            if (value >= 0 && !ir->step[i].dead) f->viewed[value]++;
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].ins; k++) {
+            int value = ir->instruction[i].in[k];
+            if (value >= 0 && !ir->instruction[i].dead) f->viewed[value]++;
         }
     if (!find_groups(f, plain)) return no_memory(ir);
-    for (size_t i = 0; i < ir->steps && !status; i++)
-        if (!ir->step[i].dead && f->leader[i] == (int)i && basin_op_is_pointwise(ir->step[i].op))
+    for (size_t i = 0; i < ir->instructions && !status; i++)
+        if (!ir->instruction[i].dead && f->leader[i] == (int)i &&
+            basin_op_is_pointwise(ir->instruction[i].op))
             status = form_call(f, (int)i, plain);
     return status;
 }
@@ -228,9 +242,9 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain) {
     basin_status status = basin_ir_sort(ir);
     if (status) return status;
     basin_ir_count_uses(ir);
-    f.leader = basin_array_new(ir->steps, sizeof *f.leader);
-    f.first = basin_array_new(ir->steps, sizeof *f.first);
-    f.anchor = basin_array_new(ir->steps, sizeof *f.anchor);
+    f.leader = basin_array_new(ir->instructions, sizeof *f.leader);
+    f.first = basin_array_new(ir->instructions, sizeof *f.first);
+    f.anchor = basin_array_new(ir->instructions, sizeof *f.anchor);
     f.viewed = calloc(ir->values + 1, sizeof *f.viewed);
     bool ok = f.leader && f.first && f.anchor && f.viewed;
     status = ok ? form_groups(&f, plain) : no_memory(ir);

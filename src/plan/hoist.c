@@ -1,6 +1,7 @@
-/* Standing steps: what depends on nothing but constants and states that the plan leaves as they
- * are, as the narrow or packed copies of weights in a plan for inference do. They come first, and
- * run again only after a state has changed. Draws hang on their seed, an input, and never stand. */
+/* Hoisted instructions: what depends on nothing but constants and states that the plan leaves as
+ * they are, as the narrow or packed copies of weights in a plan for inference do. They come first,
+ * and run again only after a state has changed. Draws depend on their seed, an input, and are never
+ * hoisted. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -14,7 +15,7 @@ static bool is_updated(const basin_ir *ir, const basin_node *state) {
     return false;
 }
 
-/* Whether another run may find other numbers there, whatever the steps do. */
+/* Whether another run may find other numbers there, whatever the instructions do. */
 static bool begins_moving(const basin_ir *ir, const basin_ir_value *value) {
     if (value->state) return true;
     const basin_node *leaf = value->leaf;
@@ -22,21 +23,23 @@ static bool begins_moving(const basin_ir *ir, const basin_ir_value *value) {
            (leaf->op == BASIN_OP_INPUT || (leaf->op == BASIN_OP_STATE && is_updated(ir, leaf)));
 }
 
-/* A joint value moves where one of its parts does, and then so do all steps that write into it. */
-static bool is_moving(const basin_ir *ir, const basin_ir_step *step, const bool *moving) {
-    for (int k = 0; k < step->ins; k++)
-        if (step->in[k] >= 0 && moving[root_of(ir, step->in[k])]) return true;
-    for (int k = 0; k < step->outs; k++)
-        if (step->out[k] >= 0 && moving[root_of(ir, step->out[k])]) return true;
+/* A joint value moves where one of its parts does, and then so do all instructions that write into
+ * it. */
+static bool is_moving(const basin_ir *ir, const basin_ir_instruction *instruction,
+                      const bool *moving) {
+    for (int k = 0; k < instruction->ins; k++)
+        if (instruction->in[k] >= 0 && moving[root_of(ir, instruction->in[k])]) return true;
+    for (int k = 0; k < instruction->outs; k++)
+        if (instruction->out[k] >= 0 && moving[root_of(ir, instruction->out[k])]) return true;
     return false;
 }
 
-/* Marks the results of a step that moves; whether any was not marked before. */
-static bool spread(const basin_ir *ir, const basin_ir_step *step, bool *moving) {
+/* Marks the results of an instruction that moves; whether any was not marked before. */
+static bool spread(const basin_ir *ir, const basin_ir_instruction *instruction, bool *moving) {
     bool more = false;
-    for (int k = 0; k < step->outs; k++) {
-        if (step->out[k] < 0 || moving[root_of(ir, step->out[k])]) continue;
-        moving[root_of(ir, step->out[k])] = more = true;
+    for (int k = 0; k < instruction->outs; k++) {
+        if (instruction->out[k] < 0 || moving[root_of(ir, instruction->out[k])]) continue;
+        moving[root_of(ir, instruction->out[k])] = more = true;
     }
     return more;
 }
@@ -46,24 +49,26 @@ static void find_moving(const basin_ir *ir, bool *moving) {
         if (begins_moving(ir, &ir->value[i])) moving[root_of(ir, (int)i)] = true;
     for (bool more = true; more;) {
         more = false;
-        for (size_t i = 0; i < ir->steps; i++)
-            if (is_moving(ir, &ir->step[i], moving))
-                more = spread(ir, &ir->step[i], moving) || more;
+        for (size_t i = 0; i < ir->instructions; i++)
+            if (is_moving(ir, &ir->instruction[i], moving))
+                more = spread(ir, &ir->instruction[i], moving) || more;
     }
 }
 
-/* Standing steps first, either kind in its order. `sorted` takes the place of the steps. */
-static void part(basin_ir *ir, basin_ir_step *sorted, const bool *moving) {
+/* Hoisted instructions first, either kind in its order. `sorted` takes the place of the
+ * instructions. */
+static void part(basin_ir *ir, basin_ir_instruction *sorted, const bool *moving) {
     size_t at = 0;
     for (int turn = 0; turn < 2; turn++) {
-        for (size_t i = 0; i < ir->steps; i++)
-            if (is_moving(ir, &ir->step[i], moving) == (turn > 0)) sorted[at++] = ir->step[i];
-        if (turn == 0) ir->standing = at;
+        for (size_t i = 0; i < ir->instructions; i++)
+            if (is_moving(ir, &ir->instruction[i], moving) == (turn > 0))
+                sorted[at++] = ir->instruction[i];
+        if (turn == 0) ir->hoisted = at;
     }
-    free(ir->step);
-    ir->step = sorted;
-    ir->step_capacity = ir->steps > 0 ? ir->steps : 1;
-    for (size_t i = 0; i < ir->steps; i++)
+    free(ir->instruction);
+    ir->instruction = sorted;
+    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
+    for (size_t i = 0; i < ir->instructions; i++)
         for (int k = 0; k < sorted[i].outs; k++) {
             if (sorted[i].out[k] < 0) continue;
             ir->value[sorted[i].out[k]].producer = (int)i;
@@ -71,9 +76,9 @@ static void part(basin_ir *ir, basin_ir_step *sorted, const bool *moving) {
         }
 }
 
-basin_status basin_ir_stand(basin_ir *ir) {
+basin_status basin_ir_hoist(basin_ir *ir) {
     bool *moving = calloc(ir->values + 1, sizeof *moving); /* of roots */
-    basin_ir_step *sorted = basin_array_new(ir->steps, sizeof *sorted);
+    basin_ir_instruction *sorted = basin_array_new(ir->instructions, sizeof *sorted);
     bool ok = moving && sorted;
     if (ok) {
         find_moving(ir, moving);

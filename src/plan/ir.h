@@ -1,15 +1,14 @@
-/* A plan in the making: steps over values, between the graph and the kernel calls.
+/* A plan in the making: instructions over values, between the graph and the kernel calls.
  *
- *     lower:  simplified graph -> steps that can run in order; recomputed ones repeated
- *     order:  dead steps gone; log-sum-exps taken from the forces that compute them anyway
+ *     lower:  simplified graph -> instructions that can run in order; recomputed ones repeated
+ *     order:  dead instructions gone; log-sum-exps taken from the forces that compute them anyway
  *     chain:  sums of products, one after the other
  *     pack:   factors that several products share, packed once
- *     fuse:   pointwise steps -> groups with a program; groups -> epilogues of matrix products
- *     narrow: intermediate results as bfloat16, where the backend was asked for that
- *     mask:   ReLUs that leave a bit an element for their reverse
- *     join:   chains of products through several weights -> one product of joint matrices
- *     stand:  what hangs on unchanged states alone comes first, to run once
- *     layout: values -> buffers -> offsets in one arena
+ *     fuse:   pointwise instructions -> groups with a program; groups -> epilogues of matrix
+ * products narrow: intermediate results as bfloat16, where the backend was asked for that mask:
+ * ReLUs that leave a bit an element for their reverse join:   chains of products through several
+ * weights -> one product of joint matrices hoist:  what depends on unchanged states alone comes
+ * first, to run once layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
@@ -24,7 +23,7 @@ typedef struct basin_ir_value {
                                 the joint value that it is a part of */
     int64_t first;           /* a part: where it begins in the joint value, in elements */
     int64_t stride;          /* a part that is columns: from one row to the next; 0: dense */
-    int producer;            /* step; -1 for leaves */
+    int producer;            /* instruction; -1 for leaves */
     const basin_node *leaf;  /* INPUT, STATE or CONST */
     const basin_node *state; /* an update: the state into whose storage it is written */
     bool output;             /* stays until the end */
@@ -35,46 +34,46 @@ typedef struct basin_ir_value {
     size_t offset;           /* in that block, bytes; of a part: in its joint value */
 } basin_ir_value;
 
-typedef struct basin_ir_step {
+typedef struct basin_ir_instruction {
     basin_op op;
     basin_attr attr;
     int ins, outs;
     int in[BASIN_MAX_IN], out[BASIN_MAX_OUT]; /* values; -1 where absent */
     basin_program *program;
-    bool again; /* recomputes what an earlier step computed */
+    bool again; /* recomputes what an earlier instruction computed */
     bool dead;
     size_t workspace_bytes;
     int workspace; /* buffer */
-} basin_ir_step;
+} basin_ir_instruction;
 
 typedef struct basin_ir_buffer {
     size_t bytes, offset;
-    int first, last; /* steps during which it is needed */
+    int first, last; /* instructions during which it is needed */
 } basin_ir_buffer;
 
 typedef struct basin_ir {
     basin_error *error;
     basin_ir_value *value;
     size_t values, value_capacity;
-    basin_ir_step *step;
-    size_t steps, step_capacity;
+    basin_ir_instruction *instruction;
+    size_t instructions, instruction_capacity;
     basin_ir_buffer *buffer;
     size_t buffers, buffer_capacity;
-    size_t standing; /* the first so many steps; see standing.c */
-    int *output;     /* [outputs] values */
+    size_t hoisted; /* the first so many instructions; see hoist.c */
+    int *output;    /* [outputs] values */
     int outputs;
     size_t arena_bytes, unshared_bytes;
 } basin_ir;
 
 void basin_ir_free(basin_ir *ir);
-/* New value or step; -1 when out of memory (the error is set). */
+/* New value or instruction; -1 when out of memory (the error is set). */
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);
-int basin_ir_step_new(basin_ir *ir, const basin_ir_step *step);
+int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction);
 
 basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec);
 /* Replaces log-sum-exps that a force computes anyway. */
 basin_status basin_ir_share_forces(basin_ir *ir);
-/* Marks steps nobody needs as dead and sorts the rest so that producers come first. */
+/* Marks instructions nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
 void basin_ir_count_uses(basin_ir *ir);
 /* Sums of products in the order in which these are computed, so that each adds to those before. New
@@ -94,7 +93,7 @@ basin_status basin_ir_mask(basin_ir *ir);
 /* Joins products through several weights into one. */
 basin_status basin_ir_join(basin_ir *ir);
 /* Brings to the front what depends only on constants and on states that are not updated. */
-basin_status basin_ir_stand(basin_ir *ir);
+basin_status basin_ir_hoist(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
 

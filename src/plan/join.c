@@ -29,49 +29,52 @@ static bool is_narrow(const basin_ir *ir, int value) {
     return value >= 0 && ir->value[basin_root_of(ir, value)].kind == BASIN_NARROW;
 }
 
-static bool is_attention(const basin_ir_step *step) {
-    return (step->op == BASIN_OP_ATTENTION_FORCE || step->op == BASIN_OP_ATTENTION_REVERSE) &&
-           step->in[BASIN_ATT_ROW] < 0;
+static bool is_attention(const basin_ir_instruction *instruction) {
+    return (instruction->op == BASIN_OP_ATTENTION_FORCE ||
+            instruction->op == BASIN_OP_ATTENTION_REVERSE) &&
+           instruction->in[BASIN_ATT_ROW] < 0;
 }
 
 /* A product of two narrow matrices. */
-static bool is_product(const basin_ir *ir, const basin_ir_step *step, bool ta, bool tb) {
+static bool is_product(const basin_ir *ir, const basin_ir_instruction *instruction, bool ta,
+                       bool tb) {
     int64_t size[4];
-    if (step->dead || step->op != BASIN_OP_MATMUL || !is_narrow(ir, step->in[0]) ||
-        !is_narrow(ir, step->in[1]) || step->attr.transpose_a != ta || step->attr.transpose_b != tb)
+    if (instruction->dead || instruction->op != BASIN_OP_MATMUL ||
+        !is_narrow(ir, instruction->in[0]) || !is_narrow(ir, instruction->in[1]) ||
+        instruction->attr.transpose_a != ta || instruction->attr.transpose_b != tb)
         return false;
-    basin_product_sizes(size, ir, step);
+    basin_product_sizes(size, ir, instruction);
     return size[0] == 1 && size[3] > 0;
 }
 
 /* ---- what may become a part ---- */
 
-/* Whether the step can read operand k with its rows apart. */
-static bool reads_apart(const basin_ir_step *step, int k) {
-    if (step->op == BASIN_OP_MATMUL) return k < 2;
-    return is_attention(step) &&
+/* Whether the instruction can read operand k with its rows apart. */
+static bool reads_apart(const basin_ir_instruction *instruction, int k) {
+    if (instruction->op == BASIN_OP_MATMUL) return k < 2;
+    return is_attention(instruction) &&
            (k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B);
 }
 
 /* Whether a product needs no program behind it. Masks of bits are applied with it; those of numbers
  * are not. */
-static bool is_whole(const basin_ir *ir, const basin_ir_step *step) {
-    basin_program_form form = basin_program_form_of(step->program);
+static bool is_whole(const basin_ir *ir, const basin_ir_instruction *instruction) {
+    basin_program_form form = basin_program_form_of(instruction->program);
     switch (form.kind) {
     case BASIN_FORM_SUM: return form.operand < 0;
     case BASIN_FORM_RELU: return true;
     case BASIN_FORM_MASKED:
-        return ir->value[basin_root_of(ir, step->in[2 + form.operand])].kind == BASIN_INDEX;
+        return ir->value[basin_root_of(ir, instruction->in[2 + form.operand])].kind == BASIN_INDEX;
     default: return false;
     }
 }
 
 /* Whether it can write result k so. */
-static bool writes_apart(const basin_ir *ir, const basin_ir_step *step, int k) {
-    if (step->op == BASIN_OP_MATMUL) return k == 0 && is_whole(ir, step);
-    if (!is_attention(step)) return false;
-    return step->op == BASIN_OP_ATTENTION_FORCE ? k == BASIN_ATT_DQ || k == BASIN_ATT_DK
-                                                : k == BASIN_ATT_GQ || k == BASIN_ATT_GK;
+static bool writes_apart(const basin_ir *ir, const basin_ir_instruction *instruction, int k) {
+    if (instruction->op == BASIN_OP_MATMUL) return k == 0 && is_whole(ir, instruction);
+    if (!is_attention(instruction)) return false;
+    return instruction->op == BASIN_OP_ATTENTION_FORCE ? k == BASIN_ATT_DQ || k == BASIN_ATT_DK
+                                                       : k == BASIN_ATT_GQ || k == BASIN_ATT_GK;
 }
 
 static void find_bound(basin_joining *j) {
@@ -80,19 +83,19 @@ static void find_bound(basin_joining *j) {
         const basin_ir_value *v = &ir->value[i];
         j->bound[i] = v->kind != BASIN_NARROW || v->producer < 0 || v->output || v->state;
     }
-    for (size_t i = 0; i < ir->steps; i++) {
-        const basin_ir_step *step = &ir->step[i];
+    for (size_t i = 0; i < ir->instructions; i++) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
         int64_t size[4] = {1};
-        if (step->op == BASIN_OP_MATMUL) basin_product_sizes(size, ir, step);
-        for (int k = 0; k < step->ins; k++) {
-            if (step->in[k] < 0) continue;
-            int root = basin_root_of(ir, step->in[k]);
+        if (instruction->op == BASIN_OP_MATMUL) basin_product_sizes(size, ir, instruction);
+        for (int k = 0; k < instruction->ins; k++) {
+            if (instruction->in[k] < 0) continue;
+            int root = basin_root_of(ir, instruction->in[k]);
             j->reader[root] = (int)i;
-            if (!reads_apart(step, k) || size[0] != 1) j->bound[root] = true;
+            if (!reads_apart(instruction, k) || size[0] != 1) j->bound[root] = true;
         }
-        for (int k = 0; k < step->outs; k++)
-            if (step->out[k] >= 0 && (!writes_apart(ir, step, k) || size[0] != 1))
-                j->bound[step->out[k]] = true;
+        for (int k = 0; k < instruction->outs; k++)
+            if (instruction->out[k] >= 0 && (!writes_apart(ir, instruction, k) || size[0] != 1))
+                j->bound[instruction->out[k]] = true;
     }
 }
 
@@ -117,45 +120,49 @@ static bool is_weight(const basin_joining *j, int value) {
     int root = basin_root_of(ir, value);
     if ((size_t)root >= j->values) return !ir->value[value].stride;
     if (!is_narrow(ir, root) || ir->value[root].producer < 0) return false;
-    const basin_ir_step *cast = &ir->step[ir->value[root].producer];
+    const basin_ir_instruction *cast = &ir->instruction[ir->value[root].producer];
     if (cast->op != BASIN_OP_POINTWISE || cast->ins != 1 || cast->outs != 1) return false;
     const basin_node *leaf = ir->value[basin_root_of(ir, cast->in[0])].leaf;
     return leaf && leaf->op == BASIN_OP_STATE &&
            basin_shape_count(ir->value[root].shape) % ALIGNED == 0;
 }
 
-/* Whether the step is a link: it adds a multiple of (something that can lie apart) (a weight). */
-static bool is_link(const basin_joining *j, const basin_ir_step *step, basin_program_form *form) {
+/* Whether the instruction is a link: it adds a multiple of (something that can lie apart) (a
+ * weight). */
+static bool is_link(const basin_joining *j, const basin_ir_instruction *instruction,
+                    basin_program_form *form) {
     int64_t size[4];
-    if (!is_product(j->ir, step, false, false) || step->outs != 1 || !is_weight(j, step->in[1]))
+    if (!is_product(j->ir, instruction, false, false) || instruction->outs != 1 ||
+        !is_weight(j, instruction->in[1]))
         return false;
-    *form = basin_program_form_of(step->program);
-    basin_product_sizes(size, j->ir, step);
-    bool sum = form->kind == BASIN_FORM_SUM && step->ins <= 3 &&
+    *form = basin_program_form_of(instruction->program);
+    basin_product_sizes(size, j->ir, instruction);
+    bool sum = form->kind == BASIN_FORM_SUM && instruction->ins <= 3 &&
                (form->operand < 0 || form->of_operand == 1);
-    return sum && can_lie_apart(j, step->in[0], size[3]);
+    return sum && can_lie_apart(j, instruction->in[0], size[3]);
 }
 
 /* The link that adds to this one's result, which nobody else reads; -1. */
 static int next_link(const basin_joining *j, int from, double factor) {
     const basin_ir *ir = j->ir;
-    const basin_ir_value *out = &ir->value[ir->step[from].out[0]];
+    const basin_ir_value *out = &ir->value[ir->instruction[from].out[0]];
     basin_program_form form;
-    int next = j->reader[ir->step[from].out[0]];
+    int next = j->reader[ir->instruction[from].out[0]];
     if (out->uses != 1 || out->output || out->state || next <= from) return -1;
-    const basin_ir_step *step = &ir->step[next];
-    bool adds = is_link(j, step, &form) && form.operand == 0 && form.of_product == factor &&
-                step->in[2] >= 0 && basin_root_of(ir, step->in[2]) == ir->step[from].out[0] &&
-                ir->value[step->out[0]].kind == out->kind;
+    const basin_ir_instruction *instruction = &ir->instruction[next];
+    bool adds = is_link(j, instruction, &form) && form.operand == 0 && form.of_product == factor &&
+                instruction->in[2] >= 0 &&
+                basin_root_of(ir, instruction->in[2]) == ir->instruction[from].out[0] &&
+                ir->value[instruction->out[0]].kind == out->kind;
     return adds ? next : -1;
 }
 
 /* Whether a product with nothing behind it reads the weight transposed, as those of Q and K do. */
 static bool is_read_plainly(const basin_joining *j, int weight) {
-    for (size_t i = 0; i < j->ir->steps; i++) {
-        const basin_ir_step *step = &j->ir->step[i];
-        if (is_product(j->ir, step, false, true) && basin_root_of(j->ir, step->in[1]) == weight &&
-            !step->program)
+    for (size_t i = 0; i < j->ir->instructions; i++) {
+        const basin_ir_instruction *instruction = &j->ir->instruction[i];
+        if (is_product(j->ir, instruction, false, true) &&
+            basin_root_of(j->ir, instruction->in[1]) == weight && !instruction->program)
             return true;
     }
     return false;
@@ -167,64 +174,65 @@ static const basin_joint *join_weights(basin_joining *j, basin_gang *g, bool *fa
     const basin_ir *ir = j->ir;
     int64_t size[4], rows = 0;
     int weight[BASIN_JOINT_PARTS], order[BASIN_JOINT_PARTS], known = 0, plain = 0;
-    for (int i = 0; i < g->steps; i++) {
-        weight[i] = basin_root_of(ir, ir->step[g->step[i]].in[1]);
-        const basin_joint *t = basin_joint_of(j, ir->step[g->step[i]].in[1]);
+    for (int i = 0; i < g->instructions; i++) {
+        weight[i] = basin_root_of(ir, ir->instruction[g->instruction[i]].in[1]);
+        const basin_joint *t = basin_joint_of(j, ir->instruction[g->instruction[i]].in[1]);
         known += t != NULL;
     }
     if (known > 0) {
-        const basin_joint *t = basin_joint_of(j, ir->step[g->step[0]].in[1]);
-        for (int i = 0; i < g->steps && t; i++) {
+        const basin_joint *t = basin_joint_of(j, ir->instruction[g->instruction[0]].in[1]);
+        for (int i = 0; i < g->instructions && t; i++) {
             if (weight[i] != t->value) return NULL;
-            g->part[i] = basin_joint_part(j, t, ir->step[g->step[i]].in[1]);
+            g->part[i] = basin_joint_part(j, t, ir->instruction[g->instruction[i]].in[1]);
         }
-        return t && t->parts == g->steps ? t : NULL;
+        return t && t->parts == g->instructions ? t : NULL;
     }
-    for (int i = 0; i < g->steps; i++)
+    for (int i = 0; i < g->instructions; i++)
         for (int k = 0; k < i; k++)
             if (weight[i] == weight[k]) return NULL;
-    for (int i = 0; i < g->steps; i++) /* those with something behind them first, others behind */
+    for (int i = 0; i < g->instructions;
+         i++) /* those with something behind them first, others behind */
         if (!is_read_plainly(j, weight[i])) order[plain++] = i;
-    for (int i = 0, at = plain; i < g->steps; i++)
+    for (int i = 0, at = plain; i < g->instructions; i++)
         if (is_read_plainly(j, weight[i])) order[at++] = i;
-    for (int i = 0; i < g->steps; i++) {
-        basin_product_sizes(size, ir, &ir->step[g->step[i]]);
+    for (int i = 0; i < g->instructions; i++) {
+        basin_product_sizes(size, ir, &ir->instruction[g->instruction[i]]);
         rows += size[3];
     }
     basin_joint *t = basin_joint_new(j, BASIN_SHAPE(rows, size[2]), BASIN_NARROW);
     *failed = !t;
-    for (int i = 0; i < g->steps && t; i++) {
-        basin_product_sizes(size, j->ir, &j->ir->step[g->step[order[i]]]);
+    for (int i = 0; i < g->instructions && t; i++) {
+        basin_product_sizes(size, j->ir, &j->ir->instruction[g->instruction[order[i]]]);
         basin_joint_add(j, t, weight[order[i]], size[3], size[2], 0);
         g->part[order[i]] = i;
     }
     return t;
 }
 
-/* Puts a step that transposes the joint weight, once for all chains, in the place of a step of the
- * gang but the last; that one's program goes. Nothing happens where parts of the weight are made
- * later. False where there is no memory. */
+/* Puts an instruction that transposes the joint weight, once for all chains, in the place of an
+ * instruction of the gang but the last; that one's program goes. Nothing happens where parts of the
+ * weight are made later. False where there is no memory. */
 static bool turn_weight(basin_joining *j, basin_joint *weight, const basin_gang *g, int last) {
     basin_ir *ir = j->ir;
     basin_shape shape = ir->value[weight->value].shape;
     int place = -1, made = -1;
     for (int i = 0; i < weight->parts; i++)
         if (ir->value[weight->part[i]].producer > made) made = ir->value[weight->part[i]].producer;
-    for (int i = 0; i < g->steps; i++)
-        if (g->step[i] != last && g->step[i] > made) place = g->step[i];
+    for (int i = 0; i < g->instructions; i++)
+        if (g->instruction[i] != last && g->instruction[i] > made) place = g->instruction[i];
     if (place < 0) return true;
     int turned = basin_ir_value_new(ir, BASIN_SHAPE(shape.dim[1], shape.dim[0]), BASIN_NARROW);
     if (turned < 0) return false;
-    basin_ir_step *step = &ir->step[place];
-    if (step->program) free(step->program->step);
-    free(step->program);
-    *step = (basin_ir_step){.op = BASIN_OP_PERMUTE,
-                            .attr = {.axes = {1, 0}},
-                            .ins = 1,
-                            .outs = 1,
-                            .in = {weight->value},
-                            .out = {turned},
-                            .workspace = -1};
+    basin_ir_instruction *instruction = &ir->instruction[place];
+    if (instruction->program) free(instruction->program->instruction);
+    free(instruction->program);
+    *instruction = (basin_ir_instruction){.op = BASIN_OP_PERMUTE,
+                                          .attr = {.axes = {1, 0}},
+                                          .ins = 1,
+                                          .outs = 1,
+                                          .in = {weight->value},
+                                          .out = {turned},
+                                          .workspace = -1};
     weight->turned = turned;
     return true;
 }
@@ -234,12 +242,12 @@ static bool turn_weight(basin_joining *j, basin_joint *weight, const basin_gang 
 static bool join_chain(basin_joining *j, basin_gang *g) {
     basin_ir *ir = j->ir;
     bool failed = false;
-    int first = g->step[0], last = g->step[g->steps - 1];
+    int first = g->instruction[0], last = g->instruction[g->instructions - 1];
     int64_t size[4];
-    for (int i = 0; i < g->steps; i++) /* none may have to lie in two places */
+    for (int i = 0; i < g->instructions; i++) /* none may have to lie in two places */
         for (int k = 0; k < i; k++)
-            if (basin_root_of(ir, ir->step[g->step[i]].in[0]) ==
-                basin_root_of(ir, ir->step[g->step[k]].in[0]))
+            if (basin_root_of(ir, ir->instruction[g->instruction[i]].in[0]) ==
+                basin_root_of(ir, ir->instruction[g->instruction[k]].in[0]))
                 return true;
     const basin_joint *weights = join_weights(j, g, &failed);
     if (!weights) return !failed;
@@ -247,108 +255,112 @@ static bool join_chain(basin_joining *j, basin_gang *g) {
     int weight = weights->value;
     int64_t columns = weights->at[weights->parts];
     if (!basin_gang_sort(g)) return true;
-    basin_product_sizes(size, ir, &ir->step[last]);
+    basin_product_sizes(size, ir, &ir->instruction[last]);
     basin_joint *left = basin_joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
     if (!left) return false;
-    for (int i = 0; i < g->steps; i++) {
-        basin_product_sizes(size, ir, &ir->step[g->step[i]]);
-        basin_joint_add(j, left, basin_root_of(ir, ir->step[g->step[i]].in[0]), size[3], 0,
-                        columns);
+    for (int i = 0; i < g->instructions; i++) {
+        basin_product_sizes(size, ir, &ir->instruction[g->instruction[i]]);
+        basin_joint_add(j, left, basin_root_of(ir, ir->instruction[g->instruction[i]].in[0]),
+                        size[3], 0, columns);
     }
-    basin_program *program = ir->step[last].program; /* what the first one adds to is added to */
-    ir->step[last].program = ir->step[first].program;
-    ir->step[first].program = program;
-    ir->step[last].ins = ir->step[first].ins;
-    ir->step[last].in[2] = ir->step[first].in[2];
-    ir->step[last].in[0] = left->value;
-    ir->step[last].in[1] = weight;
+    basin_program *program =
+        ir->instruction[last].program; /* what the first one adds to is added to */
+    ir->instruction[last].program = ir->instruction[first].program;
+    ir->instruction[first].program = program;
+    ir->instruction[last].ins = ir->instruction[first].ins;
+    ir->instruction[last].in[2] = ir->instruction[first].in[2];
+    ir->instruction[last].in[0] = left->value;
+    ir->instruction[last].in[1] = weight;
     basin_gang_replace(j, g, last);
-    if (ir->value[ir->step[last].out[0]].kind != BASIN_REAL) return true;
+    if (ir->value[ir->instruction[last].out[0]].kind != BASIN_REAL) return true;
     basin_joint *t = &j->joint[which];
     if (t->turned < 0 && !turn_weight(j, t, g, last)) return false;
-    ir->step[last].attr.transpose_b = t->turned >= 0;
-    if (t->turned >= 0) ir->step[last].in[1] = t->turned;
+    ir->instruction[last].attr.transpose_b = t->turned >= 0;
+    if (t->turned >= 0) ir->instruction[last].in[1] = t->turned;
     return true;
 }
 
 static bool join_chains(basin_joining *j) {
     basin_program_form form;
     bool ok = true;
-    for (size_t i = 0; i < j->ir->steps && ok; i++) {
-        basin_gang g = {.step = {(int)i}, .steps = 1};
-        if (!is_link(j, &j->ir->step[i], &form)) continue;
+    for (size_t i = 0; i < j->ir->instructions && ok; i++) {
+        basin_gang g = {.instruction = {(int)i}, .instructions = 1};
+        if (!is_link(j, &j->ir->instruction[i], &form)) continue;
         double factor = form.of_product;
         for (int next = (int)i;
-             g.steps < BASIN_JOINT_PARTS && (next = next_link(j, next, factor)) >= 0;)
-            g.step[g.steps++] = next;
-        if (g.steps > 1) ok = join_chain(j, &g);
+             g.instructions < BASIN_JOINT_PARTS && (next = next_link(j, next, factor)) >= 0;)
+            g.instruction[g.instructions++] = next;
+        if (g.instructions > 1) ok = join_chain(j, &g);
     }
     return ok;
 }
 
 /* ---- products that differ in one factor ---- */
 
-typedef bool product_kind(const basin_joining *j, const basin_ir_step *step,
+typedef bool product_kind(const basin_joining *j, const basin_ir_instruction *instruction,
                           basin_program_form *form);
 
 /* Products from the first on that are of the kind and differ only in factor `side`, each with
- * another part of the same joint value. Returns the step that may stand for all of them; -1 where
- * there is no such. */
+ * another part of the same joint value. Returns the instruction that may replace all of them; -1
+ * where there is no such. */
 static int find_gang(basin_gang *g, const basin_joining *j, size_t first, int side,
                      product_kind *is_one) {
     const basin_ir *ir = j->ir;
-    const basin_ir_step *one = &ir->step[first];
+    const basin_ir_instruction *one = &ir->instruction[first];
     basin_program_form form, other;
-    *g = (basin_gang){.steps = 0};
+    *g = (basin_gang){.instructions = 0};
     if (!is_one(j, one, &form)) return -1;
     const basin_joint *t = basin_joint_of(j, one->in[side]);
-    for (size_t k = first; k < ir->steps && g->steps < BASIN_JOINT_PARTS; k++) {
-        const basin_ir_step *step = &ir->step[k];
-        if (!is_one(j, step, &other) || basin_joint_of(j, step->in[side]) != t ||
-            !is_same(ir, step->in[1 - side], one->in[1 - side]) ||
-            other.of_product != form.of_product || step->ins != one->ins)
+    for (size_t k = first; k < ir->instructions && g->instructions < BASIN_JOINT_PARTS; k++) {
+        const basin_ir_instruction *instruction = &ir->instruction[k];
+        if (!is_one(j, instruction, &other) || basin_joint_of(j, instruction->in[side]) != t ||
+            !is_same(ir, instruction->in[1 - side], one->in[1 - side]) ||
+            other.of_product != form.of_product || instruction->ins != one->ins)
             continue;
-        g->step[g->steps] = (int)k;
-        g->part[g->steps++] = basin_joint_part(j, t, step->in[side]);
+        g->instruction[g->instructions] = (int)k;
+        g->part[g->instructions++] = basin_joint_part(j, t, instruction->in[side]);
     }
     return basin_gang_sort(g) ? basin_gang_last(j, g) : -1;
 }
 
 /* ---- one left factor, several weights ---- */
 
-/* Whether the step is a multiple of (x) (a part of a joint weight)', and can write columns. */
-static bool is_reading(const basin_joining *j, const basin_ir_step *step,
+/* Whether the instruction is a multiple of (x) (a part of a joint weight)', and can write columns.
+ */
+static bool is_reading(const basin_joining *j, const basin_ir_instruction *instruction,
                        basin_program_form *form) {
     int64_t size[4];
-    if (!is_product(j->ir, step, false, true) || step->outs != 1 || step->ins != 2) return false;
-    const basin_joint *t = basin_joint_of(j, step->in[1]);
-    int part = t ? basin_joint_part(j, t, step->in[1]) : -1;
-    *form = basin_program_form_of(step->program);
-    basin_product_sizes(size, j->ir, step);
+    if (!is_product(j->ir, instruction, false, true) || instruction->outs != 1 ||
+        instruction->ins != 2)
+        return false;
+    const basin_joint *t = basin_joint_of(j, instruction->in[1]);
+    int part = t ? basin_joint_part(j, t, instruction->in[1]) : -1;
+    *form = basin_program_form_of(instruction->program);
+    basin_product_sizes(size, j->ir, instruction);
     return part >= 0 && size[2] == t->at[part + 1] - t->at[part] && form->kind == BASIN_FORM_SUM &&
-           can_lie_apart(j, step->out[0], size[2]);
+           can_lie_apart(j, instruction->out[0], size[2]);
 }
 
 static bool join_readings(basin_joining *j) {
     basin_ir *ir = j->ir;
     basin_gang g;
-    for (size_t i = 0; i < ir->steps; i++) {
+    for (size_t i = 0; i < ir->instructions; i++) {
         int last = find_gang(&g, j, i, 1, is_reading);
         if (last < 0) continue;
-        const basin_joint *weights = basin_joint_of(j, ir->step[i].in[1]);
-        int from = g.part[0], to = g.part[g.steps - 1];
+        const basin_joint *weights = basin_joint_of(j, ir->instruction[i].in[1]);
+        int from = g.part[0], to = g.part[g.instructions - 1];
         int64_t size[4], columns = weights->at[to + 1] - weights->at[from];
-        basin_product_sizes(size, ir, &ir->step[last]);
+        basin_product_sizes(size, ir, &ir->instruction[last]);
         int weight = basin_joint_span(j, weights, from, to, BASIN_SHAPE(columns, size[3]));
         basin_joint *results = basin_joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
         if (weight < 0 || !results) return false;
         weights = basin_joint_of(j, weight);
-        for (int k = 0; k < g.steps; k++)
-            basin_joint_add(j, results, ir->step[g.step[k]].out[0],
+        for (int k = 0; k < g.instructions; k++)
+            basin_joint_add(j, results, ir->instruction[g.instruction[k]].out[0],
                             weights->at[from + k + 1] - weights->at[from + k], 0, columns);
-        ir->step[last].in[1] = weight;
-        ir->step[last].out[0] = results->value;
-        widen(ir->step[last].program, size[1], columns);
+        ir->instruction[last].in[1] = weight;
+        ir->instruction[last].out[0] = results->value;
+        widen(ir->instruction[last].program, size[1], columns);
         basin_gang_replace(j, &g, last);
     }
     return true;
@@ -356,17 +368,20 @@ static bool join_readings(basin_joining *j) {
 
 /* ---- gradients of the weights ---- */
 
-/* Whether the step is a multiple of (a part of joint columns)' (u), perhaps added to something, and
- * so small that it pays to join it with others. */
-static bool is_gradient(const basin_joining *j, const basin_ir_step *step,
+/* Whether the instruction is a multiple of (a part of joint columns)' (u), perhaps added to
+ * something, and so small that it pays to join it with others. */
+static bool is_gradient(const basin_joining *j, const basin_ir_instruction *instruction,
                         basin_program_form *form) {
-    if (!is_product(j->ir, step, true, false) || step->outs != 1 || step->ins > 3) return false;
-    const basin_joint *t = basin_joint_of(j, step->in[0]);
-    const basin_ir_value *out = &j->ir->value[step->out[0]];
-    *form = basin_program_form_of(step->program);
+    if (!is_product(j->ir, instruction, true, false) || instruction->outs != 1 ||
+        instruction->ins > 3)
+        return false;
+    const basin_joint *t = basin_joint_of(j, instruction->in[0]);
+    const basin_ir_value *out = &j->ir->value[instruction->out[0]];
+    *form = basin_program_form_of(instruction->program);
     if (basin_shape_count(out->shape) > SMALL) return false;
-    return t && j->ir->value[step->in[0]].stride && basin_joint_part(j, t, step->in[0]) >= 0 &&
-           out->kind == BASIN_REAL && !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
+    return t && j->ir->value[instruction->in[0]].stride &&
+           basin_joint_part(j, t, instruction->in[0]) >= 0 && out->kind == BASIN_REAL &&
+           !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
            (form->operand < 0 || form->of_operand == 1);
 }
 
@@ -374,14 +389,14 @@ static bool is_gradient(const basin_joining *j, const basin_ir_step *step,
  * -1 where they are not; -2 where there is no memory. */
 static int joint_addend(basin_joining *j, const basin_gang *g, basin_shape shape) {
     const basin_ir *ir = j->ir;
-    const basin_joint *t = basin_joint_of(j, ir->step[g->step[0]].in[2]);
-    int first = t ? basin_joint_part(j, t, ir->step[g->step[0]].in[2]) : -1;
+    const basin_joint *t = basin_joint_of(j, ir->instruction[g->instruction[0]].in[2]);
+    int first = t ? basin_joint_part(j, t, ir->instruction[g->instruction[0]].in[2]) : -1;
     if (first < 0) return -1;
-    for (int i = 0; i < g->steps; i++) {
-        int value = ir->step[g->step[i]].in[2];
+    for (int i = 0; i < g->instructions; i++) {
+        int value = ir->instruction[g->instruction[i]].in[2];
         if (basin_joint_of(j, value) != t || basin_joint_part(j, t, value) != first + i) return -1;
     }
-    int addend = basin_joint_span(j, t, first, first + g->steps - 1, shape);
+    int addend = basin_joint_span(j, t, first, first + g->instructions - 1, shape);
     bool same =
         addend >= 0 && basin_shape_count(ir->value[addend].shape) == basin_shape_count(shape);
     return addend < 0 ? -2 : same ? addend : -1;
@@ -390,28 +405,28 @@ static int joint_addend(basin_joining *j, const basin_gang *g, basin_shape shape
 static bool join_gradients(basin_joining *j) {
     basin_ir *ir = j->ir;
     basin_gang g;
-    for (size_t i = 0; i < ir->steps; i++) {
+    for (size_t i = 0; i < ir->instructions; i++) {
         int last = find_gang(&g, j, i, 0, is_gradient);
         if (last < 0) continue;
-        const basin_joint *columns = basin_joint_of(j, ir->step[i].in[0]);
-        int from = g.part[0], to = g.part[g.steps - 1];
+        const basin_joint *columns = basin_joint_of(j, ir->instruction[i].in[0]);
+        int from = g.part[0], to = g.part[g.instructions - 1];
         int64_t size[4], rows = columns->at[to + 1] - columns->at[from];
-        basin_product_sizes(size, ir, &ir->step[last]);
+        basin_product_sizes(size, ir, &ir->instruction[last]);
         basin_shape shape = BASIN_SHAPE(rows, size[2]);
-        int addend = ir->step[i].ins == 3 ? joint_addend(j, &g, shape) : 0;
+        int addend = ir->instruction[i].ins == 3 ? joint_addend(j, &g, shape) : 0;
         if (addend == -2) return false;
         if (addend == -1) continue;
         int left = basin_joint_span(j, columns, from, to, BASIN_SHAPE(size[3], rows));
         basin_joint *sums = basin_joint_new(j, shape, BASIN_REAL);
         if (left < 0 || !sums) return false;
         columns = basin_joint_of(j, left);
-        for (int k = 0; k < g.steps; k++)
-            basin_joint_add(j, sums, ir->step[g.step[k]].out[0],
+        for (int k = 0; k < g.instructions; k++)
+            basin_joint_add(j, sums, ir->instruction[g.instruction[k]].out[0],
                             columns->at[from + k + 1] - columns->at[from + k], size[2], 0);
-        ir->step[last].in[0] = left;
-        if (ir->step[last].ins == 3) ir->step[last].in[2] = addend;
-        ir->step[last].out[0] = sums->value;
-        widen(ir->step[last].program, rows, size[2]);
+        ir->instruction[last].in[0] = left;
+        if (ir->instruction[last].ins == 3) ir->instruction[last].in[2] = addend;
+        ir->instruction[last].out[0] = sums->value;
+        widen(ir->instruction[last].program, rows, size[2]);
         basin_gang_replace(j, &g, last);
     }
     return true;
@@ -421,21 +436,21 @@ static bool join_gradients(basin_joining *j) {
 
 static void remove_dead(basin_ir *ir) {
     size_t kept = 0;
-    for (size_t i = 0; i < ir->steps; i++) {
-        basin_ir_step step = ir->step[i];
-        if (step.dead) {
-            if (step.program) free(step.program->step);
-            free(step.program);
+    for (size_t i = 0; i < ir->instructions; i++) {
+        basin_ir_instruction instruction = ir->instruction[i];
+        if (instruction.dead) {
+            if (instruction.program) free(instruction.program->instruction);
+            free(instruction.program);
             continue;
         }
-        for (int k = 0; k < step.outs; k++)
-            if (step.out[k] >= 0) {
-                ir->value[step.out[k]].producer = (int)kept;
-                ir->value[basin_root_of(ir, step.out[k])].producer = (int)kept;
+        for (int k = 0; k < instruction.outs; k++)
+            if (instruction.out[k] >= 0) {
+                ir->value[instruction.out[k]].producer = (int)kept;
+                ir->value[basin_root_of(ir, instruction.out[k])].producer = (int)kept;
             }
-        ir->step[kept++] = step;
+        ir->instruction[kept++] = instruction;
     }
-    ir->steps = kept;
+    ir->instructions = kept;
 }
 
 basin_status basin_ir_join(basin_ir *ir) {

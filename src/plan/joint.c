@@ -1,4 +1,4 @@
-/* Joint values and their parts, and gangs of steps that one step replaces. */
+/* Joint values and their parts, and gangs of instructions that one instruction replaces. */
 #include "plan/joint.h"
 
 #include "base/memory.h"
@@ -54,33 +54,34 @@ int basin_joint_span(basin_joining *j, const basin_joint *t, int first, int last
 }
 
 bool basin_gang_sort(basin_gang *g) {
-    for (int i = 1; i < g->steps; i++)
+    for (int i = 1; i < g->instructions; i++)
         for (int k = i; k > 0 && g->part[k] < g->part[k - 1]; k--) {
-            int part = g->part[k], step = g->step[k];
-            g->part[k] = g->part[k - 1], g->step[k] = g->step[k - 1];
-            g->part[k - 1] = part, g->step[k - 1] = step;
+            int part = g->part[k], instruction = g->instruction[k];
+            g->part[k] = g->part[k - 1], g->instruction[k] = g->instruction[k - 1];
+            g->part[k - 1] = part, g->instruction[k - 1] = instruction;
         }
-    for (int i = 1; i < g->steps; i++)
+    for (int i = 1; i < g->instructions; i++)
         if (g->part[i] != g->part[0] + i) return false;
-    return g->steps > 1;
+    return g->instructions > 1;
 }
 
 int basin_gang_last(const basin_joining *j, const basin_gang *g) {
     const basin_ir *ir = j->ir;
-    int last = g->step[0];
-    for (int i = 1; i < g->steps; i++)
-        if (g->step[i] > last) last = g->step[i];
-    for (int i = 0; i < g->steps; i++) {
-        int out = ir->step[g->step[i]].out[0];
-        for (int s = g->step[i] + 1; s <= last; s++)
-            for (int k = 0; k < ir->step[s].ins; k++)
-                if (!ir->step[s].dead && ir->step[s].in[k] >= 0 &&
-                    basin_root_of(ir, ir->step[s].in[k]) == out)
+    int last = g->instruction[0];
+    for (int i = 1; i < g->instructions; i++)
+        if (g->instruction[i] > last) last = g->instruction[i];
+    for (int i = 0; i < g->instructions; i++) {
+        int out = ir->instruction[g->instruction[i]].out[0];
+        for (int s = g->instruction[i] + 1; s <= last; s++)
+            for (int k = 0; k < ir->instruction[s].ins; k++)
+                if (!ir->instruction[s].dead && ir->instruction[s].in[k] >= 0 &&
+                    basin_root_of(ir, ir->instruction[s].in[k]) == out)
                     return -1;
     }
     return last;
 }
 
 void basin_gang_replace(basin_joining *j, const basin_gang *g, int last) {
-    for (int i = 0; i < g->steps; i++) j->ir->step[g->step[i]].dead = g->step[i] != last;
+    for (int i = 0; i < g->instructions; i++)
+        j->ir->instruction[g->instruction[i]].dead = g->instruction[i] != last;
 }

@@ -19,16 +19,16 @@ typedef struct basin_joining {
     basin_ir *ir;
     basin_joint *joint;
     size_t joints, capacity;
-    int *reader;   /* [values] of roots: the last step that reads it */
+    int *reader;   /* [values] of roots: the last instruction that reads it */
     bool *bound;   /* [values] of roots: read or written by something that wants it dense */
     size_t values; /* as many as there were; joint ones come behind */
 } basin_joining;
 
-/* Steps of the same kind that one step will replace, in their order. */
+/* Instructions of the same kind that one instruction will replace, in their order. */
 typedef struct basin_gang {
-    int step[BASIN_JOINT_PARTS],
+    int instruction[BASIN_JOINT_PARTS],
         part[BASIN_JOINT_PARTS]; /* part: which of the joint each belongs to */
-    int steps;
+    int instructions;
 } basin_gang;
 
 static inline int basin_root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
@@ -49,8 +49,8 @@ int basin_joint_span(basin_joining *j, const basin_joint *t, int first, int last
 
 /* Parts ascending; false unless they are neighbours, at least two. */
 bool basin_gang_sort(basin_gang *g);
-/* The last step of the gang, which becomes the joint one, provided that nobody reads the result of
- * another before it; -1. */
+/* The last instruction of the gang, which becomes the joint one, provided that nobody reads the
+ * result of another before it; -1. */
 int basin_gang_last(const basin_joining *j, const basin_gang *g);
 /* The last one takes the place of all. */
 void basin_gang_replace(basin_joining *j, const basin_gang *g, int last);

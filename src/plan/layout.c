@@ -26,47 +26,49 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
     return (int)ir->buffers++;
 }
 
-/* The last step that reads each root value; outputs last to the end, and so does what standing
- * steps leave to the others: later runs read it again. */
+/* The last instruction that reads each root value; outputs last to the end, and so does what
+ * hoisted instructions leave to the others: later runs read it again. */
 static void find_lifetimes(const basin_ir *ir, int *last) {
     for (size_t i = 0; i < ir->values; i++)
-        last[i] = ir->value[i].output ? (int)ir->steps : ir->value[i].producer;
-    for (size_t i = 0; i < ir->steps; i++)
-        for (int k = 0; k < ir->step[i].ins; k++) {
-            if (ir->step[i].in[k] < 0) continue;
-            int root = ir->value[ir->step[i].in[k]].root;
+        last[i] = ir->value[i].output ? (int)ir->instructions : ir->value[i].producer;
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].ins; k++) {
+            if (ir->instruction[i].in[k] < 0) continue;
+            int root = ir->value[ir->instruction[i].in[k]].root;
             int producer = ir->value[root].producer;
-            bool kept = i >= ir->standing && producer >= 0 && producer < (int)ir->standing;
-            int end = kept ? (int)ir->steps : (int)i;
+            bool kept = i >= ir->hoisted && producer >= 0 && producer < (int)ir->hoisted;
+            int end = kept ? (int)ir->instructions : (int)i;
             if (last[root] < end) last[root] = end;
         }
 }
 
-/* Whether the step reads the root only as full-size operands of its program. */
-static bool read_evenly(const basin_ir *ir, const basin_ir_step *step, int root) {
-    int base = step->op == BASIN_OP_MATMUL ? 2 : 0;
-    int64_t count = basin_shape_count(ir->value[step->out[0]].shape);
-    for (int k = 0; k < step->ins; k++) {
-        if (step->in[k] < 0 || ir->value[step->in[k]].root != root) continue;
-        if (k < base || basin_shape_count(ir->value[step->in[k]].shape) != count) return false;
+/* Whether the instruction reads the root only as full-size operands of its program. */
+static bool read_evenly(const basin_ir *ir, const basin_ir_instruction *instruction, int root) {
+    int base = instruction->op == BASIN_OP_MATMUL ? 2 : 0;
+    int64_t count = basin_shape_count(ir->value[instruction->out[0]].shape);
+    for (int k = 0; k < instruction->ins; k++) {
+        if (instruction->in[k] < 0 || ir->value[instruction->in[k]].root != root) continue;
+        if (k < base || basin_shape_count(ir->value[instruction->in[k]].shape) != count)
+            return false;
     }
     return true;
 }
 
-/* An operand's buffer that `value`, a result of this step, may take over; -1 if there is none. */
+/* An operand's buffer that `value`, a result of this instruction, may take over; -1 if there is
+ * none. */
 static int find_inherited(const basin_ir *ir, int s, int value, const int *last, int taken) {
-    const basin_ir_step *step = &ir->step[s];
-    if (!step->program) return -1;
-    for (int k = step->op == BASIN_OP_MATMUL ? 2 : 0; k < step->ins; k++) {
-        if (step->in[k] < 0) continue;
-        int root = ir->value[step->in[k]].root;
+    const basin_ir_instruction *instruction = &ir->instruction[s];
+    if (!instruction->program) return -1;
+    for (int k = instruction->op == BASIN_OP_MATMUL ? 2 : 0; k < instruction->ins; k++) {
+        if (instruction->in[k] < 0) continue;
+        int root = ir->value[instruction->in[k]].root;
         int buffer = ir->value[root].leaf ? -1 : ir->value[root].buffer; /* of a leaf: a block */
         if (buffer < 0 || buffer == taken || last[root] != s || ir->value[root].state) continue;
         if (ir->value[root].kind != ir->value[value].kind) continue;
         if (basin_shape_count(ir->value[root].shape) !=
-            basin_shape_count(ir->value[step->in[k]].shape))
+            basin_shape_count(ir->value[instruction->in[k]].shape))
             continue; /* others are parts of it, too */
-        if (ir->buffer[buffer].last == s && read_evenly(ir, step, root)) return buffer;
+        if (ir->buffer[buffer].last == s && read_evenly(ir, instruction, root)) return buffer;
     }
     return -1;
 }
@@ -80,13 +82,13 @@ static size_t size_of(basin_kind kind, const basin_backend_table *table) {
 /* A joint value is placed with the first of its parts. */
 static basin_status place_results(basin_ir *ir, int s, const int *last,
                                   const basin_backend_table *table, bool plain) {
-    basin_ir_step *step = &ir->step[s];
+    basin_ir_instruction *instruction = &ir->instruction[s];
     int taken = -1;
-    for (int k = 0; k < step->outs; k++) {
-        int value = step->out[k] < 0 ? -1 : ir->value[step->out[k]].root;
+    for (int k = 0; k < instruction->outs; k++) {
+        int value = instruction->out[k] < 0 ? -1 : ir->value[instruction->out[k]].root;
         if (value < 0 || ir->value[value].state || ir->value[value].buffer >= 0) continue;
         int end = last[value] < s ? s : last[value];
-        bool whole = value == step->out[k]; /* not a part */
+        bool whole = value == instruction->out[k]; /* not a part */
         int buffer = plain || !whole ? -1 : find_inherited(ir, s, value, last, taken);
         if (buffer >= 0) {
             ir->buffer[buffer].last = end;
@@ -103,9 +105,9 @@ static basin_status place_results(basin_ir *ir, int s, const int *last,
         }
         ir->value[value].buffer = buffer;
     }
-    if (step->workspace_bytes) {
-        step->workspace = buffer_new(ir, step->workspace_bytes, s, s);
-        if (step->workspace < 0) return BASIN_NO_MEMORY;
+    if (instruction->workspace_bytes) {
+        instruction->workspace = buffer_new(ir, instruction->workspace_bytes, s, s);
+        if (instruction->workspace < 0) return BASIN_NO_MEMORY;
     }
     return BASIN_OK;
 }
@@ -159,7 +161,7 @@ basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, boo
     int *last = basin_array_new(ir->values, sizeof *last);
     basin_status status = last ? BASIN_OK : no_memory(ir);
     if (last) find_lifetimes(ir, last);
-    for (size_t i = 0; !status && i < ir->steps; i++)
+    for (size_t i = 0; !status && i < ir->instructions; i++)
         status = place_results(ir, (int)i, last, table, plain);
     for (size_t i = 0; i < ir->values; i++)
         if (ir->value[i].first)

@@ -1,5 +1,5 @@
-/* From the graph to steps: what the outputs need, in an order that can run, with the operations of
- * recomputed regions repeated just before their first use outside. */
+/* From the graph to instructions: what the outputs need, in an order that can run, with the
+ * operations of recomputed regions repeated just before their first use outside. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@ static basin_status no_memory(basin_ir *ir) {
 }
 
 void basin_ir_free(basin_ir *ir) {
-    for (size_t i = 0; i < ir->steps; i++) {
-        if (!ir->step[i].program) continue;
-        free(ir->step[i].program->step);
-        free(ir->step[i].program);
+    for (size_t i = 0; i < ir->instructions; i++) {
+        if (!ir->instruction[i].program) continue;
+        free(ir->instruction[i].program->instruction);
+        free(ir->instruction[i].program);
     }
     free(ir->value);
-    free(ir->step);
+    free(ir->instruction);
     free(ir->buffer);
     free(ir->output);
 }
@@ -34,17 +34,17 @@ int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
     return id;
 }
 
-int basin_ir_step_new(basin_ir *ir, const basin_ir_step *step) {
-    if (!basin_array_reserve((void **)&ir->step, &ir->step_capacity, ir->steps + 1,
-                             sizeof *ir->step)) {
+int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction) {
+    if (!basin_array_reserve((void **)&ir->instruction, &ir->instruction_capacity,
+                             ir->instructions + 1, sizeof *ir->instruction)) {
         no_memory(ir);
         return -1;
     }
-    int id = (int)ir->steps++;
-    ir->step[id] = *step;
-    ir->step[id].workspace = -1;
-    for (int i = 0; i < step->outs; i++)
-        if (step->out[i] >= 0) ir->value[step->out[i]].producer = id;
+    int id = (int)ir->instructions++;
+    ir->instruction[id] = *instruction;
+    ir->instruction[id].workspace = -1;
+    for (int i = 0; i < instruction->outs; i++)
+        if (instruction->out[i] >= 0) ir->value[instruction->out[i]].producer = id;
     return id;
 }
 
@@ -85,8 +85,9 @@ static int stored(lowering *l, int value) {
     if (*dense >= 0) return *dense;
     int out = basin_ir_value_new(l->ir, leaf->out[0]->shape, BASIN_REAL);
     if (out < 0) return -1;
-    basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
-    if (basin_ir_step_new(l->ir, &copy) < 0) return -1;
+    basin_ir_instruction copy = {
+        .op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
+    if (basin_ir_instruction_new(l->ir, &copy) < 0) return -1;
     return *dense = out;
 }
 
@@ -126,34 +127,37 @@ static int emit_reshape(lowering *l, const basin_node *node, int *map) {
     return map[node->out[0]->id] = value;
 }
 
-/* Appends the step of a node (and first of what it lacks), entering its results into `map`. */
+/* Appends the instruction of a node (and first of what it lacks), entering its results into `map`.
+ */
 static int emit(lowering *l, const basin_node *node, int *map) {
     if (is_leaf(node->op)) return emit_leaf(l, node);
     if (node->op == BASIN_OP_RESHAPE) return emit_reshape(l, node, map);
-    basin_ir_step step = {.op = node->op, .attr = node->attr, .ins = node->ins, .outs = node->outs};
-    step.again = map == l->again;
+    basin_ir_instruction instruction = {
+        .op = node->op, .attr = node->attr, .ins = node->ins, .outs = node->outs};
+    instruction.again = map == l->again;
     for (int i = 0; i < node->ins; i++) {
-        step.in[i] = -1;
+        instruction.in[i] = -1;
         if (!node->in[i]) continue;
         int value = resolve_operand(l, node, node->in[i], map);
         if (!basin_op_is_pointwise(node->op)) value = stored(l, value);
         if (value < 0) return -1;
-        step.in[i] = value;
+        instruction.in[i] = value;
     }
     for (int i = 0; i < node->outs; i++) {
-        step.out[i] = -1;
+        instruction.out[i] = -1;
         if (!node->out[i]) continue;
-        step.out[i] = basin_ir_value_new(l->ir, node->out[i]->shape, node->out[i]->kind);
-        if (step.out[i] < 0) return -1;
-        map[node->out[i]->id] = step.out[i];
+        instruction.out[i] = basin_ir_value_new(l->ir, node->out[i]->shape, node->out[i]->kind);
+        if (instruction.out[i] < 0) return -1;
+        map[node->out[i]->id] = instruction.out[i];
     }
-    return basin_ir_step_new(l->ir, &step);
+    return basin_ir_instruction_new(l->ir, &instruction);
 }
 
 static int copy_of(lowering *l, int value) {
     int out = basin_ir_value_new(l->ir, l->ir->value[value].shape, BASIN_REAL);
-    basin_ir_step copy = {.op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
-    return out < 0 || basin_ir_step_new(l->ir, &copy) < 0 ? -1 : out;
+    basin_ir_instruction copy = {
+        .op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
+    return out < 0 || basin_ir_instruction_new(l->ir, &copy) < 0 ? -1 : out;
 }
 
 /* The plan value of what leaves the plan: as first computed, wherever it was built. */

@@ -4,7 +4,7 @@
  * pairs are narrow; a small product gains nothing from it and stays float, factors and all. Narrow
  * is what nobody but such products reads, or a layer norm's reverse as its cotangent; a factor that
  * others read, too (a weight, the cotangent of the tokens), is float and gets a narrow copy, stored
- * by the step that computes it where that can. Everything else stays float: inputs, states,
+ * by the instruction that computes it where that can. Everything else stays float: inputs, states,
  * outputs, the tokens, statistics, sums, energies, heads, lists of pairs, gradients on their way
  * into a state. */
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 
 typedef struct narrowing {
     basin_ir *ir;
-    double least;        /* multiply-adds from which on a product or an attention is large */
-    bool *wide;          /* [values] of roots */
-    int *cast;           /* [values] of wide roots: the narrow copy, -1 before it is needed */
-    basin_ir_step *step; /* the new list */
-    size_t steps, capacity, values;
+    double least; /* multiply-adds from which on a product or an attention is large */
+    bool *wide;   /* [values] of roots */
+    int *cast;    /* [values] of wide roots: the narrow copy, -1 before it is needed */
+    basin_ir_instruction *instruction; /* the new list */
+    size_t instructions, capacity, values;
 } narrowing;
 
 static basin_status no_memory(basin_ir *ir) {
@@ -36,42 +36,42 @@ static double count_of(const basin_ir *ir, int value) {
     return (double)basin_shape_count(ir->value[value].shape);
 }
 
-/* Whether the step has enough to multiply that narrow factors pay. */
-static bool is_large(const narrowing *n, const basin_ir_step *step) {
+/* Whether the instruction has enough to multiply that narrow factors pay. */
+static bool is_large(const narrowing *n, const basin_ir_instruction *instruction) {
     const basin_ir *ir = n->ir;
-    if (step->op == BASIN_OP_MATMUL) {
+    if (instruction->op == BASIN_OP_MATMUL) {
         int64_t size[4];
-        basin_product_sizes(size, ir, step);
+        basin_product_sizes(size, ir, instruction);
         return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->least;
     }
-    if (!is_attention(step->op) || step->in[BASIN_ATT_ROW] >= 0) return false;
-    double keys = (double)ir->value[step->in[BASIN_ATT_K]].shape.dim[1];
-    return count_of(ir, step->in[BASIN_ATT_Q]) * keys >= n->least;
+    if (!is_attention(instruction->op) || instruction->in[BASIN_ATT_ROW] >= 0) return false;
+    double keys = (double)ir->value[instruction->in[BASIN_ATT_K]].shape.dim[1];
+    return count_of(ir, instruction->in[BASIN_ATT_Q]) * keys >= n->least;
 }
 
-/* What a step wants of operand k. */
-static demand operand_demand(const narrowing *n, const basin_ir_step *step, int k) {
-    switch (step->op) {
+/* What an instruction wants of operand k. */
+static demand operand_demand(const narrowing *n, const basin_ir_instruction *instruction, int k) {
+    switch (instruction->op) {
     case BASIN_OP_POINTWISE: return ANY;
-    case BASIN_OP_MATMUL: return k >= 2 ? ANY : is_large(n, step) ? NARROW : WIDE;
+    case BASIN_OP_MATMUL: return k >= 2 ? ANY : is_large(n, instruction) ? NARROW : WIDE;
     case BASIN_OP_LAYERNORM_REVERSE: return k == 2 ? ANY : WIDE;
     case BASIN_OP_SUM: return ANY;
     default: break;
     }
     bool tokens = k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B;
-    return is_attention(step->op) && tokens && is_large(n, step) ? NARROW : WIDE;
+    return is_attention(instruction->op) && tokens && is_large(n, instruction) ? NARROW : WIDE;
 }
 
 /* What it gives as result k. */
-static demand result_demand(const narrowing *n, const basin_ir_step *step, int k) {
-    switch (step->op) {
+static demand result_demand(const narrowing *n, const basin_ir_instruction *instruction, int k) {
+    switch (instruction->op) {
     case BASIN_OP_POINTWISE:
     case BASIN_OP_MATMUL:
     case BASIN_OP_LAYERNORM: return ANY;
     case BASIN_OP_ATTENTION_FORCE:
-        return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && is_large(n, step) ? NARROW : WIDE;
+        return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && is_large(n, instruction) ? NARROW : WIDE;
     case BASIN_OP_ATTENTION_REVERSE:
-        return (k == BASIN_ATT_GQ || k == BASIN_ATT_GK) && is_large(n, step) ? NARROW : WIDE;
+        return (k == BASIN_ATT_GQ || k == BASIN_ATT_GK) && is_large(n, instruction) ? NARROW : WIDE;
     default: return WIDE;
     }
 }
@@ -80,23 +80,25 @@ static demand result_demand(const narrowing *n, const basin_ir_step *step, int k
 
 static bool is_large_product(const narrowing *n, int value) {
     const basin_ir_value *root = &n->ir->value[n->ir->value[value].root];
-    const basin_ir_step *step = root->producer < 0 ? NULL : &n->ir->step[root->producer];
-    return step && step->op == BASIN_OP_MATMUL && is_large(n, step);
+    const basin_ir_instruction *instruction =
+        root->producer < 0 ? NULL : &n->ir->instruction[root->producer];
+    return instruction && instruction->op == BASIN_OP_MATMUL && is_large(n, instruction);
 }
 
-/* Whether operand k of the step may be narrow though it is no factor: a large product that a layer
- * norm takes as its cotangent, or what a product adds to a narrow result. Results of the step are
- * decided already. */
-static bool tolerates(const narrowing *n, const basin_ir_step *step, int k) {
-    if (step->op == BASIN_OP_LAYERNORM_REVERSE) return k == 2 && is_large_product(n, step->in[k]);
-    if (step->op != BASIN_OP_MATMUL || k < 2) return false;
-    for (int i = 0; i < step->outs; i++)
-        if (step->out[i] >= 0 && !n->wide[step->out[i]]) return true;
+/* Whether operand k of the instruction may be narrow though it is no factor: a large product that a
+ * layer norm takes as its cotangent, or what a product adds to a narrow result. Results of the
+ * instruction are decided already. */
+static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
+    if (instruction->op == BASIN_OP_LAYERNORM_REVERSE)
+        return k == 2 && is_large_product(n, instruction->in[k]);
+    if (instruction->op != BASIN_OP_MATMUL || k < 2) return false;
+    for (int i = 0; i < instruction->outs; i++)
+        if (instruction->out[i] >= 0 && !n->wide[instruction->out[i]]) return true;
     return false;
 }
 
-/* From the last step to the first, so that the readers of a result are decided before it is. A
- * result starts as wide as its step gives it, and any reader can make it wide. */
+/* From the last instruction to the first, so that the readers of a result are decided before it is.
+ * A result starts as wide as its instruction gives it, and any reader can make it wide. */
 static void mark_wide(narrowing *n) {
     const basin_ir *ir = n->ir;
     for (size_t i = 0; i < ir->values; i++) {
@@ -104,37 +106,38 @@ static void mark_wide(narrowing *n) {
         n->wide[i] = v->leaf || v->output || v->state || v->kind != BASIN_REAL || v->producer < 0 ||
                      v->uses == 0;
     }
-    for (size_t i = ir->steps; i-- > 0;) {
-        const basin_ir_step *step = &ir->step[i];
-        for (int k = 0; k < step->outs; k++)
-            if (step->out[k] >= 0 && result_demand(n, step, k) == WIDE)
-                n->wide[step->out[k]] = true;
-        for (int k = 0; k < step->ins; k++) {
-            if (step->in[k] < 0) continue;
-            if (operand_demand(n, step, k) != NARROW && !tolerates(n, step, k))
-                n->wide[ir->value[step->in[k]].root] = true;
+    for (size_t i = ir->instructions; i-- > 0;) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
+        for (int k = 0; k < instruction->outs; k++)
+            if (instruction->out[k] >= 0 && result_demand(n, instruction, k) == WIDE)
+                n->wide[instruction->out[k]] = true;
+        for (int k = 0; k < instruction->ins; k++) {
+            if (instruction->in[k] < 0) continue;
+            if (operand_demand(n, instruction, k) != NARROW && !tolerates(n, instruction, k))
+                n->wide[ir->value[instruction->in[k]].root] = true;
         }
     }
 }
 
 /* ---- casts ---- */
 
-static bool add_step(narrowing *n, const basin_ir_step *step) {
-    if (!basin_array_reserve((void **)&n->step, &n->capacity, n->steps + 1, sizeof *step)) {
+static bool add_instruction(narrowing *n, const basin_ir_instruction *instruction) {
+    if (!basin_array_reserve((void **)&n->instruction, &n->capacity, n->instructions + 1,
+                             sizeof *instruction)) {
         no_memory(n->ir);
         return false;
     }
-    n->step[n->steps++] = *step;
+    n->instruction[n->instructions++] = *instruction;
     return true;
 }
 
-/* to <- from, as a step of its own. */
+/* to <- from, as an instruction of its own. */
 static bool add_cast(narrowing *n, int to, int from) {
-    basin_ir_step cast = {
+    basin_ir_instruction cast = {
         .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {from}, .out = {to}, .workspace = -1};
     cast.program = basin_program_copy(n->ir->value[from].shape);
-    if (cast.program && add_step(n, &cast)) return true;
-    if (cast.program) free(cast.program->step);
+    if (cast.program && add_instruction(n, &cast)) return true;
+    if (cast.program) free(cast.program->instruction);
     free(cast.program);
     no_memory(n->ir);
     return false;
@@ -150,24 +153,26 @@ static int narrow_like(narrowing *n, int value, int root) {
 /* Lets the program that computes `root` store it once more as `made`, if there is such a program
  * and it has room for that. */
 static bool store_twice(narrowing *n, int made, int root) {
-    for (size_t i = n->steps; i-- > 0;) {
-        basin_ir_step *step = &n->step[i];
-        for (int k = 0; k < step->outs; k++) {
-            if (step->out[k] != root) continue;
-            if (step->op == BASIN_OP_LAYERNORM_REVERSE && k == 0 && step->outs == 3) {
-                step->out[step->outs++] = made;
+    for (size_t i = n->instructions; i-- > 0;) {
+        basin_ir_instruction *instruction = &n->instruction[i];
+        for (int k = 0; k < instruction->outs; k++) {
+            if (instruction->out[k] != root) continue;
+            if (instruction->op == BASIN_OP_LAYERNORM_REVERSE && k == 0 && instruction->outs == 3) {
+                instruction->out[instruction->outs++] = made;
                 return true;
             }
-            if (step->op != BASIN_OP_POINTWISE || step->outs == BASIN_MAX_OUT) return false;
-            step->program->store[step->program->stores++] = step->program->store[k];
-            step->out[step->outs++] = made;
+            if (instruction->op != BASIN_OP_POINTWISE || instruction->outs == BASIN_MAX_OUT)
+                return false;
+            instruction->program->store[instruction->program->stores++] =
+                instruction->program->store[k];
+            instruction->out[instruction->outs++] = made;
             return true;
         }
     }
     return false;
 }
 
-/* The narrow form of a wide operand, made here unless an earlier step needed it. */
+/* The narrow form of a wide operand, made here unless an earlier instruction needed it. */
 static int narrow_operand(narrowing *n, int value) {
     int root = n->ir->value[value].root;
     if (n->cast[root] < 0) {
@@ -180,26 +185,26 @@ static int narrow_operand(narrowing *n, int value) {
     return same ? cast : narrow_like(n, value, cast);
 }
 
-/* Copies a step into the new list, with casts of what it wants narrow before it and of what must be
- * wide after it. */
-static bool move_step(narrowing *n, basin_ir_step step) {
+/* Copies an instruction into the new list, with casts of what it wants narrow before it and of what
+ * must be wide after it. */
+static bool move_instruction(narrowing *n, basin_ir_instruction instruction) {
     int after[BASIN_MAX_OUT][2], casts = 0;
-    for (int k = 0; k < step.ins; k++) {
-        if (step.in[k] < 0 || operand_demand(n, &step, k) != NARROW) continue;
-        int root = n->ir->value[step.in[k]].root;
+    for (int k = 0; k < instruction.ins; k++) {
+        if (instruction.in[k] < 0 || operand_demand(n, &instruction, k) != NARROW) continue;
+        int root = n->ir->value[instruction.in[k]].root;
         if ((size_t)root >= n->values || !n->wide[root]) continue;
-        step.in[k] = narrow_operand(n, step.in[k]);
-        if (step.in[k] < 0) return false;
+        instruction.in[k] = narrow_operand(n, instruction.in[k]);
+        if (instruction.in[k] < 0) return false;
     }
-    for (int k = 0; k < step.outs; k++) {
-        int value = step.out[k];
-        if (value < 0 || result_demand(n, &step, k) != NARROW || !n->wide[value]) continue;
+    for (int k = 0; k < instruction.outs; k++) {
+        int value = instruction.out[k];
+        if (value < 0 || result_demand(n, &instruction, k) != NARROW || !n->wide[value]) continue;
         int made = narrow_like(n, value, -1);
         if (made < 0) return false;
         after[casts][0] = value, after[casts++][1] = made;
-        step.out[k] = made;
+        instruction.out[k] = made;
     }
-    if (!add_step(n, &step)) return false;
+    if (!add_instruction(n, &instruction)) return false;
     for (int i = 0; i < casts; i++)
         if (!add_cast(n, after[i][0], after[i][1])) return false;
     return true;
@@ -207,27 +212,28 @@ static bool move_step(narrowing *n, basin_ir_step step) {
 
 static void take_over(narrowing *n) {
     basin_ir *ir = n->ir;
-    free(ir->step);
-    ir->step = n->step;
-    ir->steps = n->steps;
-    ir->step_capacity = n->capacity;
-    for (size_t i = 0; i < ir->steps; i++)
-        for (int k = 0; k < ir->step[i].outs; k++)
-            if (ir->step[i].out[k] >= 0) ir->value[ir->step[i].out[k]].producer = (int)i;
+    free(ir->instruction);
+    ir->instruction = n->instruction;
+    ir->instructions = n->instructions;
+    ir->instruction_capacity = n->capacity;
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].outs; k++)
+            if (ir->instruction[i].out[k] >= 0)
+                ir->value[ir->instruction[i].out[k]].producer = (int)i;
     basin_ir_count_uses(ir);
 }
 
-/* Programs belong to the steps of the old list until the new one is complete. */
+/* Programs belong to the instructions of the old list until the new one is complete. */
 static void discard(narrowing *n) {
-    for (size_t i = 0; i < n->steps; i++) {
+    for (size_t i = 0; i < n->instructions; i++) {
         bool old = false;
-        for (size_t j = 0; j < n->ir->steps; j++)
-            old = old || n->step[i].program == n->ir->step[j].program;
-        if (old || !n->step[i].program) continue;
-        free(n->step[i].program->step);
-        free(n->step[i].program);
+        for (size_t j = 0; j < n->ir->instructions; j++)
+            old = old || n->instruction[i].program == n->ir->instruction[j].program;
+        if (old || !n->instruction[i].program) continue;
+        free(n->instruction[i].program->instruction);
+        free(n->instruction[i].program);
     }
-    free(n->step);
+    free(n->instruction);
 }
 
 static basin_status rewrite(narrowing *n) {
@@ -236,10 +242,10 @@ static basin_status rewrite(narrowing *n) {
         n->cast[i] = -1;
         if (!n->wide[i] && ir->value[i].root == (int)i) ir->value[i].kind = BASIN_NARROW;
     }
-    for (size_t i = 0; i < ir->steps; i++)
-        if (!move_step(n, ir->step[i])) return BASIN_NO_MEMORY;
+    for (size_t i = 0; i < ir->instructions; i++)
+        if (!move_instruction(n, ir->instruction[i])) return BASIN_NO_MEMORY;
     take_over(n);
-    n->step = NULL;
+    n->instruction = NULL;
     return BASIN_OK;
 }
 
@@ -252,7 +258,7 @@ basin_status basin_ir_narrow(basin_ir *ir, double least) {
         mark_wide(&n);
         status = rewrite(&n);
     }
-    if (n.step) discard(&n);
+    if (n.instruction) discard(&n);
     free(n.wide);
     free(n.cast);
     return status;

@@ -1,6 +1,6 @@
-/* Which steps run, and in which order: dead ones are dropped, log-sum-exps that a force computes
- * anyway are taken from there, what is added to the reverse of a layer norm is added there, and the
- * rest is sorted so that producers come first. */
+/* Which instructions run, and in which order: dead ones are dropped, log-sum-exps that a force
+ * computes anyway are taken from there, what is added to the reverse of a layer norm is added
+ * there, and the rest is sorted so that producers come first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,28 +15,28 @@ static int producer_of(const basin_ir *ir, int value) {
     return value < 0 ? -1 : ir->value[ir->value[value].root].producer;
 }
 
-/* A walk from steps to what they need, depth first, keeping the old order where it can. */
+/* A walk from instructions to what they need, depth first, keeping the old order where it can. */
 typedef struct walk {
     basin_ir *ir;
-    int *order; /* [steps] old numbers, producers first */
+    int *order; /* [instructions] old numbers, producers first */
     int count;
-    bool *seen; /* [steps] */
-    int *stack; /* [steps] begun steps */
-    int *next;  /* [steps] of each begun step: the operand to follow next */
+    bool *seen; /* [instructions] */
+    int *stack; /* [instructions] begun instructions */
+    int *next;  /* [instructions] of each begun instruction: the operand to follow next */
 } walk;
 
 static bool walk_begin(walk *w, basin_ir *ir) {
     *w = (walk){.ir = ir};
-    w->order = basin_array_new(ir->steps, sizeof *w->order);
-    w->seen = calloc(ir->steps + 1, sizeof *w->seen);
-    w->stack = basin_array_new(ir->steps, sizeof *w->stack);
-    w->next = basin_array_new(ir->steps, sizeof *w->next);
+    w->order = basin_array_new(ir->instructions, sizeof *w->order);
+    w->seen = calloc(ir->instructions + 1, sizeof *w->seen);
+    w->stack = basin_array_new(ir->instructions, sizeof *w->stack);
+    w->next = basin_array_new(ir->instructions, sizeof *w->next);
     return w->order && w->seen && w->stack && w->next;
 }
 
 static void walk_restart(walk *w) {
     w->count = 0;
-    memset(w->seen, 0, w->ir->steps * sizeof *w->seen);
+    memset(w->seen, 0, w->ir->instructions * sizeof *w->seen);
 }
 
 static void walk_end(walk *w) {
@@ -46,8 +46,8 @@ static void walk_end(walk *w) {
     free(w->next);
 }
 
-static void visit(walk *w, int step) {
-    int depth = 0, found = step;
+static void visit(walk *w, int instruction) {
+    int depth = 0, found = instruction;
     for (;;) {
         if (found >= 0 && !w->seen[found]) {
             w->seen[found] = true;
@@ -56,7 +56,7 @@ static void visit(walk *w, int step) {
         }
         if (depth == 0) return;
         int top = w->stack[depth - 1];
-        const basin_ir_step *s = &w->ir->step[top];
+        const basin_ir_instruction *s = &w->ir->instruction[top];
         if (w->next[top] < s->ins)
             found = producer_of(w->ir, s->in[w->next[top]++]);
         else {
@@ -67,45 +67,45 @@ static void visit(walk *w, int step) {
     }
 }
 
-static bool writes_something_wanted(const basin_ir *ir, const basin_ir_step *step) {
-    for (int i = 0; i < step->outs; i++) {
-        if (step->out[i] < 0) continue;
-        const basin_ir_value *v = &ir->value[step->out[i]];
+static bool writes_something_wanted(const basin_ir *ir, const basin_ir_instruction *instruction) {
+    for (int i = 0; i < instruction->outs; i++) {
+        if (instruction->out[i] < 0) continue;
+        const basin_ir_value *v = &ir->value[instruction->out[i]];
         if (v->output || v->state) return true;
     }
     return false;
 }
 
-/* Steps reachable from what is wanted, found with the same walk. */
+/* Instructions reachable from what is wanted, found with the same walk. */
 static void find_needed(walk *w) {
-    for (size_t i = 0; i < w->ir->steps; i++)
-        if (!w->ir->step[i].dead && writes_something_wanted(w->ir, &w->ir->step[i]))
+    for (size_t i = 0; i < w->ir->instructions; i++)
+        if (!w->ir->instruction[i].dead && writes_something_wanted(w->ir, &w->ir->instruction[i]))
             visit(w, (int)i);
-    for (size_t i = 0; i < w->ir->steps; i++) w->ir->step[i].dead = !w->seen[i];
+    for (size_t i = 0; i < w->ir->instructions; i++) w->ir->instruction[i].dead = !w->seen[i];
 }
 
 static void sort_needed(walk *w) {
     walk_restart(w);
-    for (size_t i = 0; i < w->ir->steps; i++)
-        if (!w->ir->step[i].dead) visit(w, (int)i);
+    for (size_t i = 0; i < w->ir->instructions; i++)
+        if (!w->ir->instruction[i].dead) visit(w, (int)i);
 }
 
-static void drop_program(basin_ir_step *step) {
-    if (!step->program) return;
-    free(step->program->step);
-    free(step->program);
-    step->program = NULL;
+static void drop_program(basin_ir_instruction *instruction) {
+    if (!instruction->program) return;
+    free(instruction->program->instruction);
+    free(instruction->program);
+    instruction->program = NULL;
 }
 
-/* Takes over the walk's order; `sorted` has room for all steps. */
-static void reorder(basin_ir *ir, basin_ir_step *sorted, const walk *w) {
-    for (size_t i = 0; i < ir->steps; i++)
-        if (ir->step[i].dead) drop_program(&ir->step[i]);
-    for (int i = 0; i < w->count; i++) sorted[i] = ir->step[w->order[i]];
-    free(ir->step);
-    ir->step = sorted;
-    ir->step_capacity = ir->steps > 0 ? ir->steps : 1;
-    ir->steps = (size_t)w->count;
+/* Takes over the walk's order; `sorted` has room for all instructions. */
+static void reorder(basin_ir *ir, basin_ir_instruction *sorted, const walk *w) {
+    for (size_t i = 0; i < ir->instructions; i++)
+        if (ir->instruction[i].dead) drop_program(&ir->instruction[i]);
+    for (int i = 0; i < w->count; i++) sorted[i] = ir->instruction[w->order[i]];
+    free(ir->instruction);
+    ir->instruction = sorted;
+    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
+    ir->instructions = (size_t)w->count;
     for (int i = 0; i < w->count; i++)
         for (int k = 0; k < sorted[i].outs; k++)
             if (sorted[i].out[k] >= 0) ir->value[sorted[i].out[k]].producer = i;
@@ -113,7 +113,7 @@ static void reorder(basin_ir *ir, basin_ir_step *sorted, const walk *w) {
 
 basin_status basin_ir_sort(basin_ir *ir) {
     walk w;
-    basin_ir_step *sorted = basin_array_new(ir->steps, sizeof *sorted);
+    basin_ir_instruction *sorted = basin_array_new(ir->instructions, sizeof *sorted);
     bool ok = walk_begin(&w, ir) && sorted;
     if (ok) {
         find_needed(&w);
@@ -127,19 +127,21 @@ basin_status basin_ir_sort(basin_ir *ir) {
 
 void basin_ir_count_uses(basin_ir *ir) {
     for (size_t i = 0; i < ir->values; i++) ir->value[i].uses = 0;
-    for (size_t i = 0; i < ir->steps; i++)
-        for (int k = 0; k < ir->step[i].ins; k++)
-            if (ir->step[i].in[k] >= 0) ir->value[ir->value[ir->step[i].in[k]].root].uses++;
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].ins; k++)
+            if (ir->instruction[i].in[k] >= 0)
+                ir->value[ir->value[ir->instruction[i].in[k]].root].uses++;
 }
 
-/* Whether step `to` needs the results of step `from`. */
+/* Whether instruction `to` needs the results of instruction `from`. */
 static bool depends(walk *w, int to, int from) {
     walk_restart(w);
     visit(w, to);
     return w->seen[from];
 }
 
-static bool same_scores(const basin_ir *ir, const basin_ir_step *lse, const basin_ir_step *force) {
+static bool same_scores(const basin_ir *ir, const basin_ir_instruction *lse,
+                        const basin_ir_instruction *force) {
     if (force->op != BASIN_OP_ATTENTION_FORCE || force->out[BASIN_ATT_LSE] < 0 ||
         force->attr.exclude_self != lse->attr.exclude_self)
         return false;
@@ -159,16 +161,17 @@ static void replace(basin_ir *ir, int lse, int instead) {
 }
 
 /* A force that waits for the log-sum-exp itself cannot give it. What was replaced before counts:
- * then steps may wait for later ones. */
+ * then instructions may wait for later ones. */
 basin_status basin_ir_share_forces(basin_ir *ir) {
     walk w;
     bool ok = walk_begin(&w, ir);
-    for (size_t i = 0; ok && i < ir->steps; i++) {
-        if (ir->step[i].op != BASIN_OP_ATTENTION) continue;
-        for (size_t f = i + 1; f < ir->steps; f++) {
-            if (!same_scores(ir, &ir->step[i], &ir->step[f]) || depends(&w, (int)f, (int)i))
+    for (size_t i = 0; ok && i < ir->instructions; i++) {
+        if (ir->instruction[i].op != BASIN_OP_ATTENTION) continue;
+        for (size_t f = i + 1; f < ir->instructions; f++) {
+            if (!same_scores(ir, &ir->instruction[i], &ir->instruction[f]) ||
+                depends(&w, (int)f, (int)i))
                 continue;
-            replace(ir, ir->step[i].out[0], ir->step[f].out[BASIN_ATT_LSE]);
+            replace(ir, ir->instruction[i].out[0], ir->instruction[f].out[BASIN_ATT_LSE]);
             break;
         }
     }
@@ -176,13 +179,13 @@ basin_status basin_ir_share_forces(basin_ir *ir) {
     return ok ? basin_ir_sort(ir) : no_memory(ir);
 }
 
-/* The reverse of a layer norm whose result dx only step `add` reads, to add another value to it
- * that is there before; -1 where there is none. */
-static int residual_of(const basin_ir *ir, const basin_ir_step *add, int side) {
+/* The reverse of a layer norm whose result dx only instruction `add` reads, to add another value to
+ * it that is there before; -1 where there is none. */
+static int residual_of(const basin_ir *ir, const basin_ir_instruction *add, int side) {
     int dx = add->in[side], other = add->in[1 - side];
     const basin_ir_value *v = &ir->value[dx], *r = &ir->value[other];
     if (v->root != dx || v->producer < 0 || v->uses != 1 || v->output || v->state) return -1;
-    const basin_ir_step *reverse = &ir->step[v->producer];
+    const basin_ir_instruction *reverse = &ir->instruction[v->producer];
     bool fits = reverse->op == BASIN_OP_LAYERNORM_REVERSE && reverse->ins == 3 &&
                 reverse->out[0] == dx && basin_shape_equal(v->shape, r->shape) &&
                 basin_shape_equal(v->shape, ir->value[add->out[0]].shape);
@@ -191,14 +194,14 @@ static int residual_of(const basin_ir *ir, const basin_ir_step *add, int side) {
 
 basin_status basin_ir_join_residuals(basin_ir *ir) {
     basin_ir_count_uses(ir);
-    for (size_t i = 0; i < ir->steps; i++) {
-        basin_ir_step *add = &ir->step[i];
+    for (size_t i = 0; i < ir->instructions; i++) {
+        basin_ir_instruction *add = &ir->instruction[i];
         if (add->op != BASIN_OP_ADD || add->dead) continue;
         for (int side = 0; side < 2; side++) {
             int reverse = residual_of(ir, add, side);
             if (reverse < 0) continue;
-            ir->step[reverse].in[ir->step[reverse].ins++] = add->in[1 - side];
-            ir->step[reverse].out[0] = add->out[0];
+            ir->instruction[reverse].in[ir->instruction[reverse].ins++] = add->in[1 - side];
+            ir->instruction[reverse].out[0] = add->out[0];
             ir->value[add->out[0]].producer = reverse;
             add->dead = true;
             break;

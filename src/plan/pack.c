@@ -3,8 +3,9 @@
 #include "plan/ir.h"
 #include "plan/program.h"
 
-/* Whether two steps are products by one and the same matrix. */
-static bool share_factor(const basin_ir *ir, const basin_ir_step *a, const basin_ir_step *b) {
+/* Whether two instructions are products by one and the same matrix. */
+static bool share_factor(const basin_ir *ir, const basin_ir_instruction *a,
+                         const basin_ir_instruction *b) {
     const basin_ir_value *x = &ir->value[a->in[1]], *y = &ir->value[b->in[1]];
     return b->op == BASIN_OP_MATMUL && !b->attr.packed_b && x->root == y->root &&
            basin_shape_equal(x->shape, y->shape) && a->attr.transpose_b == b->attr.transpose_b;
@@ -12,35 +13,36 @@ static bool share_factor(const basin_ir *ir, const basin_ir_step *a, const basin
 
 /* Makes all products from `first` on that share its factor read the packed one. */
 static basin_status pack_factor(basin_ir *ir, size_t first, size_t bytes) {
-    const basin_ir_step model = ir->step[first];
+    const basin_ir_instruction model = ir->instruction[first];
     int packed = basin_ir_value_new(ir, ir->value[model.in[1]].shape, BASIN_REAL);
     if (packed < 0) return BASIN_NO_MEMORY;
     ir->value[packed].bytes = bytes;
-    basin_ir_step pack = {
+    basin_ir_instruction pack = {
         .op = BASIN_OP_PACK, .ins = 1, .outs = 1, .in = {model.in[1]}, .out = {packed}};
     pack.attr.transpose_b = model.attr.transpose_b;
-    size_t steps = ir->steps;
-    for (size_t i = first; i < steps; i++)
-        if (share_factor(ir, &model, &ir->step[i])) {
-            ir->step[i].in[1] = packed;
-            ir->step[i].attr.packed_b = true;
+    size_t instructions = ir->instructions;
+    for (size_t i = first; i < instructions; i++)
+        if (share_factor(ir, &model, &ir->instruction[i])) {
+            ir->instruction[i].in[1] = packed;
+            ir->instruction[i].attr.packed_b = true;
         }
-    return basin_ir_step_new(ir, &pack) < 0 ? BASIN_NO_MEMORY : BASIN_OK;
+    return basin_ir_instruction_new(ir, &pack) < 0 ? BASIN_NO_MEMORY : BASIN_OK;
 }
 
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend) {
     basin_status status = BASIN_OK;
-    size_t steps = ir->steps;
+    size_t instructions = ir->instructions;
     if (!backend->table->packed_bytes) return BASIN_OK;
-    for (size_t i = 0; i < steps && !status; i++) {
-        const basin_ir_step *step = &ir->step[i];
-        if (step->op != BASIN_OP_MATMUL || step->attr.packed_b ||
-            ir->value[step->in[1]].shape.rank != 2)
+    for (size_t i = 0; i < instructions && !status; i++) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
+        if (instruction->op != BASIN_OP_MATMUL || instruction->attr.packed_b ||
+            ir->value[instruction->in[1]].shape.rank != 2)
             continue;
         int64_t size[4];
         int products = 0;
-        for (size_t k = i; k < steps; k++) products += share_factor(ir, step, &ir->step[k]);
-        basin_product_sizes(size, ir, step);
+        for (size_t k = i; k < instructions; k++)
+            products += share_factor(ir, instruction, &ir->instruction[k]);
+        basin_product_sizes(size, ir, instruction);
         size_t bytes = products > 1 ? backend->table->packed_bytes(backend, size[3], size[2]) : 0;
         if (bytes > 0) status = pack_factor(ir, i, bytes);
     }

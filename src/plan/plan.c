@@ -39,7 +39,7 @@ struct basin_plan {
     size_t blocks;
     bool shares;   /* computes in the store's arena */
     bool updates;  /* changes states */
-    uint64_t made; /* the store's count of changes when standing calls ran last; 0: they never did
+    uint64_t made; /* the store's count of changes when hoisted calls ran last; 0: they never did
                     */
     basin_plan_stats stats;
     basin_simple simple; /* what was planned */
@@ -172,59 +172,64 @@ static basin_shape matrix_shape(int64_t batch, int64_t rows, int64_t cols) {
 }
 
 /* Factors and results as matrices, whatever their shapes were. */
-static void shape_product(basin_call *call, const basin_ir *ir, const basin_ir_step *step) {
+static void shape_product(basin_call *call, const basin_ir *ir,
+                          const basin_ir_instruction *instruction) {
     int64_t size[4];
-    basin_product_sizes(size, ir, step);
+    basin_product_sizes(size, ir, instruction);
     int64_t batch = size[0], m = size[1], n = size[2], k = size[3];
-    bool ta = step->attr.transpose_a, tb = step->attr.transpose_b;
+    bool ta = instruction->attr.transpose_a, tb = instruction->attr.transpose_b;
     call->in[0].shape = matrix_shape(batch, ta ? k : m, ta ? m : k);
     call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
 }
 
-static void make_call(basin_plan *plan, basin_call *call, const basin_ir_step *step) {
-    *call = (basin_call){.op = step->op,
-                         .attr = step->attr,
-                         .ins = step->ins,
-                         .outs = step->outs,
-                         .program = step->program,
-                         .workspace_bytes = step->workspace_bytes};
-    for (int i = 0; i < step->ins; i++) call->in[i] = operand_of(&plan->ir, step->in[i]);
-    for (int i = 0; i < step->outs; i++) call->out[i] = operand_of(&plan->ir, step->out[i]);
-    if (step->workspace >= 0) call->workspace = plan->ir.buffer[step->workspace].offset;
+static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruction *instruction) {
+    *call = (basin_call){.op = instruction->op,
+                         .attr = instruction->attr,
+                         .ins = instruction->ins,
+                         .outs = instruction->outs,
+                         .program = instruction->program,
+                         .workspace_bytes = instruction->workspace_bytes};
+    for (int i = 0; i < instruction->ins; i++)
+        call->in[i] = operand_of(&plan->ir, instruction->in[i]);
+    for (int i = 0; i < instruction->outs; i++)
+        call->out[i] = operand_of(&plan->ir, instruction->out[i]);
+    if (instruction->workspace >= 0)
+        call->workspace = plan->ir.buffer[instruction->workspace].offset;
     call->attr.products = (uint8_t)plan->store->backend->products;
-    if (step->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, step);
+    if (instruction->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, instruction);
 }
 
 /* Asked before the layout: only shapes and which operands are there matter. */
 static void ask_workspaces(basin_plan *plan) {
     basin_backend *backend = plan->store->backend;
     basin_call call;
-    for (size_t i = 0; i < plan->ir.steps; i++) {
-        basin_ir_step *step = &plan->ir.step[i];
-        make_call(plan, &call, step);
-        for (int k = 0; k < step->outs; k++) /* not placed yet, but there */
-            if (step->out[k] >= 0 && call.out[k].block < 0) call.out[k].block = ARENA;
-        for (int k = 0; k < step->ins; k++)
-            if (step->in[k] >= 0 && call.in[k].block < 0) call.in[k].block = ARENA;
-        step->workspace_bytes = aligned(backend->table->workspace(backend, &call));
+    for (size_t i = 0; i < plan->ir.instructions; i++) {
+        basin_ir_instruction *instruction = &plan->ir.instruction[i];
+        make_call(plan, &call, instruction);
+        for (int k = 0; k < instruction->outs; k++) /* not placed yet, but there */
+            if (instruction->out[k] >= 0 && call.out[k].block < 0) call.out[k].block = ARENA;
+        for (int k = 0; k < instruction->ins; k++)
+            if (instruction->in[k] >= 0 && call.in[k].block < 0) call.in[k].block = ARENA;
+        instruction->workspace_bytes = aligned(backend->table->workspace(backend, &call));
     }
 }
 
 static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
-    plan->calls = plan->ir.steps;
+    plan->calls = plan->ir.instructions;
     plan->call = basin_array_new(plan->calls, sizeof *plan->call);
     plan->output = basin_array_new((size_t)spec->outputs, sizeof *plan->output);
     if (!plan->call || !plan->output) return no_memory(error);
-    for (size_t i = 0; i < plan->calls; i++) make_call(plan, &plan->call[i], &plan->ir.step[i]);
+    for (size_t i = 0; i < plan->calls; i++)
+        make_call(plan, &plan->call[i], &plan->ir.instruction[i]);
     plan->outputs = spec->outputs;
     for (int i = 0; i < spec->outputs; i++)
         plan->output[i] = (plan_output){spec->output[i], operand_of(&plan->ir, plan->ir.output[i])};
     return BASIN_OK;
 }
 
-/* What the steps allow in each index input. */
+/* What the instructions allow in each index input. */
 static basin_status find_bounds(basin_plan *plan, basin_error *error) {
     basin_bounds *bounds = basin_array_new(plan->ir.values, sizeof *bounds); /* of roots */
     if (!bounds) return no_memory(error);
@@ -282,7 +287,7 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
     return status;
 }
 
-/* From steps as they were asked for to those that run; `plain`: as they are. */
+/* From instructions as they were asked for to those that run; `plain`: as they are. */
 static basin_status optimise(basin_plan *plan, bool plain) {
     basin_ir *ir = &plan->ir;
     basin_backend *backend = plan->store->backend;
@@ -297,7 +302,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
     if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir);
-    if (!status && !plain) status = basin_ir_stand(ir);
+    if (!status && !plain) status = basin_ir_hoist(ir);
     return status;
 }
 
@@ -310,8 +315,9 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     basin_status status = basin_simplify(&plan->simple, graph, spec, plain, error);
     if (!status) status = basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec);
     if (!status) status = basin_ir_sort(ir);
-    plan->stats.nodes = (int)ir->steps;
-    for (size_t i = 0; i < ir->steps; i++) plan->stats.recomputed += ir->step[i].again;
+    plan->stats.nodes = (int)ir->instructions;
+    for (size_t i = 0; i < ir->instructions; i++)
+        plan->stats.recomputed += ir->instruction[i].again;
     if (!status) status = optimise(plan, plain);
     if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;
@@ -329,7 +335,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
     plan->stats.calls = (int)plan->calls;
-    plan->stats.standing = (int)ir->standing;
+    plan->stats.hoisted = (int)ir->hoisted;
     return status;
 }
 
@@ -423,27 +429,27 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
     return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
 }
 
-/* Takes the arena for a run; whether the results of standing calls are still there. */
+/* Takes the arena for a run; whether the results of hoisted calls are still there. */
 static bool take_arena(basin_plan *plan) {
     basin_store *store = plan->store;
-    bool stand = plan->made == store->changes && (!plan->shares || store->last == plan);
+    bool kept = plan->made == store->changes && (!plan->shares || store->last == plan);
     if (plan->shares) {
         plan->block[ARENA] = store->arena;
         store->last = plan;
     }
-    return stand;
+    return kept;
 }
 
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_backend_table *table = backend->table;
-    size_t standing = plan->ir.standing;
+    size_t hoisted = plan->ir.hoisted;
     basin_status status = BASIN_OK;
     if (plan->shares) /* it may have been lost while it was to grow for another plan */
         status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
     if (status) return status;
-    if (!take_arena(plan)) table->run(backend, plan->call, standing, plan->block);
-    table->run(backend, plan->call + standing, plan->calls - standing, plan->block);
+    if (!take_arena(plan)) table->run(backend, plan->call, hoisted, plan->block);
+    table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     plan->store->changes += plan->updates;
     status = table->check ? table->check(backend, error) : table->wait(backend, error);
     plan->made = status ? 0 : plan->store->changes; /* its own updates do not reach them */

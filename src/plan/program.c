@@ -1,5 +1,5 @@
-/* Pointwise programs: a group of steps as instructions over few registers, its domain with axes
- * merged as far as all operands allow. */
+/* Pointwise programs: a group of instructions as instructions over few registers, its domain with
+ * axes merged as far as all operands allow. */
 #include "plan/program.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static bool is_const(const basin_ir *ir, int value) {
 static bool is_inside(const basin_group *group, const basin_ir *ir, int value) {
     if (ir->value[value].root != value) return false;
     for (int i = 0; i < group->members; i++)
-        if (ir->step[group->member[i]].out[0] == value) return true;
+        if (ir->instruction[group->member[i]].out[0] == value) return true;
     return false;
 }
 
@@ -33,22 +33,23 @@ static void add_load(basin_group *group, int value) {
 
 void basin_group_collect(basin_group *group, const basin_ir *ir, const int *leader, int first,
                          int last) {
-    *group = (basin_group){.domain = ir->value[ir->step[last].out[0]].shape};
+    *group = (basin_group){.domain = ir->value[ir->instruction[last].out[0]].shape};
     for (int i = first; i <= last; i++) {
-        if (leader[i] != last || !basin_op_is_pointwise(ir->step[i].op) || ir->step[i].dead)
+        if (leader[i] != last || !basin_op_is_pointwise(ir->instruction[i].op) ||
+            ir->instruction[i].dead)
             continue;
         group->too_large = group->too_large || group->members == BASIN_GROUP_MEMBERS;
         if (group->too_large) return;
         group->member[group->members++] = i;
     }
     for (int i = 0; i < group->members; i++) {
-        const basin_ir_step *step = &ir->step[group->member[i]];
-        for (int k = 0; k < step->ins; k++)
-            if (!is_const(ir, step->in[k]) && !is_inside(group, ir, step->in[k]))
-                add_load(group, step->in[k]);
-        if (group->member[i] != last && !ir->value[step->out[0]].state) continue;
+        const basin_ir_instruction *instruction = &ir->instruction[group->member[i]];
+        for (int k = 0; k < instruction->ins; k++)
+            if (!is_const(ir, instruction->in[k]) && !is_inside(group, ir, instruction->in[k]))
+                add_load(group, instruction->in[k]);
+        if (group->member[i] != last && !ir->value[instruction->out[0]].state) continue;
         group->too_large = group->too_large || group->stores == BASIN_MAX_OUT;
-        if (!group->too_large) group->store[group->stores++] = step->out[0];
+        if (!group->too_large) group->store[group->stores++] = instruction->out[0];
     }
 }
 
@@ -73,15 +74,16 @@ static void merge_axes(basin_program *p, int operands) {
     p->domain.rank = rank;
 }
 
-void basin_product_sizes(int64_t size[4], const basin_ir *ir, const basin_ir_step *step) {
-    basin_shape a = ir->value[step->in[0]].shape, b = ir->value[step->in[1]].shape;
+void basin_product_sizes(int64_t size[4], const basin_ir *ir,
+                         const basin_ir_instruction *instruction) {
+    basin_shape a = ir->value[instruction->in[0]].shape, b = ir->value[instruction->in[1]].shape;
     int64_t leading = 1;
     for (int i = 0; i < a.rank - 2; i++) leading *= a.dim[i];
     bool shared = b.rank == 2;
     size[0] = shared ? 1 : leading;
-    size[1] = a.dim[a.rank - 1 - !step->attr.transpose_a] * (shared ? leading : 1);
-    size[2] = b.dim[b.rank - 1 - step->attr.transpose_b];
-    size[3] = a.dim[a.rank - 1 - step->attr.transpose_a];
+    size[1] = a.dim[a.rank - 1 - !instruction->attr.transpose_a] * (shared ? leading : 1);
+    size[2] = b.dim[b.rank - 1 - instruction->attr.transpose_b];
+    size[3] = a.dim[a.rank - 1 - instruction->attr.transpose_a];
 }
 
 /* One stride for `count` axes of the domain from `axis` on, if the operand walks through them
@@ -123,7 +125,7 @@ static bool product_strides(int64_t out[3], basin_shape operand, basin_shape dom
 }
 
 bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int tile,
-                              const basin_ir_step *product) {
+                              const basin_ir_instruction *product) {
     int64_t size[4], stride[3];
     basin_product_sizes(size, ir, product);
     int64_t count = size[0] * size[1] * size[2];
@@ -139,7 +141,7 @@ bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int 
 
 /* While instructions are written: which register holds which value, and until when. */
 typedef struct writer {
-    basin_program *program; /* step NULL: only count registers */
+    basin_program *program; /* instruction NULL: only count registers */
     const basin_group *group;
     const basin_ir *ir;
     int tile;
@@ -147,8 +149,8 @@ typedef struct writer {
     int value[BASIN_MAX_REGISTERS]; /* -1: free */
 } writer;
 
-static void put(writer *w, basin_step step) {
-    if (w->program->step) w->program->step[w->program->steps++] = step;
+static void put(writer *w, basin_instruction instruction) {
+    if (w->program->instruction) w->program->instruction[w->program->instructions++] = instruction;
 }
 
 static int find_register(const writer *w, int value) {
@@ -175,9 +177,9 @@ static bool is_stored(const basin_group *group, int value) {
 static bool is_needed_after(const writer *w, int value, int member) {
     if (is_stored(w->group, value)) return true;
     for (int i = member + 1; i < w->group->members; i++) {
-        const basin_ir_step *step = &w->ir->step[w->group->member[i]];
-        for (int k = 0; k < step->ins; k++)
-            if (step->in[k] == value) return true;
+        const basin_ir_instruction *instruction = &w->ir->instruction[w->group->member[i]];
+        for (int k = 0; k < instruction->ins; k++)
+            if (instruction->in[k] == value) return true;
     }
     return false;
 }
@@ -186,30 +188,31 @@ static bool is_needed_after(const writer *w, int value, int member) {
 static uint16_t operand_register(writer *w, int value) {
     int found = find_register(w, value);
     if (found >= 0) return (uint16_t)found;
-    basin_step step = {.op = BASIN_STEP_IMMEDIATE, .to = (uint16_t)take_register(w, value)};
+    basin_instruction instruction = {.op = BASIN_INSTRUCTION_IMMEDIATE,
+                                     .to = (uint16_t)take_register(w, value)};
     if (is_const(w->ir, value))
-        step.value = w->ir->value[value].leaf->attr.value;
+        instruction.value = w->ir->value[value].leaf->attr.value;
     else {
         int load = 0, at = 0;
         for (; w->group->load[load] != value; load++) at += load != w->tile;
-        step.op = load == w->tile ? BASIN_STEP_TILE : BASIN_STEP_LOAD;
-        step.a = (uint16_t)(load == w->tile ? 0 : at);
+        instruction.op = load == w->tile ? BASIN_INSTRUCTION_TILE : BASIN_INSTRUCTION_LOAD;
+        instruction.a = (uint16_t)(load == w->tile ? 0 : at);
     }
-    put(w, step);
-    return step.to;
+    put(w, instruction);
+    return instruction.to;
 }
 
 static void write_member(writer *w, int member) {
-    const basin_ir_step *from = &w->ir->step[w->group->member[member]];
-    basin_step step = {.op = (uint16_t)from->op, .value = from->attr.value};
-    uint16_t *slot[3] = {&step.a, &step.b, &step.c};
+    const basin_ir_instruction *from = &w->ir->instruction[w->group->member[member]];
+    basin_instruction instruction = {.op = (uint16_t)from->op, .value = from->attr.value};
+    uint16_t *slot[3] = {&instruction.a, &instruction.b, &instruction.c};
     for (int i = 0; i < from->ins; i++) *slot[i] = operand_register(w, from->in[i]);
     for (int i = 0; i < from->ins; i++) {
         int at = find_register(w, from->in[i]);
         if (at >= 0 && !is_needed_after(w, from->in[i], member)) w->value[at] = -1;
     }
-    step.to = (uint16_t)take_register(w, from->out[0]);
-    put(w, step);
+    instruction.to = (uint16_t)take_register(w, from->out[0]);
+    put(w, instruction);
 }
 
 static void write_members(writer *w) {
@@ -225,17 +228,17 @@ bool basin_group_fits(const basin_group *group, const basin_ir *ir) {
     return !w.overflow;
 }
 
-static basin_program *program_new(int steps) {
+static basin_program *program_new(int instructions) {
     basin_program *program = calloc(1, sizeof *program);
     if (!program) return NULL;
-    program->step = calloc((size_t)steps, sizeof *program->step);
-    if (program->step) return program;
+    program->instruction = calloc((size_t)instructions, sizeof *program->instruction);
+    if (program->instruction) return program;
     free(program);
     return NULL;
 }
 
 static void set_domain(basin_program *p, const basin_group *group, const basin_ir *ir, int tile,
-                       const basin_ir_step *product) {
+                       const basin_ir_instruction *product) {
     int64_t size[4];
     int at = 0;
     if (tile >= 0) basin_product_sizes(size, ir, product);
@@ -252,7 +255,7 @@ static void set_domain(basin_program *p, const basin_group *group, const basin_i
 }
 
 basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
-                                   const basin_ir_step *product) {
+                                   const basin_ir_instruction *product) {
     /* each member is one instruction, each of its up to three operands at most another */
     basin_program *program = program_new(4 * group->members + 1);
     if (!program) return NULL;
@@ -268,8 +271,8 @@ basin_program *basin_group_program(const basin_group *group, const basin_ir *ir,
 basin_program *basin_program_copy(basin_shape shape) {
     basin_program *program = program_new(1);
     if (!program) return NULL;
-    program->step[0] = (basin_step){.op = BASIN_STEP_LOAD};
-    program->steps = program->registers = program->stores = 1;
+    program->instruction[0] = (basin_instruction){.op = BASIN_INSTRUCTION_LOAD};
+    program->instructions = program->registers = program->stores = 1;
     program->domain = shape;
     basin_shape_broadcast(program->stride[0], &shape, &shape);
     merge_axes(program, 1);

@@ -1,4 +1,4 @@
-/* Groups of pointwise steps and the programs made of them. */
+/* Groups of pointwise instructions and the programs made of them. */
 #ifndef BASIN_PLAN_PROGRAM_H
 #define BASIN_PLAN_PROGRAM_H
 
@@ -15,18 +15,18 @@ typedef struct basin_group {
     bool too_large; /* for these arrays; the rest is then incomplete */
 } basin_group;
 
-/* leader[i] == last marks the members among the pointwise steps first .. last. */
+/* leader[i] == last marks the members among the pointwise instructions first .. last. */
 void basin_group_collect(basin_group *group, const basin_ir *ir, const int *leader, int first,
                          int last);
 /* Whether it stays within a program's limits. */
 bool basin_group_fits(const basin_group *group, const basin_ir *ir);
 /* Whether load number `tile` can come from the given matrix product, tile by tile. */
 bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int tile,
-                              const basin_ir_step *product);
+                              const basin_ir_instruction *product);
 /* The program of a group; `tile` is the load that is the product's element, or -1. `product` is the
  * matrix product then. NULL when out of memory. */
 basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
-                                   const basin_ir_step *product);
+                                   const basin_ir_instruction *product);
 /* What an epilogue makes of its product, where that is simple: a sum of multiples of the product
  * and of one operand like it (-1: none), the ReLU of the product, or a multiple of the product
  * where the operand is above 0. Without a program it is the product. */
@@ -44,7 +44,8 @@ typedef struct basin_program_form {
 basin_program_form basin_program_form_of(const basin_program *program);
 /* A program that copies one operand of the given shape. */
 basin_program *basin_program_copy(basin_shape shape);
-/* batch, m, n, k of a MATMUL step. */
-void basin_product_sizes(int64_t size[4], const basin_ir *ir, const basin_ir_step *step);
+/* batch, m, n, k of a MATMUL instruction. */
+void basin_product_sizes(int64_t size[4], const basin_ir *ir,
+                         const basin_ir_instruction *instruction);
 
 #endif

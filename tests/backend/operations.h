@@ -80,34 +80,36 @@ static void broadcasts(void **state) {
         }
 }
 
-static basin_step step_load(int to, int operand) {
-    return (basin_step){.op = BASIN_STEP_LOAD, .to = (uint16_t)to, .a = (uint16_t)operand};
+static basin_instruction instruction_load(int to, int operand) {
+    return (basin_instruction){
+        .op = BASIN_INSTRUCTION_LOAD, .to = (uint16_t)to, .a = (uint16_t)operand};
 }
 
-static basin_step step_op(int op, int to, int a, int b, int c) {
-    return (basin_step){.op = (uint16_t)op,
-                        .to = (uint16_t)to,
-                        .a = (uint16_t)a,
-                        .b = (uint16_t)b,
-                        .c = (uint16_t)c};
+static basin_instruction instruction_op(int op, int to, int a, int b, int c) {
+    return (basin_instruction){.op = (uint16_t)op,
+                               .to = (uint16_t)to,
+                               .a = (uint16_t)a,
+                               .b = (uint16_t)b,
+                               .c = (uint16_t)c};
 }
 
 /* y0 = x tanh(row) + 0.5, y1 = relu(y0) col, y2 = x; y0 on top of x, registers used twice. */
 static void fused_program(basin_shape domain, bool in_place) {
-    basin_step step[] = {
-        step_load(0, 0),
-        step_load(1, 1),
-        step_op(BASIN_OP_TANH, 2, 1, 0, 0),
-        {.op = BASIN_STEP_IMMEDIATE, .to = 3, .value = 0.5},
-        step_op(BASIN_OP_MUL, 2, 2, 0, 0),
-        step_op(BASIN_OP_ADD, 4, 2, 3, 0),
-        step_load(1, 2),
-        step_op(BASIN_OP_RELU, 3, 4, 0, 0),
-        step_op(BASIN_OP_MUL, 5, 3, 1, 0),
-        step_load(6, 3),
-        step_op(BASIN_OP_SUB, 5, 5, 6, 0),
+    basin_instruction instruction[] = {
+        instruction_load(0, 0),
+        instruction_load(1, 1),
+        instruction_op(BASIN_OP_TANH, 2, 1, 0, 0),
+        {.op = BASIN_INSTRUCTION_IMMEDIATE, .to = 3, .value = 0.5},
+        instruction_op(BASIN_OP_MUL, 2, 2, 0, 0),
+        instruction_op(BASIN_OP_ADD, 4, 2, 3, 0),
+        instruction_load(1, 2),
+        instruction_op(BASIN_OP_RELU, 3, 4, 0, 0),
+        instruction_op(BASIN_OP_MUL, 5, 3, 1, 0),
+        instruction_load(6, 3),
+        instruction_op(BASIN_OP_SUB, 5, 5, 6, 0),
     };
-    basin_program program = {.steps = sizeof step / sizeof *step, .registers = 7, .stores = 3};
+    basin_program program = {
+        .instructions = sizeof instruction / sizeof *instruction, .registers = 7, .stores = 3};
     duel d = duel_new(BASIN_OP_POINTWISE);
     basin_shape row = domain, column = domain;
     int last = domain.rank - 1;
@@ -118,7 +120,7 @@ static void fused_program(basin_shape domain, bool in_place) {
         duel_in(&d, shapes[a], -2, 2);
         basin_shape_broadcast(program.stride[a], &shapes[a], &domain);
     }
-    program.step = step;
+    program.instruction = instruction;
     program.domain = domain;
     program.store[0] = 4, program.store[1] = 5, program.store[2] = 0;
     for (int i = 0; i < 3; i++) duel_out(&d, domain);
@@ -379,19 +381,19 @@ static void products(void **state) {
  * tile, constants in registers that are written again, and y1 on top of x or not. */
 static void epilogues(void **state) {
     (void)state;
-    basin_step step[] = {
-        {.op = BASIN_STEP_TILE, .to = 0},
-        step_load(1, 0),
-        step_op(BASIN_OP_ADD, 2, 0, 1, 0),
-        step_op(BASIN_OP_RELU, 2, 2, 0, 0),
-        {.op = BASIN_STEP_IMMEDIATE, .to = 3, .value = 0.1},
-        step_load(4, 1),
-        step_op(BASIN_OP_MUL, 3, 3, 4, 0),
-        step_op(BASIN_OP_MUL, 5, 3, 2, 0),
-        step_load(6, 2),
-        step_op(BASIN_OP_SUB, 6, 6, 5, 0),
-        step_load(3, 3),
-        step_op(BASIN_OP_ADD, 3, 6, 3, 0),
+    basin_instruction instruction[] = {
+        {.op = BASIN_INSTRUCTION_TILE, .to = 0},
+        instruction_load(1, 0),
+        instruction_op(BASIN_OP_ADD, 2, 0, 1, 0),
+        instruction_op(BASIN_OP_RELU, 2, 2, 0, 0),
+        {.op = BASIN_INSTRUCTION_IMMEDIATE, .to = 3, .value = 0.1},
+        instruction_load(4, 1),
+        instruction_op(BASIN_OP_MUL, 3, 3, 4, 0),
+        instruction_op(BASIN_OP_MUL, 5, 3, 2, 0),
+        instruction_load(6, 2),
+        instruction_op(BASIN_OP_SUB, 6, 6, 5, 0),
+        instruction_load(3, 3),
+        instruction_op(BASIN_OP_ADD, 3, 6, 3, 0),
     };
     for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++)
         for (int wide = 0; wide < 2; wide++) {
@@ -403,8 +405,8 @@ static void epilogues(void **state) {
             if (wide) column.dim[1] = 1;
             const basin_shape shapes[] = {row, column, domain, BASIN_SCALAR};
             basin_program program = {.registers = wide ? 32 : 7, .stores = 2, .domain = domain};
-            program.steps = sizeof step / sizeof *step;
-            program.step = step;
+            program.instructions = sizeof instruction / sizeof *instruction;
+            program.instruction = instruction;
             program.store[0] = 2, program.store[1] = 3;
             if (i % 2) d.in_place[1] = 4;
             for (int a = 0; a < 4; a++) {

@@ -19,43 +19,48 @@ static void keep_open(basin_backend *backend) { (void)backend; }
 
 typedef struct epilogue {
     const char *name;
-    basin_step step[8];
-    int steps, out; /* the register stored */
-    int operands;   /* 0: none; 1: dense; 2: a row */
+    basin_instruction instruction[8];
+    int instructions, out; /* the register stored */
+    int operands;          /* 0: none; 1: dense; 2: a row */
     bool in_place;
 } epilogue;
 
 static const epilogue epilogue_cases[] = {
-    {"relu", {{BASIN_STEP_TILE, 0, 0, 0, 0, 0}, {BASIN_OP_RELU, 1, 0, 0, 0, 0}}, 2, 1, 0, false},
+    {"relu",
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0}, {BASIN_OP_RELU, 1, 0, 0, 0, 0}},
+     2,
+     1,
+     0,
+     false},
     {"scaled",
-     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
-      {BASIN_STEP_IMMEDIATE, 1, 0, 0, 0, -0.25},
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_IMMEDIATE, 1, 0, 0, 0, -0.25},
       {BASIN_OP_MUL, 2, 0, 1, 0, 0}},
      3,
      2,
      0,
      false},
     {"tile - c, in place",
-     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
-      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
       {BASIN_OP_SUB, 2, 0, 1, 0, 0}},
      3,
      2,
      1,
      true},
     {"c - 0.1 tile",
-     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
-      {BASIN_STEP_IMMEDIATE, 1, 0, 0, 0, 0.1},
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_IMMEDIATE, 1, 0, 0, 0, 0.1},
       {BASIN_OP_MUL, 2, 0, 1, 0, 0},
-      {BASIN_STEP_LOAD, 3, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_LOAD, 3, 0, 0, 0, 0},
       {BASIN_OP_SUB, 4, 3, 2, 0, 0}},
      5,
      4,
      1,
      false},
     {"relu(tile + row)",
-     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
-      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
       {BASIN_OP_ADD, 2, 1, 0, 0, 0},
       {BASIN_OP_RELU, 2, 2, 0, 0, 0}},
      4,
@@ -63,18 +68,18 @@ static const epilogue epilogue_cases[] = {
      2,
      false},
     {"tile * c, in place (a program of its own)",
-     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
-      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
       {BASIN_OP_MUL, 2, 0, 1, 0, 0}},
      3,
      2,
      1,
      true},
     {"-0.5 tile where c > 0",
-     {{BASIN_STEP_TILE, 0, 0, 0, 0, 0},
-      {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
+     {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+      {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
       {BASIN_OP_STEP, 2, 1, 0, 0, 0},
-      {BASIN_STEP_IMMEDIATE, 3, 0, 0, 0, -0.5},
+      {BASIN_INSTRUCTION_IMMEDIATE, 3, 0, 0, 0, -0.5},
       {BASIN_OP_MUL, 4, 0, 3, 0, 0},
       {BASIN_OP_MUL, 5, 2, 4, 0, 0},
       {BASIN_OP_MUL, 6, 5, 2, 0, 0}},
@@ -92,10 +97,11 @@ static void fused_product(const epilogue *e, int size, bool transpose_a, bool tr
     int64_t batch = sizes[size].batch, m = sizes[size].m, n = sizes[size].n, k = sizes[size].k;
     duel d = duel_new(BASIN_OP_MATMUL);
     basin_shape domain = BASIN_SHAPE(batch, m, n), row = BASIN_SHAPE(n);
-    basin_step step[8];
-    basin_program program = {.steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
-    memcpy(step, e->step, sizeof step);
-    program.step = step;
+    basin_instruction instruction[8];
+    basin_program program = {
+        .instructions = e->instructions, .registers = 8, .stores = 1, .domain = domain};
+    memcpy(instruction, e->instruction, sizeof instruction);
+    program.instruction = instruction;
     program.store[0] = (uint16_t)e->out;
     d.call.attr.transpose_a = transpose_a, d.call.attr.transpose_b = transpose_b;
     duel_in(&d, transpose_a ? BASIN_SHAPE(batch, k, m) : BASIN_SHAPE(batch, m, k), -1, 1);
@@ -126,10 +132,11 @@ static void long_product(void **state) {
     const epilogue *e = &epilogue_cases[5];
     duel d = duel_new(BASIN_OP_MATMUL);
     basin_shape domain = BASIN_SHAPE(1, 4999, 3072);
-    basin_step step[8];
-    basin_program program = {.steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
-    memcpy(step, e->step, sizeof step);
-    program.step = step;
+    basin_instruction instruction[8];
+    basin_program program = {
+        .instructions = e->instructions, .registers = 8, .stores = 1, .domain = domain};
+    memcpy(instruction, e->instruction, sizeof instruction);
+    program.instruction = instruction;
     program.store[0] = (uint16_t)e->out;
     duel_in(&d, BASIN_SHAPE(4999, 4), -1, 1);
     duel_in(&d, BASIN_SHAPE(4, 3072), -1, 1);
@@ -148,10 +155,11 @@ static void long_sum_product(void **state) {
         const epilogue *e = &epilogue_cases[3];
         duel d = duel_new(BASIN_OP_MATMUL);
         basin_shape domain = BASIN_SHAPE(1, 96, 130);
-        basin_step step[8];
-        basin_program program = {.steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
-        memcpy(step, e->step, sizeof step);
-        program.step = step;
+        basin_instruction instruction[8];
+        basin_program program = {
+            .instructions = e->instructions, .registers = 8, .stores = 1, .domain = domain};
+        memcpy(instruction, e->instruction, sizeof instruction);
+        program.instruction = instruction;
         program.store[0] = (uint16_t)e->out;
         d.call.attr.transpose_a = true;
         duel_in(&d, BASIN_SHAPE(8192, 96), -1, 1);
@@ -180,11 +188,11 @@ static void narrow_products(void **state) {
                 bool wide = t & 4; /* the result and what is added to it */
                 duel d = duel_new(BASIN_OP_MATMUL);
                 basin_shape domain = BASIN_SHAPE(batch, m, n), row = BASIN_SHAPE(n);
-                basin_step step[8];
+                basin_instruction instruction[8];
                 basin_program program = {
-                    .steps = e->steps, .registers = 8, .stores = 1, .domain = domain};
-                memcpy(step, e->step, sizeof step);
-                program.step = step;
+                    .instructions = e->instructions, .registers = 8, .stores = 1, .domain = domain};
+                memcpy(instruction, e->instruction, sizeof instruction);
+                program.instruction = instruction;
                 program.store[0] = (uint16_t)e->out;
                 d.call.attr.transpose_a = t & 1, d.call.attr.transpose_b = t >> 1 & 1;
                 duel_in(&d, t & 1 ? BASIN_SHAPE(batch, k, m) : BASIN_SHAPE(batch, m, k), -1, 1);
@@ -285,15 +293,16 @@ static void narrow_attention(void **state) {
 /* Factors and results that are columns of joint matrices; what lies in the gaps stays. */
 static void products_apart(void **state) {
     const int64_t cases[][3] = {{200, 384, 256}, {64, 96, 32}, {50, 40, 24}, {1100, 64, 300}};
-    basin_step relu[] = {{.op = BASIN_STEP_TILE, .to = 0}, {.op = BASIN_OP_RELU, .to = 1, .a = 0}};
+    basin_instruction relu[] = {{.op = BASIN_INSTRUCTION_TILE, .to = 0},
+                                {.op = BASIN_OP_RELU, .to = 1, .a = 0}};
     (void)state;
     for (int i = 0; i < 4; i++)
         for (int t = 0; t < 64; t++) {
             int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
-            basin_program program = {.steps = 2,
+            basin_program program = {.instructions = 2,
                                      .registers = 2,
                                      .stores = 1,
-                                     .step = relu,
+                                     .instruction = relu,
                                      .store = {1},
                                      .domain = BASIN_SHAPE(1, m, n)};
             basin_shape a = t & 1 ? BASIN_SHAPE(k, m) : BASIN_SHAPE(m, k);
@@ -314,19 +323,19 @@ static void products_apart(void **state) {
  * apart: also a product with nothing to sum, and one that is taken in turns. */
 static void programs_apart(void **state) {
     const int64_t cases[][3] = {{200, 96, 64}, {37, 40, 24}, {33, 64, 0}, {4999, 3072, 4}};
-    basin_step steps[] = {{.op = BASIN_STEP_TILE, .to = 0},
-                          {.op = BASIN_STEP_LOAD, .to = 1, .a = 0},
-                          {.op = BASIN_OP_STEP, .to = 2, .a = 1},
-                          {.op = BASIN_OP_MUL, .to = 3, .a = 0, .b = 2},
-                          {.op = BASIN_OP_ADD, .to = 4, .a = 0, .b = 1}};
+    basin_instruction instructions[] = {{.op = BASIN_INSTRUCTION_TILE, .to = 0},
+                                        {.op = BASIN_INSTRUCTION_LOAD, .to = 1, .a = 0},
+                                        {.op = BASIN_OP_STEP, .to = 2, .a = 1},
+                                        {.op = BASIN_OP_MUL, .to = 3, .a = 0, .b = 2},
+                                        {.op = BASIN_OP_ADD, .to = 4, .a = 0, .b = 1}};
     (void)state;
     for (int i = 0; i < 4; i++)
         for (int t = 0; t < (i < 3 ? 12 : 1); t++) { /* 4 to 7: no program; from 8 on: an addend */
             int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
-            basin_program program = {.steps = 5,
+            basin_program program = {.instructions = 5,
                                      .registers = 5,
                                      .stores = 1,
-                                     .step = steps,
+                                     .instruction = instructions,
                                      .store = {t & 8 ? 4 : 3},
                                      .domain = BASIN_SHAPE(1, m, n),
                                      .stride = {{m * n, n, 1}}};

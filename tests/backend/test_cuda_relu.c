@@ -35,7 +35,7 @@ typedef struct pair {
     int64_t row[BLOCKS], rows[BLOCKS]; /* columns of the matrix that each is, or is part of */
     uint16_t *host[BLOCKS];
     void *block[BLOCKS];
-    basin_step relu[2], masked[6];
+    basin_instruction relu[2], masked[6];
     basin_program program[2];
     basin_call call[2];
 } pair;
@@ -77,18 +77,21 @@ static basin_operand operand(const pair *p, int which, int64_t rows, int64_t col
 }
 
 static void make_programs(pair *p) {
-    const basin_step relu[] = {{BASIN_STEP_TILE, 0, 0, 0, 0, 0}, {BASIN_OP_RELU, 1, 0, 0, 0, 0}};
-    const basin_step masked[] = {
-        {BASIN_STEP_TILE, 0, 0, 0, 0, 0}, {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
-        {BASIN_OP_STEP, 2, 1, 0, 0, 0},   {BASIN_STEP_IMMEDIATE, 3, 0, 0, 0, p->s.alpha},
-        {BASIN_OP_MUL, 4, 0, 3, 0, 0},    {BASIN_OP_MUL, 5, 2, 4, 0, 0}};
+    const basin_instruction relu[] = {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+                                      {BASIN_OP_RELU, 1, 0, 0, 0, 0}};
+    const basin_instruction masked[] = {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
+                                        {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
+                                        {BASIN_OP_STEP, 2, 1, 0, 0, 0},
+                                        {BASIN_INSTRUCTION_IMMEDIATE, 3, 0, 0, 0, p->s.alpha},
+                                        {BASIN_OP_MUL, 4, 0, 3, 0, 0},
+                                        {BASIN_OP_MUL, 5, 2, 4, 0, 0}};
     memcpy(p->relu, relu, sizeof relu);
     memcpy(p->masked, masked, sizeof masked);
     for (int i = 0; i < 2; i++)
-        p->program[i] = (basin_program){.steps = i ? 6 : 2,
+        p->program[i] = (basin_program){.instructions = i ? 6 : 2,
                                         .registers = i ? 6 : 2,
                                         .stores = 1,
-                                        .step = i ? p->masked : p->relu,
+                                        .instruction = i ? p->masked : p->relu,
                                         .store = {i ? 5 : 1},
                                         .domain = BASIN_SHAPE(1, p->s.m, p->s.n),
                                         .stride = {{p->s.m * p->s.n, p->s.n, 1}}};

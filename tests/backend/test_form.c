@@ -13,7 +13,7 @@ enum { A, B, R, S, K, Z, OPERANDS };
 
 /* The program of a text, over [batch, m, n], and the call that has it as its epilogue. */
 typedef struct epilogue {
-    basin_step step[MOST];
+    basin_instruction instruction[MOST];
     basin_program program;
     basin_call call;
 } epilogue;
@@ -22,17 +22,20 @@ static const struct word {
     const char *text;
     int op, takes, operand;
 } words[] = {
-    {"t", BASIN_STEP_TILE, 0, 0},  {"a", BASIN_STEP_LOAD, 0, A},  {"b", BASIN_STEP_LOAD, 0, B},
-    {"r", BASIN_STEP_LOAD, 0, R},  {"s", BASIN_STEP_LOAD, 0, S},  {"k", BASIN_STEP_LOAD, 0, K},
-    {"z", BASIN_STEP_LOAD, 0, Z},  {"copy", BASIN_OP_COPY, 1, 0}, {"neg", BASIN_OP_NEG, 1, 0},
-    {"relu", BASIN_OP_RELU, 1, 0}, {"step", BASIN_OP_STEP, 1, 0}, {"tanh", BASIN_OP_TANH, 1, 0},
-    {"+", BASIN_OP_ADD, 2, 0},     {"-", BASIN_OP_SUB, 2, 0},     {"*", BASIN_OP_MUL, 2, 0},
-    {"/", BASIN_OP_DIV, 2, 0},     {"max", BASIN_OP_MAX2, 2, 0},
+    {"t", BASIN_INSTRUCTION_TILE, 0, 0}, {"a", BASIN_INSTRUCTION_LOAD, 0, A},
+    {"b", BASIN_INSTRUCTION_LOAD, 0, B}, {"r", BASIN_INSTRUCTION_LOAD, 0, R},
+    {"s", BASIN_INSTRUCTION_LOAD, 0, S}, {"k", BASIN_INSTRUCTION_LOAD, 0, K},
+    {"z", BASIN_INSTRUCTION_LOAD, 0, Z}, {"copy", BASIN_OP_COPY, 1, 0},
+    {"neg", BASIN_OP_NEG, 1, 0},         {"relu", BASIN_OP_RELU, 1, 0},
+    {"step", BASIN_OP_STEP, 1, 0},       {"tanh", BASIN_OP_TANH, 1, 0},
+    {"+", BASIN_OP_ADD, 2, 0},           {"-", BASIN_OP_SUB, 2, 0},
+    {"*", BASIN_OP_MUL, 2, 0},           {"/", BASIN_OP_DIV, 2, 0},
+    {"max", BASIN_OP_MAX2, 2, 0},
 };
 
-/* A register of its own for each step; a number where the text is no word. */
-static basin_step step_of(const char *text, int to, uint16_t stack[], int *height) {
-    basin_step s = {.op = BASIN_STEP_IMMEDIATE, .to = (uint16_t)to};
+/* A register of its own for each instruction; a number where the text is no word. */
+static basin_instruction instruction_of(const char *text, int to, uint16_t stack[], int *height) {
+    basin_instruction s = {.op = BASIN_INSTRUCTION_IMMEDIATE, .to = (uint16_t)to};
     int takes = 0;
     char *end = NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -40,7 +43,7 @@ static basin_step step_of(const char *text, int to, uint16_t stack[], int *heigh
             s.op = (uint16_t)words[i].op, s.a = (uint16_t)words[i].operand;
             takes = words[i].takes;
         }
-    if (s.op == BASIN_STEP_IMMEDIATE) s.value = strtod(text, &end);
+    if (s.op == BASIN_INSTRUCTION_IMMEDIATE) s.value = strtod(text, &end);
     if (end && *end) fail_msg("no word: %s", text);
     assert_true(*height >= takes);
     if (takes == 2) s.b = stack[--*height];
@@ -59,14 +62,14 @@ static void write_steps(epilogue *e, const char *text) {
             height++;
             continue;
         }
-        int to = e->program.steps++;
+        int to = e->program.instructions++;
         assert_true(to < MOST);
-        e->step[to] = step_of(word, to, stack, &height);
+        e->instruction[to] = instruction_of(word, to, stack, &height);
         stack[height++] = (uint16_t)to;
     }
     assert_int_equal(height, 1);
     e->program.store[0] = stack[0];
-    e->program.registers = e->program.steps;
+    e->program.registers = e->program.instructions;
 }
 
 static void set_strides(epilogue *e, int a, int64_t batch, int64_t row, int64_t column) {
@@ -80,7 +83,7 @@ static void make(epilogue *e, const char *text) {
     for (int a = A; a <= B; a++) set_strides(e, a, (int64_t)M * N, N, 1);
     for (int a = R; a <= S; a++) set_strides(e, a, 0, 0, 1);
     set_strides(e, K, 0, 1, 0);
-    e->program.step = e->step;
+    e->program.instruction = e->instruction;
     write_steps(e, text);
     e->call =
         (basin_call){.op = BASIN_OP_MATMUL, .ins = 2 + OPERANDS, .outs = 1, .program = &e->program};
@@ -227,8 +230,8 @@ static void registers(void **state) {
     e.program.stores = 0;
     assert_false(basin_form_of(&e.program, &e.call).known);
     make(&e, "t tanh t 2 * max"); /* t, tanh, t, 2, *, max */
-    e.program.steps = 5;
-    e.step[4].to = e.program.store[0] = 1;
+    e.program.instructions = 5;
+    e.instruction[4].to = e.program.store[0] = 1;
     assert_true(basin_form_of(&e.program, &e.call).alpha == 2);
     e.program.store[0] = 7;
     assert_false(basin_form_of(&e.program, &e.call).known);

@@ -107,16 +107,16 @@ static void pointwise_empty_and_in_place(void **state) {
 /* out0 = relu(x + bias) and out1 = 2 out0^2, x [2, 3] over bias [3]. */
 static void pointwise_program(void **state) {
     (void)state;
-    basin_step step[] = {
-        {BASIN_STEP_LOAD, 0, 0, 0, 0, 0}, {BASIN_STEP_LOAD, 1, 1, 0, 0, 0},
-        {BASIN_OP_ADD, 0, 0, 1, 0, 0},    {BASIN_OP_RELU, 0, 0, 0, 0, 0},
-        {BASIN_OP_POW, 1, 0, 0, 0, 2},    {BASIN_STEP_IMMEDIATE, 2, 0, 0, 0, 2},
+    basin_instruction instruction[] = {
+        {BASIN_INSTRUCTION_LOAD, 0, 0, 0, 0, 0}, {BASIN_INSTRUCTION_LOAD, 1, 1, 0, 0, 0},
+        {BASIN_OP_ADD, 0, 0, 1, 0, 0},           {BASIN_OP_RELU, 0, 0, 0, 0, 0},
+        {BASIN_OP_POW, 1, 0, 0, 0, 2},           {BASIN_INSTRUCTION_IMMEDIATE, 2, 0, 0, 0, 2},
         {BASIN_OP_MUL, 1, 1, 2, 0, 0},
     };
-    basin_program program = {.steps = 7,
+    basin_program program = {.instructions = 7,
                              .registers = 3,
                              .stores = 2,
-                             .step = step,
+                             .instruction = instruction,
                              .store = {0, 1},
                              .domain = BASIN_SHAPE(2, 3),
                              .stride = {{3, 1}, {0, 1}}};
@@ -352,15 +352,15 @@ static void matmul(void **state) {
 /* out0 = a b + bias[n] row[b, m], out1 = the product itself; batch 2, m 2, n 2, k 1. */
 static void matmul_epilogue(void **state) {
     (void)state;
-    basin_step step[] = {
-        {BASIN_STEP_TILE, 0, 0, 0, 0, 0}, {BASIN_STEP_LOAD, 1, 0, 0, 0, 0},
-        {BASIN_STEP_LOAD, 2, 1, 0, 0, 0}, {BASIN_OP_MUL, 1, 1, 2, 0, 0},
+    basin_instruction instruction[] = {
+        {BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0}, {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
+        {BASIN_INSTRUCTION_LOAD, 2, 1, 0, 0, 0}, {BASIN_OP_MUL, 1, 1, 2, 0, 0},
         {BASIN_OP_ADD, 1, 0, 1, 0, 0},
     };
-    basin_program program = {.steps = 5,
+    basin_program program = {.instructions = 5,
                              .registers = 3,
                              .stores = 2,
-                             .step = step,
+                             .instruction = instruction,
                              .store = {1, 0},
                              .domain = BASIN_SHAPE(2, 2, 2),
                              .stride = {{0, 0, 1}, {2, 1, 0}}};

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/attention/walk.h"
+#include "backend/walk.h"
 #include "basin/random.h"
 
 enum { N = 90, STRIDE = 48, WIDTH = 37, H = 19, MOST = 4000 };
@@ -94,19 +94,20 @@ static void check(world *w, bool drop, bool add) {
     basin_walk walk = {w->rows, STRIDE, H, w->beta, w->begin, w->other, drop, add, 1};
     plain(w, true, drop, add);
     /* in two parts, the second beginning inside */
-    basin_walk_ask(w->sum, w->lse, w->own, &walk, 0, 40);
-    basin_walk_ask(w->sum + 40 * H * STRIDE, w->lse, w->own + 40 * H * STRIDE, &walk, 40, N - 40);
+    basin_walk_by_query(w->sum, w->lse, w->own, &walk, 0, 40);
+    basin_walk_by_query(w->sum + 40 * H * STRIDE, w->lse, w->own + 40 * H * STRIDE, &walk, 40,
+                        N - 40);
     close_to(w->lse, w->want_lse, N * H, "lse");
     close_to(w->sum, w->want_sum, N * H * STRIDE, "sum of a query");
     walk.threads = 3;
-    basin_walk_ask(again, lse, w->own, &walk, 0, N);
+    basin_walk_by_query(again, lse, w->own, &walk, 0, N);
     assert_memory_equal(again, w->sum, sizeof again);
     assert_memory_equal(lse, w->lse, sizeof lse);
     plain(w, false, drop, add);
-    basin_walk_answer(w->sum, w->own, w->lse, w->weight, &walk, 0, N);
+    basin_walk_by_key(w->sum, w->own, w->lse, w->weight, &walk, 0, N);
     close_to(w->sum, w->want_sum, N * H * STRIDE, "sum of a key");
     walk.threads = 1;
-    basin_walk_answer(again, w->own, w->lse, w->weight, &walk, 0, N);
+    basin_walk_by_key(again, w->own, w->lse, w->weight, &walk, 0, N);
     assert_memory_equal(again, w->sum, sizeof again);
 }
 

@@ -47,9 +47,9 @@ static void prints_calls(void **state) {
     const program *p =
         run(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" TINY);
     assert_int_equal(p->code, 0);
-    const char *standing = strstr(p->out, "* POINTWISE         [2] <- [2]; (1 / a)\n");
-    assert_non_null(standing);
-    assert_contains(standing, "  ATTENTION_FORCE ");
+    const char *hoisted = strstr(p->out, "* POINTWISE         [2] <- [2]; (1 / a)\n");
+    assert_non_null(hoisted);
+    assert_contains(hoisted, "  ATTENTION_FORCE ");
     p = run(state, "bench --calls --batch 2 --tokens 5 --patch 6" TINY);
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "  ATTENTION_REVERSE ");

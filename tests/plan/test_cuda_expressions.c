@@ -166,7 +166,7 @@ static void test_narrow_memories(void **state) {
     }
 }
 
-/* A descent whose weights change now and then: standing calls are captured and replayed apart from
+/* A descent whose weights change now and then: hoisted calls are captured and replayed apart from
  * the others, and every run has the bits of a new plan's first. */
 static void test_standing_calls(void **state) {
     static double x[B * MOST * D];
@@ -185,7 +185,7 @@ static void test_standing_calls(void **state) {
     basin_expr start = lab_input(&l, "x", BASIN_SHAPE(B, 196, D), x);
     basin_expr end = basin_descend(&energy, start, &spec, NULL);
     basin_plan *plan = lab_plan(&l, &end, 1);
-    assert_in_range(basin_plan_get_stats(plan).standing, 3, basin_plan_get_stats(plan).calls - 1);
+    assert_in_range(basin_plan_get_stats(plan).hoisted, 3, basin_plan_get_stats(plan).calls - 1);
     for (uint64_t seed = 1; seed <= RUNS + 1; seed++) {
         lab_fill(&l, seed, 0.2);
         basin_tensor wanted = lab_value(&l, end);

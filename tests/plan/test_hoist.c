@@ -1,4 +1,4 @@
-/* Standing calls: what a plan computes of unchanged states alone runs once, and again after a state
+/* Hoisted calls: what a plan computes of unchanged states alone runs once, and again after a state
  * has changed, whoever changed it. Results have the bits of a plan that is new, in every run. */
 #include <string.h>
 
@@ -47,7 +47,7 @@ typedef struct way {
     bool narrow;
 } way;
 static const way ways[] = {{"cpu", false}, {"ref", true}, {"ref", false}};
-enum { WAYS = sizeof ways / sizeof *ways, PLAIN = WAYS - 1 }; /* ref, where nothing stands */
+enum { WAYS = sizeof ways / sizeof *ways, PLAIN = WAYS - 1 }; /* ref, where nothing is hoisted */
 
 /* A descent of a block, with the parameters in a store. */
 typedef struct trial {
@@ -124,13 +124,13 @@ static void test_repeated(void **state) {
         trial t;
         basin_tensor wanted = fresh(&ways[i], 1);
         open_trial(&t, &ways[i], 1);
-        size_t all = (size_t)t.stats.calls, standing = (size_t)t.stats.standing;
+        size_t all = (size_t)t.stats.calls, hoisted = (size_t)t.stats.hoisted;
         if (i == PLAIN)
-            assert_int_equal(standing, 0);
+            assert_int_equal(hoisted, 0);
         else /* weights packed; 1 / beta and the weights cast */
-            assert_in_range(standing, 3, all - 1);
+            assert_in_range(hoisted, 3, all - 1);
         assert_run(&t, all, &wanted);
-        for (int k = 0; k < 3; k++) assert_run(&t, all - standing, &wanted);
+        for (int k = 0; k < 3; k++) assert_run(&t, all - hoisted, &wanted);
         basin_tensor_free(&wanted);
         close_trial(&t);
     }
@@ -144,7 +144,7 @@ static void test_written(void **state) {
         basin_tensor wanted[2] = {fresh(&ways[i], 1), fresh(&ways[i], 2)};
         assert_true(lab_distance(&wanted[0], &wanted[1]) > 1e-3);
         open_trial(&t, &ways[i], 1);
-        size_t all = (size_t)t.stats.calls, rest = all - (size_t)t.stats.standing;
+        size_t all = (size_t)t.stats.calls, rest = all - (size_t)t.stats.hoisted;
         assert_run(&t, all, &wanted[0]);
         for (int k = 0; k < 2; k++) {
             lab_fill(&t.l, 2 - (uint64_t)k, 0.5);
@@ -181,7 +181,7 @@ static void test_updated(void **state) {
         basin_tensor wanted = lab_read(other, t.end);
         assert_same(&after, &wanted);
         lab_run(reader);
-        assert_run(&t, all - (size_t)t.stats.standing, &wanted);
+        assert_run(&t, all - (size_t)t.stats.hoisted, &wanted);
         basin_tensor_free(&before);
         basin_tensor_free(&after);
         basin_tensor_free(&wanted);
@@ -192,8 +192,8 @@ static void test_updated(void **state) {
     }
 }
 
-/* A plan that updates one weight and leaves another: what hangs on the other alone stands, also
- * while the plan changes the store itself; what hangs on the updated one does not. */
+/* A plan that updates one weight and leaves another: what depends on the other alone is hoisted,
+ * also while the plan changes the store itself; what depends on the updated one is not. */
 static void test_frozen(void **state) {
     (void)state;
     basin_tensor value[WAYS];
@@ -212,13 +212,13 @@ static void test_frozen(void **state) {
         lab_write(&l, plan);
         basin_plan_stats stats = basin_plan_get_stats(plan);
         char text[200];
-        for (int k = 0; k < stats.standing; k++) {
+        for (int k = 0; k < stats.hoisted; k++) {
             basin_plan_describe(plan, k, text, sizeof text);
             assert_null(strstr(text, "MATMUL"));
         }
-        assert_true(i == PLAIN ? stats.standing == 0 : stats.standing >= 2);
+        assert_true(i == PLAIN ? stats.hoisted == 0 : stats.hoisted >= 2);
         for (int run = 0; run < 4; run++)
-            assert_int_equal(calls_of_run(plan), stats.calls - (run > 0 ? stats.standing : 0));
+            assert_int_equal(calls_of_run(plan), stats.calls - (run > 0 ? stats.hoisted : 0));
         value[i] = lab_read(plan, y);
         basin_plan_free(plan);
         lab_close(&l);
@@ -238,7 +238,7 @@ static void test_shared(void **state) {
         basin_plan_free(t.plan);
         basin_store_share_results(t.l.store);
         t.plan = lab_plan(&t.l, &t.end, 1);
-        size_t all = (size_t)t.stats.calls, rest = all - (size_t)t.stats.standing;
+        size_t all = (size_t)t.stats.calls, rest = all - (size_t)t.stats.hoisted;
         assert_run(&t, all, &wanted);
         assert_run(&t, rest, &wanted);
         basin_expr once = basin_matmul_t(t.block.xi, false, t.block.xi, true);
@@ -268,14 +268,14 @@ static void test_failed(void **state) {
         assert_int_equal(basin_plan_run(t.plan, &error), BASIN_IO);
         counter.fails = false;
         assert_run(&t, (size_t)t.stats.calls, &wanted);
-        assert_run(&t, (size_t)(t.stats.calls - t.stats.standing), &wanted);
+        assert_run(&t, (size_t)(t.stats.calls - t.stats.hoisted), &wanted);
     }
     basin_tensor_free(&wanted);
     close_trial(&t);
 }
 
-/* Without states: constants stand; inputs, and draws, which hang on a seed, do not. A plan of
- * which everything stands is still read after every run. */
+/* Without states: constants are hoisted; inputs, and draws, which depend on a seed, are not. A
+ * plan of which everything is hoisted is still read after every run. */
 static void test_without_states(void **state) {
     (void)state;
     for (int i = 0; i < WAYS; i++) {
@@ -286,14 +286,14 @@ static void test_without_states(void **state) {
                           basin_softmax(basin_fill(l.graph, BASIN_SHAPE(4), 3))};
         basin_plan *plan = lab_plan(&l, y, 2), *still = lab_plan(&l, &y[1], 1);
         basin_plan_stats stats = basin_plan_get_stats(plan), all = basin_plan_get_stats(still);
-        assert_int_equal(stats.standing, i == PLAIN ? 0 : 2);
-        assert_int_equal(all.standing, i == PLAIN ? 0 : all.calls);
+        assert_int_equal(stats.hoisted, i == PLAIN ? 0 : 2);
+        assert_int_equal(all.hoisted, i == PLAIN ? 0 : all.calls);
         lab_run(plan);
         basin_tensor first = lab_read(plan, y[0]);
         for (int32_t k = 1; k >= 0; k--) {
             lab_give(&l, seed, (int32_t[]){1 + k, 2});
             lab_write(&l, plan);
-            assert_int_equal(calls_of_run(plan), stats.calls - stats.standing);
+            assert_int_equal(calls_of_run(plan), stats.calls - stats.hoisted);
             basin_tensor found = lab_read(plan, y[0]);
             assert_int_equal(lab_distance(&found, &first) == 0, k == 0);
             basin_tensor_free(&found);

@@ -8,29 +8,30 @@
 
 enum { M = 3, N = 4, LIKE = 0, ROW = 1 };
 
-/* The form of a program of these steps, each with a register of its own, over [1, M, n]. */
-static basin_program_form form_of(int64_t n, const basin_step *step, int steps) {
-    basin_step own[8];
-    basin_program p = {.steps = steps,
-                       .registers = steps,
+/* The form of a program of these instructions, each with a register of its own, over [1, M, n]. */
+static basin_program_form form_of(int64_t n, const basin_instruction *instruction,
+                                  int instructions) {
+    basin_instruction own[8];
+    basin_program p = {.instructions = instructions,
+                       .registers = instructions,
                        .stores = 1,
-                       .step = own,
-                       .store = {(uint16_t)(steps - 1)},
+                       .instruction = own,
+                       .store = {(uint16_t)(instructions - 1)},
                        .domain = BASIN_SHAPE(1, M, n),
                        .stride = {[LIKE] = {0, n, n == 1 ? 0 : 1}, [ROW] = {0, 0, 1}}};
-    for (int i = 0; i < steps; i++) own[i] = step[i], own[i].to = (uint16_t)i;
+    for (int i = 0; i < instructions; i++) own[i] = instruction[i], own[i].to = (uint16_t)i;
     return basin_program_form_of(&p);
 }
 
 #define FORM_OF(n, ...)                                                                            \
-    form_of(n, (const basin_step[]){__VA_ARGS__},                                                  \
-            (int)(sizeof((const basin_step[]){__VA_ARGS__}) / sizeof(basin_step)))
+    form_of(n, (const basin_instruction[]){__VA_ARGS__},                                           \
+            (int)(sizeof((const basin_instruction[]){__VA_ARGS__}) / sizeof(basin_instruction)))
 #define TILE                                                                                       \
-    { .op = BASIN_STEP_TILE }
+    { .op = BASIN_INSTRUCTION_TILE }
 #define LOAD(operand)                                                                              \
-    { .op = BASIN_STEP_LOAD, .a = (operand) }
+    { .op = BASIN_INSTRUCTION_LOAD, .a = (operand) }
 #define NUMBER(number)                                                                             \
-    { .op = BASIN_STEP_IMMEDIATE, .value = (number) }
+    { .op = BASIN_INSTRUCTION_IMMEDIATE, .value = (number) }
 #define STEP(operation, x, y)                                                                      \
     { .op = BASIN_OP_##operation, .a = (x), .b = (y) }
 

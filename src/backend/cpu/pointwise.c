@@ -1,6 +1,6 @@
 /* Pointwise operations, fused into a program or alone; an operation alone is the program of one
- * step that it is. Rows long enough are taken one at a time, so that what is broadcast over them is
- * read in place; short ones run together in blocks of the flattened domain. */
+ * instruction that it is. Rows long enough are taken one at a time, so that what is broadcast over
+ * them is read in place; short ones run together in blocks of the flattened domain. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/program.h"
 #include "backend/shape.h"
@@ -16,10 +16,11 @@ static cut cut_domain(const basin_cpu_program *p) {
     int64_t count = basin_shape_product(domain, 0, domain->rank);
     cut c = {.width = count};
     bool flat = domain->rank < 2 || domain->dim[domain->rank - 1] < BASIN_CPU_LONG_ROW;
-    for (int i = 0; i < program->steps && !flat; i++) {
-        const basin_step *step = &program->step[i];
-        if (step->op != BASIN_STEP_LOAD) continue;
-        if (!((p->dense | p->constant) >> step->a & 1)) c.width = domain->dim[domain->rank - 1];
+    for (int i = 0; i < program->instructions && !flat; i++) {
+        const basin_instruction *instruction = &program->instruction[i];
+        if (instruction->op != BASIN_INSTRUCTION_LOAD) continue;
+        if (!((p->dense | p->constant) >> instruction->a & 1))
+            c.width = domain->dim[domain->rank - 1];
     }
     if (count == 0) return c;
     int64_t least = (c.width + p->block - 1) / p->block;
@@ -81,15 +82,17 @@ static void merge_axes(basin_program *program, int operands) {
 
 void basin_cpu_pointwise(const basin_cpu_frame *frame) {
     const basin_call *call = frame->call;
-    basin_step step[4];
-    basin_program program = {.steps = call->ins + 1, .registers = 4, .stores = 1, .step = step};
+    basin_instruction instruction[4];
+    basin_program program = {
+        .instructions = call->ins + 1, .registers = 4, .stores = 1, .instruction = instruction};
     program.store[0] = 3;
     program.domain = call->out[0].shape;
     for (int a = 0; a < call->ins; a++) {
-        step[a] = (basin_step){.op = BASIN_STEP_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
+        instruction[a] =
+            (basin_instruction){.op = BASIN_INSTRUCTION_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
         basin_shape_broadcast(program.stride[a], &call->in[a].shape, &call->out[0].shape);
     }
-    step[call->ins] = (basin_step){
+    instruction[call->ins] = (basin_instruction){
         .op = (uint16_t)call->op, .to = 3, .a = 0, .b = 1, .c = 2, .value = call->attr.value};
     merge_axes(&program, call->ins);
     run_program(frame, &program);

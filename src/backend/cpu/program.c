@@ -10,57 +10,59 @@ enum { SLACK = 16 }; /* floats a fill may write past its end; also keeps registe
 
 static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static bool fills_register(int op) { return op >= BASIN_STEP_LOAD; }
+static bool fills_register(int op) { return op >= BASIN_INSTRUCTION_LOAD; }
 
-static bool reads_register(const basin_step *step, int reg) {
-    if (fills_register(step->op)) return false;
-    return step->a == reg || (step->op >= BASIN_OP_ADD && step->b == reg) ||
-           (step->op == BASIN_OP_SELECT && step->c == reg);
+static bool reads_register(const basin_instruction *instruction, int reg) {
+    if (fills_register(instruction->op)) return false;
+    return instruction->a == reg || (instruction->op >= BASIN_OP_ADD && instruction->b == reg) ||
+           (instruction->op == BASIN_OP_SELECT && instruction->c == reg);
 }
 
 static int last_write(const basin_program *program, int reg) {
     int last = -1;
-    for (int i = 0; i < program->steps; i++)
-        if (program->step[i].to == reg) last = i;
+    for (int i = 0; i < program->instructions; i++)
+        if (program->instruction[i].to == reg) last = i;
     return last;
 }
 
-/* Whether some step after `when`, or a store, still reads what operand a holds in memory. */
+/* Whether some instruction after `when`, or a store, still reads what operand a holds in memory. */
 static bool operand_read_after(const basin_program *program, int a, int when) {
-    for (int i = 0; i < program->steps; i++) {
-        if (program->step[i].op != BASIN_STEP_LOAD || program->step[i].a != a) continue;
+    for (int i = 0; i < program->instructions; i++) {
+        if (program->instruction[i].op != BASIN_INSTRUCTION_LOAD || program->instruction[i].a != a)
+            continue;
         if (i > when) return true;
         for (int s = 0; s < program->stores; s++)
             if (last_write(program, program->store[s]) == i) return true;
-        for (int j = when + 1; j < program->steps; j++)
-            if (reads_register(&program->step[j], program->step[i].to)) return true;
+        for (int j = when + 1; j < program->instructions; j++)
+            if (reads_register(&program->instruction[j], program->instruction[i].to)) return true;
     }
     return false;
 }
 
-/* The step that may write output s in place: the last to set its register, if no operand lying
- * under the output is read later. */
-static int direct_step(const basin_cpu_program *p, int s) {
+/* The instruction that may write output s in place: the last to set its register, if no operand
+ * lying under the output is read later. */
+static int direct_instruction(const basin_cpu_program *p, int s) {
     const basin_program *program = p->program;
-    int step = last_write(program, program->store[s]);
-    if (step < 0 || fills_register(program->step[step].op) || !p->out[s]) return -1;
+    int instruction = last_write(program, program->store[s]);
+    if (instruction < 0 || fills_register(program->instruction[instruction].op) || !p->out[s])
+        return -1;
     for (int i = 0; i < s; i++)
-        if (p->direct[i] == step) return -1;
+        if (p->direct[i] == instruction) return -1;
     for (int a = 0; a < BASIN_MAX_IN; a++) {
         bool under = (p->dense >> a & 1) && p->in[a] == p->out[s];
-        if (under && operand_read_after(program, a, step)) return -1;
+        if (under && operand_read_after(program, a, instruction)) return -1;
     }
-    return step;
+    return instruction;
 }
 
 static void sort_operands(basin_cpu_program *p) {
     int64_t dense[BASIN_MAX_RANK];
     const basin_shape *domain = &p->program->domain;
     basin_shape_strides(dense, domain);
-    for (int i = 0; i < p->program->steps; i++) {
-        const basin_step *step = &p->program->step[i];
-        if (step->op != BASIN_STEP_LOAD) continue;
-        const int64_t *stride = p->program->stride[step->a];
+    for (int i = 0; i < p->program->instructions; i++) {
+        const basin_instruction *instruction = &p->program->instruction[i];
+        if (instruction->op != BASIN_INSTRUCTION_LOAD) continue;
+        const int64_t *stride = p->program->stride[instruction->a];
         bool is_dense = true, is_constant = true, is_row = p->unit > 1;
         for (int axis = 0; axis < domain->rank; axis++) {
             if (domain->dim[axis] == 1) continue;
@@ -68,17 +70,18 @@ static void sort_operands(basin_cpu_program *p) {
             if (stride[axis] != 0) is_constant = false;
             if (stride[axis] != 0 && axis < domain->rank - 1) is_row = false;
         }
-        p->dense |= (uint32_t)is_dense << step->a;
-        p->constant |= (uint32_t)is_constant << step->a;
-        p->periodic |= (uint32_t)(is_row && !is_dense) << step->a;
+        p->dense |= (uint32_t)is_dense << instruction->a;
+        p->constant |= (uint32_t)is_constant << instruction->a;
+        p->periodic |= (uint32_t)(is_row && !is_dense) << instruction->a;
     }
 }
 
-/* Steps whose result is the same in every block. As many as fit have scratch of their own behind
- * the registers, in the order of the steps, which no other step overwrites. */
-static bool is_constant(const basin_cpu_program *p, const basin_step *step) {
-    return step->op == BASIN_STEP_IMMEDIATE ||
-           (step->op == BASIN_STEP_LOAD && ((p->constant | p->periodic) >> step->a & 1));
+/* Instructions whose result is the same in every block. As many as fit have scratch of their own
+ * behind the registers, in the order of the instructions, which no other instruction overwrites. */
+static bool is_constant(const basin_cpu_program *p, const basin_instruction *instruction) {
+    return instruction->op == BASIN_INSTRUCTION_IMMEDIATE ||
+           (instruction->op == BASIN_INSTRUCTION_LOAD &&
+            ((p->constant | p->periodic) >> instruction->a & 1));
 }
 
 basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
@@ -88,11 +91,11 @@ basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const 
     p.unit = width > 1 && width < BASIN_CPU_LONG_ROW ? width : 1;
     sort_operands(&p);
     int slots = program->registers;
-    for (int i = 0; i < program->steps && slots < BASIN_MAX_REGISTERS; i++)
-        slots += is_constant(&p, &program->step[i]);
+    for (int i = 0; i < program->instructions && slots < BASIN_MAX_REGISTERS; i++)
+        slots += is_constant(&p, &program->instruction[i]);
     p.lasting = slots - program->registers;
     p.block = (BASIN_CPU_SCRATCH / (slots < 8 ? 8 : slots) - SLACK) / 16 * 16;
-    for (int s = 0; s < program->stores; s++) p.direct[s] = direct_step(&p, s);
+    for (int s = 0; s < program->stores; s++) p.direct[s] = direct_instruction(&p, s);
     return p;
 }
 
@@ -118,15 +121,17 @@ static void copy_run(float *to, const float *from, int64_t n, bool repeat) {
     }
 }
 
-/* `rows` rows of `width` elements, `step` apart, or each `width` times its first element. */
-static void copy_rows(float *to, const float *from, int64_t step, int64_t rows, int64_t width,
+/* `rows` rows of `width` elements, `apart` elements apart, or each `width` times its first element.
+ */
+static void copy_rows(float *to, const float *from, int64_t apart, int64_t rows, int64_t width,
                       bool repeat) {
     if (!repeat || width > SLACK) {
-        for (int64_t r = 0; r < rows; r++) copy_run(to + r * width, from + r * step, width, repeat);
+        for (int64_t r = 0; r < rows; r++)
+            copy_run(to + r * width, from + r * apart, width, repeat);
         return;
     }
     for (int64_t r = 0; r < rows; r++) {
-        float value = from[r * step];
+        float value = from[r * apart];
         for (int j = 0; j < SLACK; j++) to[r * width + j] = value;
     }
 }
@@ -136,32 +141,33 @@ static void expand(float *to, const float *from, const basin_shape *domain, cons
                    int64_t start, int64_t n) {
     int last = domain->rank - 1;
     int64_t width = domain->dim[last], row = start / width, col = start % width;
-    int64_t inner = last > 0 ? domain->dim[last - 1] : 1, step = last > 0 ? stride[last - 1] : 0;
+    int64_t inner = last > 0 ? domain->dim[last - 1] : 1, apart = last > 0 ? stride[last - 1] : 0;
     bool repeat = stride[last] == 0;
     while (n > 0) {
         int64_t index = row % inner, rows = minimum(inner - index, n / width);
-        const float *at = from + index * step;
+        const float *at = from + index * apart;
         if (last > 1) at += basin_shape_offset(row / inner, domain, last - 1, stride);
         if (col > 0 || rows == 0) { /* a part of a row */
             int64_t run = minimum(width - col, n);
             copy_run(to, at + (repeat ? 0 : col), run, repeat);
             to += run, n -= run, col = 0, row++;
         } else {
-            copy_rows(to, at, step, rows, width, repeat);
+            copy_rows(to, at, apart, rows, width, repeat);
             to += rows * width, n -= rows * width, row += rows;
         }
     }
 }
 
 /* A constant's n elements: an immediate, a number, or a short row again and again. */
-static void write_constant(const basin_cpu_program *p, float *to, const basin_step *step,
-                           int64_t n) {
-    if (step->op == BASIN_STEP_IMMEDIATE)
-        p->simd->fill(to, (float)step->value, n);
-    else if (p->constant >> step->a & 1)
-        p->simd->fill(to, *(const float *)p->in[step->a], n);
+static void write_constant(const basin_cpu_program *p, float *to,
+                           const basin_instruction *instruction, int64_t n) {
+    if (instruction->op == BASIN_INSTRUCTION_IMMEDIATE)
+        p->simd->fill(to, (float)instruction->value, n);
+    else if (p->constant >> instruction->a & 1)
+        p->simd->fill(to, *(const float *)p->in[instruction->a], n);
     else
-        expand(to, p->in[step->a], &p->program->domain, p->program->stride[step->a], 0, n);
+        expand(to, p->in[instruction->a], &p->program->domain, p->program->stride[instruction->a],
+               0, n);
 }
 
 /* Operand a under a block: in place where it is contiguous there, gathered into `to` elsewhere. */
@@ -180,50 +186,50 @@ static const float *load_block(const basin_cpu_program *p, float *to, int a, int
     return to;
 }
 
-static void run_steps(const basin_cpu_program *p, const float **reg, float *scratch, int64_t start,
-                      int64_t n) {
+static void run_instructions(const basin_cpu_program *p, const float **reg, float *scratch,
+                             int64_t start, int64_t n) {
     const basin_program *program = p->program;
     int constants = 0;
-    for (int i = 0; i < program->steps; i++) {
-        const basin_step *step = &program->step[i];
-        float *to = scratch_of(p, scratch, step->to);
-        if (is_constant(p, step)) {
+    for (int i = 0; i < program->instructions; i++) {
+        const basin_instruction *instruction = &program->instruction[i];
+        float *to = scratch_of(p, scratch, instruction->to);
+        if (is_constant(p, instruction)) {
             if (constants < p->lasting)
                 to = scratch_of(p, scratch, program->registers + constants);
             else
-                write_constant(p, to, step, n);
+                write_constant(p, to, instruction, n);
             constants++;
-            reg[step->to] = to;
+            reg[instruction->to] = to;
             continue;
         }
-        if (step->op == BASIN_STEP_LOAD) {
-            reg[step->to] = load_block(p, to, step->a, start, n);
+        if (instruction->op == BASIN_INSTRUCTION_LOAD) {
+            reg[instruction->to] = load_block(p, to, instruction->a, start, n);
             continue;
         }
         for (int s = 0; s < program->stores; s++)
             if (p->direct[s] == i) to = (float *)p->out[s] + start;
-        p->simd->map(step->op, to, 0, (basin_strip){reg[step->a], 0},
-                     (basin_strip){reg[step->b], 0}, (basin_strip){reg[step->c], 0}, 1, n,
-                     step->value);
-        reg[step->to] = to;
+        p->simd->map(instruction->op, to, 0, (basin_strip){reg[instruction->a], 0},
+                     (basin_strip){reg[instruction->b], 0}, (basin_strip){reg[instruction->c], 0},
+                     1, n, instruction->value);
+        reg[instruction->to] = to;
     }
 }
 
 void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
     int64_t count = basin_shape_product(&p->program->domain, 0, p->program->domain.rank);
     int constants = 0;
-    for (int i = 0; i < p->program->steps && constants < p->lasting; i++) {
-        const basin_step *step = &p->program->step[i];
-        if (!is_constant(p, step)) continue;
+    for (int i = 0; i < p->program->instructions && constants < p->lasting; i++) {
+        const basin_instruction *instruction = &p->program->instruction[i];
+        if (!is_constant(p, instruction)) continue;
         float *to = scratch_of(p, scratch, p->program->registers + constants++);
-        write_constant(p, to, step, minimum(count, p->block / p->unit * p->unit));
+        write_constant(p, to, instruction, minimum(count, p->block / p->unit * p->unit));
     }
 }
 
 void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n) {
     const float *reg[BASIN_MAX_REGISTERS] = {0};
     const basin_program *program = p->program;
-    run_steps(p, reg, scratch, start, n);
+    run_instructions(p, reg, scratch, start, n);
     /* A register read in place may lie under another output: no copy before all are taken. */
     for (int s = 0; s < program->stores; s++) {
         const float *from = reg[program->store[s]];
@@ -247,11 +253,11 @@ static void prefetch_below(const float *from, int64_t row, const basin_cpu_tile 
 
 /* What a LOAD or TILE puts under a tile. Only an operand that is constant along rows but not along
  * columns is copied; the others are read where they are, or as one row again and again. */
-static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_step *step,
-                             const basin_cpu_tile *at) {
-    if (step->op == BASIN_STEP_TILE) return (basin_strip){at->tile, at->tile_row};
-    const int64_t *stride = p->program->stride[step->a];
-    const float *from = (const float *)p->in[step->a] + at->batch * stride[0] +
+static basin_strip load_tile(const basin_cpu_program *p, float *to,
+                             const basin_instruction *instruction, const basin_cpu_tile *at) {
+    if (instruction->op == BASIN_INSTRUCTION_TILE) return (basin_strip){at->tile, at->tile_row};
+    const int64_t *stride = p->program->stride[instruction->a];
+    const float *from = (const float *)p->in[instruction->a] + at->batch * stride[0] +
                         at->row * stride[1] + at->col * stride[2];
     if (stride[2] == 1) {
         if (stride[1] > 0) prefetch_below(from, stride[1], at);
@@ -262,38 +268,41 @@ static basin_strip load_tile(const basin_cpu_program *p, float *to, const basin_
 }
 
 /* A constant under a tile: one row of it, where that lasts longer than the tile's first row. */
-static basin_strip load_constant(const basin_cpu_program *p, float *scratch, const basin_step *step,
-                                 int constants, const basin_cpu_tile *at) {
+static basin_strip load_constant(const basin_cpu_program *p, float *scratch,
+                                 const basin_instruction *instruction, int constants,
+                                 const basin_cpu_tile *at) {
     bool lasts = constants < p->lasting;
-    float *to = scratch_of(p, scratch, lasts ? p->program->registers + constants : step->to);
-    float value = step->op == BASIN_STEP_LOAD ? *(const float *)p->in[step->a] : (float)step->value;
+    float *to = scratch_of(p, scratch, lasts ? p->program->registers + constants : instruction->to);
+    float value = instruction->op == BASIN_INSTRUCTION_LOAD ? *(const float *)p->in[instruction->a]
+                                                            : (float)instruction->value;
     p->simd->fill(to, value, lasts ? at->cols : at->rows * at->cols);
     return (basin_strip){to, lasts ? 0 : at->cols};
 }
 
-static void tile_steps(const basin_cpu_program *p, basin_strip *reg, float *scratch,
-                       const basin_cpu_tile *at, int64_t first) {
+static void tile_instructions(const basin_cpu_program *p, basin_strip *reg, float *scratch,
+                              const basin_cpu_tile *at, int64_t first) {
     const basin_program *program = p->program;
     int constants = 0;
-    for (int i = 0; i < program->steps; i++) {
-        const basin_step *step = &program->step[i];
-        float *to = scratch_of(p, scratch, step->to);
+    for (int i = 0; i < program->instructions; i++) {
+        const basin_instruction *instruction = &program->instruction[i];
+        float *to = scratch_of(p, scratch, instruction->to);
         int64_t row = at->cols;
-        bool constant = is_constant(p, step);
-        if (constant && !(step->op == BASIN_STEP_LOAD && (p->periodic >> step->a & 1))) {
-            reg[step->to] = load_constant(p, scratch, step, constants++, at);
+        bool constant = is_constant(p, instruction);
+        if (constant &&
+            !(instruction->op == BASIN_INSTRUCTION_LOAD && (p->periodic >> instruction->a & 1))) {
+            reg[instruction->to] = load_constant(p, scratch, instruction, constants++, at);
             continue;
         }
         constants += constant;
-        if (fills_register(step->op)) {
-            reg[step->to] = load_tile(p, to, step, at);
+        if (fills_register(instruction->op)) {
+            reg[instruction->to] = load_tile(p, to, instruction, at);
             continue;
         }
         for (int s = 0; s < program->stores; s++)
             if (p->direct[s] == i) to = (float *)p->out[s] + first, row = program->domain.dim[2];
-        p->simd->map(step->op, to, row, reg[step->a], reg[step->b], reg[step->c], at->rows,
-                     at->cols, step->value);
-        reg[step->to] = (basin_strip){to, row};
+        p->simd->map(instruction->op, to, row, reg[instruction->a], reg[instruction->b],
+                     reg[instruction->c], at->rows, at->cols, instruction->value);
+        reg[instruction->to] = (basin_strip){to, row};
     }
 }
 
@@ -302,7 +311,7 @@ void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const ba
     const basin_program *program = p->program;
     int64_t width = program->domain.dim[2];
     int64_t first = (at->batch * program->domain.dim[1] + at->row) * width + at->col;
-    tile_steps(p, reg, scratch, at, first);
+    tile_instructions(p, reg, scratch, at, first);
     for (int s = 0; s < program->stores; s++) { /* as for blocks: none before all are taken */
         basin_strip *from = &reg[program->store[s]];
         float *own = scratch_of(p, scratch, program->store[s]);

@@ -1,5 +1,5 @@
-/* Runs a pointwise program on pieces of its domain: each step is a vector loop over a block of
- * elements, registers are blocks of scratch that stay in the nearest cache. Operands that lie
+/* Runs a pointwise program on pieces of its domain: each instruction is a vector loop over a block
+ * of elements, registers are blocks of scratch that stay in the nearest cache. Operands that lie
  * contiguous under a block are read in place and results are written in place where that is safe;
  * the others are gathered first. */
 #ifndef BASIN_BACKEND_CPU_PROGRAM_H
@@ -24,7 +24,8 @@ typedef struct basin_cpu_program {
     uint32_t periodic; /* operands that repeat one short row: the same in every block */
     uint32_t constant; /* operands with one element */
     int lasting;       /* constants that have scratch of their own, the first in the program */
-    int direct[BASIN_MAX_OUT]; /* the step that writes output i in place; -1: copied at the end */
+    int direct[BASIN_MAX_OUT]; /* the instruction that writes output i in place; -1: copied at the
+                                  end */
 } basin_cpu_program;
 
 /* A piece of a matrix product: tile[r * tile_row + c] is element [batch, row + r, col + c]. */

@@ -38,8 +38,9 @@ void basin_cuda_free_host(basin_backend *backend, void *memory);
 /* A pointwise program as the device runs it: over [dim...], axes merged. Operand a is at in[a], of
  * stride[a] elements along each axis. pointwise.cu */
 struct basin_cuda_program {
-    const basin_program *program; /* steps and stores; LOAD a reads in[a], TILE reads in[tile] */
-    basin_step own[4];            /* the steps of an operation that came without a program */
+    const basin_program
+        *program;             /* instructions and stores; LOAD a reads in[a], TILE reads in[tile] */
+    basin_instruction own[4]; /* the instructions of an operation that came without a program */
     basin_program alone;
     int operands, tile; /* tile: -1 where there is none */
     const void *in[BASIN_MAX_IN];

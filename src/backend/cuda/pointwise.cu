@@ -43,23 +43,23 @@ static int64_t count_of(const basin_cuda_program *p) {
     return count;
 }
 
-/* The one step of an operation that came without a program, with its operands loaded. */
+/* The one instruction of an operation that came without a program, with its operands loaded. */
 static void write_alone(basin_cuda_program *p, const basin_call *call) {
-    p->alone.steps = call->ins + 1;
+    p->alone.instructions = call->ins + 1;
     p->alone.registers = 4;
     p->alone.stores = 1;
     p->alone.store[0] = 3;
     p->alone.domain = call->out[0].shape;
     for (int a = 0; a < call->ins; a++) {
-        p->own[a].op = BASIN_STEP_LOAD;
+        p->own[a].op = BASIN_INSTRUCTION_LOAD;
         p->own[a].to = p->own[a].a = (uint16_t)a;
         basin_shape_broadcast(p->alone.stride[a], &call->in[a].shape, &call->out[0].shape);
     }
-    basin_step *last = &p->own[call->ins];
+    basin_instruction *last = &p->own[call->ins];
     last->op = (uint16_t)call->op;
     last->to = 3, last->a = 0, last->b = 1, last->c = 2;
     last->value = call->attr.value;
-    p->alone.step = p->own;
+    p->alone.instruction = p->own;
     p->program = &p->alone;
 }
 
@@ -129,8 +129,9 @@ typedef struct layout {
 static walk walk_of(const basin_cuda_program *p, int a) {
     bool used = a == p->tile, dense = true, scalar = true;
     int64_t step = 1;
-    for (int i = 0; i < p->program->steps; i++)
-        used = used || (p->program->step[i].op == BASIN_STEP_LOAD && p->program->step[i].a == a);
+    for (int i = 0; i < p->program->instructions; i++)
+        used = used || (p->program->instruction[i].op == BASIN_INSTRUCTION_LOAD &&
+                        p->program->instruction[i].a == a);
     for (int i = p->rank - 1; i >= 0; i--) {
         scalar = scalar && p->stride[a][i] == 0;
         dense = dense && p->stride[a][i] == step;
@@ -238,14 +239,15 @@ static std::string operand_text(const layout *l, int a) {
     return "x" + number(a) + (single ? ".v[0]" : ".v[j]");
 }
 
-static std::string step_text(const basin_cuda_program *p, const layout *l, const basin_step *s) {
+static std::string instruction_text(const basin_cuda_program *p, const layout *l,
+                                    const basin_instruction *s) {
     std::string a = "r" + number(s->a), b = "r" + number(s->b), c = "r" + number(s->c);
     std::string value;
-    if (s->op == BASIN_STEP_LOAD)
+    if (s->op == BASIN_INSTRUCTION_LOAD)
         value = operand_text(l, s->a);
-    else if (s->op == BASIN_STEP_TILE)
+    else if (s->op == BASIN_INSTRUCTION_TILE)
         value = operand_text(l, p->tile);
-    else if (s->op == BASIN_STEP_IMMEDIATE)
+    else if (s->op == BASIN_INSTRUCTION_IMMEDIATE)
         value = float_literal(s->value);
     else if (s->op < BASIN_OP_ADD)
         value = unary_text(s->op, a, s->value);
@@ -304,7 +306,8 @@ static std::string text_of(const basin_cuda_program *p, const layout *l) {
     text += "#pragma unroll\nfor (int j = 0; j < " + width + "; j++) {\nfloat r0";
     for (int i = 1; i < p->program->registers; i++) text += ", r" + number(i);
     text += ";\n";
-    for (int i = 0; i < p->program->steps; i++) text += step_text(p, l, &p->program->step[i]);
+    for (int i = 0; i < p->program->instructions; i++)
+        text += instruction_text(p, l, &p->program->instruction[i]);
     for (int o = 0; o < p->program->stores; o++)
         if (p->out[o]) text += "y" + number(o) + ".v[j] = r" + number(p->program->store[o]) + ";\n";
     text += "}\n";

@@ -1,5 +1,5 @@
 /* Pointwise operations, alone or as a program: y[i] = f(a[i], b[i], c[i]) with broadcasting.
- * A single operation is run as the program of one step that it is. */
+ * A single operation is run as the program of one instruction that it is. */
 #include <math.h>
 
 #include "backend/ref/ref.h"
@@ -49,21 +49,23 @@ static double binary(basin_op op, double a, double b) {
 
 void basin_ref_program(double *registers, const basin_program *program, const void *const *in,
                        const int64_t *at, double tile) {
-    for (int i = 0; i < program->steps; i++) {
-        const basin_step *step = &program->step[i];
-        double *to = &registers[step->to];
-        if (step->op == BASIN_STEP_LOAD)
-            *to = ((const double *)in[step->a])[at[step->a]];
-        else if (step->op == BASIN_STEP_TILE)
+    for (int i = 0; i < program->instructions; i++) {
+        const basin_instruction *instruction = &program->instruction[i];
+        double *to = &registers[instruction->to];
+        if (instruction->op == BASIN_INSTRUCTION_LOAD)
+            *to = ((const double *)in[instruction->a])[at[instruction->a]];
+        else if (instruction->op == BASIN_INSTRUCTION_TILE)
             *to = tile;
-        else if (step->op == BASIN_STEP_IMMEDIATE)
-            *to = step->value;
-        else if (step->op < BASIN_OP_ADD)
-            *to = unary((basin_op)step->op, registers[step->a], step->value);
-        else if (step->op < BASIN_OP_SELECT)
-            *to = binary((basin_op)step->op, registers[step->a], registers[step->b]);
+        else if (instruction->op == BASIN_INSTRUCTION_IMMEDIATE)
+            *to = instruction->value;
+        else if (instruction->op < BASIN_OP_ADD)
+            *to = unary((basin_op)instruction->op, registers[instruction->a], instruction->value);
+        else if (instruction->op < BASIN_OP_SELECT)
+            *to = binary((basin_op)instruction->op, registers[instruction->a],
+                         registers[instruction->b]);
         else
-            *to = registers[step->a] != 0 ? registers[step->b] : registers[step->c];
+            *to = registers[instruction->a] != 0 ? registers[instruction->b]
+                                                 : registers[instruction->c];
     }
 }
 
@@ -95,16 +97,17 @@ void basin_ref_pointwise_fused(const basin_ref_frame *frame) {
 
 void basin_ref_pointwise(const basin_ref_frame *frame) {
     const basin_call *call = frame->call;
-    basin_step step[4];
-    basin_program program = {.registers = 4, .stores = 1, .step = step};
+    basin_instruction instruction[4];
+    basin_program program = {.registers = 4, .stores = 1, .instruction = instruction};
     program.store[0] = 3;
     program.domain = call->out[0].shape;
     for (int a = 0; a < call->ins; a++) {
-        step[a] = (basin_step){.op = BASIN_STEP_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
+        instruction[a] =
+            (basin_instruction){.op = BASIN_INSTRUCTION_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
         basin_shape_broadcast(program.stride[a], &call->in[a].shape, &call->out[0].shape);
     }
-    step[call->ins] = (basin_step){
+    instruction[call->ins] = (basin_instruction){
         .op = (uint16_t)call->op, .to = 3, .a = 0, .b = 1, .c = 2, .value = call->attr.value};
-    program.steps = call->ins + 1;
+    program.instructions = call->ins + 1;
     run_program(frame, &program);
 }

@@ -233,7 +233,7 @@ static void print_calls(const basin_bench *bench) {
     char text[1000];
     for (int i = 0; i < stats.calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
-        printf("%4d%c %s\n", i, i < stats.standing ? '*' : ' ', text);
+        printf("%4d%c %s\n", i, i < stats.hoisted ? '*' : ' ', text);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Scoring a graph that does not fit as one plan. The tokens x of all nodes are kept, and their
  * activations g; everything else runs over blocks of nodes, by the plans of anomaly_stream_plans.c
- * and, along edges, by attention_walk.h. A step of descent, with M = Wk' Wq of each head:
+ * and, along edges, by backend/walk.h. A step of descent, with M = Wk' Wq of each head:
  *
  *     g = layernorm(x)           of all nodes
  *     x[C] += alpha M' sum over B of p[C, B] g[B]        as a query; leaves lse[C]
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "backend/cpu/attention/walk.h"
+#include "backend/walk.h"
 #include "base/memory.h"
 #include "task/anomaly/stream_plans.h"
 
@@ -297,9 +297,9 @@ static basin_status walk(basin_stream *s, int relation, bool ask, basin_error *e
         if (!status) status = run(s->own, p->project, p->own, error);
         if (status) break;
         if (ask)
-            basin_walk_ask(s->sum, s->lse, s->own, &w, start, p->rows);
+            basin_walk_by_query(s->sum, s->lse, s->own, &w, start, p->rows);
         else
-            basin_walk_answer(s->sum, s->own, s->lse, weight, &w, start, p->rows);
+            basin_walk_by_key(s->sum, s->own, s->lse, weight, &w, start, p->rows);
         status = write(p->pull, p->sum, s->sum, error);
         if (!status) status = run(s->out, p->pull, p->back, error);
         if (!status)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/attention/walk.h"
+#include "backend/walk.h"
 #include "base/memory.h"
 
 static void declare_inputs(basin_stream_plans *p, const basin_view *view) {

@@ -3,54 +3,55 @@
 
 #include <string.h>
 
-static int64_t row_bytes(const basin_edges *e) {
+static int64_t row_bytes(const basin_cpu_edges *e) {
     return e->parts * e->padded * (int64_t)sizeof(float);
 }
 
-basin_edges basin_edges_new(const basin_attention *at, basin_attention_mode mode) {
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode) {
     int64_t align = ATTENTION_ALIGN;
     bool force = mode == BASIN_ATTENTION_FORCE, reverse = mode == BASIN_ATTENTION_REVERSE;
-    return (basin_edges){.at = at,
-                         .kernels = basin_attention_kernels_find(),
-                         .mode = mode,
-                         .heads = at->pattern.heads,
-                         .width = at->pattern.width,
-                         .padded = (at->pattern.width + align - 1) / align * align,
-                         .parts = reverse ? 2 : 1,
-                         .plane = (at->pattern.pairs + align - 1) / align * align,
-                         .out_query = reverse ? at->gq
-                                      : force ? at->dq
-                                              : NULL,
-                         .out_key = reverse ? at->gk
-                                    : force ? at->dk
-                                            : NULL,
-                         .out_beta = reverse ? at->gbeta
-                                     : force ? at->dbeta
-                                             : NULL};
+    return (basin_cpu_edges){.at = at,
+                             .kernels = basin_attention_kernels_find(),
+                             .mode = mode,
+                             .heads = at->pattern.heads,
+                             .width = at->pattern.width,
+                             .padded = (at->pattern.width + align - 1) / align * align,
+                             .parts = reverse ? 2 : 1,
+                             .plane = (at->pattern.pairs + align - 1) / align * align,
+                             .out_query = reverse ? at->gq
+                                          : force ? at->dq
+                                                  : NULL,
+                             .out_key = reverse ? at->gk
+                                        : force ? at->dk
+                                                : NULL,
+                             .out_beta = reverse ? at->gbeta
+                                         : force ? at->dbeta
+                                                 : NULL};
 }
 
-void basin_edges_lay_out(basin_edges *e, basin_arena *arena) {
+void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena) {
     const basin_attention_pattern *p = &e->at->pattern;
     int64_t stride = e->parts * e->padded, key_slots = p->keys + PAIRS_MAX_CHUNKS;
-    size_t cuts = basin_pairs_cut_size(e->plane, p->queries, p->keys, row_bytes(e));
+    size_t cuts = basin_cpu_pairs_cut_size(e->plane, p->queries, p->keys, row_bytes(e));
     e->query = basin_arena_floats(arena, e->heads * p->queries * stride);
     e->key = basin_arena_floats(arena, e->heads * p->keys * stride);
     e->rows.cut = basin_arena_take(arena, (int64_t)cuts, sizeof(int32_t));
     if (!e->out_key) return;
     e->key_sum = basin_arena_floats(arena, e->heads * key_slots * e->padded);
-    cuts = basin_pairs_cut_size(e->plane, p->keys, p->queries, row_bytes(e));
+    cuts = basin_cpu_pairs_cut_size(e->plane, p->keys, p->queries, row_bytes(e));
     e->columns.cut = basin_arena_take(arena, (int64_t)cuts, sizeof(int32_t));
 }
 
-void basin_edges_cut(basin_edges *e) {
+void basin_cpu_edges_cut(basin_cpu_edges *e) {
     const basin_attention_pattern *p = &e->at->pattern;
-    e->rows = basin_pairs_cut(p->row, p->key, p->queries, p->keys, row_bytes(e));
+    e->rows = basin_cpu_pairs_cut(p->row, p->key, p->queries, p->keys, row_bytes(e));
     if (e->out_key)
-        e->columns = basin_pairs_cut(p->column, p->query, p->keys, p->queries, row_bytes(e));
+        e->columns = basin_cpu_pairs_cut(p->column, p->query, p->keys, p->queries, row_bytes(e));
 }
 
 /* to[h, node, part] = from[node, h], padded with zeros; zeros alone for NULL. */
-static void pack(float *to, const float *from, const basin_edges *e, int64_t nodes, int64_t part) {
+static void pack(float *to, const float *from, const basin_cpu_edges *e, int64_t nodes,
+                 int64_t part) {
 #pragma omp for schedule(static) nowait
     for (int64_t node = 0; node < nodes; node++)
         for (int64_t h = 0; h < e->heads; h++) {
@@ -63,12 +64,12 @@ static void pack(float *to, const float *from, const basin_edges *e, int64_t nod
         }
 }
 
-void basin_edges_clear(float *x, int64_t count, float value) {
+void basin_cpu_edges_clear(float *x, int64_t count, float value) {
 #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < count; i++) x[i] = value;
 }
 
-void basin_edges_prepare(const basin_edges *e) {
+void basin_cpu_edges_prepare(const basin_cpu_edges *e) {
     const basin_attention_pattern *p = &e->at->pattern;
     pack(e->query, e->at->q, e, p->queries, 0);
     pack(e->key, e->at->k, e, p->keys, 0);
@@ -77,14 +78,14 @@ void basin_edges_prepare(const basin_edges *e) {
         pack(e->key, e->at->b, e, p->keys, 1);
     }
     if (e->key_sum)
-        basin_edges_clear(e->key_sum, e->heads * (p->keys + e->columns.chunks) * e->padded, 0);
-    basin_pairs_find_runs(&e->rows);
-    if (e->out_key) basin_pairs_find_runs(&e->columns);
+        basin_cpu_edges_clear(e->key_sum, e->heads * (p->keys + e->columns.chunks) * e->padded, 0);
+    basin_cpu_pairs_find_runs(&e->rows);
+    if (e->out_key) basin_cpu_pairs_find_runs(&e->columns);
 #pragma omp barrier
 }
 
-void basin_edges_each(const void *context, basin_edges_chunk chunk, const basin_pairs *pairs,
-                      int64_t heads) {
+void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
+                          const basin_cpu_pairs *pairs, int64_t heads) {
     for (int64_t block = 0; block < pairs->blocks; block++) {
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < heads * pairs->chunks; i++)
@@ -93,10 +94,10 @@ void basin_edges_each(const void *context, basin_edges_chunk chunk, const basin_
 }
 
 /* sums[h, node] += sums[h, extra slot] for the nodes that are cut by chunks. */
-static void fold_slots(float *sums, const basin_edges *e, const basin_pairs *pairs) {
+static void fold_slots(float *sums, const basin_cpu_edges *e, const basin_cpu_pairs *pairs) {
     int64_t slots = pairs->nodes + pairs->chunks;
     for (int64_t chunk = 0; chunk < pairs->chunks; chunk++) {
-        int64_t node = basin_pairs_continued(pairs, chunk);
+        int64_t node = basin_cpu_pairs_continued(pairs, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             float *to = sums + (h * slots + node) * e->padded;
             const float *from = sums + (h * slots + pairs->nodes + chunk) * e->padded;
@@ -105,7 +106,8 @@ static void fold_slots(float *sums, const basin_edges *e, const basin_pairs *pai
     }
 }
 
-void basin_edges_write(float *out, float *sums, const basin_edges *e, const basin_pairs *pairs) {
+void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
+                           const basin_cpu_pairs *pairs) {
     int64_t slots = pairs->nodes + pairs->chunks;
 #pragma omp single
     fold_slots(sums, e, pairs);

@@ -29,7 +29,7 @@ static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
 }
 
 /* A run's operands, packed. Slots are those of attention_pairs.h. */
-typedef struct basin_edges {
+typedef struct basin_cpu_edges {
     const basin_attention *at;
     const basin_attention_kernels *kernels;
     basin_attention_mode mode;
@@ -37,35 +37,37 @@ typedef struct basin_edges {
     int64_t padded; /* width rounded up to ATTENTION_ALIGN */
     int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
     int64_t plane;  /* capacity in pairs: the distance between heads in what is kept of a pair */
-    basin_pairs rows, columns;
+    basin_cpu_pairs rows, columns;
     float *query;               /* [H, queries, parts * padded] */
     float *key;                 /* [H, keys, parts * padded] */
     float *key_sum;             /* [H, slots of columns, padded] where dk or gk is wanted */
     float *out_query, *out_key; /* dq and dk, or gq and gk */
     float *out_beta;            /* dbeta or gbeta */
-} basin_edges;
+} basin_cpu_edges;
 
 /* Everything but what points into the workspace. */
-basin_edges basin_edges_new(const basin_attention *at, basin_attention_mode mode);
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode);
 
 /* Packed rows, sums over columns and the cuts of both sides. */
-void basin_edges_lay_out(basin_edges *e, basin_arena *arena);
+void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena);
 
 /* Cuts the pairs, which reads row and column. */
-void basin_edges_cut(basin_edges *e);
+void basin_cpu_edges_cut(basin_cpu_edges *e);
 
 /* Those below are called by all threads of a team. */
-void basin_edges_prepare(const basin_edges *e);
-void basin_edges_clear(float *x, int64_t count, float value);
+void basin_cpu_edges_prepare(const basin_cpu_edges *e);
+void basin_cpu_edges_clear(float *x, int64_t count, float value);
 
 /* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
  * one head is read while it is in cache. */
-typedef void (*basin_edges_chunk)(const void *context, int64_t head, int64_t block, int64_t chunk);
-void basin_edges_each(const void *context, basin_edges_chunk chunk, const basin_pairs *pairs,
-                      int64_t heads);
+typedef void (*basin_cpu_edges_chunk)(const void *context, int64_t head, int64_t block,
+                                      int64_t chunk);
+void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
+                          const basin_cpu_pairs *pairs, int64_t heads);
 
 /* out[node, h] = sums[h, node], the extra slots folded in. */
-void basin_edges_write(float *out, float *sums, const basin_edges *e, const basin_pairs *pairs);
+void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
+                           const basin_cpu_pairs *pairs);
 
 /* The two forms: any scale and mix; neither, in fewer passes. */
 size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,

@@ -11,7 +11,7 @@
 enum { EXPECTED = 256 }; /* pairs of a run whose numbers are fetched ahead */
 
 typedef struct fused {
-    basin_edges edges;
+    basin_cpu_edges edges;
     float *rc;                        /* [H, plane, parts] r, or (r, c) */
     basin_attention_state *state;     /* [H, slots of rows] */
     basin_attention_summary *summary; /* [H, queries] */
@@ -19,10 +19,10 @@ typedef struct fused {
 } fused;
 
 static size_t lay_out(fused *f, void *workspace) {
-    basin_edges *e = &f->edges;
+    basin_cpu_edges *e = &f->edges;
     int64_t queries = e->at->pattern.queries, slots = queries + PAIRS_MAX_CHUNKS;
     basin_arena a = {.base = workspace};
-    basin_edges_lay_out(e, &a);
+    basin_cpu_edges_lay_out(e, &a);
     f->rc = basin_arena_floats(&a, e->heads * e->plane * e->parts);
     f->state = basin_arena_take(&a, e->heads * slots, sizeof *f->state);
     f->summary = basin_arena_take(&a, e->heads * queries, sizeof *f->summary);
@@ -31,21 +31,21 @@ static size_t lay_out(fused *f, void *workspace) {
 }
 
 static void prepare(const fused *f) {
-    const basin_edges *e = &f->edges;
+    const basin_cpu_edges *e = &f->edges;
     int64_t slots = e->heads * (e->rows.nodes + e->rows.chunks);
-    basin_edges_clear(f->query_sum, slots * e->parts * e->padded, 0);
+    basin_cpu_edges_clear(f->query_sum, slots * e->parts * e->padded, 0);
 #pragma omp for schedule(static) nowait
     for (int64_t i = 0; i < slots; i++) f->state[i] = (basin_attention_state){.most = -INFINITY};
-    basin_edges_prepare(e);
+    basin_cpu_edges_prepare(e);
 }
 
 /* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
  * numbers of the run after `fragment`'s. */
-static void expect(const basin_pairs *pairs, basin_fragment fragment, int64_t block, int64_t chunk,
-                   const int32_t *pair) {
-    basin_fragment_next(&fragment, pairs, chunk);
+static void expect(const basin_cpu_pairs *pairs, basin_cpu_fragment fragment, int64_t block,
+                   int64_t chunk, const int32_t *pair) {
+    basin_cpu_fragment_next(&fragment, pairs, chunk);
     if (fragment.begin == fragment.end) return;
-    basin_fragment run = basin_fragment_run(fragment, pairs, block);
+    basin_cpu_fragment run = basin_cpu_fragment_run(fragment, pairs, block);
     if (run.end - run.begin > EXPECTED) run.end = run.begin + EXPECTED;
     for (int64_t i = run.begin; i < run.end; i += 16) {
         __builtin_prefetch(pairs->other + i, 0, 2);
@@ -55,13 +55,13 @@ static void expect(const basin_pairs *pairs, basin_fragment fragment, int64_t bl
 
 static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const fused *f = context;
-    const basin_edges *e = &f->edges;
-    const basin_pairs *rows = &e->rows;
+    const basin_cpu_edges *e = &f->edges;
+    const basin_cpu_pairs *rows = &e->rows;
     int64_t stride = e->parts * e->padded, slots = rows->nodes + rows->chunks;
     const float *key = e->key + h * rows->others * stride;
-    for (basin_fragment g = basin_fragment_first(rows, chunk); g.begin < g.end;
-         basin_fragment_next(&g, rows, chunk)) {
-        basin_fragment run = basin_fragment_run(g, rows, block);
+    for (basin_cpu_fragment g = basin_cpu_fragment_first(rows, chunk); g.begin < g.end;
+         basin_cpu_fragment_next(&g, rows, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(g, rows, block);
         expect(rows, g, block, chunk, NULL);
         int64_t slot = h * slots + g.slot;
         const float *query = e->query + (h * rows->nodes + g.node) * stride;
@@ -75,7 +75,7 @@ static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chu
 /* Takes the sums of a later part of a row into those of the row: both under the larger most, and in
  * reverse about the row's center. */
 static void merge(basin_attention_state *to, float *to_sum, basin_attention_state from,
-                  const float *from_sum, const basin_edges *e, float beta) {
+                  const float *from_sum, const basin_cpu_edges *e, float beta) {
     float most = fmaxf(to->most, from.most);
     float keep = expf(to->most - most), add = expf(from.most - most);
     float shift = from.center - to->center;
@@ -95,10 +95,10 @@ static void merge(basin_attention_state *to, float *to_sum, basin_attention_stat
 }
 
 static void merge_rows(const fused *f) {
-    const basin_edges *e = &f->edges;
+    const basin_cpu_edges *e = &f->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks, stride = e->parts * e->padded;
     for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
-        int64_t node = basin_pairs_continued(&e->rows, chunk);
+        int64_t node = basin_cpu_pairs_continued(&e->rows, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             int64_t to = h * slots + node, from = h * slots + e->rows.nodes + chunk;
             merge(f->state + to, f->query_sum + to * stride, f->state[from],
@@ -110,7 +110,7 @@ static void merge_rows(const fused *f) {
 /* Writes what a query's sums come to: lse or gw, dQ or gQ, the summary for the columns; and leaves
  * the query's share of dbeta or gbeta in its state's slope. */
 static void close_row(const fused *f, int64_t node, int64_t h) {
-    const basin_edges *e = &f->edges;
+    const basin_cpu_edges *e = &f->edges;
     int64_t slot = h * (e->rows.nodes + e->rows.chunks) + node, at = node * e->heads + h;
     basin_attention_state *s = f->state + slot;
     bool reverse = e->mode == BASIN_ATTENTION_REVERSE, any = s->total != 0;
@@ -133,7 +133,7 @@ static void close_row(const fused *f, int64_t node, int64_t h) {
 }
 
 static void close_rows(const fused *f) {
-    const basin_edges *e = &f->edges;
+    const basin_cpu_edges *e = &f->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks;
 #pragma omp single
     merge_rows(f);
@@ -151,12 +151,12 @@ static void close_rows(const fused *f) {
 
 static void column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const fused *f = context;
-    const basin_edges *e = &f->edges;
-    const basin_pairs *columns = &e->columns;
+    const basin_cpu_edges *e = &f->edges;
+    const basin_cpu_pairs *columns = &e->columns;
     int64_t stride = e->parts * e->padded, slots = columns->nodes + columns->chunks;
-    for (basin_fragment g = basin_fragment_first(columns, chunk); g.begin < g.end;
-         basin_fragment_next(&g, columns, chunk)) {
-        basin_fragment run = basin_fragment_run(g, columns, block);
+    for (basin_cpu_fragment g = basin_cpu_fragment_first(columns, chunk); g.begin < g.end;
+         basin_cpu_fragment_next(&g, columns, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(g, columns, block);
         expect(columns, g, block, chunk, e->at->pattern.pair);
         (e->parts == 2 ? e->kernels->reverse_column : e->kernels->force_column)(
             e->key_sum + (h * slots + g.slot) * e->padded, f->rc + h * e->plane * e->parts,
@@ -167,24 +167,24 @@ static void column_chunk(const void *context, int64_t h, int64_t block, int64_t 
 }
 
 size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode) {
-    fused f = {.edges = basin_edges_new(at, mode)};
+    fused f = {.edges = basin_cpu_edges_new(at, mode)};
     return lay_out(&f, NULL);
 }
 
 void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
                            void *workspace) {
-    fused f = {.edges = basin_edges_new(at, mode)};
-    basin_edges *e = &f.edges;
-    basin_edges_cut(e);
+    fused f = {.edges = basin_cpu_edges_new(at, mode)};
+    basin_cpu_edges *e = &f.edges;
+    basin_cpu_edges_cut(e);
     lay_out(&f, workspace);
 #pragma omp parallel num_threads(threads)
     {
         prepare(&f);
-        basin_edges_each(&f, row_chunk, &e->rows, e->heads);
+        basin_cpu_edges_each(&f, row_chunk, &e->rows, e->heads);
         close_rows(&f);
         if (e->out_key) {
-            basin_edges_each(&f, column_chunk, &e->columns, e->heads);
-            basin_edges_write(e->out_key, e->key_sum, e, &e->columns);
+            basin_cpu_edges_each(&f, column_chunk, &e->columns, e->heads);
+            basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
         }
     }
 }

@@ -13,7 +13,7 @@
 enum { GATHERED = 256 }; /* pairs of a column whose weights are fetched at once */
 
 typedef struct mixed {
-    basin_edges edges;
+    basin_cpu_edges edges;
     float *r, *c;               /* [H, plane] */
     float *most, *total, *gain; /* [slots of rows, H] */
     float *query_sum;           /* [H, slots of rows, padded] */
@@ -24,10 +24,10 @@ typedef struct mixed {
 } mixed;
 
 static size_t lay_out(mixed *m, int threads, void *workspace) {
-    basin_edges *e = &m->edges;
+    basin_cpu_edges *e = &m->edges;
     int64_t slots = e->at->pattern.queries + PAIRS_MAX_CHUNKS;
     basin_arena a = {.base = workspace};
-    basin_edges_lay_out(e, &a);
+    basin_cpu_edges_lay_out(e, &a);
     m->r = basin_arena_floats(&a, e->heads * e->plane);
     if (e->parts == 2) m->c = basin_arena_floats(&a, e->heads * e->plane);
     m->most = basin_arena_floats(&a, slots * e->heads);
@@ -42,25 +42,25 @@ static size_t lay_out(mixed *m, int threads, void *workspace) {
 }
 
 static void prepare(const mixed *m) {
-    const basin_edges *e = &m->edges;
+    const basin_cpu_edges *e = &m->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks;
-    basin_edges_clear(m->most, slots * e->heads, -INFINITY);
-    basin_edges_clear(m->total, slots * e->heads, 0);
-    basin_edges_clear(m->gain, slots * e->heads, 0);
-    if (m->query_sum) basin_edges_clear(m->query_sum, e->heads * slots * e->padded, 0);
-    basin_edges_clear(m->partial, e->rows.chunks * m->shares, 0);
-    basin_edges_prepare(e);
+    basin_cpu_edges_clear(m->most, slots * e->heads, -INFINITY);
+    basin_cpu_edges_clear(m->total, slots * e->heads, 0);
+    basin_cpu_edges_clear(m->gain, slots * e->heads, 0);
+    if (m->query_sum) basin_cpu_edges_clear(m->query_sum, e->heads * slots * e->padded, 0);
+    basin_cpu_edges_clear(m->partial, e->rows.chunks * m->shares, 0);
+    basin_cpu_edges_prepare(e);
 }
 
 static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const mixed *m = context;
-    const basin_edges *e = &m->edges;
-    const basin_pairs *rows = &e->rows;
+    const basin_cpu_edges *e = &m->edges;
+    const basin_cpu_pairs *rows = &e->rows;
     int64_t stride = e->parts * e->padded;
     const float *key = e->key + h * rows->others * stride;
-    for (basin_fragment f = basin_fragment_first(rows, chunk); f.begin < f.end;
-         basin_fragment_next(&f, rows, chunk)) {
-        basin_fragment run = basin_fragment_run(f, rows, block);
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, rows, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(f, rows, block);
         const float *query = e->query + (h * rows->nodes + f.node) * stride;
         const int32_t *other = rows->other + run.begin;
         int64_t at = h * e->plane + run.begin, n = run.end - run.begin;
@@ -72,8 +72,9 @@ static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t ch
 }
 
 /* The pairs of a fragment as the pointwise kernels take them; state from `slot`. */
-static basin_attention_row row_of(const mixed *m, basin_fragment f, int64_t slot, int64_t chunk) {
-    const basin_edges *e = &m->edges;
+static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t slot,
+                                  int64_t chunk) {
+    const basin_cpu_edges *e = &m->edges;
     const basin_attention *at = e->at;
     bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
     float *dscale = reverse ? at->gscale : at->dscale, *dmix = reverse ? at->gmix : at->dmix;
@@ -103,9 +104,9 @@ static basin_attention_row row_of(const mixed *m, basin_fragment f, int64_t slot
 
 /* Folds the extra slots into the nodes they continue. */
 static void merge_states(const mixed *m) {
-    const basin_edges *e = &m->edges;
+    const basin_cpu_edges *e = &m->edges;
     for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
-        int64_t node = basin_pairs_continued(&e->rows, chunk);
+        int64_t node = basin_cpu_pairs_continued(&e->rows, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             int64_t to = node * e->heads + h, from = (e->rows.nodes + chunk) * e->heads + h;
             float most = fmaxf(m->most[to], m->most[from]);
@@ -117,15 +118,15 @@ static void merge_states(const mixed *m) {
     }
 }
 
-static bool is_split(const basin_pairs *rows, basin_fragment f) {
+static bool is_split(const basin_cpu_pairs *rows, basin_cpu_fragment f) {
     return f.begin > rows->start[f.node] || f.end < rows->start[f.node + 1];
 }
 
 /* Rows that lie in one chunk are done at once; of the others, the state so far. */
 static void weigh_chunk(const mixed *m, int64_t chunk) {
-    const basin_edges *e = &m->edges;
-    for (basin_fragment f = basin_fragment_first(&e->rows, chunk); f.begin < f.end;
-         basin_fragment_next(&f, &e->rows, chunk)) {
+    const basin_cpu_edges *e = &m->edges;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, &e->rows, chunk)) {
         basin_attention_row row = row_of(m, f, f.slot, chunk);
         bool partly = e->mode == BASIN_ATTENTION_VALUE || is_split(&e->rows, f);
         (partly ? e->kernels->measure : e->kernels->complete)(&row);
@@ -133,9 +134,9 @@ static void weigh_chunk(const mixed *m, int64_t chunk) {
 }
 
 static void finish_split(const mixed *m, int64_t chunk) {
-    const basin_edges *e = &m->edges;
-    for (basin_fragment f = basin_fragment_first(&e->rows, chunk); f.begin < f.end;
-         basin_fragment_next(&f, &e->rows, chunk)) {
+    const basin_cpu_edges *e = &m->edges;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, &e->rows, chunk)) {
         if (!is_split(&e->rows, f)) continue;
         basin_attention_row row = row_of(m, f, f.node, chunk);
         e->kernels->finish(&row);
@@ -155,7 +156,7 @@ static void add_partials(float *out, const mixed *m, int64_t from, int64_t count
 }
 
 static void close_rows(const mixed *m) {
-    const basin_edges *e = &m->edges;
+    const basin_cpu_edges *e = &m->edges;
     bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
     float *lse = reverse ? NULL : e->at->lse, *gw = reverse ? e->at->gw : NULL;
 #pragma omp for schedule(static) nowait
@@ -167,7 +168,7 @@ static void close_rows(const mixed *m) {
 }
 
 static void weigh(const mixed *m) {
-    const basin_edges *e = &m->edges;
+    const basin_cpu_edges *e = &m->edges;
 #pragma omp for schedule(dynamic)
     for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) weigh_chunk(m, chunk);
 #pragma omp single
@@ -186,13 +187,13 @@ static void weigh(const mixed *m) {
 
 static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const mixed *m = context;
-    const basin_edges *e = &m->edges;
-    const basin_pairs *rows = &e->rows;
+    const basin_cpu_edges *e = &m->edges;
+    const basin_cpu_pairs *rows = &e->rows;
     const float *key = e->key + h * rows->others * e->parts * e->padded;
     float *sums = m->query_sum + h * (rows->nodes + rows->chunks) * e->padded;
-    for (basin_fragment f = basin_fragment_first(rows, chunk); f.begin < f.end;
-         basin_fragment_next(&f, rows, chunk)) {
-        basin_fragment run = basin_fragment_run(f, rows, block);
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, rows, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(f, rows, block);
         float *sum = sums + f.slot * e->padded;
         const int32_t *other = rows->other + run.begin;
         int64_t at = h * e->plane + run.begin, n = run.end - run.begin;
@@ -204,8 +205,8 @@ static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chu
 }
 
 /* The weights of a column's pairs lie apart in r and c: fetch some, use them, go on. */
-static void column_run(const mixed *m, float *sum, int64_t h, basin_fragment run) {
-    const basin_edges *e = &m->edges;
+static void column_run(const mixed *m, float *sum, int64_t h, basin_cpu_fragment run) {
+    const basin_cpu_edges *e = &m->edges;
     const float *query = e->query + h * e->columns.others * e->parts * e->padded;
     const float *r = m->r + h * e->plane, *c = m->c ? m->c + h * e->plane : NULL;
     float t[GATHERED], gs[GATHERED];
@@ -224,38 +225,38 @@ static void column_run(const mixed *m, float *sum, int64_t h, basin_fragment run
 
 static void column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const mixed *m = context;
-    const basin_edges *e = &m->edges;
-    const basin_pairs *columns = &e->columns;
+    const basin_cpu_edges *e = &m->edges;
+    const basin_cpu_pairs *columns = &e->columns;
     float *sums = e->key_sum + h * (columns->nodes + columns->chunks) * e->padded;
-    for (basin_fragment f = basin_fragment_first(columns, chunk); f.begin < f.end;
-         basin_fragment_next(&f, columns, chunk))
-        column_run(m, sums + f.slot * e->padded, h, basin_fragment_run(f, columns, block));
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(columns, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, columns, chunk))
+        column_run(m, sums + f.slot * e->padded, h, basin_cpu_fragment_run(f, columns, block));
 }
 
 size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
                                        int threads) {
-    mixed m = {.edges = basin_edges_new(at, mode)};
+    mixed m = {.edges = basin_cpu_edges_new(at, mode)};
     return lay_out(&m, threads, NULL);
 }
 
 void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
                            void *workspace) {
-    mixed m = {.edges = basin_edges_new(at, mode)};
-    basin_edges *e = &m.edges;
-    basin_edges_cut(e);
+    mixed m = {.edges = basin_cpu_edges_new(at, mode)};
+    basin_cpu_edges *e = &m.edges;
+    basin_cpu_edges_cut(e);
     lay_out(&m, threads, workspace);
 #pragma omp parallel num_threads(threads)
     {
         prepare(&m);
-        basin_edges_each(&m, dots_chunk, &e->rows, e->heads);
+        basin_cpu_edges_each(&m, dots_chunk, &e->rows, e->heads);
         weigh(&m);
         if (e->out_query) {
-            basin_edges_each(&m, row_chunk, &e->rows, e->heads);
-            basin_edges_write(e->out_query, m.query_sum, e, &e->rows);
+            basin_cpu_edges_each(&m, row_chunk, &e->rows, e->heads);
+            basin_cpu_edges_write(e->out_query, m.query_sum, e, &e->rows);
         }
         if (e->out_key) {
-            basin_edges_each(&m, column_chunk, &e->columns, e->heads);
-            basin_edges_write(e->out_key, e->key_sum, e, &e->columns);
+            basin_cpu_edges_each(&m, column_chunk, &e->columns, e->heads);
+            basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
         }
     }
 }

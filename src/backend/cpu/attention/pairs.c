@@ -16,42 +16,42 @@ static int64_t block_count(int64_t pairs, int64_t nodes, int64_t others, int64_t
     return wanted > 1 ? wanted : 1;
 }
 
-basin_pairs basin_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
-                            int64_t others, int64_t row_bytes) {
+basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
+                                    int64_t others, int64_t row_bytes) {
     int64_t count = start[nodes], piece = ceil_divide(count, PAIRS_MAX_CHUNKS);
     if (piece < MIN_PIECE) piece = MIN_PIECE;
     int64_t blocks = block_count(count, nodes, others, row_bytes);
-    return (basin_pairs){.nodes = nodes,
-                         .others = others,
-                         .count = count,
-                         .start = start,
-                         .other = other,
-                         .piece = piece,
-                         .chunks = ceil_divide(count, piece),
-                         .block = ceil_divide(others, blocks),
-                         .blocks = blocks};
+    return (basin_cpu_pairs){.nodes = nodes,
+                             .others = others,
+                             .count = count,
+                             .start = start,
+                             .other = other,
+                             .piece = piece,
+                             .chunks = ceil_divide(count, piece),
+                             .block = ceil_divide(others, blocks),
+                             .blocks = blocks};
 }
 
-size_t basin_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
+size_t basin_cpu_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
     int64_t blocks = block_count(pairs, nodes, others, row_bytes);
     return blocks > 1 ? (size_t)((nodes + PAIRS_MAX_CHUNKS) * (blocks + 1)) : 0;
 }
 
 /* The fragment at pair `begin`, in the first node from `node` on that has one. */
-static basin_fragment fragment_at(const basin_pairs *pairs, int64_t chunk, int64_t node,
-                                  int64_t begin) {
+static basin_cpu_fragment fragment_at(const basin_cpu_pairs *pairs, int64_t chunk, int64_t node,
+                                      int64_t begin) {
     int64_t first = chunk * pairs->piece, last = first + pairs->piece;
     if (last > pairs->count) last = pairs->count;
-    if (begin >= last) return (basin_fragment){.node = node, .begin = last, .end = last};
+    if (begin >= last) return (basin_cpu_fragment){.node = node, .begin = last, .end = last};
     while (pairs->start[node + 1] <= begin) node++;
     int64_t end = pairs->start[node + 1];
-    return (basin_fragment){.node = node,
-                            .slot = pairs->start[node] < first ? pairs->nodes + chunk : node,
-                            .begin = begin,
-                            .end = end < last ? end : last};
+    return (basin_cpu_fragment){.node = node,
+                                .slot = pairs->start[node] < first ? pairs->nodes + chunk : node,
+                                .begin = begin,
+                                .end = end < last ? end : last};
 }
 
-basin_fragment basin_fragment_first(const basin_pairs *pairs, int64_t chunk) {
+basin_cpu_fragment basin_cpu_fragment_first(const basin_cpu_pairs *pairs, int64_t chunk) {
     int64_t begin = chunk * pairs->piece, low = 0, high = pairs->nodes;
     while (high - low > 1) { /* start[low] <= begin < start[high] */
         int64_t middle = (low + high) / 2;
@@ -63,21 +63,22 @@ basin_fragment basin_fragment_first(const basin_pairs *pairs, int64_t chunk) {
     return fragment_at(pairs, chunk, low, begin);
 }
 
-void basin_fragment_next(basin_fragment *fragment, const basin_pairs *pairs, int64_t chunk) {
+void basin_cpu_fragment_next(basin_cpu_fragment *fragment, const basin_cpu_pairs *pairs,
+                             int64_t chunk) {
     *fragment = fragment_at(pairs, chunk, fragment->node, fragment->end);
 }
 
-int64_t basin_pairs_continued(const basin_pairs *pairs, int64_t chunk) {
-    basin_fragment first = basin_fragment_first(pairs, chunk);
+int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk) {
+    basin_cpu_fragment first = basin_cpu_fragment_first(pairs, chunk);
     return first.begin < first.end && first.slot >= pairs->nodes ? first.node : -1;
 }
 
-void basin_pairs_find_runs(const basin_pairs *pairs) {
+void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs) {
     if (pairs->blocks == 1) return;
 #pragma omp for schedule(dynamic)
     for (int64_t chunk = 0; chunk < pairs->chunks; chunk++)
-        for (basin_fragment f = basin_fragment_first(pairs, chunk); f.begin < f.end;
-             basin_fragment_next(&f, pairs, chunk)) {
+        for (basin_cpu_fragment f = basin_cpu_fragment_first(pairs, chunk); f.begin < f.end;
+             basin_cpu_fragment_next(&f, pairs, chunk)) {
             int32_t *cut = pairs->cut + f.slot * (pairs->blocks + 1);
             int64_t at = f.begin;
             cut[0] = (int32_t)at;

@@ -16,36 +16,37 @@
 
 enum { PAIRS_MAX_CHUNKS = 128 };
 
-typedef struct basin_pairs {
+typedef struct basin_cpu_pairs {
     int64_t nodes, others, count;
     const int32_t *start;  /* [nodes + 1] */
     const int32_t *other;  /* [count] node at the other end */
     int64_t piece, chunks; /* pairs in a chunk, number of chunks */
     int64_t block, blocks; /* other nodes in a block, number of blocks */
     int32_t *cut;          /* [nodes + chunks, blocks + 1] ends of runs; unused with one block */
-} basin_pairs;
+} basin_cpu_pairs;
 
-typedef struct basin_fragment {
+typedef struct basin_cpu_fragment {
     int64_t node, slot;
     int64_t begin, end; /* pairs; none left when equal */
-} basin_fragment;
+} basin_cpu_fragment;
 
 /* `row_bytes`: what a pair reads of its other node. `cut` is set by the caller afterwards. */
-basin_pairs basin_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
-                            int64_t others, int64_t row_bytes);
+basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
+                                    int64_t others, int64_t row_bytes);
 
 /* The most elements `cut` can have for so many pairs. */
-size_t basin_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes);
+size_t basin_cpu_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes);
 
 /* Fills `cut`; called by all threads of a team. */
-void basin_pairs_find_runs(const basin_pairs *pairs);
+void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs);
 
-basin_fragment basin_fragment_first(const basin_pairs *pairs, int64_t chunk);
-void basin_fragment_next(basin_fragment *fragment, const basin_pairs *pairs, int64_t chunk);
+basin_cpu_fragment basin_cpu_fragment_first(const basin_cpu_pairs *pairs, int64_t chunk);
+void basin_cpu_fragment_next(basin_cpu_fragment *fragment, const basin_cpu_pairs *pairs,
+                             int64_t chunk);
 
 /* The run of a fragment in a block: itself, with begin and end narrowed. */
-static inline basin_fragment basin_fragment_run(basin_fragment fragment, const basin_pairs *pairs,
-                                                int64_t block) {
+static inline basin_cpu_fragment
+basin_cpu_fragment_run(basin_cpu_fragment fragment, const basin_cpu_pairs *pairs, int64_t block) {
     if (pairs->blocks > 1) {
         const int32_t *cut = pairs->cut + fragment.slot * (pairs->blocks + 1) + block;
         fragment.begin = cut[0];
@@ -55,6 +56,6 @@ static inline basin_fragment basin_fragment_run(basin_fragment fragment, const b
 }
 
 /* The node whose pairs continue into this chunk from the one before, or -1. */
-int64_t basin_pairs_continued(const basin_pairs *pairs, int64_t chunk);
+int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk);
 
 #endif

@@ -1,6 +1,6 @@
-/* Energy attention along lists in the host's memory; see attention_walk.h. Each node is one
+/* Energy attention along lists in the host's memory; see backend/walk.h. Each node is one
  * thread's work, in the order of its list, so results do not depend on the number of threads. */
-#include "backend/cpu/attention/walk.h"
+#include "backend/walk.h"
 
 #include <math.h>
 #include <string.h>
@@ -88,8 +88,8 @@ static void ask_heads(float *sum, float *lse, const float *own, const basin_walk
     }
 }
 
-void basin_walk_ask(float *sum, float *lse, const float *own, const basin_walk *w, int64_t first,
-                    int64_t count) {
+void basin_walk_by_query(float *sum, float *lse, const float *own, const basin_walk *w,
+                         int64_t first, int64_t count) {
     const basin_attention_kernels *k = basin_attention_kernels_find();
     int64_t H = w->heads, width = H * w->stride;
 #pragma omp parallel for schedule(dynamic, GRAIN) num_threads(w->threads)
@@ -116,7 +116,7 @@ static void answer_chunk(float *sum, const float *own, const float *lse, const f
     k->gather(sum, r, w->rows, index, n, w->stride);
 }
 
-void basin_walk_answer(float *sum, const float *own, const float *lse, const float *weight,
+void basin_walk_by_key(float *sum, const float *own, const float *lse, const float *weight,
                        const basin_walk *w, int64_t first, int64_t count) {
     const basin_attention_kernels *k = basin_attention_kernels_find();
     int64_t H = w->heads, width = H * w->stride;

@@ -21,7 +21,7 @@
 #include "backend/cuda/attention/walk.h"
 
 struct listed {
-    basin_walk walk;             /* of the side at hand */
+    basin_cuda_walk walk;        /* of the side at hand */
     const void *x, *x2, *y, *y2; /* T: own rows and those across; x2, y2: reverse, or NULL */
     void *out;                   /* T, like x, or NULL */
     const float *beta, *w;
@@ -119,14 +119,14 @@ static __device__ __forceinline__ closing close(const listed &p, const running &
 
 template <basin_cuda_mode MODE, typename T, typename R, int G>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
     int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
     if (h >= p.heads) return;
     int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
     float beta = p.beta[h];
-    basin_walker walker(p.walk, chunk);
+    basin_cuda_walker walker(p.walk, chunk);
     while (walker.more()) {
-        basin_fragment f = walker.next(p.walk);
+        basin_cuda_fragment f = walker.next(p.walk);
         running s = {basin_minus_infinity()};
         R x, x2, sum, plain, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
@@ -147,7 +147,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
         }
         join<MODE, G>(s, sum, plain, beta);
         if (f.continues || f.continued) {
-            int64_t slot = basin_fragment_slot(f, chunk) * p.heads + h;
+            int64_t slot = basin_cuda_fragment_slot(f, chunk) * p.heads + h;
             if (threadIdx.x % 32 == 0) p.states[slot] = s;
             if (MODE == BASIN_CUDA_VALUE || !p.out) continue;
             enum { PARTS = MODE == BASIN_CUDA_REVERSE ? 2 : 1 };
@@ -166,7 +166,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
 template <basin_cuda_mode MODE, typename T>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(listed p) {
     enum { PARTS = MODE == BASIN_CUDA_REVERSE ? 2 : 1 };
-    int64_t task = basin_walk_task(), node = task / p.heads;
+    int64_t task = basin_cuda_walk_task(), node = task / p.heads;
     int h = (int)(task % p.heads), lane = threadIdx.x % 32;
     if (node >= p.walk.nodes) return;
     basin_cuts cuts(p.walk, node);
@@ -206,15 +206,15 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(lis
 
 template <basin_cuda_mode MODE, typename T, typename R, int G>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
     int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
     if (h >= p.heads) return;
     int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
     float beta = p.beta[h], rate = beta * BASIN_LOG2_E;
     const float4 *summary = (const float4 *)p.summary + h * p.walk.across;
-    basin_walker walker(p.walk, chunk);
+    basin_cuda_walker walker(p.walk, chunk);
     while (walker.more()) {
-        basin_fragment f = walker.next(p.walk);
+        basin_cuda_fragment f = walker.next(p.walk);
         R x, x2, sum, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
         x2.clear(), sum.clear(), y2.clear();
@@ -240,7 +240,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
         }
         sum.join();
         if (f.continues || f.continued)
-            sum.leave(p.sums + (basin_fragment_slot(f, chunk) * p.heads + h) * p.width, p.width);
+            sum.leave(p.sums + (basin_cuda_fragment_slot(f, chunk) * p.heads + h) * p.width,
+                      p.width);
         else
             sum.store((T *)p.out + f.node * step + shift, beta, p.width);
     }
@@ -262,7 +263,8 @@ struct listed_space {
 static size_t lay_out(listed_space *s, const basin_cuda_heads *at, basin_cuda_mode mode,
                       void *workspace) {
     basin_cuda_arena arena = {(char *)workspace, 0};
-    int64_t slots = 2 * basin_walk_of(at, false).chunks, parts = mode == BASIN_CUDA_REVERSE ? 2 : 1;
+    int64_t slots = 2 * basin_cuda_walk_of(at, false).chunks,
+            parts = mode == BASIN_CUDA_REVERSE ? 2 : 1;
     *s = {};
     s->states = basin_cuda_take<running>(&arena, slots * at->heads);
     if (mode == BASIN_CUDA_VALUE) return arena.used;
@@ -286,7 +288,7 @@ static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const l
                        bool keys) {
     listed p = {};
     bool reverse = mode == BASIN_CUDA_REVERSE;
-    p.walk = basin_walk_of(at, keys);
+    p.walk = basin_cuda_walk_of(at, keys);
     p.x = keys ? at->k : at->q, p.y = keys ? at->q : at->k;
     p.x2 = !reverse ? NULL : keys ? at->b : at->a, p.y2 = !reverse ? NULL : keys ? at->a : at->b;
     p.out = mode == BASIN_CUDA_VALUE ? NULL : keys ? at->out_k : at->out_q;
@@ -299,29 +301,29 @@ static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const l
 
 template <basin_cuda_mode MODE, typename T>
 static void walk_queries(const basin_cuda_frame *frame, const listed &p) {
-    unsigned blocks = basin_walk_blocks(p.walk.chunks * p.heads);
+    unsigned blocks = basin_cuda_walk_blocks(p.walk.chunks * p.heads);
     bool aligned = p.width % (16 / sizeof(T)) == 0;
-    basin_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
+    basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
         by_query<MODE, T, decltype(row), decltype(group)::value>
             <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query");
-    blocks = basin_walk_blocks(p.walk.nodes * p.heads);
+    blocks = basin_cuda_walk_blocks(p.walk.nodes * p.heads);
     join_queries<MODE, T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query, cut rows");
 }
 
 template <basin_cuda_mode MODE, typename T>
 static void walk_keys(const basin_cuda_frame *frame, const listed &p) {
-    unsigned blocks = basin_walk_blocks(p.walk.chunks * p.heads);
+    unsigned blocks = basin_cuda_walk_blocks(p.walk.chunks * p.heads);
     bool aligned = p.width % (16 / sizeof(T)) == 0;
-    basin_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
+    basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
         by_key<MODE, T, decltype(row), decltype(group)::value>
             <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key");
-    blocks = basin_walk_blocks(p.walk.nodes * p.heads);
-    basin_walk_join<T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
+    blocks = basin_cuda_walk_blocks(p.walk.nodes * p.heads);
+    basin_cuda_walk_join<T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
         (T *)p.out, p.sums, p.beta, p.walk, p.heads, p.width, (int64_t)p.heads * p.width, p.width,
         0);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key, cut rows");

@@ -12,7 +12,7 @@
 #include "backend/cuda/attention/walk.h"
 
 struct mixed {
-    basin_walk walk; /* by query */
+    basin_cuda_walk walk; /* by query */
     const float *beta, *scale, *mix, *w;
     float *r, *c;  /* [H, plane] */
     float *u, *uz; /* [H, plane] after the mixing; without mixing not there */
@@ -69,12 +69,12 @@ static __device__ __forceinline__ void close(const mixed &p, const measured &s, 
 
 template <basin_cuda_mode MODE>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) measure(mixed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
     int g = (int)(task / p.walk.chunks), lane = threadIdx.x % 32;
     if (g >= p.heads) return;
-    basin_walker walker(p.walk, chunk);
+    basin_cuda_walker walker(p.walk, chunk);
     while (walker.more()) {
-        basin_fragment f = walker.next(p.walk);
+        basin_cuda_fragment f = walker.next(p.walk);
         measured s = {basin_minus_infinity(), 0, 0};
         for (int64_t i = f.begin + lane; i < f.end; i += 32) {
             if (is_self(p, f.node, i)) continue;
@@ -89,7 +89,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) measure(mixed p)
                          __shfl_xor_sync(0xffffffffu, s.gain, step)});
         if (lane != 0) continue;
         if (f.continues || f.continued)
-            p.states[basin_fragment_slot(f, chunk) * p.heads + g] = s;
+            p.states[basin_cuda_fragment_slot(f, chunk) * p.heads + g] = s;
         else
             close<MODE>(p, s, f.node, g);
     }
@@ -135,14 +135,14 @@ static __device__ __forceinline__ float weigh_pair(const mixed &p, int64_t node,
 
 template <basin_cuda_mode MODE>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) weigh(mixed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
     int g = (int)(task / p.walk.chunks), lane = threadIdx.x % 32;
     if (g >= p.heads) return;
-    basin_walker walker(p.walk, chunk);
+    basin_cuda_walker walker(p.walk, chunk);
     int64_t end = walker.end, begin = chunk * p.walk.piece, last = begin + p.walk.piece;
     float share = 0;
     while (walker.more()) {
-        basin_fragment f = walker.next(p.walk);
+        basin_cuda_fragment f = walker.next(p.walk);
         for (int64_t i = f.begin + lane; i < f.end; i += 32)
             share += weigh_pair<MODE>(p, f.node, i, g);
     }
@@ -155,8 +155,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) weigh(mixed p) {
 
 /* The pairs of a chunk of `piece`, whatever their queries. */
 static __device__ __forceinline__ void
-chunk_of(int64_t &begin, int64_t &end, const basin_walk &walk, int64_t piece, int64_t chunk) {
-    int64_t total = basin_walk_start(walk, walk.nodes);
+chunk_of(int64_t &begin, int64_t &end, const basin_cuda_walk &walk, int64_t piece, int64_t chunk) {
+    int64_t total = basin_cuda_walk_start(walk, walk.nodes);
     begin = chunk * piece;
     end = begin + piece < total ? begin + piece : total;
 }
@@ -164,7 +164,7 @@ chunk_of(int64_t &begin, int64_t &end, const basin_walk &walk, int64_t piece, in
 /* t[h] = sum_g mix[h,g] u[g], and gs. */
 template <basin_cuda_mode MODE>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) unmix(mixed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks, begin, end;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks, begin, end;
     int h = (int)(task / p.walk.chunks), lane = threadIdx.x % 32;
     if (h >= p.heads) return;
     float beta = p.beta[h], share = 0;
@@ -189,7 +189,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) unmix(mixed p) {
  */
 template <basin_cuda_mode MODE>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) corners(mixed p) {
-    int64_t task = basin_walk_task(), chunk = task % p.corner_chunks, begin, end;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.corner_chunks, begin, end;
     int64_t corner = task / p.corner_chunks, corners = (int64_t)p.heads * p.heads;
     if (corner >= corners) return;
     int h = (int)(corner / p.heads), g = (int)(corner % p.heads), lane = threadIdx.x % 32;
@@ -220,7 +220,7 @@ static size_t lay_out(mixed_space *s, const basin_cuda_heads *at, basin_cuda_mod
     int64_t H = at->heads, queries = at->batch * at->queries;
     *s = {};
     mixed *p = &s->p;
-    p->walk = basin_walk_of(at, false);
+    p->walk = basin_cuda_walk_of(at, false);
     p->plane = basin_cuda_ceil(at->pairs, 32) * 32;
     p->r = basin_cuda_take<float>(&arena, H * p->plane);
     p->states = basin_cuda_take<measured>(&arena, 2 * p->walk.chunks * H);
@@ -255,7 +255,8 @@ size_t basin_cuda_mixed_workspace(const basin_cuda_heads *at, basin_cuda_mode mo
 
 template <basin_cuda_mode MODE>
 static void weights(const basin_cuda_frame *frame, const basin_cuda_heads *at, const mixed &p) {
-    unsigned blocks = basin_walk_blocks(p.walk.chunks * p.heads), threads = BASIN_WALK_WARPS * 32;
+    unsigned blocks = basin_cuda_walk_blocks(p.walk.chunks * p.heads),
+             threads = BASIN_WALK_WARPS * 32;
     measure<MODE><<<blocks, threads, 0, frame->stream>>>(p);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention, measure");
     join_states<MODE>
@@ -267,7 +268,7 @@ static void weights(const basin_cuda_frame *frame, const basin_cuda_heads *at, c
         if (at->mix) unmix<MODE><<<blocks, threads, 0, frame->stream>>>(p);
         BASIN_CUDA_LAUNCHED(frame->cuda, "attention, unmix");
         if (at->mix && at->out_mix)
-            corners<MODE><<<basin_walk_blocks(p.corner_chunks * p.heads * p.heads), threads, 0,
+            corners<MODE><<<basin_cuda_walk_blocks(p.corner_chunks * p.heads * p.heads), threads, 0,
                             frame->stream>>>(p);
         BASIN_CUDA_LAUNCHED(frame->cuda, "attention, corners");
     }
@@ -283,7 +284,7 @@ static void sums(const basin_cuda_frame *frame, const basin_cuda_heads *at, cons
     bool reverse = mode == BASIN_CUDA_REVERSE;
     if (!out) return;
     basin_cuda_pair_sums(frame, out, at->kind, reverse ? gs : t, y, reverse && y2 ? t : none, y2,
-                         basin_walk_of(at, by_key), at->heads, at->width, s->sums);
+                         basin_cuda_walk_of(at, by_key), at->heads, at->width, s->sums);
 }
 
 void basin_cuda_mixed(const basin_cuda_frame *frame, const basin_cuda_heads *at,

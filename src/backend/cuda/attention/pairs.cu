@@ -7,7 +7,7 @@
 #include "backend/cuda/attention/walk.h"
 
 struct dots {
-    basin_walk walk;
+    basin_cuda_walk walk;
     basin_pair_numbers r, c;
     const void *x, *x2, *y, *y2;
     int heads, width;
@@ -45,20 +45,20 @@ static __device__ __forceinline__ void dot(float &r, float &c, const dots &p, in
 
 template <typename T, int V, bool TWO>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) dots_kernel(dots p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
     int h = (int)(task / p.walk.chunks), lane = threadIdx.x % 32, group = lane / LANES;
     if (h >= p.heads) return;
     int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
-    basin_walker walker(p.walk, chunk);
+    basin_cuda_walker walker(p.walk, chunk);
     int64_t end = walker.end;
     while (walker.more()) {
-        basin_fragment f = walker.next(p.walk);
+        basin_cuda_fragment f = walker.next(p.walk);
         for (int64_t base = f.begin; base < f.end; base += 32 / LANES) {
             bool on = base + group < f.end;
             int64_t i = on ? base + group : f.end - 1;
             float r, c;
             dot<T, V, TWO>(r, c, p, f.node * step + shift,
-                           basin_walk_other(p.walk, f.node, i) * step + shift);
+                           basin_cuda_walk_other(p.walk, f.node, i) * step + shift);
             if (!on || lane % LANES != 0) continue;
             p.r.at[i * p.r.pair + h * p.r.head] = r;
             if (TWO) p.c.at[i * p.c.pair + h * p.c.head] = c;
@@ -72,7 +72,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) dots_kernel(dots
 }
 
 template <typename T, int V> static void launch_dots(const dots &p, cudaStream_t stream) {
-    unsigned blocks = basin_walk_blocks(p.walk.chunks * p.heads);
+    unsigned blocks = basin_cuda_walk_blocks(p.walk.chunks * p.heads);
     if (p.c.at)
         dots_kernel<T, V, true><<<blocks, BASIN_WALK_WARPS * 32, 0, stream>>>(p);
     else
@@ -81,8 +81,8 @@ template <typename T, int V> static void launch_dots(const dots &p, cudaStream_t
 
 void basin_cuda_pair_dots(const basin_cuda_frame *frame, basin_pair_numbers r, basin_pair_numbers c,
                           basin_kind kind, const void *x, const void *x2, const void *y,
-                          const void *y2, const basin_walk &queries, int64_t heads, int64_t width,
-                          bool fill) {
+                          const void *y2, const basin_cuda_walk &queries, int64_t heads,
+                          int64_t width, bool fill) {
     dots p = {queries, r, c, x, x2, y, y2, (int)heads, (int)width, fill};
     if (queries.chunks == 0 || heads == 0) return;
     basin_cuda_typed(kind, [&](auto zero) {
@@ -97,7 +97,7 @@ void basin_cuda_pair_dots(const basin_cuda_frame *frame, basin_pair_numbers r, b
 }
 
 struct sums {
-    basin_walk walk;
+    basin_cuda_walk walk;
     basin_pair_numbers t, gs;
     const void *y, *y2;
     void *out;
@@ -108,21 +108,21 @@ struct sums {
 
 template <typename T, typename R, int G>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) sums_kernel(sums p) {
-    int64_t task = basin_walk_task(), chunk = task % p.walk.chunks;
+    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
     int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
     if (h >= p.heads) return;
     int64_t shift = h * p.stride + p.shift;
-    basin_walker walker(p.walk, chunk);
+    basin_cuda_walker walker(p.walk, chunk);
     while (walker.more()) {
-        basin_fragment f = walker.next(p.walk);
+        basin_cuda_fragment f = walker.next(p.walk);
         R sum, y;
         sum.clear();
 #pragma unroll 2
         for (int64_t base = f.begin; base < f.end; base += 32 / G) {
             bool on = base + group < f.end;
             int64_t i = on ? base + group : f.end - 1;
-            int64_t other = basin_walk_other(p.walk, f.node, i) * p.step + shift;
-            int64_t pair = basin_walk_pair(p.walk, f.node, i);
+            int64_t other = basin_cuda_walk_other(p.walk, f.node, i) * p.step + shift;
+            int64_t pair = basin_cuda_walk_pair(p.walk, f.node, i);
             float t = on ? __ldg(p.t.at + pair * p.t.pair + h * p.t.head) : 0.0f;
             y.load((const T *)p.y + other, p.width);
             sum.add(t, y);
@@ -133,13 +133,14 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) sums_kernel(sums
         }
         sum.join();
         if (f.continues || f.continued)
-            sum.leave(p.left + (basin_fragment_slot(f, chunk) * p.heads + h) * p.width, p.width);
+            sum.leave(p.left + (basin_cuda_fragment_slot(f, chunk) * p.heads + h) * p.width,
+                      p.width);
         else
             sum.store((T *)p.out + f.node * p.step + shift, 1.0f, p.width);
     }
 }
 
-size_t basin_cuda_pair_sums_bytes(const basin_walk &walk, int64_t heads, int64_t width) {
+size_t basin_cuda_pair_sums_bytes(const basin_cuda_walk &walk, int64_t heads, int64_t width) {
     int64_t columns = width < BASIN_WALK_WIDTH ? width : BASIN_WALK_WIDTH;
     return (size_t)(2 * walk.chunks * heads * columns) * sizeof(float);
 }
@@ -147,21 +148,21 @@ size_t basin_cuda_pair_sums_bytes(const basin_walk &walk, int64_t heads, int64_t
 template <typename T> static void launch_sums(const basin_cuda_frame *frame, const sums &p) {
     bool aligned = p.stride % (16 / sizeof(T)) == 0;
     if (p.walk.chunks > 0)
-        basin_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
+        basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
             sums_kernel<T, decltype(row), decltype(group)::value>
-                <<<basin_walk_blocks(p.walk.chunks * p.heads), BASIN_WALK_WARPS * 32, 0,
+                <<<basin_cuda_walk_blocks(p.walk.chunks * p.heads), BASIN_WALK_WARPS * 32, 0,
                    frame->stream>>>(p);
         });
     BASIN_CUDA_LAUNCHED(frame->cuda, "sums over pairs");
-    basin_walk_join<T>
-        <<<basin_walk_blocks(p.walk.nodes * p.heads), BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
-            (T *)p.out, p.left, NULL, p.walk, p.heads, p.width, p.step, p.stride, p.shift);
+    basin_cuda_walk_join<T><<<basin_cuda_walk_blocks(p.walk.nodes * p.heads), BASIN_WALK_WARPS * 32,
+                              0, frame->stream>>>((T *)p.out, p.left, NULL, p.walk, p.heads,
+                                                  p.width, p.step, p.stride, p.shift);
     BASIN_CUDA_LAUNCHED(frame->cuda, "sums over pairs, cut rows");
 }
 
 void basin_cuda_pair_sums(const basin_cuda_frame *frame, void *out, basin_kind kind,
                           basin_pair_numbers t, const void *y, basin_pair_numbers gs,
-                          const void *y2, const basin_walk &walk, int64_t heads, int64_t width,
+                          const void *y2, const basin_cuda_walk &walk, int64_t heads, int64_t width,
                           void *workspace) {
     sums p = {walk, t, gs, y, y2, out, (float *)workspace, (int)heads, 0, heads * width, width, 0};
     if (walk.nodes == 0 || heads == 0) return;
@@ -176,7 +177,7 @@ void basin_cuda_pair_sums(const basin_cuda_frame *frame, void *out, basin_kind k
 
 enum { IN_ROW = 2, IN_KEY, IN_COLUMN, IN_QUERY, IN_PAIR };
 
-static basin_walk walk_of(const basin_cuda_frame *frame, const basin_call *call, bool by_key) {
+static basin_cuda_walk walk_of(const basin_cuda_frame *frame, const basin_call *call, bool by_key) {
     basin_cuda_heads at = {};
     at.batch = 1;
     at.queries = call->in[IN_ROW].shape.dim[0] - 1, at.keys = call->in[IN_COLUMN].shape.dim[0] - 1;
@@ -187,7 +188,7 @@ static basin_walk walk_of(const basin_cuda_frame *frame, const basin_call *call,
         at.query = (const int32_t *)frame->in[IN_QUERY];
         at.pair = (const int32_t *)frame->in[IN_PAIR];
     }
-    return basin_walk_of(&at, by_key);
+    return basin_cuda_walk_of(&at, by_key);
 }
 
 static int64_t last_but(const basin_shape *shape, int back) {

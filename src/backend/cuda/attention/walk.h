@@ -20,7 +20,7 @@ enum { BASIN_WALK_WARPS = 4 };
 static const int64_t BASIN_WALK_CHUNKS = 8192, BASIN_WALK_LEAST = 16, BASIN_WALK_PIECE = 64;
 
 /* One side of a CSR list, or (start NULL) of all pairs of a batch. */
-struct basin_walk {
+struct basin_cuda_walk {
     const int32_t *start, *other, *pair; /* pair: by key, the number in CSR order; else NULL */
     int64_t nodes, capacity;             /* capacity >= the number of pairs */
     int64_t own, across;                 /* all pairs: nodes of an entry here and across */
@@ -30,7 +30,7 @@ struct basin_walk {
 
 /* Pairs of a chunk, as many by query as by key. A molecule's node has three or four pairs, and a
  * warp walks its nodes one after the other: such lists are cut small. */
-static inline int64_t basin_walk_piece(const basin_cuda_heads *at) {
+static inline int64_t basin_cuda_walk_piece(const basin_cuda_heads *at) {
     int64_t pairs = at->pairs;
     int64_t nodes = at->batch * (at->queries < at->keys ? at->queries : at->keys);
     int64_t even = basin_cuda_ceil(basin_cuda_ceil(pairs, BASIN_WALK_CHUNKS), 32) * 32;
@@ -40,47 +40,49 @@ static inline int64_t basin_walk_piece(const basin_cuda_heads *at) {
     return few < BASIN_WALK_LEAST ? (int64_t)BASIN_WALK_LEAST : few;
 }
 
-static inline basin_walk basin_walk_of(const basin_cuda_heads *at, bool by_key) {
-    basin_walk walk = {};
+static inline basin_cuda_walk basin_cuda_walk_of(const basin_cuda_heads *at, bool by_key) {
+    basin_cuda_walk walk = {};
     walk.start = by_key ? at->column : at->row, walk.other = by_key ? at->query : at->key;
     walk.pair = by_key ? at->pair : NULL;
     if (!at->row) walk.start = walk.other = walk.pair = NULL;
     walk.own = by_key ? at->keys : at->queries, walk.across = by_key ? at->queries : at->keys;
     walk.nodes = at->batch * walk.own, walk.capacity = at->pairs;
-    walk.piece = basin_walk_piece(at);
+    walk.piece = basin_cuda_walk_piece(at);
     walk.chunks = basin_cuda_ceil(at->pairs, walk.piece), walk.by_key = by_key;
     return walk;
 }
 
-static inline unsigned basin_walk_blocks(int64_t warps) {
+static inline unsigned basin_cuda_walk_blocks(int64_t warps) {
     return (unsigned)basin_cuda_ceil(warps, BASIN_WALK_WARPS);
 }
 
 /* Which warp of the launch this is. */
-static __device__ __forceinline__ int64_t basin_walk_task() {
+static __device__ __forceinline__ int64_t basin_cuda_walk_task() {
     return (int64_t)blockIdx.x * BASIN_WALK_WARPS + threadIdx.x / 32;
 }
 
-static __device__ __forceinline__ int64_t basin_walk_start(const basin_walk &walk, int64_t node) {
+static __device__ __forceinline__ int64_t basin_cuda_walk_start(const basin_cuda_walk &walk,
+                                                                int64_t node) {
     return walk.start ? (int64_t)__ldg(walk.start + node) : node * walk.across;
 }
 
 /* The other end of pair i of `node`, and the pair's number by query. */
-static __device__ __forceinline__ int64_t basin_walk_other(const basin_walk &walk, int64_t node,
-                                                           int64_t i) {
+static __device__ __forceinline__ int64_t basin_cuda_walk_other(const basin_cuda_walk &walk,
+                                                                int64_t node, int64_t i) {
     if (walk.start) return __ldg(walk.other + i);
     return node / walk.own * walk.across + (i - node * walk.across);
 }
-static __device__ __forceinline__ int64_t basin_walk_pair(const basin_walk &walk, int64_t node,
-                                                          int64_t i) {
+static __device__ __forceinline__ int64_t basin_cuda_walk_pair(const basin_cuda_walk &walk,
+                                                               int64_t node, int64_t i) {
     if (walk.pair) return __ldg(walk.pair + i);
     if (walk.start || !walk.by_key) return i;
-    return basin_walk_other(walk, node, i) * walk.own + node % walk.own;
+    return basin_cuda_walk_other(walk, node, i) * walk.own + node % walk.own;
 }
 
 /* The last node that starts at or before pair `begin`: the one it belongs to. Asked by whole
  * warps. */
-static __device__ __forceinline__ int64_t basin_walk_find(const basin_walk &walk, int64_t begin) {
+static __device__ __forceinline__ int64_t basin_cuda_walk_find(const basin_cuda_walk &walk,
+                                                               int64_t begin) {
     if (!walk.start) return begin / walk.across;
     int64_t low = 0, high = walk.nodes; /* start[low] <= begin < start[high] */
     int lane = threadIdx.x % 32;
@@ -95,32 +97,33 @@ static __device__ __forceinline__ int64_t basin_walk_find(const basin_walk &walk
 }
 
 /* The part of a node's pairs that lies in a chunk. */
-struct basin_fragment {
+struct basin_cuda_fragment {
     int64_t node, begin, end;  /* pairs; begin == end: no more */
     bool continues, continued; /* an earlier chunk's node; by a later chunk */
 };
 
-struct basin_walker {
+struct basin_cuda_walker {
     int64_t chunk, at, end, node;
-    __device__ __forceinline__ basin_walker(const basin_walk &walk, int64_t chunk_) {
-        int64_t total = basin_walk_start(walk, walk.nodes);
+    __device__ __forceinline__ basin_cuda_walker(const basin_cuda_walk &walk, int64_t chunk_) {
+        int64_t total = basin_cuda_walk_start(walk, walk.nodes);
         chunk = chunk_, at = chunk * walk.piece;
         end = at + walk.piece < total ? at + walk.piece : total;
-        node = at < end ? basin_walk_find(walk, at) : 0;
+        node = at < end ? basin_cuda_walk_find(walk, at) : 0;
     }
     __device__ __forceinline__ bool more() const { return at < end; }
-    __device__ __forceinline__ basin_fragment next(const basin_walk &walk) {
-        int64_t first = basin_walk_start(walk, node), last = basin_walk_start(walk, node + 1);
-        while (last <= at) first = last, last = basin_walk_start(walk, ++node + 1);
-        basin_fragment f = {node, at, last < end ? last : end, first<at, last> end};
+    __device__ __forceinline__ basin_cuda_fragment next(const basin_cuda_walk &walk) {
+        int64_t first = basin_cuda_walk_start(walk, node),
+                last = basin_cuda_walk_start(walk, node + 1);
+        while (last <= at) first = last, last = basin_cuda_walk_start(walk, ++node + 1);
+        basin_cuda_fragment f = {node, at, last < end ? last : end, first<at, last> end};
         at = f.end;
         return f;
     }
 };
 
 /* Where a fragment that is not a whole node leaves its sums. */
-static __device__ __forceinline__ int64_t basin_fragment_slot(const basin_fragment &f,
-                                                              int64_t chunk) {
+static __device__ __forceinline__ int64_t basin_cuda_fragment_slot(const basin_cuda_fragment &f,
+                                                                   int64_t chunk) {
     return chunk * 2 + (f.continues ? 0 : 1);
 }
 
@@ -128,8 +131,9 @@ static __device__ __forceinline__ int64_t basin_fragment_slot(const basin_fragme
  * without pairs. */
 struct basin_cuts {
     int64_t first, count;
-    __device__ __forceinline__ basin_cuts(const basin_walk &walk, int64_t node) {
-        int64_t begin = basin_walk_start(walk, node), end = basin_walk_start(walk, node + 1);
+    __device__ __forceinline__ basin_cuts(const basin_cuda_walk &walk, int64_t node) {
+        int64_t begin = basin_cuda_walk_start(walk, node),
+                end = basin_cuda_walk_start(walk, node + 1);
         first = begin / walk.piece;
         count = begin == end ? 0 : (end - 1) / walk.piece - first + 1;
     }
@@ -267,9 +271,9 @@ template <int G> static __device__ __forceinline__ float basin_groups_max(float 
  * node and head. */
 template <typename T>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32)
-    basin_walk_join(T *out, const float *sums, const float *factor, basin_walk walk, int heads,
-                    int width, int64_t step, int64_t stride, int64_t shift) {
-    int64_t task = basin_walk_task(), node = task / heads;
+    basin_cuda_walk_join(T *out, const float *sums, const float *factor, basin_cuda_walk walk,
+                         int heads, int width, int64_t step, int64_t stride, int64_t shift) {
+    int64_t task = basin_cuda_walk_task(), node = task / heads;
     int h = (int)(task % heads), lane = threadIdx.x % 32;
     if (node >= walk.nodes) return;
     basin_cuts cuts(walk, node);
@@ -288,7 +292,7 @@ static constexpr int64_t BASIN_WALK_WIDTH = 256; /* elements of a row that a war
 /* Calls f(row, group) with the type of a row that holds `width` elements of T and the lanes of a
  * group; `aligned`: rows start at multiples of 16 bytes. */
 template <typename T, typename F>
-static inline void basin_walk_rows(int64_t width, bool aligned, F f) {
+static inline void basin_cuda_walk_rows(int64_t width, bool aligned, F f) {
     enum { V = 16 / sizeof(T) };
     if (!aligned)
         f(basin_row<T, 32, 8, 1>(), std::integral_constant<int, 32>());
@@ -314,15 +318,15 @@ struct basin_pair_numbers {
  * x [queries, H, Y], y [keys, H, Y] of one kind. `fill`: numbers behind the last pair become 0. */
 void basin_cuda_pair_dots(const basin_cuda_frame *frame, basin_pair_numbers r, basin_pair_numbers c,
                           basin_kind kind, const void *x, const void *x2, const void *y,
-                          const void *y2, const basin_walk &queries, int64_t heads, int64_t width,
-                          bool fill);
+                          const void *y2, const basin_cuda_walk &queries, int64_t heads,
+                          int64_t width, bool fill);
 
 /* out [nodes, H, Y] = sums over a node's pairs of t y[other] + gs y2[other]; the second is left out
  * where gs is NULL. Workspace of basin_cuda_pair_sums_bytes. */
-size_t basin_cuda_pair_sums_bytes(const basin_walk &walk, int64_t heads, int64_t width);
+size_t basin_cuda_pair_sums_bytes(const basin_cuda_walk &walk, int64_t heads, int64_t width);
 void basin_cuda_pair_sums(const basin_cuda_frame *frame, void *out, basin_kind kind,
                           basin_pair_numbers t, const void *y, basin_pair_numbers gs,
-                          const void *y2, const basin_walk &walk, int64_t heads, int64_t width,
+                          const void *y2, const basin_cuda_walk &walk, int64_t heads, int64_t width,
                           void *workspace);
 
 #endif

@@ -5,13 +5,13 @@
  * With M = Wk' Wq of a head the score of key B and query C is g_B . M g_C, so that both roles of a
  * node read the same rows g:
  *
- *     ask      own = M g_C:    lse[C] = log sum over B of exp(beta own . g_B),
- *                              sum[C] = sum over B of p[C, B] g_B
- *     answer   own = M' g_B:   sum[B] = sum over C of weight[C] p[C, B] g_C
+ *     by query   own = M g_C:    lse[C] = log sum over B of exp(beta own . g_B),
+ *                                sum[C] = sum over B of p[C, B] g_B
+ *     by key     own = M' g_B:   sum[B] = sum over C of weight[C] p[C, B] g_C
  *
  * with p[C, B] = exp(beta g_B . M g_C - lse[C]). */
-#ifndef BASIN_BACKEND_CPU_ATTENTION_WALK_H
-#define BASIN_BACKEND_CPU_ATTENTION_WALK_H
+#ifndef BASIN_BACKEND_WALK_H
+#define BASIN_BACKEND_WALK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,10 +31,10 @@ typedef struct basin_walk {
 
 /* Nodes first, .. first + count - 1; `own` and `sum` begin with the first, lse is of all nodes. Of
  * a node without neighbours sum and lse are 0. */
-void basin_walk_ask(float *sum /* [count, H, stride] */, float *lse /* [N, H] */,
-                    const float *own /* [count, H, stride] */, const basin_walk *walk,
-                    int64_t first, int64_t count);
-void basin_walk_answer(float *sum /* [count, H, stride] */, const float *own, const float *lse,
+void basin_walk_by_query(float *sum /* [count, H, stride] */, float *lse /* [N, H] */,
+                         const float *own /* [count, H, stride] */, const basin_walk *walk,
+                         int64_t first, int64_t count);
+void basin_walk_by_key(float *sum /* [count, H, stride] */, const float *own, const float *lse,
                        const float *weight /* [N], or NULL: 1 */, const basin_walk *walk,
                        int64_t first, int64_t count);
 
