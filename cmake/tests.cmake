@@ -78,6 +78,25 @@ if(CMOCKA_FOUND)
         endif()
         basin_add_test(${name} ${label} ${launcher} $<TARGET_FILE:${name}>)
     endforeach()
+    # One name means one thing: all headers in one translation unit, in their order and in reverse.
+    # Those left out are bodies, compiled once for each instruction set.
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.h src/*.h)
+    list(FILTER headers EXCLUDE REGEX
+        "/backend/cuda/|_body\\.h$|/kernels_[a-z]+\\.h$|/vector_[a-z]+\\.h$")
+    # Until the anomaly task has other names for its basin_fit and basin_batch.
+    list(FILTER headers EXCLUDE REGEX "/task/anomaly/(fit|batch)\\.h$")
+    list(SORT headers)
+    foreach(order forward backward)
+        list(JOIN headers "\"\n#include \"" lines)
+        file(CONFIGURE OUTPUT headers_${order}.c CONTENT "#include \"${lines}\"\n")
+        list(REVERSE headers)
+    endforeach()
+    add_executable(test_headers tests/base/headers.c ${CMAKE_CURRENT_BINARY_DIR}/headers_forward.c
+        ${CMAKE_CURRENT_BINARY_DIR}/headers_backward.c)
+    target_include_directories(test_headers PRIVATE src)
+    target_compile_options(test_headers PRIVATE -Wno-unused-function)
+    target_link_libraries(test_headers PRIVATE basin_flags basin_tasks)
+    basin_add_test(test_headers quick ${launcher} $<TARGET_FILE:test_headers>)
     # The matrix product once more with the instruction sets that this machine would not choose.
     if(TARGET test_gemm AND NOT BASIN_VALGRIND)
         foreach(isa portable avx2)

@@ -122,7 +122,7 @@ static basin_expr exact_logsumexp(basin_expr y) {
  * would otherwise be a small difference of large numbers. The result does not depend on the move,
  * so no gradient is sent through it. */
 static basin_expr negative_entropy(basin_expr z) {
-    basin_expr top = basin_stop_gradient(basin_column(basin_maximum(z, -1, 1)));
+    basin_expr top = basin_stop_gradient(basin_as_column(basin_maximum(z, -1, 1)));
     basin_expr y = basin_sub(z, top);
     if (!y) return NULL;
     return basin_sub(row_sum(basin_mul(basin_softmax(y), y)), exact_logsumexp(y));
@@ -164,7 +164,7 @@ static basin_expr add_delta(const parameters *p, basin_expr sum, basin_expr x) {
 
 /* sqrt(var + epsilon) of each row */
 static basin_expr deviation(const parameters *p, basin_expr x) {
-    basin_expr centred = basin_sub(x, basin_column(basin_mean(x, -1, 1)));
+    basin_expr centred = basin_sub(x, basin_as_column(basin_mean(x, -1, 1)));
     return basin_sqrt(basin_offset(basin_mean(basin_square(centred), -1, 1), p->epsilon));
 }
 static basin_expr layernorm_value(const parameters *p, basin_expr x) {
@@ -188,7 +188,7 @@ static basin_expr spherical_value(const parameters *p, basin_expr x) {
     return add_delta(p, basin_mul(p->gamma, radius(p, x)), x);
 }
 static basin_expr spherical_activation(const parameters *p, basin_expr x) {
-    basin_expr g = basin_mul(x, basin_column(basin_div(p->gamma, radius(p, x))));
+    basin_expr g = basin_mul(x, basin_as_column(basin_div(p->gamma, radius(p, x))));
     return p->delta ? basin_add(g, p->delta) : g;
 }
 static basin_expr spherical_energy(const parameters *p, basin_expr x) {

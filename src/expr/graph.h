@@ -75,7 +75,7 @@ bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b);
 /* Sums `a` over the axes along which `shape` was broadcast to a's shape. */
 basin_expr basin_sum_to(basin_expr a, basin_shape shape);
 /* [..] -> [.., 1], to meet rows. */
-basin_expr basin_column(basin_expr a);
+basin_expr basin_as_column(basin_expr a);
 /* Resolves a negative axis; -1 and an error in the graph if it is out of range. */
 int basin_axis(basin_expr a, int axis, const char *what);
 /* The shape without `count` axes from `axis` on. */

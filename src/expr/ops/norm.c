@@ -29,7 +29,7 @@ void basin_rule_layernorm(basin_node *node, const basin_expr *cotangent, const b
         if (want[i]) grad[i] = reverse->out[i];
 }
 
-static basin_expr row_mean(basin_expr a) { return basin_column(basin_mean(a, -1, 1)); }
+static basin_expr row_mean(basin_expr a) { return basin_as_column(basin_mean(a, -1, 1)); }
 
 /* The fused reverse written out, for differentiating it again:
  * with n = (x - mean) / s and s = sqrt(var + epsilon),

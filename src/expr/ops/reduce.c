@@ -96,7 +96,7 @@ basin_expr basin_logsumexp(basin_expr a) {
                              basin_shape_drop(a->shape, a->shape.rank - 1, 1));
 }
 
-basin_expr basin_column(basin_expr a) {
+basin_expr basin_as_column(basin_expr a) {
     if (!a) return NULL;
     basin_shape shape = a->shape;
     shape.dim[shape.rank++] = 1;
@@ -106,7 +106,7 @@ basin_expr basin_column(basin_expr a) {
 void basin_rule_logsumexp(basin_node *node, const basin_expr *cotangent, const bool *want,
                           basin_expr *grad) {
     (void)want;
-    grad[0] = basin_mul(basin_column(cotangent[0]), basin_softmax(node->in[0]));
+    grad[0] = basin_mul(basin_as_column(cotangent[0]), basin_softmax(node->in[0]));
 }
 
 basin_expr basin_softmax(basin_expr a) {
@@ -119,6 +119,6 @@ void basin_rule_softmax(basin_node *node, const basin_expr *cotangent, const boo
                         basin_expr *grad) {
     basin_expr s = node->out[0], c = cotangent[0];
     (void)want;
-    basin_expr mean = basin_column(basin_sum(basin_mul(c, s), -1, 1));
+    basin_expr mean = basin_as_column(basin_sum(basin_mul(c, s), -1, 1));
     grad[0] = basin_mul(s, basin_sub(c, mean));
 }
