@@ -79,6 +79,7 @@
 #ifndef BASIN_BASIN_H
 #define BASIN_BASIN_H
 
+#include "basin/backend.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
 #include "basin/ham.h"

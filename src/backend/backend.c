@@ -1,8 +1,9 @@
-/* Opening a backend by name. */
+/* Opening a backend by name, and what every backend does through its table. */
 #include <string.h>
 
+#include "backend/crop.h"
+#include "backend/device.h"
 #include "backend/kernel.h"
-#include "basin/plan.h"
 
 basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
                                 basin_error *error) {
@@ -51,3 +52,23 @@ basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
     return backend->table->wait(backend, error);
 }
 int basin_backend_threads(const basin_backend *backend) { return backend->threads; }
+
+/* ---- device.h, crop.h ---- */
+
+void *basin_device_alloc(basin_backend *backend, size_t bytes) {
+    return backend->table->alloc(backend, bytes);
+}
+void basin_device_free(basin_backend *backend, void *memory) {
+    backend->table->free(backend, memory);
+}
+void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
+    backend->table->copy_in(backend, device, host, bytes);
+}
+size_t basin_device_free_bytes(basin_backend *backend) {
+    return backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
+}
+
+const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
+    const basin_backend_table *table = backend->table;
+    return table->extension ? table->extension(backend, BASIN_CROP_EXTENSION) : NULL;
+}

@@ -10,6 +10,10 @@
 
 #include <stdint.h>
 
+#include "basin/backend.h"
+
+#define BASIN_CROP_EXTENSION "crop"
+
 /* The box may be 64 times as large as the full sizes it becomes, and perhaps more. */
 typedef struct basin_crop {
     const uint8_t *pixel; /* [height, width, channels], where the device can read it */
@@ -28,5 +32,17 @@ typedef struct basin_crop_batch {
     int32_t channels; /* 1 or 3; pictures are converted */
     float factor[3], offset[3];
 } basin_crop_batch;
+
+/* What a backend that crops offers as an extension of its table. */
+typedef struct basin_crop_table {
+    /* Queues the crops of a batch into `values` [count, channels * size * size]. */
+    void (*crop)(basin_backend *backend, float *values, const basin_crop_batch *batch);
+    /* Memory of the host that `crop` can read, too. */
+    void *(*alloc_host)(basin_backend *backend, size_t bytes);
+    void (*free_host)(basin_backend *backend, void *memory);
+} basin_crop_table;
+
+/* NULL where the host cuts the crops. */
+const basin_crop_table *basin_backend_crops(const basin_backend *backend);
 
 #endif

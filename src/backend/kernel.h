@@ -10,9 +10,8 @@
 
 #include <stddef.h>
 
-#include "backend/crop.h"
 #include "backend/op.h"
-#include "basin/plan.h"
+#include "basin/backend.h"
 
 typedef enum basin_kind {
     BASIN_REAL,   /* the backend's floating type */
@@ -74,8 +73,8 @@ typedef struct basin_backend_table {
     size_t real_size; /* bytes of a REAL element */
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
-    bool chain;       /* whether a product adds to a tensor of its result's kind for nothing */
-    bool masks;       /* whether narrow products write and read masks; plan/mask.c */
+    bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
+    bool masks; /* whether narrow products write and read masks; plan/mask.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/join.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
@@ -99,12 +98,9 @@ typedef struct basin_backend_table {
     /* Reports what failed so far, without waiting; NULL where `run` has finished when it returns,
      * and `wait` costs nothing. */
     basin_status (*check)(basin_backend *backend, basin_error *error);
-    /* Queues the crops of a batch into `values` [count, channels * size * size]; NULL where the
-     * host cuts them. */
-    void (*crop)(basin_backend *backend, float *values, const basin_crop_batch *batch);
-    /* Memory of the host that `crop` can read, too; NULL where there is none such. */
-    void *(*alloc_host)(basin_backend *backend, size_t bytes);
-    void (*free_host)(basin_backend *backend, void *memory);
+    /* A table of further functions, by name (backend/crop.h has one); NULL where the backend has
+     * none of that name. The function itself may be NULL. */
+    const void *(*extension)(const basin_backend *backend, const char *name);
     void (*close)(basin_backend *backend);
 } basin_backend_table;
 

@@ -172,7 +172,7 @@ typedef struct basin_attr {
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
     bool transpose_a, transpose_b;
     bool packed_b;    /* MATMUL */
-    uint8_t products; /* MATMUL, PACK: a basin_products of basin/plan.h, set by the plan */
+    uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self;
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
     uint32_t stream;                      /* NORMAL, UNIFORM */

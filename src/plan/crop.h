@@ -2,10 +2,10 @@
 #ifndef BASIN_PLAN_CROP_H
 #define BASIN_PLAN_CROP_H
 
-#include "backend/kernel.h"
+#include "backend/crop.h"
 #include "basin/plan.h"
 
-/* Whether a backend does so is whether its table has `crop`. The input is [count, ...] of
+/* For backends that have basin_backend_crops. The input is [count, ...] of
  * channels * size * size values each. */
 basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
                              basin_error *error);

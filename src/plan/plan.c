@@ -1,50 +1,13 @@
-/* Plans: the finished list of kernel calls with its memory, inputs checked on their way in. */
-#include "basin/plan.h"
+/* Making a plan: the passes of ir.h in their order, then the list of kernel calls with its memory.
+ */
+#include "plan/plan.h"
 
-#include <math.h>
 #include <stdlib.h>
 
+#include "backend/device.h"
 #include "base/memory.h"
-#include "plan/bounds.h"
-#include "plan/crop.h"
-#include "plan/describe.h"
-#include "plan/ir.h"
 #include "plan/program.h"
-#include "plan/simplify.h"
 #include "plan/store.h"
-
-enum { ARENA, INPUTS, FIRST_STATE };
-
-typedef struct plan_input {
-    basin_expr expr;
-    size_t offset;
-    size_t value; /* of the ir */
-    basin_bounds bounds;
-} plan_input;
-
-typedef struct plan_output {
-    basin_expr expr;
-    basin_operand where;
-} plan_output;
-
-struct basin_plan {
-    basin_store *store;
-    basin_call *call;
-    size_t calls;
-    plan_input *input;
-    size_t inputs;
-    plan_output *output;
-    int outputs;
-    void **block;
-    size_t blocks;
-    bool shares;   /* computes in the store's arena */
-    bool updates;  /* changes states */
-    uint64_t made; /* the store's count of changes when hoisted calls ran last; 0: they never did
-                    */
-    basin_plan_stats stats;
-    basin_simple simple; /* what was planned */
-    basin_ir ir;         /* keeps the programs and values that calls were made of */
-};
 
 static basin_status no_memory(basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
@@ -63,23 +26,17 @@ static size_t value_bytes(const basin_plan *plan, const struct basin_value *valu
     return fits && bytes < SIZE_MAX / 2 ? aligned(bytes) : SIZE_MAX;
 }
 
-static plan_input *find_input(basin_plan *plan, basin_expr expr) {
-    for (size_t i = 0; i < plan->inputs; i++)
-        if (plan->input[i].expr == expr) return &plan->input[i];
-    return NULL;
-}
-
 static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_error *error) {
     basin_expr leaf = value->leaf->out[0];
     size_t bytes = value_bytes(plan, leaf);
     if (bytes > SIZE_MAX - plan->stats.input_bytes)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the input '%s'",
                           value->leaf->name);
-    value->block = INPUTS;
+    value->block = BASIN_BLOCK_INPUTS;
     value->offset = plan->stats.input_bytes;
-    plan->input[plan->inputs++] = (plan_input){.expr = value->leaf->origin->out[0],
-                                               .offset = value->offset,
-                                               .value = (size_t)(value - plan->ir.value)};
+    plan->input[plan->inputs++] = (basin_plan_input){.expr = value->leaf->origin->out[0],
+                                                     .offset = value->offset,
+                                                     .value = (size_t)(value - plan->ir.value)};
     plan->stats.input_bytes += bytes;
     return BASIN_OK;
 }
@@ -102,9 +59,9 @@ static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *er
     basin_status status = BASIN_OK;
     int *block = basin_array_new(nodes, sizeof *block); /* of states, by node */
     plan->input = basin_array_new(ir->values, sizeof *plan->input);
-    plan->block = calloc(FIRST_STATE + ir->values, sizeof *plan->block);
+    plan->block = calloc(BASIN_BLOCK_STATES + ir->values, sizeof *plan->block);
     if (!block || !plan->input || !plan->block) status = no_memory(error);
-    plan->blocks = FIRST_STATE;
+    plan->blocks = BASIN_BLOCK_STATES;
     for (size_t i = 0; i < ir->values && !status; i++) {
         const basin_node *leaf = ir->value[i].leaf;
         if (!leaf) continue;
@@ -124,13 +81,13 @@ static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *er
 static basin_status check_room(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     size_t needed = plan->ir.arena_bytes + plan->stats.input_bytes;
-    size_t room = backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
+    size_t room = basin_device_free_bytes(backend);
     if (backend->memory_limit && backend->memory_limit < room) room = backend->memory_limit;
     if (needed <= room) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "a plan needs %.4g GiB (results %.4g, inputs %.4g) and %s has %.4g GiB for "
-                      "it; a smaller batch (--batch), activations computed again instead of kept "
-                      "(--recompute) or narrow ones (--dtype bf16) need less",
+                      "it; a smaller batch, activations computed again instead of kept (recompute) "
+                      "or narrow ones (dtype bf16) need less",
                       (double)needed / 0x1p30, (double)plan->ir.arena_bytes / 0x1p30,
                       (double)plan->stats.input_bytes / 0x1p30, backend->table->name,
                       (double)room / 0x1p30);
@@ -143,9 +100,9 @@ static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin
         return basin_fail(error, BASIN_NO_MEMORY,
                           "a plan needs %zu bytes of memory for %s, which "
                           "%s cannot give",
-                          bytes, block == ARENA ? "its results" : "its inputs",
+                          bytes, block == BASIN_BLOCK_ARENA ? "its results" : "its inputs",
                           backend->table->name);
-    if (block == INPUTS) backend->table->fill_zero(backend, plan->block[block], bytes);
+    if (block == BASIN_BLOCK_INPUTS) backend->table->fill_zero(backend, plan->block[block], bytes);
     return BASIN_OK; /* results are written before they are read */
 }
 
@@ -160,7 +117,7 @@ static basin_operand operand_of(const basin_ir *ir, int value) {
     operand.block = root->block;
     operand.offset = root->offset;
     if (root->buffer >= 0) {
-        operand.block = ARENA;
+        operand.block = BASIN_BLOCK_ARENA;
         operand.offset = ir->buffer[root->buffer].offset + ir->value[value].offset;
     }
     operand.stride = ir->value[value].stride;
@@ -209,9 +166,11 @@ static void ask_workspaces(basin_plan *plan) {
         basin_ir_instruction *instruction = &plan->ir.instruction[i];
         make_call(plan, &call, instruction);
         for (int k = 0; k < instruction->outs; k++) /* not placed yet, but there */
-            if (instruction->out[k] >= 0 && call.out[k].block < 0) call.out[k].block = ARENA;
+            if (instruction->out[k] >= 0 && call.out[k].block < 0)
+                call.out[k].block = BASIN_BLOCK_ARENA;
         for (int k = 0; k < instruction->ins; k++)
-            if (instruction->in[k] >= 0 && call.in[k].block < 0) call.in[k].block = ARENA;
+            if (instruction->in[k] >= 0 && call.in[k].block < 0)
+                call.in[k].block = BASIN_BLOCK_ARENA;
         instruction->workspace_bytes = aligned(backend->table->workspace(backend, &call));
     }
 }
@@ -225,7 +184,8 @@ static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, ba
         make_call(plan, &plan->call[i], &plan->ir.instruction[i]);
     plan->outputs = spec->outputs;
     for (int i = 0; i < spec->outputs; i++)
-        plan->output[i] = (plan_output){spec->output[i], operand_of(&plan->ir, plan->ir.output[i])};
+        plan->output[i] =
+            (basin_plan_output){spec->output[i], operand_of(&plan->ir, plan->ir.output[i])};
     return BASIN_OK;
 }
 
@@ -329,8 +289,8 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status && plan->shares)
         status = basin_store_reserve(plan->store, ir->arena_bytes, error);
     else if (!status)
-        status = alloc_block(plan, ARENA, ir->arena_bytes, error);
-    if (!status) status = alloc_block(plan, INPUTS, plan->stats.input_bytes, error);
+        status = alloc_block(plan, BASIN_BLOCK_ARENA, ir->arena_bytes, error);
+    if (!status) status = alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error);
     if (!status) status = find_bounds(plan, error);
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
@@ -364,8 +324,8 @@ void basin_plan_free(basin_plan *plan) {
     basin_backend *backend = plan->store->backend;
     if (plan->store->last == plan) plan->store->last = NULL;
     if (plan->block) {
-        if (!plan->shares) backend->table->free(backend, plan->block[ARENA]);
-        backend->table->free(backend, plan->block[INPUTS]);
+        if (!plan->shares) backend->table->free(backend, plan->block[BASIN_BLOCK_ARENA]);
+        backend->table->free(backend, plan->block[BASIN_BLOCK_INPUTS]);
     }
     basin_ir_free(&plan->ir);
     basin_simple_free(&plan->simple);
@@ -374,108 +334,4 @@ void basin_plan_free(basin_plan *plan) {
     free(plan->output);
     free(plan->block);
     free(plan);
-}
-
-basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
-
-void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size) {
-    if (size == 0) return;
-    text[0] = 0;
-    if (call >= 0 && (size_t)call < plan->calls) basin_call_describe(text, size, &plan->call[call]);
-}
-
-static basin_status shapes_differ(const char *what, basin_expr expr, const basin_tensor *tensor,
-                                  basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    return basin_fail(error, BASIN_BAD_SHAPE, "%s '%s' has shape %s, the tensor has %s", what,
-                      basin_expr_name(expr), basin_shape_print(a, expr->shape),
-                      basin_shape_print(b, tensor->shape));
-}
-
-basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
-                              basin_error *error) {
-    if (!input || input->node->op != BASIN_OP_INPUT)
-        return basin_fail(error, BASIN_BAD_VALUE, "only inputs can be written");
-    if (!basin_shape_equal(input->shape, tensor->shape))
-        return shapes_differ("input", input, tensor, error);
-    plan_input *found = find_input(plan, input);
-    if (!found) return BASIN_OK;
-    if (input->kind == BASIN_INDEX) {
-        basin_status status =
-            basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
-        if (status) return status;
-    }
-    return basin_device_write(plan->store->backend, (char *)plan->block[INPUTS] + found->offset,
-                              input->kind, tensor, error);
-}
-
-basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
-                             basin_error *error) {
-    basin_backend *backend = plan->store->backend;
-    if (!input || input->node->op != BASIN_OP_INPUT || input->kind != BASIN_REAL)
-        return basin_fail(error, BASIN_BAD_VALUE, "only inputs of numbers can be written");
-    if (!backend->table->crop)
-        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not cut crops",
-                          backend->table->name);
-    int64_t found = basin_shape_count(input->shape);
-    int64_t wanted = batch->count * batch->channels * batch->size * batch->size;
-    if (found != wanted)
-        return basin_fail(
-            error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
-            (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
-    plan_input *place = find_input(plan, input);
-    if (!place) return BASIN_OK;
-    backend->table->crop(backend, (float *)((char *)plan->block[INPUTS] + place->offset), batch);
-    return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
-}
-
-/* Takes the arena for a run; whether the results of hoisted calls are still there. */
-static bool take_arena(basin_plan *plan) {
-    basin_store *store = plan->store;
-    bool kept = plan->made == store->changes && (!plan->shares || store->last == plan);
-    if (plan->shares) {
-        plan->block[ARENA] = store->arena;
-        store->last = plan;
-    }
-    return kept;
-}
-
-basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
-    basin_backend *backend = plan->store->backend;
-    const basin_backend_table *table = backend->table;
-    size_t hoisted = plan->ir.hoisted;
-    basin_status status = BASIN_OK;
-    if (plan->shares) /* it may have been lost while it was to grow for another plan */
-        status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
-    if (status) return status;
-    if (!take_arena(plan)) table->run(backend, plan->call, hoisted, plan->block);
-    table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
-    plan->store->changes += plan->updates;
-    status = table->check ? table->check(backend, error) : table->wait(backend, error);
-    plan->made = status ? 0 : plan->store->changes; /* its own updates do not reach them */
-    return status;
-}
-
-basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
-                             basin_error *error) {
-    for (int i = 0; i < plan->outputs; i++) {
-        if (plan->output[i].expr != output) continue;
-        if (!basin_shape_equal(output->shape, tensor->shape))
-            return shapes_differ("output", output, tensor, error);
-        const basin_operand *where = &plan->output[i].where;
-        if (plan->shares && plan->store->last != plan && where->block == ARENA)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "the results of a plan were overwritten by those of another that "
-                              "shares its memory");
-        return basin_device_read(plan->store->backend, tensor,
-                                 (char *)plan->block[where->block] + where->offset, where->kind,
-                                 error);
-    }
-    return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
-}
-
-double basin_plan_scalar(basin_plan *plan, basin_expr output) {
-    double value = NAN;
-    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
-    return basin_plan_read(plan, output, &tensor, NULL) == BASIN_OK ? value : NAN;
 }

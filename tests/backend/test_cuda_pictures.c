@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "backend/crop.h"
 #include "backend/kernel.h"
 #include "base/clock.h"
 #include "data/network/make.h"
@@ -35,7 +36,8 @@ static void gallery_open(gallery *g, bool pinned, int64_t side) {
         int64_t height = 1 + side * (i % 7 + 1) / 3, width = 1 + side * (i % 5 + 1) / 2;
         g->host[i] = make_picture(height, width, i % 4 == 3 ? 1 : 3, i);
         size_t bytes = (size_t)(height * width * g->host[i].channels);
-        g->device[i] = pinned ? t->alloc_host(cuda, bytes) : t->alloc(cuda, bytes);
+        g->device[i] =
+            pinned ? basin_backend_crops(cuda)->alloc_host(cuda, bytes) : t->alloc(cuda, bytes);
         assert_non_null(g->device[i]);
         if (pinned)
             memcpy(g->device[i], g->host[i].pixel, bytes);
@@ -46,7 +48,7 @@ static void gallery_open(gallery *g, bool pinned, int64_t side) {
 
 static void gallery_close(gallery *g) {
     for (int i = 0; i < PICTURES; i++) {
-        (g->pinned ? cuda->table->free_host : cuda->table->free)(cuda, g->device[i]);
+        (g->pinned ? basin_backend_crops(cuda)->free_host : cuda->table->free)(cuda, g->device[i]);
         basin_picture_free(&g->host[i]);
     }
 }
@@ -112,7 +114,7 @@ static void compare(const basin_augment *a, const gallery *g, double larger, con
         crop[i] = crop_of(g, i, &drawn);
     }
     basin_crop_batch batch = batch_of(a, crop, PICTURES);
-    cuda->table->crop(cuda, device, &batch);
+    basin_backend_crops(cuda)->crop(cuda, device, &batch);
     memset(crop, 0, sizeof crop);
     cuda->table->copy_out(cuda, got, device, (size_t)(PICTURES * values) * sizeof *got);
     if (cuda->table->wait(cuda, &error)) fail_msg("%s: %s", what, error.text);
@@ -190,10 +192,10 @@ static void time_crops(bool pinned) {
         crop[i] = crop_of(&g, i % PICTURES, &drawn);
     }
     basin_crop_batch batch = batch_of(&a, crop, BATCH);
-    cuda->table->crop(cuda, device, &batch);
+    basin_backend_crops(cuda)->crop(cuda, device, &batch);
     assert_int_equal(cuda->table->wait(cuda, &error), BASIN_OK);
     double start = basin_clock();
-    for (int i = 0; i < ROUNDS; i++) cuda->table->crop(cuda, device, &batch);
+    for (int i = 0; i < ROUNDS; i++) basin_backend_crops(cuda)->crop(cuda, device, &batch);
     assert_int_equal(cuda->table->wait(cuda, &error), BASIN_OK);
     double seconds = (basin_clock() - start) / ROUNDS;
     printf("crops of 224 from %s memory: %.3f ms a batch of %d, %.0f images/s\n",

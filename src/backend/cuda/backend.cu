@@ -101,6 +101,14 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     }
 }
 
+static const basin_crop_table crops = {basin_cuda_crop, basin_cuda_alloc_host,
+                                       basin_cuda_free_host};
+
+static const void *extension(const basin_backend *backend, const char *name) {
+    (void)backend;
+    return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &crops : NULL;
+}
+
 static const basin_backend_table make_table(bool hopper) {
     basin_backend_table t = {};
     t.name = "cuda";
@@ -121,9 +129,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.run = basin_cuda_run;
     t.check = stream_check;
     t.wait = stream_wait;
-    t.crop = basin_cuda_crop;
-    t.alloc_host = basin_cuda_alloc_host;
-    t.free_host = basin_cuda_free_host;
+    t.extension = extension;
     t.close = close_backend;
     return t;
 }

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/device.h"
 extern "C" {
+#include "backend/crop.h"
 #include "backend/form.h"
 }
 

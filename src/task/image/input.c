@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/crop.h"
+#include "backend/device.h"
 #include "base/memory.h"
 #include "data/pictures/album.h"
 #include "plan/crop.h"
@@ -29,37 +31,29 @@ struct basin_image_input {
 /* ---- memory ---- */
 
 static bool on_device(const basin_image_input *input) {
-    return input->config.backend->table->crop != NULL;
+    return basin_backend_crops(input->config.backend) != NULL;
 }
 
 /* Whether pictures of so many bytes may be kept there: a share of what is free, since others want
  * memory, too, and the size is estimated. */
 static bool fits(const basin_image_input *input, keep where, double bytes) {
-    const basin_backend_table *table = input->config.backend->table;
     if (where == HOST) return bytes < (double)basin_memory_free() * (on_device(input) ? 0.5 : 0.25);
-    double left = table->free_bytes ? (double)table->free_bytes(input->config.backend) : 0;
+    double left = (double)basin_device_free_bytes(input->config.backend);
     return on_device(input) && bytes < 0.8 * left - 1073741824.0;
 }
 
 static void *device_alloc(void *context, size_t bytes) {
-    basin_backend *backend = context;
-    return backend->table->alloc(backend, bytes);
+    return basin_device_alloc(context, bytes);
 }
-static void device_free(void *context, void *memory) {
-    basin_backend *backend = context;
-    backend->table->free(backend, memory);
-}
+static void device_free(void *context, void *memory) { basin_device_free(context, memory); }
 static void device_write(void *context, void *to, const void *from, size_t bytes) {
-    basin_backend *backend = context;
-    backend->table->copy_in(backend, to, from, bytes);
+    basin_device_copy_in(context, to, from, bytes);
 }
 static void *host_alloc(void *context, size_t bytes) {
-    basin_backend *backend = context;
-    return backend->table->alloc_host(backend, bytes);
+    return basin_backend_crops(context)->alloc_host(context, bytes);
 }
 static void host_release(void *context, void *memory) {
-    basin_backend *backend = context;
-    backend->table->free_host(backend, memory);
+    basin_backend_crops(context)->free_host(context, memory);
 }
 static void host_write(void *context, void *to, const void *from, size_t bytes) {
     (void)context;
@@ -162,7 +156,7 @@ static basin_status decide(basin_image_input *input, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend %s has no memory of its own to keep pictures in; wanted "
                           "--keep-decoded auto, off or host",
-                          c->backend->table->name);
+                          basin_backend_name(c->backend));
     /* One pass over the pictures gains nothing by keeping them. */
     if (where < 0 && c->settings->epochs < 2) where = OFF;
     if (where < 0 && cut == BASIN_CUT_FILES) where = on_device(input) ? OFF : HOST;

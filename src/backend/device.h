@@ -1,0 +1,15 @@
+/* The memory of a backend, for those who keep something there besides plans and stores. */
+#ifndef BASIN_BACKEND_DEVICE_H
+#define BASIN_BACKEND_DEVICE_H
+
+#include "basin/backend.h"
+
+/* NULL where there is no memory. */
+void *basin_device_alloc(basin_backend *backend, size_t bytes);
+void basin_device_free(basin_backend *backend, void *memory);
+/* The host's memory may change as soon as it returns. */
+void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
+/* Bytes that could still be allocated; SIZE_MAX where that is not known. */
+size_t basin_device_free_bytes(basin_backend *backend);
+
+#endif

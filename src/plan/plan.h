@@ -1,0 +1,44 @@
+/* The inside of a plan: plan.c makes it, run.c writes its inputs, runs it and reads its outputs. */
+#ifndef BASIN_PLAN_PLAN_H
+#define BASIN_PLAN_PLAN_H
+
+#include "basin/plan.h"
+#include "plan/bounds.h"
+#include "plan/ir.h"
+#include "plan/simplify.h"
+
+/* Blocks of a plan's calls. */
+enum { BASIN_BLOCK_ARENA, BASIN_BLOCK_INPUTS, BASIN_BLOCK_STATES };
+
+typedef struct basin_plan_input {
+    basin_expr expr;
+    size_t offset;
+    size_t value; /* of the ir */
+    basin_bounds bounds;
+} basin_plan_input;
+
+typedef struct basin_plan_output {
+    basin_expr expr;
+    basin_operand where;
+} basin_plan_output;
+
+struct basin_plan {
+    basin_store *store;
+    basin_call *call;
+    size_t calls;
+    basin_plan_input *input;
+    size_t inputs;
+    basin_plan_output *output;
+    int outputs;
+    void **block;
+    size_t blocks;
+    bool shares;   /* computes in the store's arena */
+    bool updates;  /* changes states */
+    uint64_t made; /* the store's count of changes when hoisted calls ran last; 0: they never did
+                    */
+    basin_plan_stats stats;
+    basin_simple simple; /* what was planned */
+    basin_ir ir;         /* keeps the programs and values that calls were made of */
+};
+
+#endif

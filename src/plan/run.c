@@ -1,0 +1,119 @@
+/* Using a plan: inputs, checked on their way in, runs, outputs. */
+#include <math.h>
+
+#include "plan/crop.h"
+#include "plan/describe.h"
+#include "plan/plan.h"
+#include "plan/store.h"
+
+basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
+
+void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size) {
+    if (size == 0) return;
+    text[0] = 0;
+    if (call >= 0 && (size_t)call < plan->calls) basin_call_describe(text, size, &plan->call[call]);
+}
+
+static basin_plan_input *find_input(basin_plan *plan, basin_expr expr) {
+    for (size_t i = 0; i < plan->inputs; i++)
+        if (plan->input[i].expr == expr) return &plan->input[i];
+    return NULL;
+}
+
+static basin_status shapes_differ(const char *what, basin_expr expr, const basin_tensor *tensor,
+                                  basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s '%s' has shape %s, the tensor has %s", what,
+                      basin_expr_name(expr), basin_shape_print(a, expr->shape),
+                      basin_shape_print(b, tensor->shape));
+}
+
+basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
+                              basin_error *error) {
+    if (!input || input->node->op != BASIN_OP_INPUT)
+        return basin_fail(error, BASIN_BAD_VALUE, "only inputs can be written");
+    if (!basin_shape_equal(input->shape, tensor->shape))
+        return shapes_differ("input", input, tensor, error);
+    basin_plan_input *found = find_input(plan, input);
+    if (!found) return BASIN_OK;
+    if (input->kind == BASIN_INDEX) {
+        basin_status status =
+            basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
+        if (status) return status;
+    }
+    return basin_device_write(plan->store->backend,
+                              (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset, input->kind,
+                              tensor, error);
+}
+
+basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
+                             basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    if (!input || input->node->op != BASIN_OP_INPUT || input->kind != BASIN_REAL)
+        return basin_fail(error, BASIN_BAD_VALUE, "only inputs of numbers can be written");
+    const basin_crop_table *crops = basin_backend_crops(backend);
+    if (!crops)
+        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not cut crops",
+                          backend->table->name);
+    int64_t found = basin_shape_count(input->shape);
+    int64_t wanted = batch->count * batch->channels * batch->size * batch->size;
+    if (found != wanted)
+        return basin_fail(
+            error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
+            (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
+    basin_plan_input *place = find_input(plan, input);
+    if (!place) return BASIN_OK;
+    crops->crop(backend, (float *)((char *)plan->block[BASIN_BLOCK_INPUTS] + place->offset), batch);
+    return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
+}
+
+/* Takes the arena for a run; whether the results of hoisted calls are still there. */
+static bool take_arena(basin_plan *plan) {
+    basin_store *store = plan->store;
+    bool kept = plan->made == store->changes && (!plan->shares || store->last == plan);
+    if (plan->shares) {
+        plan->block[BASIN_BLOCK_ARENA] = store->arena;
+        store->last = plan;
+    }
+    return kept;
+}
+
+basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    const basin_backend_table *table = backend->table;
+    size_t hoisted = plan->ir.hoisted;
+    basin_status status = BASIN_OK;
+    if (plan->shares) /* it may have been lost while it was to grow for another plan */
+        status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
+    if (status) return status;
+    if (!take_arena(plan)) table->run(backend, plan->call, hoisted, plan->block);
+    table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
+    plan->store->changes += plan->updates;
+    status = table->check ? table->check(backend, error) : table->wait(backend, error);
+    plan->made = status ? 0 : plan->store->changes; /* its own updates do not reach them */
+    return status;
+}
+
+basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
+                             basin_error *error) {
+    for (int i = 0; i < plan->outputs; i++) {
+        if (plan->output[i].expr != output) continue;
+        if (!basin_shape_equal(output->shape, tensor->shape))
+            return shapes_differ("output", output, tensor, error);
+        const basin_operand *where = &plan->output[i].where;
+        if (plan->shares && plan->store->last != plan && where->block == BASIN_BLOCK_ARENA)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "the results of a plan were overwritten by those of another that "
+                              "shares its memory");
+        return basin_device_read(plan->store->backend, tensor,
+                                 (char *)plan->block[where->block] + where->offset, where->kind,
+                                 error);
+    }
+    return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
+}
+
+double basin_plan_scalar(basin_plan *plan, basin_expr output) {
+    double value = NAN;
+    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    return basin_plan_read(plan, output, &tensor, NULL) == BASIN_OK ? value : NAN;
+}
