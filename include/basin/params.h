@@ -38,8 +38,8 @@ typedef struct basin_params {
 
 BASIN_API void basin_params_begin(basin_params *params, basin_graph *graph);
 BASIN_API void basin_params_free(basin_params *params);
-/* The state `prefix` + `name`, entered into the list. NULL on failure, with the graph's error set.
- */
+/* The state `prefix` + `name`, entered into the list, where no other may have that name. NULL on
+ * failure, with the graph's error set. */
 BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
                                      basin_shape shape, basin_init init);
 /* The number of numbers. */

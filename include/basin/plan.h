@@ -85,8 +85,8 @@ BASIN_API void basin_plan_describe(const basin_plan *plan, int call, char *text,
  * the sizes of what they index. An input that no output needs may be written, too. */
 BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
                                         const basin_tensor *tensor, basin_error *error);
-/* On cuda it returns before all is done; what fails then is reported by the next call that waits.
- */
+/* Every input that the plan reads must have been written; it keeps its numbers from run to run. On
+ * cuda this returns before all is done; what fails then is reported by the next call that waits. */
 BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
 /* Copies an output into a tensor of equal shape, of any type. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

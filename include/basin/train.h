@@ -29,7 +29,7 @@ typedef struct basin_adamw {
     int updates;
 } basin_adamw;
 
-/* Differentiates `loss` with respect to every parameter and builds the updates. */
+/* Differentiates `loss`, a scalar, with respect to every parameter and builds the updates. */
 BASIN_API basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params,
                                        basin_expr loss, const basin_adamw_config *config,
                                        basin_error *error);

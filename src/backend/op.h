@@ -184,4 +184,6 @@ static inline bool basin_op_is_pointwise(basin_op op) {
     return op >= BASIN_OP_NEG && op <= BASIN_OP_SELECT;
 }
 
+const char *basin_op_name(basin_op op);
+
 #endif

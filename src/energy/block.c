@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "basin/energy.h"
+#include "expr/graph.h"
 
 /* Sums everything but the batch axis of tokens: [B, ..] -> [B], without a batch axis [..] -> []. */
 static basin_expr per_sample(basin_expr a, bool batch) {
@@ -13,7 +14,7 @@ static basin_expr per_sample(basin_expr a, bool batch) {
 static bool has_batch(basin_expr g) { return basin_expr_shape(g).rank == 3; }
 
 static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const char *what) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     if (!g || !weights) return false;
     basin_shape s = basin_expr_shape(g), w = basin_expr_shape(weights);
     if ((s.rank == 2 || s.rank == 3) && w.rank == last_axis + 1 &&
@@ -22,7 +23,7 @@ static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const 
     basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
                      "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that "
                      "end in D",
-                     what, basin_shape_print(a, s), basin_shape_print(b, w));
+                     what, basin_expr_print(a, g), basin_expr_print(b, weights));
     return false;
 }
 

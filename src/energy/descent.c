@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "basin/energy.h"
+#include "energy/energy.h"
 
 /* x - alpha dE/dg + sqrt(alpha) noise; `alpha` is an expression that broadcasts against x. */
 static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g, basin_expr alpha,
@@ -18,7 +18,7 @@ static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g, b
 
 static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) {
     for (int p = 0; trace && p < energy->parts; p++)
-        trace[p] = basin_keep(energy->part(energy->context, g, p));
+        trace[p] = basin_keep(basin_energy_part(energy, g, p));
 }
 
 basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_descent_spec *spec,

@@ -1,14 +1,27 @@
 /* Any energy: activation, total and force from its parts. */
-#include "basin/energy.h"
+#include "energy/energy.h"
 
 basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x) {
-    return energy->activation ? energy->activation(energy->context, x) : x;
+    if (!energy->activation) return x;
+    basin_expr g = energy->activation(energy->context, x);
+    if (!g)
+        basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE, "an energy's activation is NULL");
+    return g;
+}
+
+basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part) {
+    const char *name = energy->name[part] ? energy->name[part] : "";
+    basin_expr made = energy->part(energy->context, g, part);
+    if (!made)
+        basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                         "part %d of an energy ('%s') is NULL; wanted an expression", part, name);
+    return made;
 }
 
 basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
     basin_expr total = NULL;
     for (int i = 0; i < energy->parts; i++) {
-        basin_expr part = energy->part(energy->context, g, i);
+        basin_expr part = basin_energy_part(energy, g, i);
         total = total ? basin_add(total, part) : part;
         if (!part) return NULL;
     }

@@ -86,18 +86,20 @@ static void visit(sweep *s, basin_node *node) {
 }
 
 static bool check_cotangent(basin_expr y, basin_expr cotangent) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     if (!cotangent || basin_shape_equal(y->shape, cotangent->shape)) return true;
-    basin_graph_fail(y->graph, BASIN_BAD_SHAPE, "vjp: a cotangent of shape %s for y of shape %s",
-                     basin_shape_print(a, cotangent->shape), basin_shape_print(b, y->shape));
+    basin_graph_fail(y->graph, BASIN_BAD_SHAPE, "vjp: the cotangent %s of %s; wanted equal shapes",
+                     basin_expr_print(a, cotangent), basin_expr_print(b, y));
     return false;
 }
 
 static bool check_variables(basin_graph *graph, const basin_expr *x, const bool *want, int count) {
+    char text[BASIN_EXPR_TEXT];
     for (int i = 0; i < count; i++) {
         if (!x[i] || (want && !want[i])) continue;
         if (x[i]->graph == graph && x[i]->kind == BASIN_REAL) continue;
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "grad: variable %d %s", i,
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "grad: variable %d, %s, %s", i,
+                         basin_expr_print(text, x[i]),
                          x[i]->graph == graph ? "is an index tensor" : "is of another graph");
         return false;
     }

@@ -236,6 +236,11 @@ static basin_node *leaf_find(basin_graph *graph, uint64_t hash, const char *name
     return node;
 }
 
+static const char *leaf_role(basin_op op, basin_kind kind) {
+    if (op == BASIN_OP_STATE) return "a state";
+    return kind == BASIN_INDEX ? "an index input" : "an input";
+}
+
 basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const char *name,
                       basin_shape shape) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
@@ -246,6 +251,10 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
         const struct basin_value *value = node->out[0];
         if (node->op == op && value->kind == kind && basin_shape_equal(value->shape, shape))
             return value;
+        const char *now = leaf_role(op, kind), *before = leaf_role(node->op, value->kind);
+        if (now != before)
+            return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                    "'%s' is declared as %s, it was %s before", name, now, before);
         return basin_graph_fail(graph, BASIN_BAD_SHAPE,
                                 "'%s' is declared again with shape %s, it was %s before", name,
                                 basin_shape_print(a, shape), basin_shape_print(b, value->shape));

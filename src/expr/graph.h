@@ -64,6 +64,10 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
 static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
 static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
 
+/* An expression in a message: 'x' [4, 8], or matmul('x', 'w') [4, 8] for what has no name. */
+enum { BASIN_EXPR_TEXT = 200 + BASIN_SHAPE_TEXT };
+char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a);
+
 /* Any pointwise operation over its one, two or three operands. */
 basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "basin/random.h"
@@ -17,6 +18,12 @@ void basin_params_free(basin_params *params) {
     *params = (basin_params){0};
 }
 
+static bool has(const basin_params *params, const char *name) {
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(basin_expr_name(params->param[i].state), name) == 0) return true;
+    return false;
+}
+
 basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
                            basin_shape shape, basin_init init) {
     char full[256];
@@ -25,6 +32,9 @@ basin_expr basin_param_add(basin_params *params, const char *prefix, const char 
         return basin_graph_fail(params->graph, BASIN_BAD_VALUE,
                                 "the parameter name '%s%s' is longer than 255 characters", prefix,
                                 name);
+    if (has(params, full))
+        return basin_graph_fail(params->graph, BASIN_BAD_VALUE,
+                                "there are two parameters named '%s'", full);
     if (!basin_array_reserve((void **)&params->param, &params->capacity, params->count + 1,
                              sizeof *params->param))
         return basin_graph_fail(params->graph, BASIN_NO_MEMORY, "no memory for a parameter");

@@ -58,6 +58,12 @@ static int64_t index_at(const basin_tensor *tensor, int64_t i) {
     return fabs(number) < 1e18 ? (int64_t)number : INT64_MAX;
 }
 
+static bool is_whole(const basin_tensor *tensor, int64_t i) {
+    if (tensor->dtype == BASIN_I32 || tensor->dtype == BASIN_I64) return true;
+    double number = basin_tensor_at(tensor, i);
+    return number == floor(number) || isnan(number); /* NaN is beyond every bound */
+}
+
 basin_status basin_bounds_check(const basin_bounds *b, const char *name, const basin_tensor *tensor,
                                 basin_error *error) {
     int64_t count = basin_shape_count(tensor->shape), before = INT64_MIN;
@@ -68,6 +74,10 @@ basin_status basin_bounds_check(const basin_bounds *b, const char *name, const b
                               "input '%s': element %lld is %.17g, wanted %lld to %lld", name,
                               (long long)i, basin_tensor_at(tensor, i), (long long)b->low,
                               (long long)b->high);
+        if (!is_whole(tensor, i))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "input '%s': element %lld is %.17g, wanted a whole number", name,
+                              (long long)i, basin_tensor_at(tensor, i));
         if (b->ascending && number < before)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "input '%s': element %lld is %lld, less than the one before (%lld)",

@@ -6,68 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[BASIN_OP_COUNT] = {
-    [BASIN_OP_NEG] = "neg",
-    [BASIN_OP_ABS] = "abs",
-    [BASIN_OP_SIGN] = "sign",
-    [BASIN_OP_SQRT] = "sqrt",
-    [BASIN_OP_EXP] = "exp",
-    [BASIN_OP_LOG] = "log",
-    [BASIN_OP_LOG1P] = "log1p",
-    [BASIN_OP_EXPM1] = "expm1",
-    [BASIN_OP_TANH] = "tanh",
-    [BASIN_OP_SIGMOID] = "sigmoid",
-    [BASIN_OP_SOFTPLUS] = "softplus",
-    [BASIN_OP_LNCOSH] = "lncosh",
-    [BASIN_OP_RELU] = "relu",
-    [BASIN_OP_STEP] = "step",
-    [BASIN_OP_SIN] = "sin",
-    [BASIN_OP_COS] = "cos",
-    [BASIN_OP_ERF] = "erf",
-    [BASIN_OP_POW] = "pow",
-    [BASIN_OP_COPY] = "copy",
-    [BASIN_OP_ADD] = "add",
-    [BASIN_OP_SUB] = "sub",
-    [BASIN_OP_MUL] = "mul",
-    [BASIN_OP_DIV] = "div",
-    [BASIN_OP_MAX2] = "max",
-    [BASIN_OP_MIN2] = "min",
-    [BASIN_OP_GREATER] = "greater",
-    [BASIN_OP_EQUAL] = "equal",
-    [BASIN_OP_SELECT] = "select",
-    [BASIN_OP_POINTWISE] = "POINTWISE",
-    [BASIN_OP_PERMUTE] = "PERMUTE",
-    [BASIN_OP_SLICE] = "SLICE",
-    [BASIN_OP_PAD] = "PAD",
-    [BASIN_OP_CONCAT] = "CONCAT",
-    [BASIN_OP_GATHER] = "GATHER",
-    [BASIN_OP_SCATTER] = "SCATTER",
-    [BASIN_OP_SUM] = "SUM",
-    [BASIN_OP_MAX] = "MAX",
-    [BASIN_OP_SQUARES] = "SQUARES",
-    [BASIN_OP_LOGSUMEXP] = "LOGSUMEXP",
-    [BASIN_OP_SOFTMAX] = "SOFTMAX",
-    [BASIN_OP_LAYERNORM] = "LAYERNORM",
-    [BASIN_OP_LAYERNORM_REVERSE] = "LAYERNORM_REVERSE",
-    [BASIN_OP_MATMUL] = "MATMUL",
-    [BASIN_OP_PACK] = "PACK",
-    [BASIN_OP_ATTENTION] = "ATTENTION",
-    [BASIN_OP_ATTENTION_FORCE] = "ATTENTION_FORCE",
-    [BASIN_OP_ATTENTION_REVERSE] = "ATTENTION_REVERSE",
-    [BASIN_OP_PAIR_DOT] = "PAIR_DOT",
-    [BASIN_OP_PAIR_SUM] = "PAIR_SUM",
-    [BASIN_OP_CONV] = "CONV",
-    [BASIN_OP_CONV_INPUT] = "CONV_INPUT",
-    [BASIN_OP_CONV_KERNEL] = "CONV_KERNEL",
-    [BASIN_OP_AVGPOOL] = "AVGPOOL",
-    [BASIN_OP_AVGPOOL_REVERSE] = "AVGPOOL_REVERSE",
-    [BASIN_OP_MAXPOOL] = "MAXPOOL",
-    [BASIN_OP_MAXPOOL_SCATTER] = "MAXPOOL_SCATTER",
-    [BASIN_OP_MAXPOOL_GATHER] = "MAXPOOL_GATHER",
-    [BASIN_OP_NORMAL] = "NORMAL",
-    [BASIN_OP_UNIFORM] = "UNIFORM",
-};
-
 /* Text of bounded length; what does not fit is left out. */
 typedef struct writer {
     char *text;
@@ -109,11 +47,11 @@ static void put_instruction(char *formula, const basin_instruction *s, char (*r)
     else if (s->op == BASIN_OP_POW)
         snprintf(text, sizeof text, "%s^%g", r[s->a], s->value);
     else if (s->op < BASIN_OP_ADD)
-        snprintf(text, sizeof text, "%s(%s)", names[s->op], r[s->a]);
+        snprintf(text, sizeof text, "%s(%s)", basin_op_name((basin_op)s->op), r[s->a]);
     else if (s->op <= BASIN_OP_DIV)
         snprintf(text, sizeof text, "(%s %c %s)", r[s->a], "+-*/"[s->op - BASIN_OP_ADD], r[s->b]);
     else if (s->op < BASIN_OP_SELECT)
-        snprintf(text, sizeof text, "%s(%s, %s)", names[s->op], r[s->a], r[s->b]);
+        snprintf(text, sizeof text, "%s(%s, %s)", basin_op_name((basin_op)s->op), r[s->a], r[s->b]);
     else
         snprintf(text, sizeof text, "select(%s, %s, %s)", r[s->a], r[s->b], r[s->c]);
     text[FORMULA - 1] = 0;
@@ -131,7 +69,7 @@ static void put_program(writer *w, const basin_program *program) {
 void basin_call_describe(char *text, size_t size, const basin_call *call) {
     writer w = {text, size, 0};
     text[0] = 0;
-    put(&w, "%-17s ", names[call->op] ? names[call->op] : "?");
+    put(&w, "%-17s ", basin_op_name(call->op));
     for (int i = 0; i < call->outs; i++) {
         if (i) put(&w, ", ");
         put_operand(&w, &call->out[i]);

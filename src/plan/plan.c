@@ -199,6 +199,17 @@ static basin_status find_bounds(basin_plan *plan, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Every input that a call reads, or that is an output itself, must be written before a run. */
+static void find_missing(basin_plan *plan) {
+    basin_ir_count_uses(&plan->ir);
+    for (size_t i = 0; i < plan->inputs; i++) {
+        const basin_ir_value *value = &plan->ir.value[plan->input[i].value];
+        plan->input[i].missing =
+            basin_shape_count(value->shape) > 0 && (value->uses > 0 || value->output);
+        plan->missing += plan->input[i].missing;
+    }
+}
+
 /* ---- the public side ---- */
 
 /* Whether the expression is of the same graph as those before it; *graph is that graph. */
@@ -292,6 +303,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
         status = alloc_block(plan, BASIN_BLOCK_ARENA, ir->arena_bytes, error);
     if (!status) status = alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error);
     if (!status) status = find_bounds(plan, error);
+    if (!status) find_missing(plan);
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
     plan->stats.calls = (int)plan->calls;

@@ -15,6 +15,7 @@ typedef struct basin_plan_input {
     size_t offset;
     size_t value; /* of the ir */
     basin_bounds bounds;
+    bool missing; /* some call reads it, and it was never written */
 } basin_plan_input;
 
 typedef struct basin_plan_output {
@@ -27,7 +28,7 @@ struct basin_plan {
     basin_call *call;
     size_t calls;
     basin_plan_input *input;
-    size_t inputs;
+    size_t inputs, missing; /* missing: how many of them are */
     basin_plan_output *output;
     int outputs;
     void **block;

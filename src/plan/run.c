@@ -28,6 +28,11 @@ static basin_status shapes_differ(const char *what, basin_expr expr, const basin
                       basin_shape_print(b, tensor->shape));
 }
 
+static void mark_written(basin_plan *plan, basin_plan_input *input) {
+    plan->missing -= input->missing;
+    input->missing = false;
+}
+
 basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
                               basin_error *error) {
     if (!input || input->node->op != BASIN_OP_INPUT)
@@ -41,9 +46,11 @@ basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_te
             basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
         if (status) return status;
     }
-    return basin_device_write(plan->store->backend,
-                              (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset, input->kind,
-                              tensor, error);
+    basin_status status = basin_device_write(
+        plan->store->backend, (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset, input->kind,
+        tensor, error);
+    if (!status) mark_written(plan, found);
+    return status;
 }
 
 basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
@@ -64,6 +71,7 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
     basin_plan_input *place = find_input(plan, input);
     if (!place) return BASIN_OK;
     crops->crop(backend, (float *)((char *)plan->block[BASIN_BLOCK_INPUTS] + place->offset), batch);
+    mark_written(plan, place);
     return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
 }
 
@@ -78,11 +86,20 @@ static bool take_arena(basin_plan *plan) {
     return kept;
 }
 
+static basin_status refuse_missing(const basin_plan *plan, basin_error *error) {
+    char text[BASIN_EXPR_TEXT];
+    const basin_plan_input *input = plan->input;
+    while (!input->missing) input++;
+    return basin_fail(error, BASIN_BAD_VALUE, "the input %s was never written",
+                      basin_expr_print(text, input->expr));
+}
+
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_backend_table *table = backend->table;
     size_t hoisted = plan->ir.hoisted;
     basin_status status = BASIN_OK;
+    if (plan->missing) return refuse_missing(plan, error);
     if (plan->shares) /* it may have been lost while it was to grow for another plan */
         status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
     if (status) return status;

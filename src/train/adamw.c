@@ -71,6 +71,12 @@ basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
 
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
                              basin_error *error) {
+    if (basin_expr_shape(loss).rank > 0) {
+        char text[BASIN_SHAPE_TEXT];
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "the loss has shape %s, wanted []: the sum or the mean of it",
+                          basin_shape_print(text, basin_expr_shape(loss)));
+    }
     basin_expr *state = basin_array_new(params->count, sizeof *state);
     if (!state) return no_memory(error);
     for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;

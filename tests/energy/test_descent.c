@@ -517,23 +517,48 @@ static void errors(void **state) {
     lab_close(&s.lab);
 }
 
+static basin_expr only_first(const void *context, basin_expr g, int part) {
+    (void)context;
+    return part ? NULL : basin_sum(basin_square(g), 1, 1);
+}
+
+static basin_expr no_activation(const void *context, basin_expr x) {
+    (void)context, (void)x;
+    return NULL;
+}
+
+/* A part that its function left out is named, whoever asks for the energy. */
+static void null_parts(void **state) {
+    (void)state;
+    static const char part[] = "part 1 of an energy ('pull') is NULL; wanted an expression";
+    const basin_energy energy = {.parts = 2, .name = {"field", "pull"}, .part = only_first};
+    const basin_descent_spec spec = {.steps = 1, .alpha = 1};
+    for (int i = 0; i < 3; i++) {
+        spring s;
+        spring_open(&s, "ref", (double[B]){1, 1, 1});
+        if (i == 0) assert_null(basin_energy_force(&energy, s.x));
+        if (i == 1) assert_null(basin_energy_total(&energy, s.x));
+        if (i == 2) refuse(&s, spec, energy, part);
+        assert_string_equal(basin_graph_error(s.lab.graph)->text, part);
+        lab_close(&s.lab);
+    }
+    spring s;
+    spring_open(&s, "ref", (double[B]){1, 1, 1});
+    s.energy.activation = no_activation;
+    refuse(&s, spec, s.energy, "activation is NULL");
+    lab_close(&s.lab);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_steps),
-        cmocka_unit_test(guarded),
-        cmocka_unit_test(guarded_in_float),
-        cmocka_unit_test(unguarded_rises),
-        cmocka_unit_test(halvings),
-        cmocka_unit_test(tolerance),
-        cmocka_unit_test(fixed_point),
-        cmocka_unit_test(no_steps),
-        cmocka_unit_test(noise),
-        cmocka_unit_test(noise_unrolled),
-        cmocka_unit_test(unrolled),
-        cmocka_unit_test(trace_is_right),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(recomputation),
-        cmocka_unit_test(errors),
+        cmocka_unit_test(small_steps),      cmocka_unit_test(guarded),
+        cmocka_unit_test(guarded_in_float), cmocka_unit_test(unguarded_rises),
+        cmocka_unit_test(halvings),         cmocka_unit_test(tolerance),
+        cmocka_unit_test(fixed_point),      cmocka_unit_test(no_steps),
+        cmocka_unit_test(null_parts),       cmocka_unit_test(noise),
+        cmocka_unit_test(noise_unrolled),   cmocka_unit_test(unrolled),
+        cmocka_unit_test(trace_is_right),   cmocka_unit_test(memory),
+        cmocka_unit_test(recomputation),    cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "basin/model.h"
 #include "basin/train.h"
+#include "expr/graph.h"
 #include "support/alloc_fail.h"
 
 static const basin_block_config block_config = {
@@ -140,6 +141,21 @@ static basin_expr graphs_loss(rig *r) {
     return basin_cross_entropy(basin_graphs_forward(&model, &batch), target);
 }
 
+/* Zeros for every input of the plan. */
+static basin_status write_inputs(rig *r) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < r->graph->nodes && !status; i++) {
+        const basin_node *node = r->graph->node[i];
+        basin_tensor zeros;
+        if (node->op != BASIN_OP_INPUT) continue;
+        status = basin_tensor_new(&zeros, BASIN_F64, node->out[0]->shape, &r->error);
+        if (status) break;
+        status = basin_plan_write(r->plan, node->out[0], &zeros, &r->error);
+        basin_tensor_free(&zeros);
+    }
+    return status;
+}
+
 static basin_status train(rig *r, basin_adamw *adamw, basin_expr loss) {
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
     if (built(r)) return built(r);
@@ -149,6 +165,7 @@ static basin_status train(rig *r, basin_adamw *adamw, basin_expr loss) {
     basin_plan_spec spec = {
         .output = &loss, .outputs = 1, .update = adamw->update, .updates = adamw->updates};
     status = basin_plan_new(&r->plan, r->store, &spec, &r->error);
+    if (!status) status = write_inputs(r);
     if (!status) status = basin_adamw_write(adamw, r->plan, 1, 0.1, &r->error);
     if (!status) status = basin_plan_run(r->plan, &r->error);
     return status;

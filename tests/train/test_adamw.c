@@ -383,6 +383,10 @@ static void errors(void **state) {
     assert_int_equal(basin_adamw_new(&adamw, &l.params, NULL, &config, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "no loss"));
     assert_null(adamw.update);
+    loss = basin_sum(basin_square(p), 1, 1);
+    assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error), BASIN_BAD_SHAPE);
+    assert_string_equal(error.text, "the loss has shape [2], wanted []: the sum or the mean of it");
+    assert_null(adamw.update);
     loss = basin_matmul(p, p); /* does not fit: the graph's own message comes through */
     assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "[2, 3]"));

@@ -8,13 +8,13 @@ static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }
 
 /* q or k as [batch, tokens, H, Y]; NULL (and an error) if that cannot be. */
 static basin_expr as_rank_4(basin_expr a, const char *what) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     basin_shape s = a->shape;
     if (s.rank == 3) return basin_reshape(a, BASIN_SHAPE(1, s.dim[0], s.dim[1], s.dim[2]));
     if (s.rank == 4) return a;
     return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                            "attention: %s has shape %s, wanted [.., tokens, H, Y]", what,
-                            basin_shape_print(text, s));
+                            "attention: %s %s, wanted [.., tokens, H, Y]", what,
+                            basin_expr_print(text, a));
 }
 
 static bool is_index(basin_expr a, int64_t length) {
@@ -48,24 +48,24 @@ static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t b
 
 static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
                         basin_expr mix, int64_t pairs) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     int64_t H = q->shape.dim[2];
     basin_graph *graph = q->graph;
     if (q->shape.dim[0] != k->shape.dim[0] || k->shape.dim[2] != H ||
         q->shape.dim[3] != k->shape.dim[3])
         basin_graph_fail(graph, BASIN_BAD_SHAPE,
                          "attention: queries %s and keys %s differ in batch, heads or width",
-                         basin_shape_print(a, q->shape), basin_shape_print(b, k->shape));
+                         basin_expr_print(a, q), basin_expr_print(b, k));
     else if (!basin_shape_equal(beta->shape, BASIN_SHAPE(H)))
-        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta has shape %s, wanted [%lld]",
-                         basin_shape_print(a, beta->shape), (long long)H);
+        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta is %s, wanted [%lld]",
+                         basin_expr_print(a, beta), (long long)H);
     else if (scale && !basin_shape_equal(scale->shape, BASIN_SHAPE(pairs, H)))
         basin_graph_fail(graph, BASIN_BAD_SHAPE,
-                         "attention: the multipliers have shape %s, wanted [%lld, %lld]",
-                         basin_shape_print(a, scale->shape), (long long)pairs, (long long)H);
+                         "attention: the multipliers are %s, wanted [%lld, %lld]",
+                         basin_expr_print(a, scale), (long long)pairs, (long long)H);
     else if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
-        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix has shape %s, wanted [%lld, %lld]",
-                         basin_shape_print(a, mix->shape), (long long)H, (long long)H);
+        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix is %s, wanted [%lld, %lld]",
+                         basin_expr_print(a, mix), (long long)H, (long long)H);
     else
         return true;
     return false;
@@ -223,11 +223,11 @@ void basin_rule_attention_force(basin_node *node, const basin_expr *cotangent, c
 /* ---- products over the pairs of a list; each is the other's reverse ---- */
 
 static bool check_pairs(basin_expr z, const basin_pattern *p, int64_t queries, const char *what) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     if (!pattern_is_list(p) || z->shape.rank != 3) {
         basin_graph_fail(z->graph, BASIN_BAD_SHAPE,
-                         "%s: wants a pair list and tokens [N, H, Y], got shape %s", what,
-                         basin_shape_print(text, z->shape));
+                         "%s: wants a pair list and tokens [N, H, Y], got %s", what,
+                         basin_expr_print(text, z));
         return false;
     }
     return count_pairs(p, z->graph, 1, queries, z->shape.dim[0]) >= 0;
@@ -238,13 +238,14 @@ static void list_of(basin_expr list[5], const basin_pattern *p) {
 }
 
 basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     basin_expr list[5];
     if (!x || !z) return NULL;
     if (x->shape.rank != 3 || z->shape.rank != 3 || x->shape.dim[1] != z->shape.dim[1] ||
         x->shape.dim[2] != z->shape.dim[2])
-        return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "pair_dot: shapes %s and %s",
-                                basin_shape_print(a, x->shape), basin_shape_print(b, z->shape));
+        return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
+                                "pair_dot: %s and %s, wanted [N, H, Y] of equal H and Y",
+                                basin_expr_print(a, x), basin_expr_print(b, z));
     if (!check_pairs(z, pattern, x->shape.dim[0], "pair_dot")) return NULL;
     list_of(list, pattern);
     return pair_node(BASIN_OP_PAIR_DOT, false, x, z, list,
@@ -252,7 +253,7 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
 }
 
 basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     basin_expr list[5];
     if (!w || !z) return NULL;
     int64_t queries = pattern->row ? pattern->row->shape.dim[0] - 1 : 0;
@@ -260,8 +261,8 @@ basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *patte
     basin_shape want = BASIN_SHAPE(pattern->key->shape.dim[0], z->shape.dim[1]);
     if (!basin_shape_equal(w->shape, want))
         return basin_graph_fail(w->graph, BASIN_BAD_SHAPE,
-                                "pair_sum: weights of shape %s, wanted %s",
-                                basin_shape_print(a, w->shape), basin_shape_print(b, want));
+                                "pair_sum: the weights are %s, wanted %s", basin_expr_print(a, w),
+                                basin_shape_print(b, want));
     list_of(list, pattern);
     return pair_node(BASIN_OP_PAIR_SUM, false, w, z, list,
                      BASIN_SHAPE(queries, z->shape.dim[1], z->shape.dim[2]));

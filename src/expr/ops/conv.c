@@ -3,18 +3,18 @@
  */
 #include "expr/graph.h"
 
-static basin_expr bad_window(basin_expr x, const char *what, basin_shape other) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                            "%s: x of shape %s and a window of shape %s do not fit", what,
-                            basin_shape_print(a, x->shape), basin_shape_print(b, other));
+static basin_expr bad_window(basin_expr x, const char *what, const char *window) {
+    char text[BASIN_EXPR_TEXT];
+    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s and the window %s do not fit", what,
+                            basin_expr_print(text, x), window);
 }
 
 basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) {
+    char text[BASIN_EXPR_TEXT];
     if (!x || !kernel) return NULL;
     basin_shape xs = x->shape, ks = kernel->shape;
     if (xs.rank != 4 || ks.rank != 4 || xs.dim[3] != ks.dim[2] || stride < 1)
-        return bad_window(x, "conv2d", ks);
+        return bad_window(x, "conv2d", basin_expr_print(text, kernel));
     basin_attr attr = {.stride = {stride, stride}};
     basin_shape ys = {.rank = 4, .dim = {xs.dim[0], 0, 0, ks.dim[3]}};
     for (int i = 0; i < 2; i++) {
@@ -23,7 +23,7 @@ basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) 
         int64_t missing = (out - 1) * stride + k - in;
         if (same && missing > 0) attr.pad[i] = (int32_t)(missing / 2);
         ys.dim[1 + i] = out;
-        if (out < 1 || k < 1) return bad_window(x, "conv2d", ks);
+        if (out < 1 || k < 1) return bad_window(x, "conv2d", basin_expr_print(text, kernel));
     }
     return basin_node_single(x->graph, BASIN_OP_CONV, &attr, (basin_expr[]){x, kernel}, 2, ys);
 }
@@ -58,11 +58,12 @@ void basin_rule_conv_kernel(basin_node *node, const basin_expr *cotangent, const
 }
 
 static basin_expr pool(basin_op op, basin_expr x, int window, int stride, const char *what) {
+    char text[BASIN_SHAPE_TEXT];
     if (!x) return NULL;
     basin_shape shape = x->shape;
     if (shape.rank != 4 || window < 1 || stride < 1 || shape.dim[1] < window ||
         shape.dim[2] < window)
-        return bad_window(x, what, BASIN_SHAPE(window, window));
+        return bad_window(x, what, basin_shape_print(text, BASIN_SHAPE(window, window)));
     basin_attr attr = {.window = {window, window}, .stride = {stride, stride}};
     for (int i = 1; i <= 2; i++) shape.dim[i] = (shape.dim[i] - window) / stride + 1;
     return basin_node_single(x->graph, op, &attr, &x, 1, shape);

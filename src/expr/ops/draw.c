@@ -2,12 +2,12 @@
 #include "expr/graph.h"
 
 static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     if (!seed) return NULL;
     if (seed->kind != BASIN_INDEX || !basin_shape_equal(seed->shape, BASIN_SHAPE(2)))
         return basin_graph_fail(seed->graph, BASIN_BAD_SHAPE,
-                                "a seed is an index tensor of shape [2], got shape %s",
-                                basin_shape_print(text, seed->shape));
+                                "a seed is an index tensor of shape [2], got %s",
+                                basin_expr_print(text, seed));
     basin_attr attr = {.stream = ++seed->graph->streams};
     return basin_node_single(seed->graph, op, &attr, &seed, 1, shape);
 }

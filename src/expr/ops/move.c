@@ -3,11 +3,11 @@
 #include "expr/graph.h"
 
 int basin_axis(basin_expr a, int axis, const char *what) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     int found = axis < 0 ? axis + a->shape.rank : axis;
     if (found >= 0 && found < a->shape.rank) return found;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: axis %d of a tensor of shape %s", what, axis,
-                     basin_shape_print(text, a->shape));
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: axis %d of %s", what, axis,
+                     basin_expr_print(text, a));
     return -1;
 }
 
@@ -25,13 +25,13 @@ static basin_expr simplify_reshape(basin_expr a, basin_shape shape) {
 }
 
 basin_expr basin_reshape(basin_expr a, basin_shape shape) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     if (basin_shape_count(a->shape) != basin_shape_count(shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "reshape: %s has not as many elements as %s",
-                                basin_shape_print(x, a->shape), basin_shape_print(y, shape));
+                                basin_expr_print(x, a), basin_shape_print(y, shape));
     if (basin_expr_is_const(a)) return basin_broadcast(a, shape);
     if (a->graph->simplify) {
         basin_expr simple = simplify_reshape(a, shape);
@@ -58,14 +58,14 @@ static bool is_permutation(const int *axes, int rank) {
 }
 
 basin_expr basin_permute(basin_expr a, const int *axes) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!a) return NULL;
     basin_shape shape = a->shape;
     if (!is_permutation(axes, shape.rank))
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
-                                "permute: the axes given are no permutation for shape %s",
-                                basin_shape_print(text, shape));
+                                "permute: the axes given are no permutation of those of %s",
+                                basin_expr_print(text, a));
     bool identity = true;
     for (int i = 0; i < shape.rank; i++) {
         attr.axes[i] = (int8_t)axes[i];
@@ -84,11 +84,13 @@ void basin_rule_permute(basin_node *node, const basin_expr *cotangent, const boo
 }
 
 basin_expr basin_transpose(basin_expr a) {
+    char text[BASIN_EXPR_TEXT];
     int axes[BASIN_MAX_RANK];
     if (!a) return NULL;
     if (a->shape.rank < 2)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "transpose: a tensor of rank %d has no two axes", a->shape.rank);
+                                "transpose: %s has rank %d, wanted two axes or more",
+                                basin_expr_print(text, a), a->shape.rank);
     for (int i = 0; i < a->shape.rank; i++) axes[i] = i;
     axes[a->shape.rank - 1] = a->shape.rank - 2;
     axes[a->shape.rank - 2] = a->shape.rank - 1;
@@ -96,13 +98,13 @@ basin_expr basin_transpose(basin_expr a) {
 }
 
 basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     if (!a || (axis = basin_axis(a, axis, "slice")) < 0) return NULL;
     basin_shape shape = a->shape;
     if (start < 0 || count < 0 || start > shape.dim[axis] - count)
         return basin_graph_fail(
-            a->graph, BASIN_BAD_SHAPE, "slice: %lld elements from %lld on of axis %d of shape %s",
-            (long long)count, (long long)start, axis, basin_shape_print(text, shape));
+            a->graph, BASIN_BAD_SHAPE, "slice: %lld elements from %lld on of axis %d of %s",
+            (long long)count, (long long)start, axis, basin_expr_print(text, a));
     if (count == shape.dim[axis]) return a;
     basin_attr attr = {.axis = axis, .start = start};
     shape.dim[axis] = count;
@@ -118,11 +120,13 @@ void basin_rule_slice(basin_node *node, const basin_expr *cotangent, const bool 
 }
 
 basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after) {
+    char text[BASIN_EXPR_TEXT];
     if (!a || (axis = basin_axis(a, axis, "pad")) < 0) return NULL;
     if (before < 0 || after < 0 || before > INT64_MAX - after ||
         before + after > INT64_MAX - a->shape.dim[axis])
-        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "pad: %lld before and %lld after",
-                                (long long)before, (long long)after);
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
+                                "pad: %lld before and %lld after axis %d of %s", (long long)before,
+                                (long long)after, axis, basin_expr_print(text, a));
     if (before == 0 && after == 0) return a;
     basin_attr attr = {.axis = axis, .start = before};
     basin_shape shape = a->shape;
@@ -138,12 +142,12 @@ void basin_rule_pad(basin_node *node, const basin_expr *cotangent, const bool *w
 }
 
 static bool concat_fits(basin_expr a, basin_expr b, int axis) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_shape shape = b->shape;
     if (shape.rank == a->shape.rank) shape.dim[axis] = a->shape.dim[axis];
     if (basin_shape_equal(shape, a->shape)) return true;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: shapes %s and %s differ beside axis %d",
-                     basin_shape_print(x, a->shape), basin_shape_print(y, b->shape), axis);
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: %s and %s differ in another axis than %d",
+                     basin_expr_print(x, a), basin_expr_print(y, b), axis);
     return false;
 }
 
@@ -175,15 +179,13 @@ void basin_rule_concat(basin_node *node, const basin_expr *cotangent, const bool
 }
 
 basin_expr basin_gather(basin_expr table, basin_expr index) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!table || !index) return NULL;
     if (index->kind != BASIN_INDEX || index->shape.rank != 1 || table->shape.rank < 1)
         return basin_graph_fail(table->graph, BASIN_BAD_SHAPE,
-                                "gather: rows of %s by an index of shape %s, which must be [n] "
-                                "and an index tensor",
-                                basin_shape_print(x, table->shape),
-                                basin_shape_print(y, index->shape));
+                                "gather: rows of %s by %s, which must be an index tensor [n]",
+                                basin_expr_print(x, table), basin_expr_print(y, index));
     basin_shape shape = table->shape;
     shape.dim[0] = index->shape.dim[0];
     return basin_node_single(table->graph, BASIN_OP_GATHER, &attr, (basin_expr[]){table, index}, 2,
@@ -196,15 +198,16 @@ void basin_rule_gather(basin_node *node, const basin_expr *cotangent, const bool
 }
 
 basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!values || !index) return NULL;
     if (index->kind != BASIN_INDEX || index->shape.rank != 1 || values->shape.rank < 1 ||
         values->shape.dim[0] != index->shape.dim[0] || rows < 0)
-        return basin_graph_fail(values->graph, BASIN_BAD_SHAPE,
-                                "scatter: values %s by an index of shape %s into %lld rows",
-                                basin_shape_print(x, values->shape),
-                                basin_shape_print(y, index->shape), (long long)rows);
+        return basin_graph_fail(
+            values->graph, BASIN_BAD_SHAPE,
+            "scatter: rows of %s by %s into %lld rows; wanted an index tensor as "
+            "long as the values",
+            basin_expr_print(x, values), basin_expr_print(y, index), (long long)rows);
     basin_shape shape = values->shape;
     shape.dim[0] = rows;
     return basin_node_single(values->graph, BASIN_OP_SCATTER, &attr, (basin_expr[]){values, index},

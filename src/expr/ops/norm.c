@@ -4,14 +4,14 @@
 #include "expr/graph.h"
 
 basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, double epsilon) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT], c[BASIN_SHAPE_TEXT];
+    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT], c[BASIN_EXPR_TEXT];
     if (!x || !gamma || !delta) return NULL;
     if (x->shape.rank < 1 || gamma->shape.rank != 0 || delta->shape.rank != 1 ||
         delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                 "layernorm: x %s, gamma %s, delta %s; wanted [.., D], [], [D]",
-                                basin_shape_print(a, x->shape), basin_shape_print(b, gamma->shape),
-                                basin_shape_print(c, delta->shape));
+                                basin_expr_print(a, x), basin_expr_print(b, gamma),
+                                basin_expr_print(c, delta));
     basin_attr attr = {.value = epsilon};
     return basin_node_single(x->graph, BASIN_OP_LAYERNORM, &attr, (basin_expr[]){x, gamma, delta},
                              3, x->shape);

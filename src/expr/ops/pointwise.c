@@ -123,13 +123,13 @@ basin_expr basin_variable(basin_expr a) {
 }
 
 basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape both;
     basin_attr attr = {0};
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     if (!basin_shape_meet(&both, a->shape, shape) || !basin_shape_equal(both, shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
-                                basin_shape_print(x, a->shape), basin_shape_print(y, shape));
+                                basin_expr_print(x, a), basin_shape_print(y, shape));
     if (a->graph->simplify && basin_expr_op(a) == BASIN_OP_COPY) a = a->node->in[0];
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, shape);
 }
@@ -197,26 +197,19 @@ static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
     return NULL;
 }
 
-static const char *const binary_name[] = {
-    [BASIN_OP_ADD] = "add",     [BASIN_OP_SUB] = "sub",         [BASIN_OP_MUL] = "mul",
-    [BASIN_OP_DIV] = "div",     [BASIN_OP_MAX2] = "max",        [BASIN_OP_MIN2] = "min",
-    [BASIN_OP_EQUAL] = "equal", [BASIN_OP_GREATER] = "greater", [BASIN_OP_SELECT] = "select",
-};
-
 /* Whether the operands are usable and broadcast; on success *shape is the result's. */
 static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_expr b) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     if (!a || !b) return false;
     if (a->graph != b->graph)
         basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: operands of different graphs",
-                         binary_name[op]);
+                         basin_op_name(op));
     else if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
-        basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on an index tensor",
-                         binary_name[op]);
+        basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on the index tensor %s",
+                         basin_op_name(op), basin_expr_print(x, a->kind != BASIN_REAL ? a : b));
     else if (!basin_shape_meet(shape, a->shape, b->shape))
-        basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: shapes %s and %s do not broadcast",
-                         binary_name[op], basin_shape_print(x, a->shape),
-                         basin_shape_print(y, b->shape));
+        basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s and %s do not broadcast",
+                         basin_op_name(op), basin_expr_print(x, a), basin_expr_print(y, b));
     else
         return true;
     return false;
@@ -279,13 +272,13 @@ basin_expr basin_greater(basin_expr a, basin_expr b) { return binary(BASIN_OP_GR
 basin_expr basin_equal(basin_expr a, basin_expr b) { return binary(BASIN_OP_EQUAL, a, b); }
 
 basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape inner, shape;
     if (!where || !check_binary(&inner, BASIN_OP_SELECT, yes, no)) return NULL;
     if (!basin_shape_meet(&shape, where->shape, inner))
         return basin_graph_fail(where->graph, BASIN_BAD_SHAPE,
-                                "select: the condition's shape %s does not broadcast with %s",
-                                basin_shape_print(x, where->shape), basin_shape_print(y, inner));
+                                "select: the condition %s does not broadcast with %s",
+                                basin_expr_print(x, where), basin_shape_print(y, inner));
     basin_attr attr = {0};
     return basin_node_single(where->graph, BASIN_OP_SELECT, &attr, (basin_expr[]){where, yes, no},
                              3, shape);

@@ -4,11 +4,10 @@
 #include "expr/graph.h"
 
 static basin_expr mismatch(basin_expr a, bool ta, basin_expr b, bool tb) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
-    return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                            "matmul: shapes %s%s and %s%s do not multiply",
-                            basin_shape_print(x, a->shape), ta ? " (transposed)" : "",
-                            basin_shape_print(y, b->shape), tb ? " (transposed)" : "");
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
+    return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "matmul: %s%s and %s%s do not multiply",
+                            basin_expr_print(x, a), ta ? " (transposed)" : "",
+                            basin_expr_print(y, b), tb ? " (transposed)" : "");
 }
 
 /* a vector is a matrix of one row */
@@ -179,13 +178,12 @@ static basin_expr contract(contraction *c, basin_expr a, basin_expr b) {
 }
 
 basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b) {
-    char x[BASIN_SHAPE_TEXT], y[BASIN_SHAPE_TEXT];
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     contraction c = {0};
     if (!a || !b) return NULL;
     for (int i = 0; i < 128; i++) c.dim[i] = -1;
     if (!parse(&c, spec) || !bind(&c, c.a, a) || !bind(&c, c.b, b) || !classify(&c))
-        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "einsum: '%s' does not fit shapes %s and %s", spec,
-                                basin_shape_print(x, a->shape), basin_shape_print(y, b->shape));
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "einsum: '%s' does not fit %s and %s",
+                                spec, basin_expr_print(x, a), basin_expr_print(y, b));
     return contract(&c, a, b);
 }

@@ -14,12 +14,12 @@ static basin_shape with_ones(basin_shape shape, int axis, int count) {
 }
 
 static basin_expr reduce(basin_op op, basin_expr a, int axis, int count, const char *what) {
-    char text[BASIN_SHAPE_TEXT];
+    char text[BASIN_EXPR_TEXT];
     if (!a || count == 0) return a;
     if ((axis = basin_axis(a, axis, what)) < 0) return NULL;
     if (count < 0 || axis + count > a->shape.rank)
-        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %d axes from %d of shape %s", what,
-                                count, axis, basin_shape_print(text, a->shape));
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %d axes from %d on of %s", what,
+                                count, axis, basin_expr_print(text, a));
     basin_shape shape = basin_shape_drop(a->shape, axis, count);
     if (basin_shape_count(shape) == basin_shape_count(a->shape)) return basin_reshape(a, shape);
     basin_attr attr = {.axis = axis, .count = count};
@@ -84,8 +84,10 @@ void basin_rule_max(basin_node *node, const basin_expr *cotangent, const bool *w
 }
 
 static bool has_row(basin_expr a, const char *what) {
+    char text[BASIN_EXPR_TEXT];
     if (a->shape.rank >= 1) return true;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: a scalar has no last axis", what);
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s is a scalar and has no last axis", what,
+                     basin_expr_print(text, a));
     return false;
 }
 

@@ -1,0 +1,10 @@
+/* Parts of an energy, checked. */
+#ifndef BASIN_ENERGY_ENERGY_H
+#define BASIN_ENERGY_ENERGY_H
+
+#include "basin/energy.h"
+
+/* Part number `part` at activations g. NULL leaves a message in g's graph that names the part. */
+basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part);
+
+#endif
