@@ -19,8 +19,8 @@ BASIN_API void basin_backend_close(basin_backend *backend);
 BASIN_API const char *basin_backend_name(const basin_backend *backend);
 BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
 BASIN_API int basin_backend_threads(const basin_backend *backend);
-/* Returns when all that plans were told to run is done, and reports what failed. Reading a result
- * waits by itself; only a clock needs this. */
+/* Waits for all runs to finish, and reports what failed. Reading a result waits by itself; only
+ * measuring time needs this. */
 BASIN_API basin_status basin_backend_wait(basin_backend *backend, basin_error *error);
 
 /* How matrix products are computed. Some processors (AMX) multiply bfloat16 numbers so much faster
@@ -41,11 +41,10 @@ BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products
  * their cotangents, sums, statistics, gradients of weights, states, inputs and outputs. */
 BASIN_API basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
                                                  basin_error *error);
-/* From how many multiply-adds on a matrix product (or an attention over all pairs) takes part in
- * BASIN_BF16 storage, for plans made from now on; after basin_backend_set_storage. Smaller ones
- * gain nothing from narrow factors and are computed in float, results and all. 0: all of them take
- * part.
- */
+/* The least number of multiply-adds with which a matrix product (or an attention over all pairs)
+ * takes part in BASIN_BF16 storage, for plans made from now on; after basin_backend_set_storage.
+ * Smaller ones gain nothing from narrow factors and are computed in float, results and all. 0: all
+ * of them take part. */
 #define BASIN_NARROW_LEAST 0x1p26
 BASIN_API void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds);
 BASIN_API basin_dtype basin_backend_storage(const basin_backend *backend);

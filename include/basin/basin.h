@@ -60,7 +60,8 @@
  *     random.h      counter-based random numbers, the same on every machine
  *     io.h          safetensors and npz
  *     expr.h        expressions: what will be computed, and its gradients
- *     plan.h        backends, stores of states, plans: expressions compiled and run
+ *     backend.h     what plans run on: ref, cpu, cuda
+ *     plan.h        stores of states, plans: expressions compiled and run
  *     params.h      parameters: states with a recipe for their first values
  *     pairs.h       lists of pairs, the edges of a graph
  *     energy.h      energies, the paper's block, descent

@@ -1,6 +1,6 @@
 /* Energies, the paper's block, and descent.
  *
- * An energy is a function of activations g, given as the sum of named parts, each one number a
+ * An energy is a function of activations g, given as the sum of named parts, each one number per
  * sample. Tokens x follow x <- x - alpha dE/dg with g = activation(x), and the total never rises
  * while alpha is small: the activation is the gradient of a convex Lagrangian. The Energy
  * Transformer block is one such energy (attention + Hopfield network over layer-normalised tokens);
@@ -34,8 +34,8 @@ enum { BASIN_MAX_PARTS = 8 };
 typedef struct basin_energy {
     int parts;
     const char *name[BASIN_MAX_PARTS];
-    /* Part number `part` of the energy at activations g: one number a sample, shape [B] for tokens
-     * [B, N, D], [] for [N, D]; any shape will do that says what a sample is. */
+    /* Part number `part` of the energy at activations g: one number per sample, shape [B] for
+     * tokens [B, N, D], [] for [N, D]; any shape that says what a sample is will do. */
     basin_expr (*part)(const void *context, basin_expr g, int part);
     /* g from x; NULL means g = x. */
     basin_expr (*activation)(const void *context, basin_expr x);
@@ -81,7 +81,7 @@ typedef struct basin_block_config {
     double power;              /* of BASIN_HOPFIELD_POWER */
     double epsilon;            /* of the layer norm; 0 means 1e-5 */
     double beta;               /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
-    bool learn_beta;           /* one beta a head, trained */
+    bool learn_beta;           /* one beta per head, trained */
     bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
     basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
     basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
@@ -122,7 +122,7 @@ typedef struct basin_descent_spec {
     double alpha;
     double noise;    /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
     basin_expr seed; /* index [2], for noise */
-    bool recompute;  /* unrolled: keep one token tensor a step, compute the rest again in reverse */
+    bool recompute;  /* unrolled: keep one token tensor per step, recompute the rest in reverse */
     /* The rest is for basin_descent_run. */
     double tolerance; /* > 0: stop when no element of g moved by more */
     bool guard;       /* halve a sample's step until its energy does not rise */

@@ -129,7 +129,7 @@ BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr 
  * equal leading axes. The _t form multiplies by transposes. */
 BASIN_API basin_expr basin_matmul(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b);
-/* Two-operand contraction: basin_einsum("bnd,hyd->bnhy", g, w). Each letter once an operand. */
+/* Two-operand contraction: basin_einsum("bnd,hyd->bnhy", g, w). No letter twice in an operand. */
 BASIN_API basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b);
 
 /* Convolution (cross-correlation) over x [B, h, w, C] with kernel [kh, kw, C, O]; zeros around:

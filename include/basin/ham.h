@@ -34,7 +34,7 @@
  * basin_ham_run descends step by step on numbers and returns the energy of every part at every
  * step.
  *
- * Expressions carry a batch axis before the layer's shape, and energies are one number a sample.
+ * Expressions carry a batch axis before the layer's shape, and energies are one number per sample.
  * Errors stick in the graph, as everywhere with expressions: build, then ask basin_graph_error
  * once. */
 #ifndef BASIN_HAM_H
@@ -111,7 +111,7 @@ BASIN_API basin_synapse_function basin_synapse_linear;
 /* Dense associative memory: -L(Xi g) with `units` memories xi [units, n] of one layer. `hidden`
  * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one,
  * identity the classical Hopfield network -1/2 sum (xi.g)^2. With `normalise` each memory has
- * length 1; with `distance` -|xi - g|^2 / 2 stands in place of xi.g. */
+ * length 1; with `distance` -|xi - g|^2 / 2 replaces xi.g. */
 BASIN_API basin_synapse_function basin_synapse_memory;
 /* -L(W1'g1 + W2'g2 + .. (+ b)): `units` hidden neurons integrated out; w1 [n1, units], w2, ..
  * Columns have length 1 with `normalise`. `hidden` is relu by default. */
@@ -149,7 +149,7 @@ BASIN_API basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, cons
  * store; an optimiser takes the list as it is. */
 BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
 
-/* ---- the network as expressions; x, g, dEdg have an entry a layer ---- */
+/* ---- the network as expressions; x, g, dEdg have an entry per layer ---- */
 
 BASIN_API int basin_ham_layers(const basin_ham *ham);
 BASIN_API int basin_ham_synapses(const basin_ham *ham);

@@ -63,7 +63,7 @@ typedef struct basin_lagrangian {
 } basin_lagrangian;
 
 /* L(x) and E(x) are summed over all but the first `batch` axes of x: 0 gives a number, 1 a number
- * a sample. The activation has x's shape. */
+ * per sample. The activation has x's shape. */
 BASIN_API basin_expr basin_lagrangian_value(const basin_lagrangian *lagrangian, basin_expr x,
                                             int batch);
 BASIN_API basin_expr basin_lagrangian_activation(const basin_lagrangian *lagrangian, basin_expr x);

@@ -1,6 +1,6 @@
 /* How good predictions are: ranking, decisions at a threshold, and plain errors.
  *
- * Binary tasks have a score a sample, larger meaning more likely positive, and labels 0 and 1.
+ * Binary tasks have a score per sample, larger meaning more likely positive, and labels 0 and 1.
  * Samples of equal score are never ordered by chance or by place: every measure here gives a tie
  * the value it has on average over all orders of the tied samples (average precision: over the
  * thresholds between distinct scores, as is usual). */
@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct basin_ranking {
     int64_t positives, negatives;
-    double auroc;    /* a positive's chance to stand above a negative, ties half */
+    double auroc;    /* the chance that a positive scores above a negative; ties count half */
     double auprc;    /* average precision: sum over thresholds of (recall gained) x precision */
     int64_t k;       /* how many of the highest scores recall_k looks at */
     double recall_k; /* positives among them over all positives */

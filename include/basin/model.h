@@ -61,7 +61,7 @@ typedef struct basin_vit_config {
     bool shared;    /* one block's weights in every layer, as in ALBERT */
     bool cls;       /* a CLS token before the patches */
     bool no_bias;   /* no biases anywhere, layer norms included: the paper's counting */
-    bool recompute; /* keep one token tensor a layer, compute the rest again in reverse */
+    bool recompute; /* keep one token tensor per layer, compute the rest again in reverse */
     double epsilon; /* of the layer norms; 0 means 1e-5 */
 } basin_vit_config;
 
@@ -100,7 +100,7 @@ BASIN_API basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens)
 BASIN_API basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches,
                                        basin_expr replaced);
 
-/* One face for all models of images, so that training and scoring treat them alike. */
+/* One interface for all models of images, so that training and scoring treat them alike. */
 typedef enum basin_image_arch {
     BASIN_IMAGE_ET,
     BASIN_IMAGE_VIT,
@@ -132,7 +132,7 @@ enum { BASIN_ANOMALY_BLOCKS = 8, BASIN_ANOMALY_RELATIONS = 8 };
 
 typedef enum basin_position {
     BASIN_POSITION_NONE,
-    BASIN_POSITION_LEARNED,   /* a vector a node: only nodes seen in training can be scored */
+    BASIN_POSITION_LEARNED,   /* a vector per node: only nodes seen in training can be scored */
     BASIN_POSITION_LAPLACIAN, /* eigenvectors of the graph's Laplacian, projected */
 } basin_position;
 
@@ -232,7 +232,7 @@ enum {
     BASIN_READ_CLS = 1,
     BASIN_READ_MEAN = 2,   /* of the graph's nodes */
     BASIN_READ_SUM = 4,    /* of them, by 1/16: for targets that grow with a graph */
-    BASIN_READ_NODES = 8,  /* alone: an output a token, for classes of nodes */
+    BASIN_READ_NODES = 8,  /* alone: an output per token, for classes of nodes */
     BASIN_READ_SIZED = 16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
 };
 

@@ -34,8 +34,8 @@ BASIN_API void basin_pairs_free(basin_pairs *pairs);
 BASIN_API int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key);
 
 /* Index inputs "NAME.row", "NAME.key", ... for a list of up to `capacity` pairs among up to so many
- * queries and keys, and writing a list into a plan: a shorter one is padded, and the tokens it does
- * not speak of have no pairs. */
+ * queries and keys, and writing a list into a plan: a shorter one is padded, and tokens that it
+ * does not mention have no pairs. */
 BASIN_API basin_pattern basin_pairs_declare(basin_graph *graph, const char *name, int64_t queries,
                                             int64_t keys, int64_t capacity);
 BASIN_API basin_status basin_pairs_write(basin_plan *plan, const basin_pattern *pattern,

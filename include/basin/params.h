@@ -42,7 +42,7 @@ BASIN_API void basin_params_free(basin_params *params);
  * failure, with the graph's error set. */
 BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
                                      basin_shape shape, basin_init init);
-/* The number of numbers. */
+/* How many numbers all parameters hold. */
 BASIN_API int64_t basin_params_total(const basin_params *params);
 /* Draws first values for every parameter; parameter i uses stream i of the seed. */
 BASIN_API basin_status basin_params_init(const basin_params *params, basin_store *store,

@@ -48,7 +48,7 @@ typedef struct basin_update {
     basin_expr state, value;
 } basin_update;
 
-/* Fusion: as the backend likes it, always, or never (one call an operation, nothing in place: for
+/* Fusion: the backend's default, always, or never (one call per operation, nothing in place: for
  * comparing). */
 typedef enum basin_fusion { BASIN_FUSE_AUTO, BASIN_FUSE_ON, BASIN_FUSE_OFF } basin_fusion;
 
@@ -68,7 +68,7 @@ typedef struct basin_plan_stats {
     int nodes;             /* operations asked for, dead ones gone */
     int calls;             /* kernel calls left after fusion */
     int recomputed;        /* operations that run a second time */
-    int hoisted; /* the first so many calls: they depend only on constants and on states that the
+    int hoisted; /* how many calls, the first ones, depend only on constants and on states that the
                      plan does not update, and run again only after a state has changed */
 } basin_plan_stats;
 

@@ -1,7 +1,7 @@
 /* What every fallible function returns, and the one-line message that goes with it.
  *
  * A message names the file, tensor or operation, the value found and the value wanted. The caller
- * owns the error object, so nothing is global and threads do not meet here. Every function that
+ * owns the error object, so nothing is global and threads share nothing. Every function that
  * takes a `basin_error *` accepts NULL from a caller who only wants the status. */
 #ifndef BASIN_STATUS_H
 #define BASIN_STATUS_H

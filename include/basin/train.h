@@ -18,7 +18,7 @@ typedef struct basin_adamw_config {
 } basin_adamw_config;
 static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9, 0.99, 1e-8, 0.05, 1.0};
 
-/* The optimiser over a list of parameters: two moments "NAME.m", "NAME.v" a parameter, in the
+/* The optimiser over a list of parameters: two moments "NAME.m", "NAME.v" per parameter, in the
  * store. Write `rate` and call basin_adamw_write before each run. */
 typedef struct basin_adamw {
     basin_adamw_config config;

@@ -1,10 +1,10 @@
 /* Crops on the device: from 8-bit pictures in memory that the device reads to a batch of normalised
  * values, as picture/augment.c has it on the host and to the same bits.
  *
- *     the box of the picture becomes full_height x full_width, bilinear with antialiasing
- *     (picture/resize.h); of that, `size` rows from from_y and `size` columns from from_x are
- * taken, mirrored where `mirror` is set; brightness, contrast and saturation change by their
- * factors, in `order` (picture/jitter.c); then value * factor[c] + offset[c]. */
+ * The box of the picture becomes full_height x full_width, bilinear with antialiasing
+ * (picture/resize.h). Of that, `size` rows from from_y and `size` columns from from_x are taken,
+ * mirrored where `mirror` is set. Brightness, contrast and saturation change by their factors, in
+ * `order` (picture/jitter.c). Then each value becomes value * factor[c] + offset[c]. */
 #ifndef BASIN_BACKEND_CROP_H
 #define BASIN_BACKEND_CROP_H
 
@@ -14,7 +14,7 @@
 
 #define BASIN_CROP_EXTENSION "crop"
 
-/* The box may be 64 times as large as the full sizes it becomes, and perhaps more. */
+/* A box may be at least 64 times as large as what it becomes. */
 typedef struct basin_crop {
     const uint8_t *pixel; /* [height, width, channels], where the device can read it */
     double box_y, box_x, box_height, box_width;
@@ -26,7 +26,7 @@ typedef struct basin_crop {
 } basin_crop;
 
 typedef struct basin_crop_batch {
-    const basin_crop *crop; /* [count], in the host's memory, which may change at once */
+    const basin_crop *crop; /* [count], in the host's memory, which the caller may reuse at once */
     int64_t count, size;
     int64_t patch;    /* values come as [N, (c, patch, patch)]; 0: as [c, size, size] */
     int32_t channels; /* 1 or 3; pictures are converted */

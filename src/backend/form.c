@@ -70,8 +70,8 @@ static content relu_of(content f) {
     return f;
 }
 
-/* An operand is c where it lies like the result, also one of bits, which stand under STEPs; row
- * where it repeats a row. */
+/* An operand laid out like the result is c, masks of bits (which only a STEP reads) included; one
+ * that repeats a row is row. */
 static content loaded(const basin_program *program, const basin_call *call, int a) {
     const int64_t *stride = program->stride[a], *dim = program->domain.dim;
     bool along = dim[2] == 1 || stride[2] == 1;

@@ -1,4 +1,4 @@
-/* Memory of backends that compute in the host's own: allocation and copies for their tables. */
+/* Allocation and copies for the tables of backends that compute in the host's memory. */
 #ifndef BASIN_BACKEND_HOST_H
 #define BASIN_BACKEND_HOST_H
 

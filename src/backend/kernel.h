@@ -29,7 +29,7 @@ typedef struct basin_operand {
 } basin_operand;
 
 /* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
- * LOAD and TILE and IMMEDIATE fill a register. */
+ * LOAD, TILE and IMMEDIATE fill a register. */
 enum {
     BASIN_INSTRUCTION_LOAD = BASIN_OP_COUNT, /* operand number a of the call */
     BASIN_INSTRUCTION_TILE,                  /* epilogues only: the element of the matrix product */
@@ -72,7 +72,7 @@ typedef struct basin_backend_table {
     const char *name; /* "ref", "cpu", "cuda" */
     size_t real_size; /* bytes of a REAL element */
     basin_dtype real; /* its host type */
-    bool fuse;        /* whether plans fuse by default; ref runs one operation a call */
+    bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
     bool masks; /* whether narrow products write and read masks; plan/mask.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads

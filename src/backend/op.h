@@ -81,13 +81,13 @@ typedef enum basin_op {
 
     /* in: A [batch, m, k] (attr.transpose_a: [batch, k, m]), B likewise; out [batch, m, n].
      * rank 2 operands mean batch 1. call.program, if any, is an epilogue. An INDEX result is the
-     * mask of the first one, bits in an order of the backend's; an INDEX operand of the program is
-     * such a mask: 1 where a bit is set. */
+     * mask of the first one, bits in an order that the backend chooses; an INDEX operand of the
+     * program is such a mask: 1 where a bit is set. */
     BASIN_OP_MATMUL,
-    /* in: B [k, n] (attr.transpose_b: [n, k]); out: the same numbers as the backend's products read
-     * them best, in a form and size of its own (table.packed_bytes). A MATMUL with attr.packed_b
-     * takes that for B; its operand keeps B's shape. Only plans make these, for factors that
-     * several products share. */
+    /* in: B [k, n] (attr.transpose_b: [n, k]); out: the same numbers laid out as the backend's
+     * products read them fastest, in a form and size of its own (table.packed_bytes). A MATMUL with
+     * attr.packed_b takes that for B; its operand keeps B's shape. Only plans make these, for
+     * factors that several products share. */
     BASIN_OP_PACK,
 
     /* Energy attention; operands in the order of basin_attention_in/out below. */

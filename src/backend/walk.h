@@ -29,8 +29,8 @@ typedef struct basin_walk {
     int threads;
 } basin_walk;
 
-/* Nodes first, .. first + count - 1; `own` and `sum` begin with the first, lse is of all nodes. Of
- * a node without neighbours sum and lse are 0. */
+/* Nodes first, .. first + count - 1; `own` and `sum` begin with the first, lse is of all nodes. A
+ * node without neighbours gets 0 for both. */
 void basin_walk_by_query(float *sum /* [count, H, stride] */, float *lse /* [N, H] */,
                          const float *own /* [count, H, stride] */, const basin_walk *walk,
                          int64_t first, int64_t count);

@@ -18,8 +18,8 @@ bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t siz
 /* 64-byte aligned memory, for SIMD; release with free(). */
 void *basin_aligned_new(size_t bytes);
 
-/* Bytes of the machine's memory that programs could still take; half of all where that is not
- * told. */
+/* Bytes of the machine's memory that programs could still take; half of all memory where the system
+ * does not say. */
 size_t basin_memory_free(void);
 
 char *basin_string_copy(const char *text);

@@ -1,5 +1,5 @@
 /* Philox's round and the draws made from its words, for the CPU and the GPU: compiled by both, so
- * that a draw is the same number on every backend; the contract stands in include/basin/random.h.
+ * that a draw is the same number on every backend; the contract is in include/basin/random.h.
  *
  * Only +, -, *, / and sqrt of doubles are used, each rounded once: files that include this are
  * compiled with -ffp-contract=off, those of CUDA with --fmad=false. */

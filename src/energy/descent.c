@@ -51,7 +51,7 @@ struct basin_descent {
     basin_expr part[BASIN_MAX_PARTS], next_part[BASIN_MAX_PARTS]; /* energies before and after */
 };
 
-/* One alpha a sample, [B, 1, 1, ..], so that the guard can halve each on its own. */
+/* One alpha per sample, [B, 1, 1, ..], so that the guard can halve each on its own. */
 static basin_expr alpha_input(basin_graph *graph, basin_shape samples, basin_shape tokens) {
     basin_shape shape = tokens;
     for (int i = 0; i < shape.rank; i++) shape.dim[i] = i < samples.rank ? samples.dim[i] : 1;

@@ -202,7 +202,7 @@ basin_expr basin_ham_connection_energy(basin_ham *ham, int connection, const bas
     basin_shape shape = basin_expr_shape(energy);
     if (shape.rank < 1 || shape.dim[0] != batch)
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                                "%s: an energy of shape %s, wanted [%lld, ..], a number a sample",
+                                "%s: an energy of shape %s, wanted [%lld, ..], a number per sample",
                                 c->name, basin_shape_print(text, shape), (long long)batch);
     return basin_sum(energy, 1, shape.rank - 1);
 }
@@ -293,7 +293,7 @@ static bool is_clamped(basin_expr mask) {
     return mask && mask == basin_const(basin_expr_graph(mask), 0);
 }
 
-/* The step's size against a layer's states: a number, or one a sample as [B, 1, ..]. */
+/* The step's size against a layer's states: a number, or one per sample as [B, 1, ..]. */
 static basin_expr step_size(const basin_layer *layer, basin_expr dt) {
     basin_shape shape = basin_expr_shape(dt);
     if (shape.rank) {

@@ -8,7 +8,7 @@
 #include "basin/random.h"
 #include "energy/network.h"
 
-/* Expressions of the step, an entry a layer or a part. */
+/* Expressions of the step, an entry per layer or part. */
 struct basin_ham_descent {
     basin_ham *ham;
     basin_ham_spec spec;

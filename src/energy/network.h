@@ -41,7 +41,7 @@ basin_expr basin_ham_layer_energy(const basin_ham *ham, int layer, basin_expr x)
 
 /* The energy of a connection at activations g (of all layers), [batch]. */
 basin_expr basin_ham_connection_energy(basin_ham *ham, int connection, const basin_expr *g);
-/* One step of size `dt`, [] or one a sample, [batch]. next may be x. */
+/* One step of size `dt`, [] or one per sample, [batch]. next may be x. */
 void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr dt);
 

@@ -102,7 +102,7 @@ static bool all_vectors(basin_expr *v, basin_ham *ham, const basin_synapse *s, c
     return true;
 }
 
-/* One number a vector, [V], as one number a sample, [B], negated. */
+/* One number per vector, [V], as one number per sample, [B], negated. */
 static basin_expr energy_of(basin_expr alignment, basin_expr g) {
     int64_t batch = basin_expr_shape(g).dim[0];
     if (!alignment) return NULL;
@@ -113,7 +113,7 @@ static basin_expr energy_of(basin_expr alignment, basin_expr g) {
 static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum(basin_mul(a, b), -1, 1); }
 
 /* [V, out]: sum of w[out, n1, n2, ..] v1[n1] v2[n2] .., the last layer first. The first product is
- * with the weights, which all vectors share; what follows is one small product a vector. */
+ * with the weights, which all vectors share; what follows is one small product per vector. */
 static basin_expr contract(basin_expr w, const basin_expr *v, int count) {
     int64_t rows = basin_expr_shape(v[0]).dim[0];
     int64_t left = basin_shape_count(basin_expr_shape(w)) / width_of(v[count - 1]);
@@ -165,7 +165,7 @@ static basin_expr unit_length(basin_expr w, int axis) {
     return basin_div(w, basin_reshape(basin_sqrt(square), shape));
 }
 
-/* -L(h) of hidden states h [V, ..], a number a sample. */
+/* -L(h) of hidden states h [V, ..], a number per sample. */
 static basin_expr hidden_energy(const basin_lagrangian *hidden, basin_expr h, basin_expr g) {
     return h ? energy_of(basin_lagrangian_value(hidden, h, 1), g) : NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "energy/synapse.h"
 
-/* One beta a head, [heads], above 1e-6 where it is learnt. */
+/* One beta per head, [heads], above 1e-6 where it is learnt. */
 static basin_expr head_beta(basin_ham *ham, const basin_synapse *s) {
     if (!s->hidden.beta)
         return basin_fill(ham->graph, BASIN_SHAPE(s->heads), 1 / sqrt((double)s->width));

@@ -13,7 +13,7 @@ basin_status basin_bundle_open(basin_bundle **bundle, const char *path, basin_er
 /* What a reader returns where the bundle refused a value: to the reader's caller the file is bad.
  */
 basin_status basin_bundle_blame_file(basin_status status, basin_error *error);
-/* Takes the map over: it is closed when the bundle is freed. */
+/* Takes ownership of the map, which is closed when the bundle is freed. */
 void basin_bundle_keep(basin_bundle *bundle, basin_map *map);
 
 #endif

@@ -29,7 +29,8 @@ basin_status basin_writer_put(basin_writer *writer, const void *data, size_t byt
                               basin_error *error);
 basin_status basin_writer_commit(basin_writer *writer, basin_error *error);
 void basin_writer_discard(basin_writer *writer);
-/* Removes what killed processes left aside of `path`. Only for files that no one else writes. */
+/* Removes temporaries that killed processes left beside `path`. Only for files that no one else
+ * writes. */
 void basin_writer_sweep(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* JSON as the tensor files carry it: a header parsed with care, and metadata to and fro. */
+/* JSON as the tensor files carry it: a header parsed with care, and metadata in and out. */
 #ifndef BASIN_IO_JSON_H
 #define BASIN_IO_JSON_H
 

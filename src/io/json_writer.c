@@ -1,4 +1,4 @@
-/* JSON out; see json.h. */
+/* JSON out; see json_writer.h. */
 #include "io/json_writer.h"
 
 #include <math.h>

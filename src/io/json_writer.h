@@ -1,6 +1,6 @@
 /* A JSON text written piece by piece, as results are printed: nothing is kept and nothing can fail
- * but the file. Numbers read back as the same number; NaN and infinity become null, strings that
- * are not UTF-8 get U+FFFD where they are not. */
+ * but the file. Numbers read back as the same number; NaN and infinity become null, invalid UTF-8
+ * becomes U+FFFD. */
 #ifndef BASIN_IO_JSON_WRITER_H
 #define BASIN_IO_JSON_WRITER_H
 
@@ -16,7 +16,7 @@ typedef struct basin_json {
     FILE *file;
     bool line; /* all on one line */
     int depth;
-    bool begun[BASIN_JSON_DEPTH]; /* whether something stands in the object or array already */
+    bool begun[BASIN_JSON_DEPTH]; /* whether the object or array has an entry already */
     bool array[BASIN_JSON_DEPTH];
 } basin_json;
 

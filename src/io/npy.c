@@ -3,7 +3,7 @@
  *     \x93NUMPY, major, minor, the text's length (2 bytes; 4 from version 2 on), then
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 7), }   padded to 64 bytes
  *
- * Only the part of Python's syntax is read that can stand there. */
+ * Only the part of Python's syntax that can occur there is read. */
 #include "io/npy.h"
 
 #include <stdarg.h>

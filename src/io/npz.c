@@ -1,7 +1,7 @@
-/* npz: a zip archive with one .npy array an entry.
+/* npz: a zip archive with one .npy array per entry.
  *
  * An array's type and shape must account for every byte of its entry before memory is asked for,
- * and the zip reader has checked by then that the entry can have so many. */
+ * and the zip reader has checked by then that the entry can hold that many. */
 #include <stdlib.h>
 #include <string.h>
 

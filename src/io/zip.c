@@ -20,7 +20,7 @@ enum {
     STORED = 0,
     DEFLATED = 8,
     ENCRYPTED = 1,
-    DEFLATE_MOST = 1032, /* bytes that one packed byte can stand for */
+    DEFLATE_MOST = 1032, /* most bytes that one packed byte can unpack to */
     SLACK = 64
 };
 

@@ -1,5 +1,5 @@
 /* Node anomaly detection: an embedding, T steps over one-hop neighbourhoods, the first and the last
- * activations side by side, a head with one logit a node (section 4 of the paper). Beyond it:
+ * activations side by side, a head with one logit per node (section 4 of the paper). Beyond it:
  * several blocks, several relations, nodes whose energy weighs more, dropout. */
 #include <stdio.h>
 

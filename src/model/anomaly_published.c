@@ -1,9 +1,10 @@
 /* The anomaly detector as its published code has it, where that differs from the paper: scores are
  * divided by a learned temperature and cut to [-5, 5] (so that the update is no energy's gradient),
- * each step starts anew from the normalised token, h = LN(h) + update, the layer norm has a gain a
- * dimension, the last step has weights of its own, dropout falls on the memories, and one linear
- * layer reads [h(T) || embedding]. Its two-class softmax is one logit here (the same functions; the
- * optimiser sees a single weight where it had two). Self loops are the caller's to add. */
+ * each step starts anew from the normalised token, h = LN(h) + update, the layer norm has a gain
+ * per dimension, the last step has weights of its own, dropout falls on the memories, and one
+ * linear layer reads [h(T) || embedding]. Its two-class softmax is one logit here (the same
+ * functions; the optimiser sees a single weight where it had two). Self loops are the caller's to
+ * add. */
 #include <math.h>
 #include <stdio.h>
 

@@ -196,7 +196,8 @@ basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_bat
 }
 
 /* Zeros a share of the numbers and scales up the others; nothing without a seed. As basin_dropout,
- * but the factor comes last, where the product behind takes it along: trained models hang on it. */
+ * but the factor comes last, where the product that follows absorbs it: results of trained models
+ * depend on that order. */
 static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
     if (!(c->drop > 0) || !c->descent.seed) return a;
     basin_expr draw = basin_uniform(c->descent.seed, basin_expr_shape(a));

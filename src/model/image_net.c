@@ -1,4 +1,4 @@
-/* One face for the models of images: the Energy Transformer, ViT and weight-shared ViT. */
+/* One interface for the models of images: the Energy Transformer, ViT and weight-shared ViT. */
 #include "basin/model.h"
 
 basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,

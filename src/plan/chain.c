@@ -1,7 +1,7 @@
 /* Chains of products. A sum such as x + a ((P - Q) + R) of matrix products P, Q, R and other terms
  * becomes ((x + a P) - a Q) + a R, in the order in which the products are computed: then each of
  * them can add its multiple to what is there already, in its epilogue, where some backends do that
- * for nothing, and no partial sum is kept apart. */
+ * for free, and no partial sum is kept apart. */
 #include <stdlib.h>
 
 #include "base/memory.h"

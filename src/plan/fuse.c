@@ -178,8 +178,8 @@ static bool reads_in_place(const basin_ir *ir, const basin_ir_instruction *instr
     return true;
 }
 
-/* A state written before its last reader has run would be read too new: such a value is computed
- * aside and copied at the end. */
+/* A state written before its last reader has run would give that reader the new numbers: such a
+ * value is computed aside and copied at the end. */
 static basin_status demote_early_writes(basin_ir *ir) {
     size_t instructions = ir->instructions;
     for (size_t i = 0; i < instructions; i++)

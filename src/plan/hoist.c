@@ -55,8 +55,7 @@ static void find_moving(const basin_ir *ir, bool *moving) {
     }
 }
 
-/* Hoisted instructions first, either kind in its order. `sorted` takes the place of the
- * instructions. */
+/* Hoisted instructions first; both kinds keep their order. `sorted` replaces the list. */
 static void part(basin_ir *ir, basin_ir_instruction *sorted, const bool *moving) {
     size_t at = 0;
     for (int turn = 0; turn < 2; turn++) {

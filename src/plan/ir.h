@@ -4,11 +4,12 @@
  *     order:  dead instructions gone; log-sum-exps taken from the forces that compute them anyway
  *     chain:  sums of products, one after the other
  *     pack:   factors that several products share, packed once
- *     fuse:   pointwise instructions -> groups with a program; groups -> epilogues of matrix
- * products narrow: intermediate results as bfloat16, where the backend was asked for that mask:
- * ReLUs that leave a bit an element for their reverse join:   chains of products through several
- * weights -> one product of joint matrices hoist:  what depends on unchanged states alone comes
- * first, to run once layout: values -> buffers -> offsets in one arena
+ *     fuse:   pointwise instructions -> groups with a program; groups -> epilogues of products
+ *     narrow: intermediate results as bfloat16, where the backend was asked for that
+ *     mask:   ReLUs that leave a bit per element for their reverse
+ *     join:   chains of products through several weights -> one product of joint matrices
+ *     hoist:  what depends on unchanged states alone comes first, to run once
+ *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
@@ -59,7 +60,7 @@ typedef struct basin_ir {
     size_t instructions, instruction_capacity;
     basin_ir_buffer *buffer;
     size_t buffers, buffer_capacity;
-    size_t hoisted; /* the first so many instructions; see hoist.c */
+    size_t hoisted; /* how many instructions, the first ones; see hoist.c */
     int *output;    /* [outputs] values */
     int outputs;
     size_t arena_bytes, unshared_bytes;
@@ -88,7 +89,7 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain);
 /* Makes results narrow that may be, and casts what products and attention of at least that many
  * multiply-adds read. */
 basin_status basin_ir_narrow(basin_ir *ir, double least);
-/* Lets the reverse of a product under a ReLU read a bit an element instead of the result. */
+/* Lets the reverse of a product under a ReLU read a bit per element instead of the result. */
 basin_status basin_ir_mask(basin_ir *ir);
 /* Joins products through several weights into one. */
 basin_status basin_ir_join(basin_ir *ir);

@@ -21,7 +21,7 @@ typedef struct basin_joining {
     size_t joints, capacity;
     int *reader;   /* [values] of roots: the last instruction that reads it */
     bool *bound;   /* [values] of roots: read or written by something that wants it dense */
-    size_t values; /* as many as there were; joint ones come behind */
+    size_t values; /* how many there were; joint ones follow */
 } basin_joining;
 
 /* Instructions of the same kind that one instruction will replace, in their order. */

@@ -1,7 +1,7 @@
 /* Masks of ReLUs. Where a product is kept under a ReLU, r = max(P, 0), and a later one is kept
- * where r is above 0 (the reverse of the first), the second reads a bit an element instead of r:
- * the first writes them beside r, in an order of its backend's. There is room for the bits of m
- * rounded up to a multiple of 64 rows: a backend may keep those of square blocks together. */
+ * where r is above 0 (the reverse of the first), the second reads a bit per element instead of r:
+ * the first writes them beside r, in an order that the backend chooses. There is room for the bits
+ * of m rounded up to a multiple of 64 rows: a backend may keep those of square blocks together. */
 #include "plan/ir.h"
 #include "plan/program.h"
 

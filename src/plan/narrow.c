@@ -15,7 +15,7 @@
 
 typedef struct narrowing {
     basin_ir *ir;
-    double least; /* multiply-adds from which on a product or an attention is large */
+    double least; /* multiply-adds that make a product or an attention large */
     bool *wide;   /* [values] of roots */
     int *cast;    /* [values] of wide roots: the narrow copy, -1 before it is needed */
     basin_ir_instruction *instruction; /* the new list */

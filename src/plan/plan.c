@@ -17,7 +17,7 @@ static basin_status no_memory(basin_error *error) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/* SIZE_MAX where that is no size. */
+/* SIZE_MAX on overflow. */
 static size_t value_bytes(const basin_plan *plan, const struct basin_value *value) {
     size_t size =
         value->kind == BASIN_REAL ? plan->store->backend->table->real_size : sizeof(int32_t);
@@ -77,7 +77,7 @@ static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *er
     return status;
 }
 
-/* Whether the device has room for the plan; says what would help where it has not. */
+/* Refuses a plan that the device has no room for, and says what would help. */
 static basin_status check_room(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     size_t needed = plan->ir.arena_bytes + plan->stats.input_bytes;

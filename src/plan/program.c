@@ -1,5 +1,5 @@
-/* Pointwise programs: a group of instructions as instructions over few registers, its domain with
- * axes merged as far as all operands allow. */
+/* Pointwise programs: a group of the plan's instructions becomes instructions over a few registers,
+ * its domain with axes merged as far as all operands allow. */
 #include "plan/program.h"
 
 #include <stdlib.h>

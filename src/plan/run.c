@@ -100,14 +100,14 @@ basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     size_t hoisted = plan->ir.hoisted;
     basin_status status = BASIN_OK;
     if (plan->missing) return refuse_missing(plan, error);
-    if (plan->shares) /* it may have been lost while it was to grow for another plan */
+    if (plan->shares) /* it is lost if it failed to grow for another plan */
         status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
     if (status) return status;
     if (!take_arena(plan)) table->run(backend, plan->call, hoisted, plan->block);
     table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     plan->store->changes += plan->updates;
     status = table->check ? table->check(backend, error) : table->wait(backend, error);
-    plan->made = status ? 0 : plan->store->changes; /* its own updates do not reach them */
+    plan->made = status ? 0 : plan->store->changes; /* hoisted calls do not read what it updates */
     return status;
 }
 

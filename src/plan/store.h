@@ -15,7 +15,7 @@ struct basin_store {
     basin_backend *backend;
     basin_store_entry *entry;
     size_t entries, capacity;
-    uint64_t changes; /* of states, from 1 on: those by plans and those by the host */
+    uint64_t changes; /* of states so far, by plans and by the host, counted from 1 */
     bool share;       /* results of plans lie in one arena: */
     void *arena;      /* it moves when it grows, and then has lost what it held */
     size_t arena_bytes;

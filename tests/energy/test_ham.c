@@ -656,7 +656,7 @@ static void test_errors(void **state) {
                      BASIN_BAD_VALUE);
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .energy = no_batch});
     assert_int_equal(basin_ham_connect(r.ham, "s", "v"), -1);
-    expect(r.graph, "a number a sample");
+    expect(r.graph, "a number per sample");
     assert_int_equal(basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, &error),
                      BASIN_BAD_SHAPE);
     rig_close(&r);

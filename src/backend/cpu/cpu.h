@@ -76,7 +76,7 @@ void basin_cpu_layernorm(const basin_cpu_frame *frame);
 size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads);
 void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame);
 
-/* attention_call.c: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
+/* attention/call.c: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
 size_t basin_cpu_attention_workspace(const basin_call *call, int threads);
 void basin_cpu_attention(const basin_cpu_frame *frame);
 

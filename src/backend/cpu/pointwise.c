@@ -1,6 +1,6 @@
-/* Pointwise operations, fused into a program or alone; an operation alone is the program of one
- * instruction that it is. Rows long enough are taken one at a time, so that what is broadcast over
- * them is read in place; short ones run together in blocks of the flattened domain. */
+/* Pointwise operations, fused into a program or alone; alone, one runs as a program of one
+ * instruction. Rows long enough are taken one at a time, so that what is broadcast over them is
+ * read in place; short ones run together in blocks of the flattened domain. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/program.h"
 #include "backend/shape.h"

@@ -245,7 +245,7 @@ void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t
     }
 }
 
-/* Has the next tile's part of an operand on its way while this tile and the next are computed. */
+/* Prefetches the next tile's part of an operand while this tile is computed. */
 static void prefetch_below(const float *from, int64_t row, const basin_cpu_tile *at) {
     for (int64_t r = at->rows; r < 2 * at->rows; r++)
         for (int64_t c = 0; c < at->cols; c += LINE) __builtin_prefetch(from + r * row + c, 0, 2);

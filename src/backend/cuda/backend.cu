@@ -116,7 +116,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.real = BASIN_F32;
     t.fuse = true;
     t.chain = true;
-    t.masks = hopper; /* product_relu_sm90a.cu */
+    t.masks = hopper; /* product/relu_sm90a.cu */
     t.joins = true;
     t.narrow_size = sizeof(basin_bf16);
     t.alloc = basin_cuda_alloc;

@@ -1,10 +1,10 @@
-/* Crops of pictures (backend/crop.h), two kernels a batch. The first resizes a tile of outputs:
- * down the columns into shared memory, then along the rows. The second takes a block a picture: the
- * mean that contrast turns about, then jitter and normalisation in place.
+/* Crops of pictures (backend/crop.h), two kernels per batch. The first resizes a tile of outputs:
+ * down the columns into shared memory, then along the rows. The second takes a block per picture:
+ * the mean that contrast turns about, then jitter and normalisation in place.
  *
- * Every sum is taken in the order of picture/resize.c and picture/jitter.c, and this file is compiled
- * without fused multiply-adds: the values are the host's, bit for bit. Bytes: a batch of 256 crops
- * of 224 reads about 40 MB of pixels and moves 4 * 154 MB of values. */
+ * Every sum is taken in the order of picture/resize.c and picture/jitter.c, and this file is
+ * compiled without fused multiply-adds: the values are the host's, bit for bit. Bytes: a batch of
+ * 256 crops of 224 reads about 40 MB of pixels and moves 4 * 154 MB of values. */
 #include <math.h>
 #include <new>
 

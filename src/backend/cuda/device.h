@@ -152,10 +152,10 @@ static __device__ __forceinline__ float basin_warp_max(float x) { /* no NaN come
 
 /* ---- the operations, by file ---- */
 
-/* attention_call.cu: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
+/* attention/call.cu: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
 void basin_cuda_attention(const basin_cuda_frame *frame);
 size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call);
-/* attention_pairs.cu */
+/* attention/pairs.cu */
 void basin_cuda_pair_dot(const basin_cuda_frame *frame);
 void basin_cuda_pair_sum(const basin_cuda_frame *frame);
 size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call);

@@ -13,7 +13,7 @@ extern "C" {
 basin_cuda_operation basin_cuda_operation_of(basin_op op);
 
 /* run.cu: a list of calls runs call by call the first time, is captured as a graph the second and
- * replayed from then on. Memory that is freed takes the graphs that use it along. */
+ * replayed from then on. Freeing memory drops the graphs that use it. */
 void basin_cuda_graphs_new(basin_cuda *cuda);
 void basin_cuda_graphs_free(basin_cuda *cuda);
 void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory);
@@ -94,7 +94,7 @@ struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;
     bool own;               /* not cuBLASLt's: relu_product below */
-    bool marks;             /* with relu: writes a bit an element, set where it is above 0 */
+    bool marks;             /* with relu: writes a bit per element, set where it is above 0 */
     bool masked;            /* 0 where such a bit is not set */
     int64_t step_a, step_b; /* elements from one batch entry to the next; 0: shared */
     int64_t row_a, row_b,
@@ -110,7 +110,7 @@ void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                             const void *a, const void *b, const void *c, const void *bias);
-/* product_relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
+/* product/relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
  * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
  * same for all. */
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);

@@ -1,4 +1,4 @@
-/* The door of the CUDA backend. It is a module of its own (libbasin_cuda.so), so that Basin itself
+/* The entry to the CUDA backend. It is a module of its own (libbasin_cuda.so), so that Basin itself
  * needs no CUDA library: load.c opens it when the backend is asked for. */
 #ifndef BASIN_BACKEND_CUDA_MODULE_H
 #define BASIN_BACKEND_CUDA_MODULE_H

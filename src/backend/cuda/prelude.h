@@ -1,4 +1,4 @@
-/* What stands in front of every pointwise program that is compiled at run time: its arguments,
+/* What precedes every pointwise program that is compiled at run time: its arguments,
  * loads and stores, and the functions that CUDA lacks. */
 #ifndef BASIN_BACKEND_CUDA_PRELUDE_H
 #define BASIN_BACKEND_CUDA_PRELUDE_H

@@ -39,7 +39,7 @@ static extent cut(int64_t outer, int64_t middle, int64_t inner) {
     return e;
 }
 
-/* out [rows] <- x [rows, middle]: a warp a row. */
+/* out [rows] <- x [rows, middle]: a warp per row. */
 template <typename Op>
 static __global__ void reduce_short(basin_sink out, basin_source x, int64_t rows, int64_t middle) {
     int64_t row = (int64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
@@ -52,7 +52,7 @@ static __global__ void reduce_short(basin_sink out, basin_source x, int64_t rows
     if (threadIdx.x % 32 == 0) basin_write_one(out, row, value);
 }
 
-/* out [outer, chunks, inner], inner at most 32: block (chunk, outer). Threads stand side by side
+/* out [outer, chunks, inner], inner at most 32: block (chunk, outer). Threads lie side by side
  * over rows of `inner`; those of one column meet at the end, in order. */
 template <typename Op>
 static __global__ void reduce_narrow(basin_sink out, basin_source x, extent e) {

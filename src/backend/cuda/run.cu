@@ -1,6 +1,6 @@
 /* Running a list of calls: call by call the first time (programs are compiled, algorithms chosen),
  * captured as a CUDA graph the second, replayed from then on. A list is known by its address, its
- * length and its blocks; memory that is freed takes along the graphs that use it. */
+ * length and its blocks; freeing memory drops the graphs that use it. */
 #include <new>
 #include <vector>
 

@@ -2,7 +2,7 @@
  *   s[h] = beta_h Q[q,h].K[k,h],  r[g] = sum_h s[h] mix[h,g],  z[g] = r[g] scale[pair,g],
  *   lse[q,g] = log sum_k exp z[g]  (0 for a query without keys),  P[g] = exp(z[g] - lse[g]).
  * h counts heads before the mixing, g after it. An absent mix is the identity, an absent scale 1.
- * The force and its reverse stand above the functions that compute them. */
+ * The equations of the force and its reverse are above the functions that compute them. */
 #include <math.h>
 
 #include "backend/ref/ref.h"

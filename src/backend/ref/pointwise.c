@@ -1,5 +1,5 @@
 /* Pointwise operations, alone or as a program: y[i] = f(a[i], b[i], c[i]) with broadcasting.
- * A single operation is run as the program of one instruction that it is. */
+ * A single operation runs as a program of one instruction. */
 #include <math.h>
 
 #include "backend/ref/ref.h"

@@ -30,7 +30,7 @@ basin_expr basin_reshape(basin_expr a, basin_shape shape) {
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     if (basin_shape_count(a->shape) != basin_shape_count(shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "reshape: %s has not as many elements as %s",
+                                "reshape: %s does not have as many elements as %s",
                                 basin_expr_print(x, a), basin_shape_print(y, shape));
     if (basin_expr_is_const(a)) return basin_broadcast(a, shape);
     if (a->graph->simplify) {
@@ -146,7 +146,7 @@ static bool concat_fits(basin_expr a, basin_expr b, int axis) {
     basin_shape shape = b->shape;
     if (shape.rank == a->shape.rank) shape.dim[axis] = a->shape.dim[axis];
     if (basin_shape_equal(shape, a->shape)) return true;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: %s and %s differ in another axis than %d",
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: %s and %s differ in an axis other than %d",
                      basin_expr_print(x, a), basin_expr_print(y, b), axis);
     return false;
 }

@@ -16,9 +16,9 @@ static size_t workspace_of(const basin_attention *at, basin_attention_mode mode,
     return basin_attention_mixed_workspace(at, mode, threads);
 }
 
-enum { THREAD_WORK = 100000 }; /* multiplications of one product that a thread is worth */
+enum { THREAD_WORK = 100000 }; /* multiplications of one product that are worth another thread */
 
-/* Small problems are done by fewer threads; which, the results do not tell. */
+/* Small problems take fewer threads; results do not depend on how many. */
 static int useful_threads(const basin_attention *at, int threads) {
     const basin_attention_pattern *p = &at->pattern;
     double pairs = p->row ? p->row[p->queries] : (double)p->batch * (double)(p->queries * p->keys);

@@ -1,7 +1,7 @@
 /* The fused passes over a list for one head without scale and mix: along rows with a running
  * softmax, along columns from the kept scores. A block of KEYS pairs is small enough for its rows
  * to stay in the first-level cache between the dot products and the sums. Included by
- * attention_kernels_body.h alone. */
+ * attention/kernels_body.h alone. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_FUSED_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_FUSED_H
 

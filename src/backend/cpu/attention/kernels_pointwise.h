@@ -1,6 +1,6 @@
 /* Energy attention between the products: softmax, weights and their derivatives over the pairs of a
  * query, for any scale and mix (measure, finish, both as complete) and for a single head without
- * them (whole). Included by attention_kernels_body.h alone. */
+ * them (whole). Included by attention/kernels_body.h alone. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_POINTWISE_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_POINTWISE_H
 

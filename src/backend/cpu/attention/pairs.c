@@ -1,8 +1,8 @@
-/* How the work over a CSR list is cut; see attention_pairs.h. */
+/* How the work over a CSR list is cut; see attention/pairs.h. */
 #include "backend/cpu/attention/pairs.h"
 
 enum {
-    MIN_PIECE = 1024,          /* pairs; less is not worth a thread's while */
+    MIN_PIECE = 1024,          /* pairs; fewer are not worth a thread */
     BLOCK_BYTES = 1024 * 1024, /* about half of a second-level cache */
     MIN_RUN = 16,              /* pairs of an average run; shorter ones cost more than misses do */
 };

@@ -1,5 +1,5 @@
 /* C = A B in blocks: a block of A [rows, k] and panels of B [k, cols] are packed to lie in the
- * second-level cache, and the tiles of gemm_kernel.h are taken from them. k is cut into blocks
+ * second-level cache, and the tiles of kernel.h are taken from them. k is cut into blocks
  * whose sums are added in order; the cut depends on k alone, so the numbers do not depend on the
  * rest. */
 #include "backend/cpu/gemm/gemm.h"

@@ -1,5 +1,5 @@
 /* Energy attention over all pairs on tensor cores: two launches, by query and by key, and the sum
- * of the queries' shares of dbeta. See attention_dense.h; attention_strip_sm90a.cu does the tokens
+ * of the queries' shares of dbeta. See attention/dense.h; attention/strip_sm90a.cu does the tokens
  * of pictures in one launch. */
 #include "backend/cuda/attention/dense.h"
 #include "backend/cuda/attention/strip.h"

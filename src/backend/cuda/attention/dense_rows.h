@@ -1,6 +1,6 @@
 /* Scores of a block of pairs in registers: the running largest of a row, weights, what a query's
- * row comes to. As in attention_mma.h, a thread sees c[4] of each 16 x 8: rows g and g + 8, columns
- * 2t and 2t + 1. See attention_dense.h. */
+ * row comes to. As in attention/mma.h, a thread sees c[4] of each 16 x 8: rows g and g + 8, columns
+ * 2t and 2t + 1. See attention/dense.h. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_DENSE_ROWS_H
 #define BASIN_BACKEND_CUDA_ATTENTION_DENSE_ROWS_H
 

@@ -162,7 +162,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
     }
 }
 
-/* Queries that were cut, or have no pairs; a warp a query and head. */
+/* Queries that were cut, or have no pairs; a warp per query and head. */
 template <basin_cuda_mode MODE, typename T>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(listed p) {
     enum { PARTS = MODE == BASIN_CUDA_REVERSE ? 2 : 1 };

@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) measure(mixed p)
     }
 }
 
-/* Queries that were cut, or have no pairs; a thread a query and head. */
+/* Queries that were cut, or have no pairs; a thread per query and head. */
 template <basin_cuda_mode MODE> static __global__ void join_states(mixed p) {
     int64_t task = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, node = task / p.heads;
     int g = (int)(task % p.heads);

@@ -1,5 +1,5 @@
 /* Energy attention over all pairs of a picture's tokens: the launch. See
- * attention_strip_sm90a.cu. */
+ * attention/strip_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_H
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_H
 

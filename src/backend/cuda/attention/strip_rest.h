@@ -1,7 +1,7 @@
 /* The rest of a picture's tokens in bfloat16, up to 8 behind the last whole strip of 64: a strip of
  * them would take as long as one of 64. The four warps share the others among them, 64 or 48 each,
  * multiply by small products (mma.sync) and tell each other the sums of a row; warp 0 writes the
- * results. See attention_strip_sm90a.cu; results of these products lie as those of strips do, of
+ * results. See attention/strip_sm90a.cu; results of these products lie as those of strips do, of
  * which a thread has row g here. Halves gain nothing by it and keep their strips. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_REST_H
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_REST_H

@@ -1,5 +1,5 @@
 /* Scores of 64 own rows in registers: pairs left out, the softmax of a row, weights as operands of
- * the next product. See attention_strip_sm90a.cu. */
+ * the next product. See attention/strip_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_ROWS_H
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_ROWS_H
 

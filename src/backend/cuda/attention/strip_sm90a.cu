@@ -7,12 +7,12 @@
  * A block of four warps has one head of one batch entry: its tables Q, K (and A, B) lie in shared
  * memory, read once. 64 rows at a time, it holds the scores against all 208 others in registers:
  * first queries against keys, which gives each query's softmax, then keys against queries, computed
- * again. With x, x2 the own rows and y, y2 the others (attention_dense.h),
+ * again. With x, x2 the own rows and y, y2 the others (attention/dense.h),
  *
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  t y  (force),  t y2 + gs y  (reverse)
  *
  * In bfloat16 up to 8 nodes behind the last whole strip have products of their own
- * (attention_strip_rest.h).
+ * (attention/strip_rest.h).
  *
  * Count, for a head of a batch entry of 197 nodes, in clocks of a multiprocessor that does 4,096
  * operations in one: 6 strips of 64 rows (3 by query, 3 by key), each r 416, c 832, a sum of rows

@@ -1,5 +1,5 @@
 /* One head of one batch entry in shared memory, and its results on their way out. See
- * attention_strip_sm90a.cu. */
+ * attention/strip_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_TABLES_H
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_TABLES_H
 

@@ -267,7 +267,7 @@ template <int G> static __device__ __forceinline__ float basin_groups_max(float 
 }
 
 /* out [nodes, step], columns `shift` + h * `stride` + 0 .. width - 1 of it, for the nodes that were
- * cut, from sums [slots, H, width], times factor[h] if any; 0 for nodes without pairs. A warp a
+ * cut, from sums [slots, H, width], times factor[h] if any; 0 for nodes without pairs. A warp per
  * node and head. */
 template <typename T>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32)
@@ -306,7 +306,7 @@ static inline void basin_cuda_walk_rows(int64_t width, bool aligned, F f) {
         f(basin_row<T, 16, 16, V>(), std::integral_constant<int, 16>());
 }
 
-/* ---- products over pairs, of attention_pairs.cu ---- */
+/* ---- products over pairs, of attention/pairs.cu ---- */
 
 /* Numbers per pair and head: pair p, head h at p * pair + h * head. */
 struct basin_pair_numbers {

@@ -3,7 +3,7 @@
  * row r lying at (piece ^ r % 8), which is the hardware's 128-byte swizzle. The same bytes serve
  * either way: summed over the columns (scores) or over the rows (weighted sums of rows).
  *
- * As in attention_mma.h, with g = lane / 4 and t = lane % 4, a thread of warp w holds of each 64 x
+ * As in attention/mma.h, with g = lane / 4 and t = lane % 4, a thread of warp w holds of each 64 x
  * 8 of a result rows 16 w + g and 16 w + g + 8, columns 2t and 2t + 1; results as they are,
  * rounded, are the left operand of the next product.
  *

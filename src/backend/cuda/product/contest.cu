@@ -1,6 +1,6 @@
 /* Which of several algorithms computes a large product fastest, by running them on random numbers.
- * Only those take part that give the same bits as the first, the heuristic's choice: then it does
- * not show in any result who has won, and a run repeats bit for bit though clocks do not. */
+ * Only those that give the same bits as the first, the heuristic's choice, take part: results do
+ * not depend on which wins, and a run repeats bit for bit though clocks do not. */
 #include "backend/cuda/inside.h"
 
 enum { ROUNDS = 3, REPEATS = 3 };

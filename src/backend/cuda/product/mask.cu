@@ -1,5 +1,5 @@
-/* Masks of products, a bit an element, where no kernel writes or reads them with the product:
- * of each 64 x 64 of it 128 words, in the order given in product_relu_sm90a.cu. */
+/* Masks of products, a bit per element, where no kernel writes or reads them with the product:
+ * of each 64 x 64 of it 128 words, in the order given in product/relu_sm90a.cu. */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 

@@ -4,7 +4,7 @@
  * result itself may lie on an operand of the program). Algorithms are chosen once for each kind of
  * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). ReLUs,
  * which may write a mask, and products that read one have kernels of their own where there are any
- * (product_relu_sm90a.cu). */
+ * (product/relu_sm90a.cu). */
 #include <new>
 #include <string.h>
 

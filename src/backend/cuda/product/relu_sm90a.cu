@@ -2,14 +2,14 @@
  * bfloat16, rows at any stride of a multiple of 8, sums in float,
  *
  *     plain:   D = max(alpha A B', 0)
- *     marks:   the same, and a bit an element: set where D is above 0
+ *     marks:   the same, and a bit per element: set where D is above 0
  *     masked:  D = alpha A B' where the bit is set, 0 elsewhere
  *
  * Bits lie as threads hold results: of each 64 x 64 of D, row after row of such blocks, 128 words,
  * word t of thread t of a warpgroup; bit 4 i + 2 h + e is column 8 i + 2 (t % 4) + e of row
  * 16 (t / 32) + t % 32 / 4 + 8 h.
  *
- * Blocks take tiles from all over D (product_tile_sm90a.h); that one warpgroup writes its results
+ * Blocks take tiles from all over D (product/tile_sm90a.h); that one warpgroup writes its results
  * while the other multiplies is, with k = 768, a fifth of the time. The two blocks of a cluster
  * have tiles one below the other; each fetches half of the rows of B for both.
  *

@@ -2,7 +2,7 @@
  * stays on its multiprocessor and takes tiles of 128 x 192, one after the other. One thread queues
  * copies of 64 columns of the rows of A and of B that a tile wants, slabs, into a ring in shared
  * memory (TMA). Two warpgroups take tiles in turn, so that one makes something of its sums while
- * the other multiplies. What the kernels make of them: product_relu_sm90a.cu. */
+ * the other multiplies. What the kernels make of them: product/relu_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 #define BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 
@@ -108,7 +108,7 @@ template <int KEPT> static __device__ __forceinline__ void wait_sent() {
               "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, "   \
               "%88, %89, %90, %91, %92, %93, %94, %95"
 
-/* r [64, 192] += x [64, 16] y' [16, 192], of tables (attention_wgmma.h) */
+/* r [64, 192] += x [64, 16] y' [16, 192], of tables (attention/wgmma.h) */
 static __device__ __forceinline__ void add_product(float (&r)[COLUMNS / 2], uint64_t x,
                                                    uint64_t y) {
     static_assert(COLUMNS == 192, "as wide as the instruction");
