@@ -95,7 +95,7 @@ if(CMOCKA_FOUND)
         ${CMAKE_CURRENT_BINARY_DIR}/headers_backward.c)
     target_include_directories(test_headers PRIVATE src)
     target_compile_options(test_headers PRIVATE -Wno-unused-function)
-    target_link_libraries(test_headers PRIVATE basin_flags basin_tasks)
+    target_link_libraries(test_headers PRIVATE basin_flags basin_tasks_static)
     basin_add_test(test_headers quick ${launcher} $<TARGET_FILE:test_headers>)
     # The matrix product once more with the instruction sets that this machine would not choose.
     if(TARGET test_gemm AND NOT BASIN_VALGRIND)
