@@ -15,7 +15,7 @@ typedef struct options {
 static const options defaults = {.part = "auto", .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, out, 'o', "out", "FILE", "The CSV file; without it standard output."),
+    BASIN_TEXT(options, out, 'o', "output", "FILE", "The CSV file; without it standard output."),
     BASIN_CHOICE(options, part, "part", "auto|train|validation|test|all",
                  "Which graphs; auto: the test part of a set that has one, else all."),
     BASIN_GRAPH_OPTION_CACHE(options),

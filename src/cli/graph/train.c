@@ -26,7 +26,7 @@ static const options defaults = {.start = {.preset = "default"},
                                  .validation = 0.1};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, out, 'o', "out", "FILE", "The model file to write."),
+    BASIN_TEXT(options, out, 'o', "output", "FILE", "The model file to write."),
     BASIN_TEXT(options, log, 0, "log", "FILE", "Write a log, one JSON object a line."),
     BASIN_FLAG(options, resume, 0, "resume",
                "Go on from the checkpoint that an interrupted run left. Ends with the same bits as "
