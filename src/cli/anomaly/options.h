@@ -20,7 +20,8 @@ typedef struct basin_data_options {
         BASIN_TEXT(type, data.label, 0, "label", "COLUMN", "CSV: the column of labels."),          \
         BASIN_TEXT(type, data.source, 0, "source", "COLUMN", "CSV: where edges begin."),           \
         BASIN_TEXT(type, data.target, 0, "target", "COLUMN", "CSV: where edges end."),             \
-        BASIN_TEXT(type, data.edge_type, 0, "edge-type", "COLUMN", "CSV: relations of edges."),    \
+        BASIN_TEXT(type, data.edge_type, 0, "relation-column", "COLUMN",                           \
+                   "CSV: relations of edges."),                                                    \
         BASIN_TEXT(type, data.drop, 0, "drop", "COLUMNS",                                          \
                    "CSV: columns to leave out, by commas."),                                       \
         BASIN_CHOICE(type, data.missing, "missing", "error|zero|mean",                             \
