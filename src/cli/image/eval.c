@@ -10,7 +10,7 @@
 
 typedef struct options {
     const char *split, *backend, *products, *dtype;
-    int64_t masks, first_mask, batch, limit, hold_out, best, threads;
+    int64_t masks, seed, batch, limit, hold_out, best, threads;
     bool json, quiet;
 } options;
 
@@ -25,7 +25,7 @@ static const options defaults = {
 
 static const basin_option table[] = {
     BASIN_INTEGER(options, masks, "masks", "K", 1, 1000, "Mask seeds to average over."),
-    BASIN_INTEGER(options, first_mask, "first-mask", "N", 0, 1e9, "The first mask seed."),
+    BASIN_INTEGER(options, seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
     BASIN_CHOICE(options, split, "split", "test|train|all", "Which half, of sets that have two."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept from these paths."),
@@ -132,7 +132,7 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
     if (!status) status = basin_image_data_open(&data, &source, error);
     basin_image_scoring scoring = {.data = &data,
                                    .masks = (int)o->masks,
-                                   .first_mask = (uint64_t)o->first_mask,
+                                   .first_mask = (uint64_t)o->seed,
                                    .batch = o->batch,
                                    .pictures = true,
                                    .watch = watch};
