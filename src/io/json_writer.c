@@ -89,7 +89,12 @@ void basin_json_text(basin_json *json, const char *key, const char *value) {
         fputs("null", json->file);
 }
 
+/* Whole numbers that a double holds exactly have all their digits: 520560640, not 5.2056064e+08. */
 char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value) {
+    if (fabs(value) <= 9007199254740992.0 && value == floor(value) && value != 0) {
+        snprintf(text, BASIN_NUMBER_TEXT, "%.0f", value);
+        return text;
+    }
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, BASIN_NUMBER_TEXT, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;

@@ -36,7 +36,8 @@ void basin_json_boolean(basin_json *json, const char *key, bool value);
 void basin_json_numbers(basin_json *json, const char *key, const double *value, int64_t count);
 void basin_json_shape(basin_json *json, const char *key, basin_shape shape);
 
-/* The shortest decimal that reads back as `value`, for CSV too; "nan", "inf", "-inf". */
+/* The shortest decimal that reads back as `value`, for CSV too; whole numbers without an exponent;
+ * "nan", "inf", "-inf". */
 enum { BASIN_NUMBER_TEXT = 32 };
 char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value);
 

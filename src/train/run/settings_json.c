@@ -33,7 +33,7 @@ static cJSON *exact_numbers(const double *value, int count) {
 static cJSON *to_json(const void *values, const basin_setting *s) {
     const void *at = (const char *)values + s->offset;
     switch (s->kind) {
-    case BASIN_SETTING_INTEGER: return cJSON_CreateNumber((double)*(const int64_t *)at);
+    case BASIN_SETTING_INTEGER: return exact_number((double)*(const int64_t *)at);
     case BASIN_SETTING_REAL: return exact_number(*(const double *)at);
     case BASIN_SETTING_SWITCH: return cJSON_CreateBool(*(const bool *)at);
     case BASIN_SETTING_CHOICE: return cJSON_CreateString(*(const char *const *)at);

@@ -1,0 +1,40 @@
+/* Numbers in JSON and CSV: whole ones have all their digits, the rest the shortest decimal that
+ * reads back as the same number. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "io/json_writer.h"
+
+static void prints_whole_numbers(void **state) {
+    char text[BASIN_NUMBER_TEXT];
+    (void)state;
+    assert_string_equal(basin_number_print(text, 520560640), "520560640");
+    assert_string_equal(basin_number_print(text, -1e15), "-1000000000000000");
+    assert_string_equal(basin_number_print(text, 9007199254740992.0), "9007199254740992");
+    assert_string_equal(basin_number_print(text, 0), "0");
+    assert_string_equal(basin_number_print(text, 1e300), "1e+300");
+}
+
+static void prints_what_reads_back(void **state) {
+    static const double value[] = {0.1,  1.0 / 3,           5e-324, 123456.789, 1e16,
+                                   -2.5, 9007199254740993.5};
+    char text[BASIN_NUMBER_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+        assert_true(strtod(basin_number_print(text, value[i]), NULL) == value[i]);
+    assert_string_equal(basin_number_print(text, 0.1), "0.1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prints_whole_numbers),
+        cmocka_unit_test(prints_what_reads_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
