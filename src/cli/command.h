@@ -69,6 +69,18 @@ extern const basin_command basin_command_info;
 extern const basin_command basin_command_version;
 extern const basin_command basin_command_verify;
 
+/* Commands of one noun belong together. */
+typedef struct basin_group {
+    const char *noun;    /* "image"; "" for commands without a group */
+    const char *summary; /* one line, no full stop */
+} basin_group;
+
+extern const basin_group basin_groups[]; /* the one without a noun comes last */
+
+const basin_group *basin_command_group(const basin_command *command);
+/* The group of that noun; NULL where there is none. */
+const basin_group *basin_group_find(const char *noun);
+
 /* Finds the command that `count` words name; *used is how many of them its name took. Where there
  * is none, NULL, and error says so with the nearest name. */
 const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
@@ -78,7 +90,12 @@ int basin_command_run(const basin_command *command, int count, char **argument);
 void *basin_command_values(const basin_command *command);
 void basin_command_values_free(const basin_command *command, void *values);
 basin_option_set basin_command_options(const basin_command *command);
+
+/* Pages: of a command, of a group. */
 void basin_command_help_print(FILE *file, const basin_command *command);
+void basin_group_help_print(FILE *file, const basin_group *group);
+/* "basin info FILE... [options]" */
+void basin_command_usage_print(FILE *file, const basin_command *command);
 
 /* "basin: <text>" on standard error; returns the exit code. */
 int basin_report(const basin_error *error);

@@ -15,14 +15,22 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static void print_usage(FILE *file, const basin_command *command) {
+void basin_command_usage_print(FILE *file, const basin_command *command) {
     fprintf(file, "basin %s%s%s%s", command->name, *command->operands ? " " : "", command->operands,
             command->option->name ? " [options]" : "");
 }
 
+/* Commands whose name goes on from this one: bench pictures from bench. */
+static void print_longer(FILE *file, const basin_command *command) {
+    size_t length = strlen(command->name);
+    for (const basin_command *const *at = basin_commands; *at; at++)
+        if (!strncmp((*at)->name, command->name, length) && (*at)->name[length] == ' ')
+            fprintf(file, "\nSee also:\n  %-16s %s\n", (*at)->name, (*at)->summary);
+}
+
 void basin_command_help_print(FILE *file, const basin_command *command) {
     fprintf(file, "basin %s: %s\n\nUsage: ", command->name, command->summary);
-    print_usage(file, command);
+    basin_command_usage_print(file, command);
     fputs("\n\n", file);
     basin_text_wrap(file, command->text, 0, 0, BASIN_PAGE_WIDTH);
     fputs("\nOptions:\n", file);
@@ -31,14 +39,31 @@ void basin_command_help_print(FILE *file, const basin_command *command) {
     if (values) basin_options_print(file, &set, values);
     basin_command_values_free(command, values);
     if (command->example) fprintf(file, "\nExamples:\n%s", command->example);
+    print_longer(file, command);
+}
+
+static void print_commands(FILE *file, const basin_group *group) {
+    for (const basin_command *const *at = basin_commands; *at; at++)
+        if (basin_command_group(*at) == group)
+            fprintf(file, "  %-16s %s\n", (*at)->name, (*at)->summary);
+}
+
+void basin_group_help_print(FILE *file, const basin_group *group) {
+    fprintf(file, "%s.\n\nUsage: basin %s COMMAND [operands] [options]\n\nCommands:\n",
+            group->summary, group->noun);
+    print_commands(file, group);
+    fprintf(file, "\nbasin help %s COMMAND tells more about one.\n", group->noun);
 }
 
 static void print_overview(FILE *file) {
     fputs("Basin: Energy Transformers. You write the energy; Basin derives the network.\n\n"
-          "Usage: basin COMMAND [operands] [options]\n\nCommands:\n",
+          "Usage: basin COMMAND [operands] [options]\n",
           file);
-    for (const basin_command *const *at = basin_commands; *at; at++)
-        fprintf(file, "  %-14s %s\n", (*at)->name, (*at)->summary);
+    for (const basin_group *group = basin_groups;; group++) {
+        fprintf(file, "\n%s\n", group->summary);
+        print_commands(file, group);
+        if (!*group->noun) break;
+    }
     fputs("\nbasin help COMMAND tells more about one; basin --version names the build.\n"
           "Results go to standard output, progress and errors to standard error.\n"
           "Exit codes: 0 success, 1 failure, 2 wrong usage.\n",
@@ -58,7 +83,7 @@ static void print_manual(FILE *file) {
     for (const basin_command *const *at = basin_commands; *at; at++) {
         const basin_command *command = *at;
         fprintf(file, "\n## basin %s\n\n%s: `", command->name, command->summary);
-        print_usage(file, command);
+        basin_command_usage_print(file, command);
         fprintf(file, "`\n\n%s\n", command->text);
         if (command->option->name) {
             void *values = basin_command_values(command);
@@ -71,19 +96,24 @@ static void print_manual(FILE *file) {
     }
 }
 
+static int print_page(int operands, char **operand) {
+    int used;
+    basin_error error;
+    const basin_group *group = operands == 1 ? basin_group_find(operand[0]) : NULL;
+    if (group) return basin_group_help_print(stdout, group), BASIN_EXIT_OK;
+    const basin_command *command = basin_command_find(&used, operands, operand, &error);
+    if (!command) return basin_report(&error), BASIN_EXIT_USAGE;
+    basin_command_help_print(stdout, command);
+    return BASIN_EXIT_OK;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    if (o->markdown) {
+    if (operands > 0) return print_page(operands, operand);
+    if (o->markdown)
         print_manual(stdout);
-    } else if (operands == 0) {
+    else
         print_overview(stdout);
-    } else {
-        int used;
-        basin_error error;
-        const basin_command *command = basin_command_find(&used, operands, operand, &error);
-        if (!command) return basin_report(&error), BASIN_EXIT_USAGE;
-        basin_command_help_print(stdout, command);
-    }
     return BASIN_EXIT_OK;
 }
 

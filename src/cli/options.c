@@ -1,4 +1,4 @@
-/* The option parser and the help printed from the same tables; see options.h. */
+/* The option parser; see options.h. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -6,79 +6,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *field(void *values, const basin_option *option) {
-    return (char *)values + option->offset;
+#include "cli/spelling.h"
+
+/* ---- finding what a name means ---- */
+
+/* An option of the command's table or of the task's; neither where there is none. */
+typedef struct target {
+    const basin_option *option;
+    const basin_setting *setting;
+    bool negated; /* it was met as --no-name */
+} target;
+
+static bool found(const target *t) { return t->option || t->setting; }
+
+static bool is_switch(const target *t) {
+    return t->option ? t->option->kind == BASIN_OPTION_SWITCH
+                     : t->setting->kind == BASIN_SETTING_SWITCH;
 }
 
-/* The entry `name` of the table and whether it was met as --no-name; NULL where there is none. */
-static const basin_option *find(const basin_option *option, const char *name, size_t length,
-                                bool *negated) {
-    for (; option->name; option++) {
-        *negated = false;
-        if (strlen(option->name) == length && !strncmp(option->name, name, length)) return option;
-        *negated = true;
-        if (option->kind == BASIN_OPTION_SWITCH && length == strlen(option->name) + 3 &&
-            !strncmp(name, "no-", 3) && !strncmp(name + 3, option->name, length - 3))
-            return option;
-    }
-    return NULL;
+static bool takes_value(const target *t) {
+    return t->option ? t->option->kind > BASIN_OPTION_SWITCH : !is_switch(t);
+}
+
+/* A setting is an option with dashes for underscores. */
+static void swap_letters(char *text, char from, char to) {
+    for (; *text; text++)
+        if (*text == from) *text = to;
 }
 
 static const basin_setting *settings_of(const basin_option_set *set) {
     return set->task ? basin_settings_table(set->task) : NULL;
 }
 
-static basin_settings *values_of(const basin_option_set *set, const void *values) {
-    return *(basin_settings *const *)((const char *)values + set->settings_at);
-}
-
-/* The setting that an option names: dashes for underscores, "no-" before a switch. A name of 0.1
- * stays as it is in `name`. */
-static const basin_setting *find_setting(char name[64], const basin_option_set *set,
-                                         const char *typed, size_t length, bool *negated) {
-    const basin_setting *s = settings_of(set);
-    *negated = length > 3 && !strncmp(typed, "no-", 3);
-    if (length >= 64) return NULL;
-    snprintf(name, 64, "%.*s", (int)length, typed);
-    for (char *c = name; *c; c++)
-        if (*c == '-') *c = '_';
-    for (; s && s->name; s++) {
-        bool no = *negated && s->kind == BASIN_SETTING_SWITCH;
-        const char *wanted = no ? name + 3 : name;
-        if (strcmp(s->name, wanted) && (!s->was || strcmp(s->was, wanted))) continue;
-        memmove(name, wanted, strlen(wanted) + 1);
-        *negated = no;
-        return s;
-    }
+/* By its name, or by the name that it had in 0.1. */
+static const basin_setting *find_setting(const basin_option_set *set, const char *name) {
+    for (const basin_setting *s = settings_of(set); s && s->name; s++)
+        if (!strcmp(s->name, name) || (s->was && !strcmp(s->was, name))) return s;
     return NULL;
 }
 
-int basin_name_distance(const char *a, const char *b) {
-    enum { LIMIT = 31 };
-    int rows[3][LIMIT + 1], *before = rows[0], *last = rows[1], *next = rows[2];
-    int m = (int)strlen(a), n = (int)strlen(b);
-    if (m > LIMIT || n > LIMIT) return m > n ? m : n;
-    for (int j = 0; j <= n; j++) before[j] = 0, last[j] = j;
-    for (int i = 1; i <= m; i++) {
-        next[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
-            if (last[j] + 1 < best) best = last[j] + 1;
-            if (next[j - 1] + 1 < best) best = next[j - 1] + 1;
-            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if (swapped && before[j - 2] + 1 < best) best = before[j - 2] + 1;
-            next[j] = best;
-        }
-        int *spare = before;
-        before = last, last = next, next = spare;
-    }
-    return last[n];
+static target find_plain(const basin_option_set *set, const char *name) {
+    char text[64];
+    for (const basin_option *o = set->option; o->name; o++)
+        if (!strcmp(o->name, name)) return (target){.option = o};
+    snprintf(text, sizeof text, "%s", name);
+    swap_letters(text, '-', '_');
+    return (target){.setting = find_setting(set, text)};
 }
 
-bool basin_name_near(int distance, const char *name) {
-    int length = (int)strlen(name);
-    return distance <= (length < 3 ? 1 : length < 6 ? 2 : 3) && distance < length;
+static target find(const basin_option_set *set, const char *name) {
+    target t = find_plain(set, name);
+    if (found(&t) || strncmp(name, "no-", 3) != 0) return t;
+    t = find_plain(set, name + 3);
+    t.negated = true;
+    return found(&t) && is_switch(&t) ? t : (target){0};
 }
+
+static target find_letter(const basin_option *option, char letter) {
+    while (option->name && option->letter != letter) option++;
+    return (target){.option = option->name ? option : NULL};
+}
+
+/* ---- names that are not there ---- */
 
 /* The name nearest to what was typed, so far. */
 typedef struct guess {
@@ -90,27 +79,58 @@ typedef struct guess {
 static void consider(guess *g, const char *name, bool negated) {
     char candidate[64];
     snprintf(candidate, sizeof candidate, "%s%s", negated ? "no-" : "", name);
-    for (char *c = candidate; *c; c++)
-        if (*c == '_') *c = '-';
+    swap_letters(candidate, '_', '-');
     int distance = basin_name_distance(g->typed, candidate);
     if (distance >= g->distance || !basin_name_near(distance, g->typed)) return;
     g->distance = distance;
     memcpy(g->name, candidate, sizeof g->name);
 }
 
-static basin_status fail_unknown(const basin_option_set *set, const char *name, int length,
-                                 basin_error *error) {
-    char typed[64];
-    guess g = {.typed = typed, .distance = 1000};
-    snprintf(typed, sizeof typed, "%.*s", length, name);
+/* What other tools' names mean here goes before what merely looks alike. */
+static void guess_name(guess *g, const basin_option_set *set) {
+    const char *ours;
+    for (int i = 0; (ours = basin_option_hint(g->typed, i)); i++) {
+        target t = find_plain(set, ours);
+        if (!found(&t)) continue;
+        snprintf(g->name, sizeof g->name, "%s", ours);
+        return;
+    }
     for (const basin_option *o = set->option; o->name; o++)
-        for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(&g, o->name, no);
+        for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(g, o->name, no);
     for (const basin_setting *s = settings_of(set); s && s->name; s++)
-        for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(&g, s->name, no);
+        for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(g, s->name, no);
+}
+
+static basin_status fail_unknown(const basin_option_set *set, const char *typed,
+                                 basin_error *error) {
+    guess g = {.typed = typed, .distance = 1000};
+    guess_name(&g, set);
     if (*g.name)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'; did you mean '--%s'?",
                           typed, g.name);
     return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'", typed);
+}
+
+/* ---- spellings of earlier versions ---- */
+
+static void add_note(basin_parsed *parsed, const char *was, const char *now) {
+    size_t at = strlen(parsed->notes), size = sizeof parsed->notes;
+    snprintf(parsed->notes + at, size - at, "%s is now %s\n", was, now);
+}
+
+/* The settings that `old`, a name of 0.1, stood for: "--rate-first and --rate-last". */
+static void list_heirs(char *text, size_t size, const basin_setting *table, const char *old) {
+    size_t at = 0;
+    for (const basin_setting *s = table; s->name && at < size; s++)
+        if (s->was && !strcmp(s->was, old))
+            at += (size_t)snprintf(text + at, size - at, "%s--%s", at ? " and " : "", s->name);
+    swap_letters(text, '_', '-');
+}
+
+/* ---- values ---- */
+
+static void *field(void *values, const basin_option *option) {
+    return (char *)values + option->offset;
 }
 
 static bool is_choice(const char *choices, const char *value) {
@@ -167,14 +187,33 @@ static basin_status as_option(const basin_error *why, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "--%s", text);
 }
 
-static basin_status take_setting(const basin_option_set *set, const void *values,
-                                 const basin_setting *s, const char *name, bool negated,
-                                 const char *value, basin_error *error) {
+static basin_status take_setting(void *values, basin_parsed *parsed, const basin_option_set *set,
+                                 const target *t, const char *typed, const char *value,
+                                 basin_error *error) {
+    char old[64], was[70], now[200];
     basin_error why;
-    if (s->kind == BASIN_SETTING_SWITCH) value = negated ? "off" : "on";
-    if (!basin_settings_set(values_of(set, values), name, value, &why)) return BASIN_OK;
-    return as_option(&why, error);
+    basin_settings *settings = *(basin_settings **)((char *)values + set->settings_at);
+    snprintf(old, sizeof old, "%s", typed + (t->negated ? 3 : 0));
+    swap_letters(old, '-', '_');
+    if (is_switch(t)) value = t->negated ? "off" : "on";
+    if (basin_settings_set(settings, old, value, &why)) return as_option(&why, error);
+    if (!strcmp(old, t->setting->name)) return BASIN_OK;
+    list_heirs(now, sizeof now, settings_of(set), old);
+    snprintf(was, sizeof was, "--%s", typed);
+    add_note(parsed, was, now);
+    return BASIN_OK;
 }
+
+static void note_preset(basin_parsed *parsed, const basin_option_set *set, const char *value) {
+    char was[100], now[100];
+    const char *name = basin_settings_preset_name(set->task, value);
+    if (name == value) return;
+    snprintf(was, sizeof was, "the preset %s", value);
+    snprintf(now, sizeof now, "called %s", name);
+    add_note(parsed, was, now);
+}
+
+/* ---- arguments ---- */
 
 /* One argument that is an option: its name, and the value behind '=' or its letter, or NULL. */
 typedef struct word {
@@ -196,11 +235,6 @@ static word split(const char *text) {
     return w;
 }
 
-static const basin_option *find_letter(const basin_option *option, char letter) {
-    while (option->name && option->letter != letter) option++;
-    return option->name ? option : NULL;
-}
-
 static bool is_help(const word *w) {
     return w->letter ? *w->name == 'h' : w->length == 4 && !strncmp(w->name, "help", 4);
 }
@@ -220,45 +254,56 @@ static basin_status take_value(word *w, int *i, int count, char **argument, cons
                       wanted ? wanted : "a word");
 }
 
+/* What the word names; where only an earlier version had the name, under today's, with a note. */
+static target look_up(basin_parsed *parsed, const basin_option_set *set, const char *typed,
+                      bool letter) {
+    char was[70], now[70];
+    target t = letter ? find_letter(set->option, *typed) : find(set, typed);
+    const char *name = found(&t) ? NULL : basin_option_renamed(set->command, typed);
+    if (!name) return t;
+    snprintf(was, sizeof was, "%s%s", letter ? "-" : "--", typed);
+    snprintf(now, sizeof now, "--%s", name);
+    add_note(parsed, was, now);
+    return find(set, name);
+}
+
 /* One option at argument[*i], a value that follows it included. */
-static basin_status read_option(void *values, int *i, bool *help, const basin_option_set *set,
-                                int count, char **argument, basin_error *error) {
+static basin_status read_option(void *values, int *i, basin_parsed *parsed,
+                                const basin_option_set *set, int count, char **argument,
+                                basin_error *error) {
+    char typed[64];
     word w = split(argument[*i]);
-    bool negated = false;
-    char name[64];
-    if (is_help(&w)) return *help = true, BASIN_OK;
-    const basin_option *entry = w.letter ? find_letter(set->option, *w.name)
-                                         : find(set->option, w.name, w.length, &negated);
-    const basin_setting *setting =
-        entry || w.letter ? NULL : find_setting(name, set, w.name, w.length, &negated);
-    if (!entry && w.letter)
+    if (is_help(&w)) return parsed->help = true, BASIN_OK;
+    snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
+    target t = look_up(parsed, set, typed, w.letter);
+    if (!found(&t) && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
-    if (!entry && !setting) return fail_unknown(set, w.name, (int)w.length, error);
-    bool flag = entry ? entry->kind <= BASIN_OPTION_SWITCH : setting->kind == BASIN_SETTING_SWITCH;
-    basin_status status =
-        flag ? take_no_value(&w, error)
-             : take_value(&w, i, count, argument, entry ? entry->value : setting->value, error);
+    if (!found(&t)) return fail_unknown(set, typed, error);
+    const char *wanted = t.option ? t.option->value : t.setting->value;
+    basin_status status = takes_value(&t) ? take_value(&w, i, count, argument, wanted, error)
+                                          : take_no_value(&w, error);
     if (status) return status;
-    if (setting) return take_setting(set, values, setting, name, negated, w.value, error);
-    if (!flag) return read_value(values, entry, w.value, error);
-    *(bool *)field(values, entry) = !negated;
+    if (t.setting) return take_setting(values, parsed, set, &t, typed, w.value, error);
+    if (takes_value(&t)) {
+        if (set->task && !strcmp(t.option->name, "preset")) note_preset(parsed, set, w.value);
+        return read_value(values, t.option, w.value, error);
+    }
+    *(bool *)field(values, t.option) = !t.negated;
     return BASIN_OK;
 }
 
-basin_status basin_options_parse(void *values, int *operands, bool *help,
-                                 const basin_option_set *set, int count, char **argument,
-                                 basin_error *error) {
+basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin_option_set *set,
+                                 int count, char **argument, basin_error *error) {
     bool open = true;
-    *operands = 0;
-    *help = false;
+    *parsed = (basin_parsed){0};
     for (int i = 0; i < count; i++) {
         if (open && !strcmp(argument[i], "--")) {
             open = false;
         } else if (open && argument[i][0] == '-' && argument[i][1]) {
-            basin_status status = read_option(values, &i, help, set, count, argument, error);
-            if (status || *help) return status;
+            basin_status status = read_option(values, &i, parsed, set, count, argument, error);
+            if (status || parsed->help) return status;
         } else {
-            argument[(*operands)++] = argument[i];
+            argument[parsed->operands++] = argument[i];
         }
     }
     return BASIN_OK;
@@ -285,125 +330,4 @@ basin_products basin_option_products(const char *name) {
     if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
     if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;
     return !strcmp(name, "bf16x3") ? BASIN_PRODUCTS_BF16X3 : BASIN_PRODUCTS_F32;
-}
-
-void basin_text_wrap(FILE *file, const char *text, int column, int indent, int width) {
-    while (*text) {
-        int length = (int)strcspn(text, " \n");
-        if (column > indent && column + 1 + length > width) {
-            fputc('\n', file);
-            column = 0;
-        }
-        if (column < indent) {
-            fprintf(file, "%*s", indent - column, "");
-            column = indent;
-        } else if (column > indent) {
-            fputc(' ', file);
-            column++;
-        }
-        fprintf(file, "%.*s", length, text);
-        column += length;
-        text += length;
-        for (; *text == ' ' || *text == '\n'; text++)
-            if (*text == '\n') fputc('\n', file), column = 0;
-    }
-    fputc('\n', file);
-}
-
-/* "12", "cpu", "on"; "" where the default is not worth a word: unset, or a plain flag. */
-static void print_default(char *text, size_t size, const basin_option *option,
-                          const void *defaults) {
-    const void *at = (const char *)defaults + option->offset;
-    *text = 0;
-    switch (option->kind) {
-    case BASIN_OPTION_FLAG: break;
-    case BASIN_OPTION_SWITCH: snprintf(text, size, "%s", *(const bool *)at ? "on" : "off"); break;
-    case BASIN_OPTION_INTEGER:
-        if ((double)*(const int64_t *)at >= option->low)
-            snprintf(text, size, "%lld", (long long)*(const int64_t *)at);
-        break;
-    case BASIN_OPTION_REAL:
-        if (*(const double *)at >= option->low) snprintf(text, size, "%g", *(const double *)at);
-        break;
-    case BASIN_OPTION_TEXT:
-    case BASIN_OPTION_CHOICE:
-        if (*(const char *const *)at) snprintf(text, size, "%s", *(const char *const *)at);
-        break;
-    }
-}
-
-/* One entry as help shows it, whichever table it comes from. */
-typedef struct row {
-    char name[300], value[64];
-    const char *help;
-} row;
-
-static void setting_row(row *r, const basin_setting *s, const basin_settings *values) {
-    basin_error error;
-    size_t at = 0, size = sizeof r->name;
-    at += (size_t)snprintf(r->name, size, "--%s", s->kind == BASIN_SETTING_SWITCH ? "[no-]" : "");
-    for (const char *c = s->name; *c; c++) r->name[at++] = *c == '_' ? '-' : *c;
-    r->name[at] = 0;
-    for (int i = 0; s->choices && s->choices[i] && at < size; i++)
-        at += (size_t)snprintf(r->name + at, size - at, "%c%s", i ? '|' : ' ', s->choices[i]);
-    if (s->value && at < size) snprintf(r->name + at, size - at, " %s", s->value);
-    basin_settings_get(r->value, sizeof r->value, values, s->name, &error);
-    r->help = s->help;
-}
-
-static void option_row(row *r, const basin_option *o, const void *defaults) {
-    snprintf(r->name, sizeof r->name, "--%s%s%s%s", o->kind == BASIN_OPTION_SWITCH ? "[no-]" : "",
-             o->name, o->value ? " " : "", o->value ? o->value : "");
-    print_default(r->value, sizeof r->value, o, defaults);
-    r->help = o->help;
-}
-
-static void print_row(FILE *file, const row *r, char letter) {
-    enum { INDENT = 30 };
-    char text[1200];
-    int length =
-        letter ? fprintf(file, "  -%c, %s", letter, r->name) : fprintf(file, "      %s", r->name);
-    snprintf(text, sizeof text, *r->value ? "%s [%s]" : "%s", r->help, r->value);
-    if (length + 2 > INDENT) fputc('\n', file), length = 0;
-    basin_text_wrap(file, text, length, INDENT, BASIN_PAGE_WIDTH);
-}
-
-void basin_options_print(FILE *file, const basin_option_set *set, const void *defaults) {
-    row r;
-    for (const basin_option *o = set->option; o->name; o++) {
-        option_row(&r, o, defaults);
-        print_row(file, &r, o->letter);
-    }
-    print_row(file, &(row){"--help", "", "This help."}, 'h');
-    if (!set->task) return;
-    fputs("\nSettings, with the values of the default preset:\n", file);
-    for (const basin_setting *s = settings_of(set); s->name; s++) {
-        setting_row(&r, s, values_of(set, defaults));
-        print_row(file, &r, 0);
-    }
-}
-
-/* A table's cell: a bar would end it. */
-static void print_cell(FILE *file, const char *text) {
-    for (; *text; text++) fprintf(file, *text == '|' ? "\\|" : "%c", *text);
-}
-
-static void print_markdown_row(FILE *file, const row *r, char letter) {
-    fputs("| `", file);
-    if (letter) fprintf(file, "-%c, ", letter);
-    print_cell(file, r->name);
-    fprintf(file, "` | %s | %s |\n", r->value, r->help);
-}
-
-void basin_options_print_markdown(FILE *file, const basin_option_set *set, const void *defaults) {
-    row r;
-    fputs("| option | default | |\n|---|---|---|\n", file);
-    for (const basin_option *o = set->option; o->name; o++) {
-        option_row(&r, o, defaults);
-        print_markdown_row(file, &r, o->letter);
-    }
-    for (const basin_setting *s = settings_of(set); s && s->name; s++) {
-        setting_row(&r, s, values_of(set, defaults));
-        print_markdown_row(file, &r, 0);
-    }
 }

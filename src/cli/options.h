@@ -1,5 +1,5 @@
 /* Options as a table. One table a command: it is what the parser follows and what the help, the
- * manual and (later) completions print, so that none of them can disagree.
+ * manual and the completions print, so that none of them can disagree.
  *
  * Values go into the command's own struct, at the offset an entry names; the struct starts as a
  * copy of the command's defaults, which the help prints. */
@@ -69,6 +69,11 @@ typedef struct basin_option {
 #define BASIN_OPTION_SEED(type)                                                                    \
     BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.")
 
+/* What computes: on every command that does, the same four. */
+#define BASIN_OPTIONS_COMPUTE(type)                                                                \
+    BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type), BASIN_OPTION_DTYPE(type),             \
+        BASIN_OPTION_THREADS(type)
+
 /* What BASIN_OPTION_DTYPE read, for basin_backend_set_storage; f32 for NULL. */
 basin_dtype basin_option_dtype(const char *name);
 /* What BASIN_OPTION_PRODUCTS read, for basin_backend_set_products. */
@@ -81,17 +86,43 @@ basin_status basin_option_backend(basin_backend **backend, const char *name, int
 /* What a command takes: its own table and, where it has a task, the task's settings, which are
  * options by their names with dashes; `settings_at` is where the values hold a basin_settings *. */
 typedef struct basin_option_set {
+    const char *command; /* its name, for spellings of earlier versions */
     const basin_option *option;
     const char *task; /* or NULL */
     size_t settings_at;
 } basin_option_set;
 
-/* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order, and
- * *operands is their number. *help is set, and nothing else promised, where -h or --help is met.
- * Errors are BASIN_BAD_VALUE: wrong usage. */
-basin_status basin_options_parse(void *values, int *operands, bool *help,
-                                 const basin_option_set *set, int count, char **argument,
-                                 basin_error *error);
+/* What a parse found beside the values. */
+typedef struct basin_parsed {
+    int operands;
+    bool help;       /* -h or --help was met, and nothing else is promised */
+    char notes[600]; /* a line for each old spelling: "--out is now --output\n" */
+} basin_parsed;
+
+/* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order. Errors
+ * are BASIN_BAD_VALUE: wrong usage. */
+basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin_option_set *set,
+                                 int count, char **argument, basin_error *error);
+
+/* ---- pages ---- */
+
+/* One option as pages and completions show it, whichever table it comes from. */
+typedef struct basin_option_row {
+    char letter;      /* 0 where there is none */
+    char name[64];    /* without dashes: "head-dim" */
+    bool negatable;   /* there is --no-name, too */
+    char value[300];  /* "N", "ref|cpu"; "" where it takes none */
+    bool choice;      /* `value` lists all that it may be */
+    char initial[64]; /* the default; "" where there is none worth a word */
+    const char *help;
+    bool setting; /* of the task's table */
+} basin_option_row;
+
+/* The i-th row: the command's own, --help, then the task's settings. False behind the last. */
+bool basin_option_row_at(basin_option_row *row, const basin_option_set *set, const void *defaults,
+                         int i);
+/* "-o, --output FILE", "--[no-]flip". */
+void basin_option_row_name(char *text, size_t size, const basin_option_row *row);
 
 /* The options with their help, wrapped to the width of a page. Defaults come from `defaults`. */
 void basin_options_print(FILE *file, const basin_option_set *set, const void *defaults);
@@ -99,11 +130,6 @@ void basin_options_print(FILE *file, const basin_option_set *set, const void *de
 void basin_options_print_markdown(FILE *file, const basin_option_set *set, const void *defaults);
 /* `text` wrapped at `width` columns, continued at `indent`; the cursor stands at `column`. */
 void basin_text_wrap(FILE *file, const char *text, int column, int indent, int width);
-
-/* How many letters to insert, delete, replace or swap to make one name of the other. */
-int basin_name_distance(const char *a, const char *b);
-/* Whether two names are near enough to take one for a slip of the other. */
-bool basin_name_near(int distance, const char *name);
 
 enum { BASIN_PAGE_WIDTH = 80 };
 

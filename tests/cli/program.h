@@ -18,7 +18,7 @@
 
 typedef struct program {
     int code;
-    char out[65536], err[4096];
+    char out[262144], err[4096];
 } program;
 
 static inline void slurp(char *text, size_t size, const char *path) {

@@ -26,6 +26,17 @@ static void times_images(void **state) {
     }
 }
 
+/* Bytes are whole numbers with all their digits, never 5.2056064e+08. */
+static void prints_whole_bytes(void **state) {
+    const program *p =
+        run(state, "bench --json --batch 2 --tokens 5 --patch 6 --only forward" TINY);
+    const char *at = strstr(p->out, "\"peak_resident_bytes\": ");
+    assert_non_null(at);
+    at += strlen("\"peak_resident_bytes\": ");
+    size_t digits = strspn(at, "0123456789");
+    assert_true(digits > 0 && at[digits] == '\n');
+}
+
 static void times_one_item(void **state) {
     const program *p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only forward" TINY);
     assert_int_equal(p->code, 0);
@@ -108,13 +119,10 @@ static void rejects_absurd_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_images),
-        cmocka_unit_test(times_one_item),
-        cmocka_unit_test(prints_calls),
-        cmocka_unit_test(times_graphs),
-        cmocka_unit_test(recomputes),
-        cmocka_unit_test(times_pictures),
-        cmocka_unit_test(rejects_absurd_shapes),
+        cmocka_unit_test(times_images),   cmocka_unit_test(prints_whole_bytes),
+        cmocka_unit_test(times_one_item), cmocka_unit_test(prints_calls),
+        cmocka_unit_test(times_graphs),   cmocka_unit_test(recomputes),
+        cmocka_unit_test(times_pictures), cmocka_unit_test(rejects_absurd_shapes),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

@@ -106,17 +106,16 @@ static void gets_sets(void **state) {
     put_text(state, "t10k-labels-idx1-ubyte.gz", "not really");
     put_text(state, "train-images-idx3-ubyte.gz", "not really");
     const char *folder = *state;
-    const program *p = run(state, "data get tolokers --dir got --mirror file://%s", folder);
+    const program *p = run(state, "data get tolokers -o got --mirror file://%s", folder);
     assert_int_equal(p->code, 0);
     assert_contains(p->err, "Basin knows no digest of this file");
     assert_true(is_there(state, "got/tolokers.npz") && is_there(state, "got/tolokers.npz.sha256"));
-    assert_int_equal(run(state, "data get -q tolokers --dir got --mirror file://%s", folder)->code,
-                     0);
-    assert_error(run(state, "data get -q mnist --dir got --mirror file://%s", folder), 1,
+    assert_int_equal(run(state, "data get -q tolokers -o got --mirror file://%s", folder)->code, 0);
+    assert_error(run(state, "data get -q mnist -o got --mirror file://%s", folder), 1,
                  "wanted 440fcabf73cc");
     assert_false(is_there(state, "got/train-images-idx3-ubyte.gz"));
     assert_false(is_there(state, "got/train-images-idx3-ubyte.gz.part"));
-    assert_error(run(state, "data get -q questions --dir got --mirror file://%s", folder), 1,
+    assert_error(run(state, "data get -q questions -o got --mirror file://%s", folder), 1,
                  "questions.npz");
     assert_false(is_there(state, "got/questions.npz.part"));
     assert_error(run(state, "data get tsocial"), 1, "get it with a browser");

@@ -7,9 +7,9 @@
 static void helps(void **state) {
     const program *p = run(state, "");
     assert_int_equal(p->code, 0);
-    assert_contains(p->out, "Commands:");
+    assert_contains(p->out, "Usage: basin COMMAND");
     assert_contains(p->out, "  info ");
-    assert_contains(run(state, "--help")->out, "Commands:");
+    assert_contains(run(state, "--help")->out, "Usage: basin COMMAND");
     assert_contains(run(state, "help info")->out, "Usage: basin info FILE...");
     assert_contains(run(state, "info --help")->out, "--stats");
     assert_contains(run(state, "info x -h")->out, "--stats");
@@ -17,6 +17,79 @@ static void helps(void **state) {
     p = run(state, "help help");
     assert_int_equal(p->code, 0);
     assert_string_equal(p->err, "");
+}
+
+/* A noun alone names its commands, in each way to ask. */
+static void lists_groups(void **state) {
+    static const char *const noun[] = {"image", "anomaly", "graph", "data"};
+    char line[100], entry[100];
+    for (int i = 0; i < 4; i++) {
+        snprintf(entry, sizeof entry, "  %s %s", noun[i], i < 3 ? "train" : "get");
+        for (int way = 0; way < 4; way++) {
+            snprintf(line, sizeof line,
+                     way == 0   ? "%s"
+                     : way == 1 ? "%s --help"
+                     : way == 2 ? "%s -h"
+                                : "help %s",
+                     noun[i]);
+            const program *p = run(state, "%s", line);
+            assert_int_equal(p->code, 0);
+            assert_string_equal(p->err, "");
+            assert_contains(p->out, entry);
+            assert_null(strstr(p->out, "  info "));
+        }
+    }
+    assert_contains(run(state, "help 'data get'")->out, "Usage: basin data get NAME...");
+    assert_contains(run(state, "help bench")->out, "  bench pictures ");
+    assert_error(run(state, "image trian"), 2, "'image trian'; did you mean 'image train'?");
+    assert_error(run(state, "image frobnicate"), 2, "'image frobnicate' (see 'basin help image')");
+    assert_error(run(state, "image --frob"), 2, "image --frob");
+}
+
+/* Old spellings work, say so in a line, and are silent with --quiet. */
+static void takes_old_names(void **state) {
+    const program *p = run(state, "image train --rate-ends 0.25 --print-config");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "basin: note: --rate-ends is now --rate-first and --rate-last;");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(tree, "rate_first") == 0.25 && json_number(tree, "rate_last") == 0.25);
+    cJSON_Delete(tree);
+    tree = run_json(run(state, "graph train --preset honest --drop=0.5 --out x --print-config"));
+    assert_true(json_number(tree, "dropout") == 0.5);
+    cJSON_Delete(tree);
+    p = run(state, "graph train --preset honest --drop 0.5 --out x --print-config");
+    assert_contains(p->err, "basin: note: the preset honest is now called default;");
+    assert_contains(p->err, "basin: note: --drop is now --dropout;");
+    assert_contains(p->err, "basin: note: --out is now --output;");
+    p = run(state, "graph train -q --preset honest --drop 0.5 --out x --print-config");
+    assert_int_equal(p->code, 0);
+    assert_string_equal(p->err, "");
+    p = run(state, "anomaly train x --edge-type kind --print-config");
+    assert_contains(p->err, "--edge-type is now --relation-column;");
+    p = run(state, "data get -d . --list");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "basin: note: -d is now --output;");
+    assert_error(run(state, "image train --first-mask 3"), 2, "unknown option '--first-mask'");
+}
+
+/* Names from other tools lead to ours, where the command has it. */
+static void hints_at_foreign_names(void **state) {
+    static const char *const pair[][2] = {
+        {"lr", "rate"},           {"batch-size", "batch"}, {"device", "backend"},
+        {"gpu", "backend"},       {"workers", "threads"},  {"num-workers", "threads"},
+        {"jobs", "threads"},      {"epoch", "epochs"},     {"weight-decay", "decay"},
+        {"hidden-dim", "dim"},    {"embed-dim", "dim"},    {"num-heads", "heads"},
+        {"layers", "steps"},      {"depth", "steps"},      {"out", "output"},
+        {"checkpoint", "resume"}, {"img-size", "size"},    {"patch-size", "patch"},
+    };
+    char hint[100];
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
+        snprintf(hint, sizeof hint, "'--%s'; did you mean '--%s'?", pair[i][0], pair[i][1]);
+        assert_error(run(state, "image train --%s 3 x", pair[i][0]), 2, hint);
+    }
+    assert_error(run(state, "graph train --dropout-rate 3"), 2, "did you mean '--dropout'?");
+    assert_error(run(state, "graph train --layers 3"), 2, "did you mean '--blocks'?");
+    assert_error(run(state, "info --lr 3"), 2, "unknown option '--lr' (see");
 }
 
 static void rejects_wrong_usage(void **state) {
@@ -67,7 +140,7 @@ static void waits_politely(void **state) {
 }
 
 static void keeps_the_manual(void **state) {
-    static char page[65536];
+    static char page[262144];
     slurp(page, sizeof page, BASIN_SOURCE "/docs/commands.md");
     const program *p = run(state, "help --markdown");
     assert_int_equal(p->code, 0);
@@ -77,9 +150,15 @@ static void keeps_the_manual(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(helps),          cmocka_unit_test(rejects_wrong_usage),
-        cmocka_unit_test(ends_options),   cmocka_unit_test(names_the_build),
-        cmocka_unit_test(waits_politely), cmocka_unit_test(keeps_the_manual),
+        cmocka_unit_test(helps),
+        cmocka_unit_test(rejects_wrong_usage),
+        cmocka_unit_test(lists_groups),
+        cmocka_unit_test(takes_old_names),
+        cmocka_unit_test(hints_at_foreign_names),
+        cmocka_unit_test(ends_options),
+        cmocka_unit_test(names_the_build),
+        cmocka_unit_test(waits_politely),
+        cmocka_unit_test(keeps_the_manual),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

@@ -55,6 +55,8 @@ BASIN_API const basin_setting *basin_settings_table(const char *task);
 /* Its presets by name, ended by NULL; "default" comes first. */
 BASIN_API const char *const *basin_settings_presets(const char *task);
 
+/* What a preset is called now; the same name where it never had another. */
+BASIN_API const char *basin_settings_preset_name(const char *task, const char *preset);
 /* Gives all settings the values of a preset. */
 BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                             basin_error *error);

@@ -13,14 +13,14 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *dir, *mirror;
+    const char *output, *mirror;
     bool list, json, quiet;
 } options;
 
-static const options defaults = {.dir = "."};
+static const options defaults = {.output = "."};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, dir, 'd', "dir", "FOLDER", "Where files go; made where it is not there."),
+    BASIN_TEXT(options, output, 'o', "output", "FOLDER", "Where files go; made if absent."),
     BASIN_TEXT(options, mirror, 0, "mirror", "URL",
                "Fetch URL/FILE instead, with the same checks; file:///FOLDER too."),
     BASIN_FLAG(options, list, 0, "list", "List the sets."),
@@ -104,8 +104,8 @@ static void report(const char *path, const basin_fetch_result *result, bool quie
 }
 
 static basin_status get_file(const basin_catalog_file *file, const options *o, basin_error *error) {
-    char *path = join(o->dir, file->name), *url = o->mirror ? join(o->mirror, file->name) : NULL;
-    char *unpacked = file->member ? join(o->dir, file->member) : NULL;
+    char *path = join(o->output, file->name), *url = o->mirror ? join(o->mirror, file->name) : NULL;
+    char *unpacked = file->member ? join(o->output, file->member) : NULL;
     basin_status status = BASIN_OK;
     if (!path || (o->mirror && !url) || (file->member && !unpacked))
         status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", file->name);
@@ -138,8 +138,8 @@ static basin_status get_set(const basin_catalog_set *set, const options *o, basi
             error, BASIN_UNSUPPORTED,
             "%s: no link leads to the file itself; get it with a browser from %s, then: %s",
             set->name, set->by_hand, set->next);
-    if (mkdir(o->dir, 0777) != 0 && errno != EEXIST)
-        return basin_fail(error, BASIN_IO, "%s: %s", o->dir, strerror(errno));
+    if (mkdir(o->output, 0777) != 0 && errno != EEXIST)
+        return basin_fail(error, BASIN_IO, "%s: %s", o->output, strerror(errno));
     basin_status status = BASIN_OK;
     for (int i = 0; i < BASIN_CATALOG_FILES && set->file[i].url && !status; i++)
         status = get_file(&set->file[i], o, error);
@@ -176,7 +176,7 @@ const basin_command basin_command_data_get = {
             "another source if that matters to you. An interrupted fetch of a file with a known "
             "digest goes on where it stopped.",
     .example = "  basin data get --list\n"
-               "  basin data get amazon --dir data\n",
+               "  basin data get amazon -o data\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -51,10 +51,7 @@ static const basin_option table[] = {
                "nothing; those with a * run again only after a state has changed."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
                   "Times each item is run; the median is printed."),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_DTYPE(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
@@ -93,12 +90,10 @@ static basin_bench_shape read_shape(const options *o) {
 }
 
 static basin_status measure(basin_bench *bench, const options *o, basin_error *error) {
-    basin_status status = basin_backend_open(&bench->backend, o->backend, (int)o->threads, error);
-    if (!status && o->dtype)
-        status = basin_backend_set_storage(bench->backend, basin_option_dtype(o->dtype), error);
+    basin_status status =
+        basin_option_backend(&bench->backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_store_new(&bench->store, bench->backend, error);
     if (status) return status;
-    basin_backend_set_products(bench->backend, basin_option_products(o->products));
     bench->graph = basin_graph_new();
     if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
     basin_params_begin(&bench->params, bench->graph);
@@ -120,9 +115,9 @@ static double rate(const basin_bench *bench, const char *key, int64_t count) {
     return item && item->median > 0 ? (double)count / item->median : 0;
 }
 
-static double peak_bytes(void) {
+static int64_t peak_bytes(void) {
     struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024.0 * (double)usage.ru_maxrss;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
 }
 
 static const struct {
@@ -205,7 +200,7 @@ static void print_json(const basin_bench *bench, const options *o) {
     basin_json_integer(&json, "training_arena_bytes", (int64_t)bench->training.arena_bytes);
     basin_json_integer(&json, "training_state_bytes", (int64_t)bench->training.state_bytes);
     basin_json_integer(&json, "training_input_bytes", (int64_t)bench->training.input_bytes);
-    basin_json_number(&json, "peak_resident_bytes", peak_bytes());
+    basin_json_integer(&json, "peak_resident_bytes", peak_bytes());
     basin_json_end(&json);
 }
 
@@ -275,7 +270,7 @@ static bool print_table(const basin_bench *bench) {
     printf("memory of the training plan: %.1f MiB results, %.1f MiB states, %.1f MiB inputs; "
            "process at its peak: %.1f MiB\n",
            (double)m->arena_bytes / MiB, (double)m->state_bytes / MiB, (double)m->input_bytes / MiB,
-           peak_bytes() / MiB);
+           (double)peak_bytes() / MiB);
     return true;
 }
 

@@ -9,7 +9,8 @@
 #include "verify/weights.h"
 
 typedef struct options {
-    const char *weights, *prefix, *output, *edges, *trace, *plot, *hopfield, *backend, *products;
+    const char *weights, *prefix, *output, *edges, *trace, *plot, *hopfield;
+    const char *backend, *products, *dtype;
     int64_t steps, threads, seed;
     double alpha, tolerance, noise;
     bool guard, self, no_attention, no_hopfield, quiet, json;
@@ -50,9 +51,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, trace, 0, "energy-trace", "FILE",
                "Write the energies of all steps as CSV."),
     BASIN_TEXT(options, plot, 0, "plot", "FILE", "Draw the energies of all steps as SVG."),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
@@ -155,12 +154,13 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
 
 static basin_status compute(job *j, basin_error *error) {
     basin_block_bound bound;
-    basin_status status = basin_backend_open(&j->backend, j->o->backend, (int)j->o->threads, error);
-    if (!status) basin_backend_set_products(j->backend, basin_option_products(j->o->products));
+    const options *o = j->o;
+    basin_status status =
+        basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_store_new(&j->store, j->backend, error);
     if (!status) status = basin_weights_store(&j->weights, j->store, error);
     if (!status) status = build(j, &bound, error);
-    if (!status && j->o->edges)
+    if (!status && o->edges)
         status = basin_pairs_write(basin_descent_plan(j->descent), &j->pattern, &j->pairs, error);
     return status ? status : basin_descent_run(j->descent, &j->result, j->tokens, error);
 }

@@ -1,0 +1,185 @@
+/* The list of commands, finding one, and running it; see command.h. */
+#include "cli/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/spelling.h"
+
+/* clang-format off */
+const basin_command *const basin_commands[] = {
+    &basin_command_image_train,
+    &basin_command_image_complete,
+    &basin_command_image_eval,
+    &basin_command_image_report,
+    &basin_command_image_export,
+    &basin_command_image_import,
+    &basin_command_anomaly_train,
+    &basin_command_anomaly_score,
+    &basin_command_anomaly_eval,
+    &basin_command_anomaly_explain,
+    &basin_command_graph_train,
+    &basin_command_graph_predict,
+    &basin_command_graph_eval,
+    &basin_command_graph_cv,
+    &basin_command_graph_make,
+    &basin_command_descend,
+    &basin_command_data_convert,
+    &basin_command_data_info,
+    &basin_command_data_make,
+    &basin_command_data_get,
+    &basin_command_info,
+    &basin_command_verify,
+    &basin_command_bench_pictures,
+    &basin_command_bench,
+    &basin_command_version,
+    &basin_command_help,
+    NULL,
+};
+/* clang-format on */
+
+const basin_group basin_groups[] = {
+    {"image", "Pictures: learn them, fill in what is hidden"},
+    {"anomaly", "Networks: find the anomalous nodes"},
+    {"graph", "Sets of graphs: classes and values"},
+    {"data", "Data of networks: fetch, convert, inspect, generate"},
+    {"", "Files, checks, measurements"},
+};
+enum { GROUPS = sizeof basin_groups / sizeof *basin_groups };
+
+const basin_group *basin_command_group(const basin_command *command) {
+    for (int i = 0; i < GROUPS - 1; i++) {
+        size_t length = strlen(basin_groups[i].noun);
+        if (!strncmp(command->name, basin_groups[i].noun, length) && command->name[length] == ' ')
+            return &basin_groups[i];
+    }
+    return &basin_groups[GROUPS - 1];
+}
+
+const basin_group *basin_group_find(const char *noun) {
+    for (int i = 0; i < GROUPS - 1; i++)
+        if (!strcmp(noun, basin_groups[i].noun)) return &basin_groups[i];
+    return NULL;
+}
+
+static const basin_command *fail_unknown(const char *typed, const char *near, const char *group,
+                                         basin_error *error) {
+    if (near)
+        basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s'; did you mean '%s'?", typed, near);
+    else
+        basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s' (see 'basin help%s%s')", typed,
+                   *group ? " " : "", group);
+    return NULL;
+}
+
+const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error) {
+    char two[128];
+    const char *near = NULL;
+    int best = 1000;
+    snprintf(two, sizeof two, "%s %s", word[0], count > 1 ? word[1] : "");
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        const char *name = (*at)->name;
+        bool one = !strchr(name, ' ') || strchr(word[0], ' ');
+        const char *typed = one ? word[0] : two;
+        *used = one ? 1 : 2;
+        if (!strcmp(name, typed)) return *at;
+        int distance = basin_name_distance(typed, name);
+        if (distance < best && basin_name_near(distance, typed)) near = name, best = distance;
+    }
+    const basin_group *group = basin_group_find(word[0]);
+    return fail_unknown(group && count > 1 ? two : word[0], near, group ? group->noun : "", error);
+}
+
+basin_option_set basin_command_options(const basin_command *command) {
+    return (basin_option_set){command->name, command->option, command->task,
+                              command->settings_at};
+}
+
+static basin_settings **settings_in(const basin_command *command, void *values) {
+    return (void *)((char *)values + command->settings_at);
+}
+
+void *basin_command_values(const basin_command *command) {
+    basin_error error;
+    char *values = malloc(command->size ? command->size : 1);
+    if (values && command->size) memcpy(values, command->defaults, command->size);
+    if (!values || !command->task) return values;
+    if (!basin_settings_new(settings_in(command, values), command->task, NULL, &error))
+        return values;
+    free(values);
+    return NULL;
+}
+
+void basin_command_values_free(const basin_command *command, void *values) {
+    if (values && command->task) basin_settings_free(*settings_in(command, values));
+    free(values);
+}
+
+/* Settings begin as the preset and the file that were asked for. */
+static basin_status start_settings(const basin_command *command, void *options,
+                                   basin_error *error) {
+    const basin_start *start = (void *)((char *)options + command->start_at);
+    basin_settings *settings = *settings_in(command, options);
+    const char *preset = start->preset ? start->preset : "default";
+    basin_status status = basin_settings_start(settings, preset, error);
+    if (!status && start->config) status = basin_settings_read(settings, start->config, error);
+    return status;
+}
+
+/* Parses twice where there are settings: the first time only to learn where they start. */
+static basin_status parse(void *options, basin_parsed *parsed, const basin_command *command,
+                          int count, char **argument, basin_error *error) {
+    basin_option_set set = basin_command_options(command);
+    if (!command->task)
+        return basin_options_parse(options, parsed, &set, count, argument, error);
+    size_t bytes = (size_t)count * sizeof *argument;
+    char **copy = malloc(bytes ? bytes : 1);
+    if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
+    if (bytes) memcpy(copy, argument, bytes);
+    basin_status status = basin_options_parse(options, parsed, &set, count, copy, error);
+    if (!status && !parsed->help)
+        status = start_settings(command, options, error);
+    free(copy);
+    if (status || parsed->help) return status;
+    return basin_options_parse(options, parsed, &set, count, argument, error);
+}
+
+static bool is_quiet(const basin_command *command, const void *options) {
+    for (const basin_option *o = command->option; o->name; o++)
+        if (!strcmp(o->name, "quiet")) return *(const bool *)((const char *)options + o->offset);
+    return false;
+}
+
+static void print_notes(const char *notes) {
+    for (; *notes; notes += strcspn(notes, "\n") + 1)
+        fprintf(stderr, "basin: note: %.*s; the old name goes with version 0.3\n",
+                (int)strcspn(notes, "\n"), notes);
+}
+
+static int run_parsed(const basin_command *command, const void *options, const basin_parsed *parsed,
+                      char **argument) {
+    int operands = parsed->operands;
+    if (parsed->help) return basin_command_help_print(stdout, command), BASIN_EXIT_OK;
+    if (operands < command->operands_least)
+        return basin_report_usage(command, "wants %s", command->operands);
+    if (operands > command->operands_most)
+        return basin_report_usage(command, "'%s' is one operand too many",
+                                  argument[command->operands_most]);
+    if (!is_quiet(command, options)) print_notes(parsed->notes);
+    return command->run(options, operands, argument);
+}
+
+int basin_command_run(const basin_command *command, int count, char **argument) {
+    basin_parsed parsed;
+    basin_error error;
+    void *options = basin_command_values(command);
+    if (!options) {
+        basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", command->name);
+        return basin_report(&error);
+    }
+    int code = parse(options, &parsed, command, count, argument, &error)
+                   ? basin_report_usage(command, "%s", error.text)
+                   : run_parsed(command, options, &parsed, argument);
+    basin_command_values_free(command, options);
+    return code;
+}

@@ -1,0 +1,130 @@
+/* Misspelt, old and foreign names; see spelling.h. */
+#include "cli/spelling.h"
+
+#include <stddef.h>
+#include <string.h>
+
+int basin_name_distance(const char *a, const char *b) {
+    enum { LIMIT = 31 };
+    int rows[3][LIMIT + 1], *before = rows[0], *last = rows[1], *next = rows[2];
+    int m = (int)strlen(a), n = (int)strlen(b);
+    if (m > LIMIT || n > LIMIT) return m > n ? m : n;
+    for (int j = 0; j <= n; j++) before[j] = 0, last[j] = j;
+    for (int i = 1; i <= m; i++) {
+        next[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best) best = last[j] + 1;
+            if (next[j - 1] + 1 < best) best = next[j - 1] + 1;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped && before[j - 2] + 1 < best) best = before[j - 2] + 1;
+            next[j] = best;
+        }
+        int *spare = before;
+        before = last, last = next, next = spare;
+    }
+    return last[n];
+}
+
+bool basin_name_near(int distance, const char *name) {
+    int length = (int)strlen(name);
+    return distance <= (length < 3 ? 1 : length < 6 ? 2 : 3) && distance < length;
+}
+
+/* Options of 0.1 by another name. A command matches by its whole name or by its noun. */
+static const struct {
+    const char *command, *was, *now;
+} renamed[] = {
+    {"graph", "out", "output"},           {"anomaly", "edge-type", "relation-column"},
+    {"image eval", "first-mask", "seed"}, {"data get", "dir", "output"},
+    {"data get", "d", "output"},
+};
+
+static bool is_of(const char *command, const char *pattern) {
+    size_t length = strlen(pattern);
+    return !strncmp(command, pattern, length) && (!command[length] || command[length] == ' ');
+}
+
+const char *basin_option_renamed(const char *command, const char *was) {
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        if (is_of(command, renamed[i].command) && !strcmp(was, renamed[i].was))
+            return renamed[i].now;
+    return NULL;
+}
+
+static const struct {
+    const char *foreign, *ours;
+} hints[] = {
+    {"lr", "rate"},
+    {"learning-rate", "rate"},
+    {"min-lr", "rate-last"},
+    {"batch-size", "batch"},
+    {"bs", "batch"},
+    {"epoch", "epochs"},
+    {"num-epochs", "epochs"},
+    {"max-epochs", "epochs"},
+    {"warmup-epochs", "warmup"},
+    {"weight-decay", "decay"},
+    {"wd", "decay"},
+    {"adam-beta2", "beta2"},
+    {"grad-clip", "clip"},
+    {"clip-grad", "clip"},
+    {"max-grad-norm", "clip"},
+    {"dropout-rate", "dropout"},
+    {"early-stopping", "patience"},
+    {"gradient-checkpointing", "recompute"},
+    {"checkpointing", "recompute"},
+    {"device", "backend"},
+    {"gpu", "backend"},
+    {"cuda", "backend"},
+    {"cpu", "backend"},
+    {"workers", "threads"},
+    {"num-workers", "threads"},
+    {"num-threads", "threads"},
+    {"jobs", "threads"},
+    {"n-jobs", "threads"},
+    {"precision", "dtype"},
+    {"amp", "dtype"},
+    {"bf16", "dtype"},
+    {"fp16", "dtype"},
+    {"random-seed", "seed"},
+    {"random-state", "seed"},
+    {"d-model", "dim"},
+    {"hidden-dim", "dim"},
+    {"hidden-size", "dim"},
+    {"embed-dim", "dim"},
+    {"num-heads", "heads"},
+    {"n-heads", "heads"},
+    {"nhead", "heads"},
+    {"depth", "blocks"},
+    {"depth", "steps"},
+    {"layers", "blocks"},
+    {"layers", "steps"},
+    {"num-layers", "blocks"},
+    {"num-layers", "steps"},
+    {"image-size", "size"},
+    {"img-size", "size"},
+    {"patch-size", "patch"},
+    {"temperature", "beta"},
+    {"out", "output"},
+    {"out-dir", "output"},
+    {"output-dir", "output"},
+    {"save", "output"},
+    {"dir", "output"},
+    {"checkpoint", "resume"},
+    {"checkpoint", "output"},
+    {"ckpt", "resume"},
+    {"pretrained", "from"},
+    {"val-split", "validation"},
+    {"cfg", "config"},
+    {"settings", "config"},
+    {"silent", "quiet"},
+    {"edge-type", "relation-column"},
+    {"relation", "relation-column"},
+};
+
+const char *basin_option_hint(const char *foreign, int i) {
+    for (size_t at = 0; at < sizeof hints / sizeof *hints; at++)
+        if (!strcmp(hints[at].foreign, foreign) && i-- == 0) return hints[at].ours;
+    return NULL;
+}

@@ -1,0 +1,21 @@
+/* Names that people type and that are not those of today: slips of the finger, spellings of an
+ * earlier version, which still work, and options of other tools, which get a hint. */
+#ifndef BASIN_CLI_SPELLING_H
+#define BASIN_CLI_SPELLING_H
+
+#include <stdbool.h>
+
+/* How many letters to insert, delete, replace or swap to make one name of the other. */
+int basin_name_distance(const char *a, const char *b);
+/* Whether two names are near enough to take one for a slip of the other. */
+bool basin_name_near(int distance, const char *name);
+
+/* Today's name of an option of 0.1, without dashes; NULL where it was not renamed. `command` is a
+ * command's name; `was` may be a single letter. Settings keep their old names themselves. */
+const char *basin_option_renamed(const char *command, const char *was);
+
+/* What we call an option that other tools call `foreign`: the i-th name to try, the best first;
+ * NULL behind the last. */
+const char *basin_option_hint(const char *foreign, int i);
+
+#endif
