@@ -3,15 +3,21 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/manual.h"
 
 typedef struct options {
-    bool markdown;
+    const char *completion, *output;
+    bool markdown, man;
 } options;
 
 static const options defaults = {0};
 
 static const basin_option table[] = {
     BASIN_FLAG(options, markdown, 0, "markdown", "The manual of all commands as Markdown."),
+    BASIN_FLAG(options, man, 0, "man", "The man page, of a command or of the program."),
+    BASIN_TEXT(options, output, 'o', "output", "FOLDER", "With --man: write all man pages there."),
+    BASIN_CHOICE(options, completion, "completion", "bash|zsh|fish",
+                 "The script that completes commands in that shell."),
     BASIN_OPTIONS_END,
 };
 
@@ -45,7 +51,7 @@ void basin_command_help_print(FILE *file, const basin_command *command) {
 static void print_commands(FILE *file, const basin_group *group) {
     for (const basin_command *const *at = basin_commands; *at; at++)
         if (basin_command_group(*at) == group)
-            fprintf(file, "  %-16s %s\n", (*at)->name, (*at)->summary);
+            fprintf(file, "  %-16s  %s\n", (*at)->name, (*at)->summary);
 }
 
 void basin_group_help_print(FILE *file, const basin_group *group) {
@@ -96,22 +102,34 @@ static void print_manual(FILE *file) {
     }
 }
 
-static int print_page(int operands, char **operand) {
+static int print_page(bool man, int operands, char **operand) {
     int used;
     basin_error error;
-    const basin_group *group = operands == 1 ? basin_group_find(operand[0]) : NULL;
+    const basin_group *group = operands == 1 && !man ? basin_group_find(operand[0]) : NULL;
     if (group) return basin_group_help_print(stdout, group), BASIN_EXIT_OK;
     const basin_command *command = basin_command_find(&used, operands, operand, &error);
     if (!command) return basin_report(&error), BASIN_EXIT_USAGE;
-    basin_command_help_print(stdout, command);
+    if (man)
+        basin_man_print(stdout, command);
+    else
+        basin_command_help_print(stdout, command);
     return BASIN_EXIT_OK;
 }
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    if (operands > 0) return print_page(operands, operand);
+    basin_error error;
+    if (o->output && (!o->man || operands))
+        return basin_report_usage(&basin_command_help,
+                                  "--output goes with --man alone: it writes all pages");
+    if (o->output) return basin_man_write(o->output, &error) ? basin_report(&error) : BASIN_EXIT_OK;
+    if (operands > 0) return print_page(o->man, operands, operand);
     if (o->markdown)
         print_manual(stdout);
+    else if (o->man)
+        basin_man_print(stdout, NULL);
+    else if (o->completion)
+        basin_completion_print(stdout, o->completion);
     else
         print_overview(stdout);
     return BASIN_EXIT_OK;
@@ -122,7 +140,11 @@ const basin_command basin_command_help = {
     .summary = "What the commands do and which options they take",
     .operands = "[COMMAND]",
     .operands_most = 2,
-    .text = "Without a command: the list of them.",
+    .text = "Without a command: the list of them. A noun alone (image, graph, ...) lists its "
+            "commands. An installed Basin has the man pages and the completions already.",
+    .example = "  basin help image train\n"
+               "  basin help --man image train | man -l -\n"
+               "  source <(basin help --completion bash)\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

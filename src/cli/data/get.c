@@ -1,11 +1,11 @@
 /* basin data get: fetches public sets and checks their digests. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/command.h"
+#include "cli/folder.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/fetch/catalog.h"
@@ -138,9 +138,7 @@ static basin_status get_set(const basin_catalog_set *set, const options *o, basi
             error, BASIN_UNSUPPORTED,
             "%s: no link leads to the file itself; get it with a browser from %s, then: %s",
             set->name, set->by_hand, set->next);
-    if (mkdir(o->output, 0777) != 0 && errno != EEXIST)
-        return basin_fail(error, BASIN_IO, "%s: %s", o->output, strerror(errno));
-    basin_status status = BASIN_OK;
+    basin_status status = basin_folder_make(o->output, error);
     for (int i = 0; i < BASIN_CATALOG_FILES && set->file[i].url && !status; i++)
         status = get_file(&set->file[i], o, error);
     if (!status && set->next && !o->quiet) fprintf(stderr, "next: %s\n", set->next);

@@ -1,0 +1,239 @@
+/* What is made of the tables of options: man pages, well formed and with every option, and scripts
+ * that complete commands, run by the shells themselves where they are installed. */
+#include <stdbool.h>
+
+#include "cli/program.h"
+
+typedef void (*visit)(void **state, const char *command);
+
+/* Calls `with` for each command that the overview lists. */
+static void each_command(void **state, visit with) {
+    char name[64], *overview = strdup(run(state, "help")->out);
+    int count = 0;
+    assert_non_null(overview);
+    for (const char *line = overview; *line; line += strcspn(line, "\n") + 1) {
+        if (strncmp(line, "  ", 2) != 0) continue;
+        const char *end = strstr(line + 2, "  ");
+        assert_non_null(end);
+        snprintf(name, sizeof name, "%.*s", (int)(end - line - 2), line + 2);
+        with(state, name);
+        count++;
+    }
+    free(overview);
+    assert_true(count > 20);
+}
+
+static bool has_tool(const char *name) {
+    char line[200];
+    snprintf(line, sizeof line, "command -v %s >/dev/null 2>&1", name);
+    return system(line) == 0;
+}
+
+/* Runs a line in the folder; its output must be empty and its exit code 0. */
+static void check_silent(void **state, const char *format, const char *what) {
+    char line[1000], command[800], path[PATH_TEXT], text[2000];
+    snprintf(command, sizeof command, format, what);
+    snprintf(line, sizeof line, "cd '%s' && (%s) >.out 2>&1", (const char *)*state, command);
+    int code = system(line);
+    slurp(text, sizeof text, folder_path(path, state, ".out"));
+    if (code || *text) fail_msg("%s: %s", command, text);
+}
+
+/* "image train" -> "basin-image-train.1" */
+static void page_name(char name[80], const char *command) {
+    snprintf(name, 80, "basin-%s.1", command);
+    for (char *c = name; *c; c++)
+        if (*c == ' ') *c = '-';
+}
+
+/* ---- man pages ---- */
+
+/* The options of a page of help: its rows begin with blanks and a dash. */
+static void check_options(const char *page, const char *help) {
+    char name[64], wanted[200];
+    int rows = 0;
+    for (const char *line = help; *line;
+         line += strcspn(line, "\n") + (strchr(line, '\n') != NULL)) {
+        const char *at = line + strspn(line, " ");
+        if (at - line != 2 && at - line != 6) continue;
+        if (at[0] == '-' && at[1] != '-') at += strlen("-o, ");
+        if (strncmp(at, "--", 2) != 0) continue;
+        at += 2;
+        bool negatable = !strncmp(at, "[no-]", 5);
+        if (negatable) at += 5;
+        snprintf(name, sizeof name, "%.*s",
+                 (int)strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-"), at);
+        size_t put = (size_t)snprintf(wanted, sizeof wanted, "\\fB\\-\\-%s",
+                                      negatable ? "\\fR[\\fBno\\-\\fR]\\fB" : "");
+        for (const char *c = name; *c; c++)
+            put +=
+                (size_t)snprintf(wanted + put, sizeof wanted - put, *c == '-' ? "\\-" : "%c", *c);
+        snprintf(wanted + put, sizeof wanted - put, "\\fR");
+        assert_contains(page, wanted);
+        rows++;
+    }
+    assert_true(rows > 0);
+}
+
+/* Only requests that we mean to use, so that no text begins with a dot by accident. */
+static void check_requests(const char *page) {
+    static const char *const known[] = {".TH ", ".SH ", ".SS ", ".TP\n", ".PP\n", ".br\n",
+                                        ".B ",  ".BR ", ".I ",  ".nf\n", ".fi\n"};
+    for (const char *line = page; *line; line += strcspn(line, "\n") + 1) {
+        bool good = *line != '.' && *line != '\'';
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            good = good || !strncmp(line, known[i], strlen(known[i]));
+        if (!good) fail_msg("a request that is not ours: %.60s", line);
+    }
+}
+
+static void check_sections(const char *page, bool command) {
+    static const char *const section[] = {
+        ".SH NAME\n",    ".SH SYNOPSIS\n",        ".SH DESCRIPTION\n",
+        ".SH OPTIONS\n", ".SH \"EXIT STATUS\"\n", ".SH \"SEE ALSO\"\n"};
+    assert_true(!strncmp(page, ".TH \"BASIN", 10));
+    const char *at = page;
+    for (size_t i = 0; i < sizeof section / sizeof *section; i++) {
+        if (i == 3 && !command) continue;
+        at = strstr(at, section[i]);
+        if (!at) fail_msg("no %s, or not in its place", section[i]);
+    }
+}
+
+static void check_page(void **state, const char *command) {
+    static char page[65536];
+    char name[80], path[PATH_TEXT];
+    page_name(name, command);
+    slurp(page, sizeof page, folder_path(path, state, name));
+    check_sections(page, true);
+    check_requests(page);
+    const program *p = run(state, "help --man %s", command);
+    assert_int_equal(p->code, 0);
+    assert_string_equal(p->out, page);
+    check_options(page, run(state, "help %s", command)->out);
+}
+
+static void check_listed(void **state, const char *command) {
+    char page[16384], path[PATH_TEXT], line[100];
+    slurp(page, sizeof page, folder_path(path, state, "basin.1"));
+    snprintf(line, sizeof line, ".TP\n.B %s\n", command);
+    assert_contains(page, line);
+}
+
+static void writes_pages(void **state) {
+    char page[16384], path[PATH_TEXT];
+    const program *p = run(state, "help --man -o .");
+    assert_int_equal(p->code, 0);
+    assert_string_equal(p->out, "");
+    each_command(state, check_page);
+    each_command(state, check_listed);
+    slurp(page, sizeof page, folder_path(path, state, "basin.1"));
+    check_sections(page, false);
+    check_requests(page);
+    assert_string_equal(run(state, "help --man")->out, page);
+    assert_error(run(state, "help -o ."), 2, "--output goes with --man");
+    assert_error(run(state, "help --man -o /dev/null/man"), 1, "/dev/null/man");
+}
+
+static void lint_page(void **state, const char *command) {
+    char name[80];
+    page_name(name, command);
+    if (has_tool("groff")) check_silent(state, "groff -man -ww -Tutf8 -z %s", name);
+    if (has_tool("mandoc")) check_silent(state, "mandoc -T lint -W error %s", name);
+}
+
+static void lints_pages(void **state) {
+    if (!has_tool("groff") && !has_tool("mandoc")) skip();
+    assert_int_equal(run(state, "help --man -o .")->code, 0);
+    each_command(state, lint_page);
+    if (has_tool("groff")) check_silent(state, "groff -man -ww -Tutf8 -z %s", "basin.1");
+}
+
+/* ---- completion ---- */
+
+/* Types the words, the last of them unfinished, and prints what bash would offer. */
+static const char harness[] = "source ./basin.bash\n"
+                              "try() {\n"
+                              "    COMP_WORDS=(\"$@\")\n"
+                              "    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+                              "    _basin\n"
+                              "    echo \"$*: ${COMPREPLY[*]}\"\n"
+                              "}\n"
+                              "complete -p basin\n"
+                              "try basin im\n"
+                              "try basin image ''\n"
+                              "try basin image train --pre\n"
+                              "try basin image train --preset fas\n"
+                              "try basin image train --backend ''\n"
+                              "try basin image train --backend = c\n"
+                              "try basin image train --no-fl\n"
+                              "try basin image train --output ''\n"
+                              "try basin image train pictures\n"
+                              "try basin bench pictures --keep-d\n"
+                              "try basin bench --sh\n"
+                              "try basin help data ''\n"
+                              "try basin help --completion z\n";
+
+static const char offered[] = "complete -o default -F _basin basin\n"
+                              "basin im: image\n"
+                              "basin image : train complete eval report export import\n"
+                              "basin image train --pre: --preset\n"
+                              "basin image train --preset fas: fashion fashion-large\n"
+                              "basin image train --backend : ref cpu cuda\n"
+                              "basin image train --backend = c: cpu cuda\n"
+                              "basin image train --no-fl: --no-flip\n"
+                              "basin image train --output : \n"
+                              "basin image train pictures: \n"
+                              "basin bench pictures --keep-d: --keep-decoded\n"
+                              "basin bench --sh: --shape\n"
+                              "basin help data : convert info make get\n"
+                              "basin help --completion z: zsh\n";
+
+static void completes_in_bash(void **state) {
+    char path[PATH_TEXT], line[1000], text[4000];
+    if (!has_tool("bash")) skip();
+    assert_int_equal(run(state, "help --completion bash >basin.bash")->code, 0);
+    assert_int_equal(file_put(folder_path(path, state, "try.bash"), harness, strlen(harness)), 0);
+    snprintf(line, sizeof line, "cd '%s' && bash --norc try.bash >offered 2>&1",
+             (const char *)*state);
+    assert_int_equal(system(line), 0);
+    slurp(text, sizeof text, folder_path(path, state, "offered"));
+    assert_string_equal(text, offered);
+}
+
+static void check_offered(void **state, const char *command) {
+    static char script[262144];
+    char path[PATH_TEXT], wanted[100];
+    slurp(script, sizeof script, folder_path(path, state, "basin.bash"));
+    snprintf(wanted, sizeof wanted, "\n    '%s') echo '--", command);
+    assert_contains(script, wanted);
+}
+
+static void knows_all_commands(void **state) {
+    assert_int_equal(run(state, "help --completion bash >basin.bash")->code, 0);
+    each_command(state, check_offered);
+    assert_error(run(state, "help --completion tcsh"), 2, "'tcsh' is not one of bash|zsh|fish");
+}
+
+static void parses_in_zsh(void **state) {
+    const program *p = run(state, "help --completion zsh >_basin");
+    assert_int_equal(p->code, 0);
+    if (!has_tool("zsh")) skip();
+    check_silent(state, "zsh -n %s", "_basin");
+}
+
+static void parses_in_fish(void **state) {
+    const program *p = run(state, "help --completion fish >basin.fish");
+    assert_int_equal(p->code, 0);
+    if (!has_tool("fish")) skip();
+    check_silent(state, "fish -n %s", "basin.fish");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_pages),      cmocka_unit_test(lints_pages),
+        cmocka_unit_test(completes_in_bash), cmocka_unit_test(knows_all_commands),
+        cmocka_unit_test(parses_in_zsh),     cmocka_unit_test(parses_in_fish),
+    };
+    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+}
