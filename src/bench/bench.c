@@ -1,13 +1,13 @@
 /* The frame of `basin bench`; see bench.h. */
 #include "bench/bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "basin/random.h"
-#include "cli/progress.h"
 
 void basin_bench_add(basin_bench *bench, const char *key, const char *name,
                      basin_status (*run)(void *context, basin_error *error), void *context,
@@ -95,23 +95,27 @@ basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *
     return basin_fail(error, BASIN_BAD_VALUE, "--only %s: wanted one of %s", key, keys);
 }
 
-basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_error *error) {
+basin_status basin_bench_run(basin_bench *bench, int rounds, const basin_watch *watch,
+                             basin_error *error) {
     basin_status status = BASIN_OK;
     double (*clock)(void) = basin_bench_alone(bench) ? basin_cpu_clock : basin_clock;
     int warm = strcmp(basin_backend_name(bench->backend), "cuda") == 0 ? 3 : 1;
-    basin_progress progress =
-        basin_progress_begin("bench", (int64_t)(rounds + warm) * bench->items, quiet);
+    basin_news news = {.what = "bench",
+                       .total = (int64_t)(rounds + warm) * bench->items,
+                       .loss = NAN,
+                       .speed = NAN,
+                       .seconds_left = NAN};
     /* the first round warms up (on cuda three: compiled, captured, replayed) and does not count */
     for (int r = -warm; r < rounds && !status; r++)
         for (int i = 0; i < bench->items && !status; i++) {
             basin_bench_item *item = &bench->item[i];
-            basin_progress_show(&progress, (int64_t)(r + warm) * bench->items + i, item->name);
+            basin_watch_show(watch, &news);
+            news.done++;
             double start = clock();
             status = item->run(item->context, error);
             if (!status) status = basin_backend_wait(bench->backend, error);
             if (r >= 0) item->seconds[r] = clock() - start;
         }
-    basin_progress_end(&progress);
     for (int i = 0; i < bench->items && !status; i++) summarise(&bench->item[i], rounds);
     return status;
 }

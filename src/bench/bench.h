@@ -6,6 +6,7 @@
 
 #include "basin/model.h"
 #include "basin/train.h"
+#include "train/run/watch.h"
 
 enum { BASIN_BENCH_ROUNDS = 101, BASIN_BENCH_ITEMS = 16, BASIN_BENCH_PLANS = 12 };
 
@@ -62,7 +63,8 @@ basin_status basin_bench_bits(basin_bench *bench, basin_plan *plan, basin_expr i
 bool basin_bench_alone(const basin_bench *bench);
 /* Keeps the item of that key alone; an error that names all of them where there is none. */
 basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *error);
-basin_status basin_bench_run(basin_bench *bench, int rounds, bool quiet, basin_error *error);
+basin_status basin_bench_run(basin_bench *bench, int rounds, const basin_watch *watch,
+                             basin_error *error);
 const basin_bench_item *basin_bench_find(const basin_bench *bench, const char *key); /* or NULL */
 void basin_bench_free(basin_bench *bench);
 /* The settings of a block of this shape, with a beta a head. */

@@ -2,9 +2,14 @@
 #include "cli/progress.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+
+enum { WIDEST = 400 };
 
 basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet) {
     return (basin_progress){.label = label,
@@ -14,22 +19,68 @@ basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet
                             .shown = basin_clock()};
 }
 
-void basin_progress_show(basin_progress *progress, int64_t done, const char *note) {
-    enum { WIDTH = 30 };
+/* Asked before each drawing, because windows change their size. */
+static int terminal_width(void) {
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width = size.ws_col;
+    return width > 0 ? width : 80;
+}
+
+/* "#####....." of `cells`. */
+static void draw_bar(char *text, int cells, int64_t done, int64_t total) {
+    double share = (double)done / (double)total;
+    int filled = (int)(share * cells);
+    for (int i = 0; i < cells; i++) text[i] = i < filled ? '#' : '.';
+    text[cells] = 0;
+}
+
+void basin_progress_line(char *text, size_t size, const basin_progress *progress, int64_t done,
+                         const char *const *words, int width) {
+    enum { BAR = 30, LEAST = 6 };
+    char bar[BAR + 1], part[WIDEST] = "";
+    int room = (width < WIDEST ? width : WIDEST) - 1, label = (int)strlen(progress->label);
+    int used = label < room ? label : room, at = 0;
+    for (int i = 0; words[i]; i++) {
+        int length = (int)strlen(words[i]);
+        if (!length || used + 2 + length > room) continue;
+        at += snprintf(part + at, sizeof part - (size_t)at, "  %s", words[i]);
+        used += 2 + length;
+    }
+    int cells = room - used - 3;
+    if (cells > BAR) cells = BAR;
+    if (progress->total > 0 && cells >= LEAST) {
+        draw_bar(bar, cells, done, progress->total);
+        snprintf(text, size, "%s [%s]%s", progress->label, bar, part);
+    } else
+        snprintf(text, size, "%.*s%s", room, progress->label, part);
+}
+
+/* A line for a file or a pipe. */
+static void print_plain(const basin_progress *progress, const char *const *words) {
+    fprintf(stderr, "%s", progress->label);
+    for (int i = 0, first = 1; words[i]; i++) {
+        if (!*words[i]) continue;
+        fprintf(stderr, "%s%s", first ? ": " : ", ", words[i]);
+        first = 0;
+    }
+    fputc('\n', stderr);
+}
+
+void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words) {
+    char text[2 * WIDEST];
     double now = basin_clock(), pause = progress->terminal ? 0.1 : 10;
-    if (progress->quiet || (now - progress->shown < pause && (progress->drawn || done > 0))) return;
+    bool early = now - progress->shown < pause;
+    if (progress->quiet || (early && (progress->drawn || done > 0))) return;
+    if (!progress->terminal && done == 0) return;
     progress->shown = now;
-    if (!note) note = "";
     if (!progress->terminal) {
-        if (done > 0)
-            fprintf(stderr, "%s: %lld of %lld %s\n", progress->label, (long long)done,
-                    (long long)progress->total, note);
+        print_plain(progress, words);
         return;
     }
-    int filled = progress->total > 0 ? (int)(WIDTH * done / progress->total) : 0;
-    fprintf(stderr, "\r%s [", progress->label);
-    for (int i = 0; i < WIDTH; i++) fputc(i < filled ? '#' : '.', stderr);
-    fprintf(stderr, "] %lld/%lld %s\033[K", (long long)done, (long long)progress->total, note);
+    basin_progress_line(text, sizeof text, progress, done, words, terminal_width());
+    fprintf(stderr, "\r%s\033[K", text);
     fflush(stderr);
     progress->drawn = true;
 }

@@ -20,35 +20,46 @@ static void catch_signals(void) {
     sigaction(SIGTERM, &action, NULL);
 }
 
-static void print_time(char *text, size_t size, double seconds) {
+static void print_left(char *text, size_t size, double seconds) {
+    if (!isfinite(seconds)) return;
     if (seconds < 100)
-        snprintf(text, size, "%.0f s", seconds);
+        snprintf(text, size, "%.0f s left", seconds);
     else if (seconds < 6000)
-        snprintf(text, size, "%.0f min", seconds / 60);
+        snprintf(text, size, "%.0f min left", seconds / 60);
     else
-        snprintf(text, size, "%.1f h", seconds / 3600);
+        snprintf(text, size, "%.1f h left", seconds / 3600);
+}
+
+/* "epoch 3/100"; nothing where the number is unknown. */
+static void print_of(char *text, size_t size, const char *what, int64_t i, int64_t n) {
+    if (n > 0) snprintf(text, size, "%s%lld/%lld", what, (long long)i, (long long)n);
+}
+
+/* What is worth knowing, the most important first. */
+static void show_news(basin_progress *progress, const basin_news *news) {
+    enum { SIZE = 60 };
+    char count[SIZE] = "", loss[SIZE] = "", left[SIZE] = "", speed[SIZE] = "", member[SIZE] = "";
+    if (news->epochs > 0)
+        print_of(count, SIZE, "epoch ", news->epoch, news->epochs);
+    else
+        print_of(count, SIZE, "", news->done, news->total);
+    if (isfinite(news->loss)) snprintf(loss, SIZE, "loss %.4f", news->loss);
+    print_left(left, SIZE, news->seconds_left);
+    if (isfinite(news->speed))
+        snprintf(speed, SIZE, "%.*f %s/s", news->speed < 10 ? 1 : 0, news->speed, news->unit);
+    if (news->members > 1) print_of(member, SIZE, "member ", news->member, news->members);
+    const char *words[] = {count, loss, left, speed, member, NULL};
+    basin_progress_show(progress, news->done, words);
 }
 
 static void show(void *context, const basin_news *news) {
     basin_cli_watch *w = context;
-    char text[200] = "";
-    size_t at = 0;
     if (!w->what || strcmp(w->what, news->what) != 0 || w->progress.total != news->total) {
         basin_progress_end(&w->progress);
         w->progress = basin_progress_begin(news->what, news->total, w->quiet);
         w->what = news->what;
     }
-    if (isfinite(news->loss))
-        at += (size_t)snprintf(text + at, sizeof text - at, "loss %.4f  ", news->loss);
-    if (isfinite(news->speed))
-        at += (size_t)snprintf(text + at, sizeof text - at, "%.*f %s/s  ", news->speed < 10 ? 1 : 0,
-                               news->speed, news->unit);
-    if (isfinite(news->seconds_left)) {
-        char left[40];
-        print_time(left, sizeof left, news->seconds_left);
-        snprintf(text + at, sizeof text - at, "%s left", left);
-    }
-    basin_progress_show(&w->progress, news->done, text);
+    show_news(&w->progress, news);
 }
 
 static void note(void *context, const char *line) {
@@ -57,9 +68,13 @@ static void note(void *context, const char *line) {
     if (!w->quiet) fprintf(stderr, "%s\n", line);
 }
 
-void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet) {
+void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet) {
     *watch = (basin_cli_watch){.quiet = quiet};
     watch->watch = (basin_watch){show, note, watch, &interrupted};
+}
+
+void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet) {
+    basin_cli_watch_plain(watch, quiet);
     catch_signals();
 }
 

@@ -1,4 +1,4 @@
-/* The program as a watcher of tasks (train/watch.h): progress and notes on standard error, and
+/* The program as a watcher of tasks (train/run/watch.h): progress and notes on standard error, and
  * stopping: the first interrupt asks the task to save and end, a second one ends the program. */
 #ifndef BASIN_CLI_WATCH_H
 #define BASIN_CLI_WATCH_H
@@ -15,6 +15,8 @@ typedef struct basin_cli_watch {
 
 /* Points into itself, so it must stay where it is. */
 void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
+/* The same for work that cannot stop halfway: the first interrupt ends the program. */
+void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
 void basin_cli_watch_end(basin_cli_watch *watch);
 /* Whether an interrupt came. */
 bool basin_cli_interrupted(void);

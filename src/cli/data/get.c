@@ -79,10 +79,13 @@ static int list(bool json) {
 
 static void show(void *context, int64_t done, int64_t total) {
     basin_progress *progress = context;
-    char note[40];
+    char bytes[60];
     progress->total = total > 0 ? total : 0;
-    snprintf(note, sizeof note, "%.1f MB", (double)done / 1e6);
-    basin_progress_show(progress, done, note);
+    if (total > 0)
+        snprintf(bytes, sizeof bytes, "%.1f of %.1f MB", (double)done / 1e6, (double)total / 1e6);
+    else
+        snprintf(bytes, sizeof bytes, "%.1f MB", (double)done / 1e6);
+    basin_progress_show(progress, done, (const char *[]){bytes, NULL});
 }
 
 static char *join(const char *a, const char *b) {

@@ -8,6 +8,7 @@
 #include "bench/blas.h"
 #include "cli/command.h"
 #include "cli/table.h"
+#include "cli/watch.h"
 #include "io/json_writer.h"
 
 typedef struct options {
@@ -99,7 +100,12 @@ static basin_status measure(basin_bench *bench, const options *o, basin_error *e
     basin_params_begin(&bench->params, bench->graph);
     status = bench->shape.nodes ? basin_bench_graph(bench, error) : basin_bench_image(bench, error);
     if (!status && o->only) status = basin_bench_keep(bench, o->only, error);
-    return status || o->calls ? status : basin_bench_run(bench, (int)o->rounds, o->quiet, error);
+    if (status || o->calls) return status;
+    basin_cli_watch watch;
+    basin_cli_watch_plain(&watch, o->quiet);
+    status = basin_bench_run(bench, (int)o->rounds, &watch.watch, error);
+    basin_cli_watch_end(&watch);
+    return status;
 }
 
 /* ---- results ---- */
