@@ -92,7 +92,8 @@ basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *
             snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "", bench->item[i].key);
         used += length > 0 && (size_t)length < sizeof keys - used ? (size_t)length : 0;
     }
-    return basin_fail(error, BASIN_BAD_VALUE, "--only %s: wanted one of %s", key, keys);
+    return basin_fail(error, BASIN_BAD_VALUE, "nothing to time is called '%s'; wanted one of %s",
+                      key, keys);
 }
 
 basin_status basin_bench_run(basin_bench *bench, int rounds, const basin_watch *watch,

@@ -177,9 +177,14 @@ int basin_command_run(const basin_command *command, int count, char **argument) 
         basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", command->name);
         return basin_report(&error);
     }
-    int code = parse(options, &parsed, command, count, argument, &error)
-                   ? basin_report_usage(command, "%s", error.text)
-                   : run_parsed(command, options, &parsed, argument);
+    int code = BASIN_EXIT_OK;
+    basin_status status = parse(options, &parsed, command, count, argument, &error);
+    if (!status)
+        code = run_parsed(command, options, &parsed, argument);
+    else if (status == BASIN_BAD_VALUE)
+        code = basin_report_usage(command, "%s", error.text);
+    else
+        code = basin_report(&error); /* the file of --config */
     basin_command_values_free(command, options);
     return code;
 }

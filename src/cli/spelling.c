@@ -37,7 +37,8 @@ static const struct {
 } renamed[] = {
     {"graph", "out", "output"},           {"anomaly", "edge-type", "relation-column"},
     {"image eval", "first-mask", "seed"}, {"data get", "dir", "output"},
-    {"data get", "d", "output"},
+    {"data get", "d", "output"},          {"descend", "hopfield", "hopfield-kind"},
+    {"descend", "plot", "svg"},
 };
 
 static bool is_of(const char *command, const char *pattern) {

@@ -50,7 +50,8 @@ static void times_one_item(void **state) {
     cJSON_Delete(tree);
     p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only backward" TINY);
     assert_int_equal(p->code, 1);
-    assert_contains(p->err, "--only backward: wanted one of norm, projections,");
+    assert_contains(p->err,
+                    "nothing to time is called 'backward'; wanted one of norm, projections,");
 }
 
 /* A forward pass has 1 / beta once for all runs; a training step updates beta. */

@@ -91,7 +91,7 @@ static void reports_a_cut_mat_file(void **state) {
 static void makes_fraud(void **state) {
     const program *p = run(state, "data make fraud --like yelp --scale 0.02 --seed 3 made.basin");
     assert_int_equal(p->code, 0);
-    assert_contains(p->err, "made.basin: 919 nodes, 76940 edges, 32 features, 134 anomalous");
+    assert_contains(p->err, "made.basin: 919 nodes, 153880 edges, 32 features, 134 anomalous");
     assert_int_equal(
         run(state, "data make fraud --like yelp --scale 0.02 --seed 3 twin.basin -q")->code, 0);
     char line[2 * PATH_TEXT + 20], a[PATH_TEXT], b[PATH_TEXT];

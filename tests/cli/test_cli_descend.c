@@ -46,8 +46,8 @@ static void agrees_with_the_oracle(void **state) {
     agrees(state, CASE("block_relu"), "--steps 4 --backend cpu", 1e-4);
     agrees(state, CASE("block_relu"), "--steps 4 --backend ref --guard", 1e-12);
     agrees(state, CASE("block_relu_self"), "--steps 4 --self", 1e-4);
-    agrees(state, CASE("block_power3"), "--steps 3 --alpha 0.02 --hopfield power3", 1e-4);
-    agrees(state, CASE("block_softmax"), "--steps 4 --hopfield softmax", 1e-4);
+    agrees(state, CASE("block_power3"), "--steps 3 --alpha 0.02 --hopfield-kind power", 1e-4);
+    agrees(state, CASE("block_softmax"), "--steps 4 --hopfield-kind softmax", 1e-4);
     agrees(state, CASE("block_attention_only"), "--steps 4 --no-hopfield", 1e-4);
     agrees(state, CASE("block_hopfield_only"), "--steps 4 --no-attention", 1e-4);
 }
@@ -102,7 +102,7 @@ static void writes_the_trace(void **state) {
     char path[PATH_TEXT];
     static char text[20000];
     const program *p = run(state, "descend " CASE("block_relu") " --prefix in. --energy-trace t.csv"
-                                                                " --plot t.svg --steps 5");
+                                                                " --svg t.svg --steps 5");
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "change of g\n");
     slurp(text, sizeof text, folder_path(path, state, "t.csv"));
@@ -112,22 +112,22 @@ static void writes_the_trace(void **state) {
     assert_true(strncmp(text, "<svg ", 5) == 0);
     assert_contains(text, "hopfield");
     assert_contains(text, "</svg>");
-    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. --plot /nowhere/t.svg"), 1,
+    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. --svg /nowhere/t.svg"), 1,
                  "/nowhere/t.svg");
 }
 
 static void stops_and_guards(void **state) {
     cJSON *tree = run_json(run(
-        state,
-        "descend " CASE("block_softmax") " --prefix in. --json --steps 100000 --hopfield softmax"
-                                         " --alpha 1 --tolerance 1e-2"));
+        state, "descend " CASE(
+                   "block_softmax") " --prefix in. --json --steps 100000 --hopfield-kind softmax"
+                                    " --alpha 1 --tolerance 1e-2"));
     assert_true(cJSON_IsTrue(json_at(tree, "converged")));
     assert_true(json_number(tree, "steps") < 100000);
     cJSON_Delete(tree);
     /* steps so long that they overshoot, unless the guard halves them */
-    tree = run_json(run(state,
-                        "descend " CASE("block_power3") " --prefix in. --json --steps 30"
-                                                        " --hopfield power3 --alpha 500 --guard"));
+    tree = run_json(
+        run(state, "descend " CASE("block_power3") " --prefix in. --json --steps 30"
+                                                   " --hopfield-kind power --alpha 500 --guard"));
     for (int t = 0; t < 30; t++) {
         char before[40], after[40];
         snprintf(before, sizeof before, "trace.%d.energy", t);
@@ -195,7 +195,9 @@ static void takes_graphs(void **state) {
 
 static void rejects_wrong_input(void **state) {
     assert_error(run(state, "descend"), 2, "wants TOKENS");
-    assert_error(run(state, "descend x --hopfield power1"), 2, "'power1' is not");
+    assert_error(run(state, "descend x --hopfield-kind power --hopfield-power 1"), 2,
+                 "'power' is not");
+    assert_error(run(state, "descend x --hopfield-kind gelu"), 2, "'gelu' is not");
     assert_error(run(state, "descend x --no-attention --no-hopfield"), 2, "no energy");
     assert_error(run(state, "descend x --guard --noise 1"), 2, "guard");
     assert_error(run(state, "descend x --steps -1"), 2, "--steps: -1 is too small");
@@ -208,9 +210,9 @@ static void rejects_wrong_input(void **state) {
                  "no tensor 'in.wk' (or 'Wk')");
     assert_error(run(state, "descend " CASE("block_relu") " --prefix in. -w " CASE("block_wide")),
                  1, "wanted their last axis to be 96");
-    const program *p = run(
-        state, "descend " CASE(
-                   "block_power3") " --prefix in. --hopfield power9 --alpha 1e300 -o never.npz");
+    const program *p =
+        run(state, "descend " CASE("block_power3") " --prefix in. --hopfield-kind power "
+                                                   "--hopfield-power 9 --alpha 1e300 -o never.npz");
     assert_error(p, 1, "not finite");
     char path[PATH_TEXT];
     assert_int_not_equal(access(folder_path(path, state, "never.npz"), F_OK), 0);

@@ -1,5 +1,7 @@
 /* The frame of the program: help everywhere, wrong usage in one line with a suggestion, exit codes,
  * the manual page that comes from the tables, and what the build says of itself. */
+#include <stdbool.h>
+
 #include "cli/program.h"
 
 #include "basin/version.h"
@@ -92,6 +94,106 @@ static void hints_at_foreign_names(void **state) {
     assert_error(run(state, "info --lr 3"), 2, "unknown option '--lr' (see");
 }
 
+/* ---- one flag for one thing ---- */
+
+/* A row of the manual: "| `-o, --output FILE` | default | help |". */
+typedef struct row {
+    char command[40], name[40], value[300], help[1000];
+} row;
+
+/* Calls `with` for every option of every command. */
+static void each_option(const char *manual, void (*with)(void *context, const row *r),
+                        void *context) {
+    row r = {0};
+    for (const char *line = manual; *line; line += strcspn(line, "\n") + 1) {
+        int length = (int)strcspn(line, "\n");
+        sscanf(line, "## basin %39[^\n]", r.command);
+        const char *at = strncmp(line, "| `", 3) ? NULL : strstr(line, "--");
+        if (!at || at > line + 8) continue;
+        const char *end = strstr(at, "` |"), *help = end ? strstr(end + 3, " | ") : NULL;
+        assert_true(help && help < line + length);
+        int name = (int)strcspn(at, " `");
+        snprintf(r.name, sizeof r.name, "%.*s", name, at);
+        snprintf(r.value, sizeof r.value, "%.*s", (int)(end - at) - name, at + name);
+        snprintf(r.help, sizeof r.help, "%.*s", (int)(line + length - help), help);
+        with(context, &r);
+    }
+}
+
+/* These mean the same everywhere, but for verify, which has its own words for what it compares. */
+static bool is_shared(const row *r) {
+    static const char *const shared[] = {"--json",  "--quiet",   "--backend", "--products",
+                                         "--dtype", "--threads", "--preset",  "--config"};
+    bool own = !strcmp(r->command, "verify") && strcmp(r->name, "--json") != 0;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared && !own; i++)
+        if (!strcmp(r->name, shared[i])) return true;
+    return false;
+}
+
+typedef struct meanings {
+    row first[16];
+    int count, met;
+} meanings;
+
+static void check_meaning(void *context, const row *r) {
+    meanings *m = context;
+    m->met++;
+    if (strcmp(r->name, "--out") == 0 || strcmp(r->name, "--edge-type") == 0)
+        fail_msg("%s has %s", r->command, r->name);
+    if (!is_shared(r)) return;
+    int i = 0;
+    while (i < m->count && strcmp(m->first[i].name, r->name) != 0) i++;
+    if (i == m->count) m->first[m->count++] = *r;
+    const row *first = &m->first[i];
+    bool presets = !strcmp(r->name, "--preset"); /* each task has its own */
+    if (strcmp(r->help, first->help) != 0 || (!presets && strcmp(r->value, first->value) != 0))
+        fail_msg("%s of %s and of %s differ:\n%s%s\n%s%s", r->name, r->command, first->command,
+                 r->value, r->help, first->value, first->help);
+}
+
+/* Whether a command that has --backend has the options that go with it. */
+typedef struct company {
+    char command[40];
+    const char *wanted;
+    bool backend, has;
+    int without;
+} company;
+
+static void close_command(company *c) {
+    c->without += c->backend && !c->has && strcmp(c->command, "bench pictures") != 0;
+    c->backend = c->has = false;
+}
+
+static void check_company(void *context, const row *r) {
+    company *c = context;
+    if (strcmp(c->command, r->command) != 0) close_command(c);
+    snprintf(c->command, sizeof c->command, "%s", r->command);
+    c->backend |= !strcmp(r->name, "--backend");
+    c->has |= !strcmp(r->name, c->wanted);
+}
+
+static void has_one_flag_for_one_thing(void **state) {
+    static meanings m;
+    /* How many commands that compute still lack it; each number may only fall. */
+    static const struct {
+        const char *name;
+        int without;
+    } company_of[] = {
+        {"--threads", 0}, {"--quiet", 1}, {"--products", 6}, {"--dtype", 10}, {"--json", 3}};
+    char *manual = strdup(run(state, "help --markdown")->out);
+    assert_non_null(manual);
+    each_option(manual, check_meaning, &m);
+    assert_true(m.met > 300 && m.count == 8);
+    for (size_t i = 0; i < sizeof company_of / sizeof *company_of; i++) {
+        company c = {.wanted = company_of[i].name};
+        each_option(manual, check_company, &c);
+        close_command(&c);
+        if (c.without > company_of[i].without)
+            fail_msg("%d commands have --backend and no %s", c.without, c.wanted);
+    }
+    free(manual);
+}
+
 static void rejects_wrong_usage(void **state) {
     assert_error(run(state, "inof"), 2, "did you mean 'info'?");
     assert_error(run(state, "xyzzy"), 2, "unknown command 'xyzzy'");
@@ -103,6 +205,8 @@ static void rejects_wrong_usage(void **state) {
     assert_error(run(state, "info"), 2, "wants FILE...");
     assert_error(run(state, "version x"), 2, "'x' is one operand too many");
     assert_string_equal(run(state, "inof")->out, "");
+    assert_error(run(state, "image train --preset nothing"), 2, "there is no preset 'nothing'");
+    assert_error(run(state, "image train --config nowhere.json"), 1, "nowhere.json: ");
 }
 
 static void ends_options(void **state) {
@@ -155,6 +259,7 @@ int main(void) {
         cmocka_unit_test(lists_groups),
         cmocka_unit_test(takes_old_names),
         cmocka_unit_test(hints_at_foreign_names),
+        cmocka_unit_test(has_one_flag_for_one_thing),
         cmocka_unit_test(ends_options),
         cmocka_unit_test(names_the_build),
         cmocka_unit_test(waits_politely),

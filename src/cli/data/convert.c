@@ -7,7 +7,7 @@
 
 typedef struct options {
     basin_network_flags network;
-    bool homo, quiet;
+    bool homo, quiet, json;
 } options;
 
 static const options defaults = {.network = BASIN_NETWORK_FLAGS};
@@ -16,6 +16,7 @@ static const basin_option table[] = {
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_FLAG(options, homo, 0, "homo", "Add the union of all relations as the relation homo."),
     BASIN_OPTION_QUIET(options),
+    BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };
 
@@ -28,12 +29,7 @@ static int run(const void *values, int operands, char **operand) {
         basin_network_flags_open(&network, &o->network, operands - 1, operand, o->quiet, &error);
     if (!status && o->homo) status = basin_network_add_union(network, &error);
     if (!status) status = basin_network_write(out, network, &error);
-    if (!status && !o->quiet) {
-        int64_t edges = 0;
-        for (int r = 0; r < network->relations; r++) edges += network->relation[r].edges;
-        fprintf(stderr, "%s: %lld nodes, %lld edges, %lld features\n", out,
-                (long long)network->nodes, (long long)edges, (long long)network->features);
-    }
+    if (!status) basin_network_print_written(out, network, o->json, o->quiet);
     basin_network_free(network);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }

@@ -1,15 +1,14 @@
 /* basin data make: generated data of a known kind. */
-#include <stdio.h>
 #include <string.h>
 
-#include "basin/tasks/network.h"
 #include "cli/command.h"
+#include "cli/data/network_options.h"
 
 typedef struct options {
     const char *like;
     double scale;
     int64_t seed;
-    bool quiet;
+    bool quiet, json;
 } options;
 
 static const options defaults = {.like = "amazon", .scale = 1};
@@ -20,6 +19,7 @@ static const basin_option table[] = {
     BASIN_REAL(options, scale, "scale", "X", 1e-6, 100, "Times as many nodes and edges."),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
+    BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };
 
@@ -33,10 +33,7 @@ static int make_fraud(const options *o, const char *out) {
         status = basin_network_make_fraud(&network, &spec, &error);
     }
     if (!status) status = basin_network_write(out, network, &error);
-    if (!status && !o->quiet)
-        fprintf(stderr, "%s: %lld nodes, %lld edges, %lld features, %lld anomalous\n", out,
-                (long long)network->nodes, (long long)spec.edges, (long long)network->features,
-                (long long)basin_network_count_label(network, 1));
+    if (!status) basin_network_print_written(out, network, o->json, o->quiet);
     basin_network_free(network);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }

@@ -1,7 +1,9 @@
-/* Options that open networks; see network_flags.h. */
+/* Options that open networks; see network_options.h. */
 #include "cli/data/network_options.h"
 
 #include <string.h>
+
+#include "io/json_writer.h"
 
 basin_network_options basin_network_flags_options(const basin_network_flags *f) {
     return (basin_network_options){
@@ -37,4 +39,22 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
     if (!status && !quiet && (*network)->note)
         fprintf(stderr, "basin: note: %s: %s\n", (*network)->path, (*network)->note);
     return status;
+}
+
+void basin_network_print_written(const char *path, const basin_network *network, bool json,
+                                 bool quiet) {
+    int64_t edges = 0, anomalous = basin_network_count_label(network, 1);
+    for (int r = 0; r < network->relations; r++) edges += network->relation[r].edges;
+    if (json) {
+        basin_json out = basin_json_begin(stdout);
+        basin_json_text(&out, "file", path);
+        basin_json_integer(&out, "nodes", network->nodes);
+        basin_json_integer(&out, "edges", edges);
+        basin_json_integer(&out, "features", network->features);
+        basin_json_integer(&out, "anomalous", anomalous);
+        basin_json_end(&out);
+    } else if (!quiet)
+        fprintf(stderr, "%s: %lld nodes, %lld edges, %lld features, %lld anomalous\n", path,
+                (long long)network->nodes, (long long)edges, (long long)network->features,
+                (long long)anomalous);
 }

@@ -48,5 +48,8 @@ basin_network_options basin_network_flags_options(const basin_network_flags *fla
  * one, on standard error. */
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
                                       int paths, char **path, bool quiet, basin_error *error);
+/* Says what was written to `path`: a line on standard error, or JSON on standard output. */
+void basin_network_print_written(const char *path, const basin_network *network, bool json,
+                                 bool quiet);
 
 #endif

@@ -26,23 +26,23 @@ static const options defaults = {
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
-                 "Which sizes to take; a size given by its own option (not 0) goes before."),
-    SIZE(batch, "batch", "B", "Images."),
+                 "Which sizes to take; options override single ones unless they are 0."),
+    SIZE(batch, "batch", "B", "Images at a time."),
     SIZE(tokens, "tokens", "N", "Patches of an image."),
     SIZE(patch, "patch", "P", "Numbers of a patch."),
     SIZE(nodes, "nodes", "N", "Nodes of the graph."),
     SIZE(edges, "edges", "E", "Edges of the graph, each direction counted."),
     SIZE(features, "features", "F", "Numbers of a node."),
-    SIZE(dim, "dim", "D", "Numbers of a token."),
-    SIZE(heads, "heads", "H", "Heads of the attention."),
-    SIZE(head_dim, "head-dim", "Y", "Width of a head."),
+    SIZE(dim, "dim", "D", "Dimension of a token."),
+    SIZE(heads, "heads", "H", "Heads of attention."),
+    SIZE(head_dim, "head-dim", "Y", "Dimension of a head: of queries and keys."),
     SIZE(memories, "memories", "M", "Memories of the Hopfield network."),
-    SIZE(steps, "steps", "T", "Steps of the descent."),
+    SIZE(steps, "steps", "T", "Steps of the descent in a block."),
     BASIN_FLAG(options, recompute, 0, "recompute",
-               "Train with activations computed again instead of kept."),
+               "Keep one token tensor a step of the descent and compute the rest again."),
     BASIN_FLAG(
         options, whole, 0, "whole",
-        "Only the forward pass and the training step, so that the process's memory is theirs."),
+        "Time the forward pass and the training step alone: the process's memory is then theirs."),
     BASIN_TEXT(
         options, only, 0, "only", "KEY",
         "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "

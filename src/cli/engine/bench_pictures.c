@@ -34,11 +34,11 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, batch, "batch", "B", 1, 65536, "Pictures of a batch."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, ROUNDS,
                   "Times all pictures are run through; the median is printed."),
-    BASIN_INTEGER(options, threads, "threads", "N", 0, 16, "Worker threads; 0 is one a processor."),
     BASIN_CHOICE(options, keep, "keep-decoded", BASIN_IMAGE_KEEPS,
                  "Where pictures are kept decoded; the first pass, which decodes, is not timed."),
     BASIN_CHOICE(options, cut, "cut-from", BASIN_IMAGE_CUTS, "What crops are cut from."),
     BASIN_OPTION_BACKEND(options),
+    BASIN_OPTION_THREADS(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -96,7 +96,7 @@ static basin_status rig_new(rig *g, const options *o, const char *const *path, i
                             basin_error *error) {
     basin_image_source source = {.path = path, .paths = paths};
     *g = (rig){0};
-    basin_status status = basin_option_backend(&g->backend, o->backend, 0, "f32", "f32", error);
+    basin_status status = basin_option_backend(&g->backend, o->backend, 0, NULL, NULL, error);
     if (!status) status = basin_image_data_open(&g->data, &source, error);
     if (status) return status;
     basin_image_task.fill(&g->settings, "imagenet");

@@ -9,15 +9,16 @@
 #include "verify/weights.h"
 
 typedef struct options {
-    const char *weights, *prefix, *output, *edges, *trace, *plot, *hopfield;
+    const char *weights, *prefix, *output, *edges, *trace, *svg, *hopfield_kind;
     const char *backend, *products, *dtype;
     int64_t steps, threads, seed;
-    double alpha, tolerance, noise;
+    double alpha, tolerance, noise, hopfield_power;
     bool guard, self, no_attention, no_hopfield, quiet, json;
 } options;
 
 static const options defaults = {.prefix = "",
-                                 .hopfield = "relu",
+                                 .hopfield_kind = "relu",
+                                 .hopfield_power = 3,
                                  .backend = "cpu",
                                  .products = "f32",
                                  .steps = 12,
@@ -43,14 +44,15 @@ static const basin_option table[] = {
     BASIN_FLAG(options, no_attention, 0, "no-attention", "Leave attention out of the energy."),
     BASIN_FLAG(options, no_hopfield, 0, "no-hopfield",
                "Leave the Hopfield network out of the energy."),
-    BASIN_TEXT(options, hopfield, 0, "hopfield", "KIND",
-               "The Hopfield energy: relu, powerN (power3, ...) or softmax."),
+    BASIN_TEXT(options, hopfield_kind, 0, "hopfield-kind", "relu|power|softmax",
+               "What the Hopfield network makes of a memory's overlap."),
+    BASIN_REAL(options, hopfield_power, "hopfield-power", "N", 1, 100, "The n of the power."),
     BASIN_TEXT(options, edges, 0, "edges", "FILE",
                "Attention among the pairs of a graph instead of all: a tensor edges [E, 2], "
                "undirected, or row [N + 1] and col [pairs]."),
     BASIN_TEXT(options, trace, 0, "energy-trace", "FILE",
                "Write the energies of all steps as CSV."),
-    BASIN_TEXT(options, plot, 0, "plot", "FILE", "Draw the energies of all steps as SVG."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energies of all steps there."),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
@@ -89,17 +91,15 @@ static void job_free(job *j) {
     basin_bundle_free(j->tokens_file);
 }
 
-/* relu, powerN or softmax; false where it is none. */
-static bool read_kind(basin_block_config *config, const char *kind) {
-    char *end;
-    config->hopfield = BASIN_HOPFIELD_RELU;
-    if (!strcmp(kind, "relu")) return true;
-    config->hopfield = BASIN_HOPFIELD_SOFTMAX;
-    if (!strcmp(kind, "softmax")) return true;
-    config->hopfield = BASIN_HOPFIELD_POWER;
-    if (strncmp(kind, "power", 5) != 0) return false;
-    config->power = strtod(kind + 5, &end);
-    return end > kind + 5 && !*end && config->power > 1 && config->power <= 100;
+/* The kind of Hopfield network; false where there is none of that name. 0.1 said power3. */
+static bool read_kind(basin_block_config *config, const options *o) {
+    const char *kind = o->hopfield_kind;
+    bool power = !strncmp(kind, "power", 5);
+    config->hopfield = power ? BASIN_HOPFIELD_POWER : basin_hopfield_named(kind);
+    if (!power) return !strcmp(kind, "relu") || !strcmp(kind, "softmax");
+    char *end = (char *)kind + 5;
+    config->power = *end ? strtod(end, &end) : o->hopfield_power;
+    return !*end && config->power > 1 && config->power <= 100;
 }
 
 static basin_status read_files(job *j, const char *path, const basin_block_config *config,
@@ -220,7 +220,8 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
                {"guard", o->guard ? "true" : "false", 0},
                {"self", o->self ? "true" : "false", 0},
                {"attention", o->no_attention ? "false" : "true", 0},
-               {"hopfield", o->no_hopfield ? "none" : o->hopfield, 0},
+               {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},
+               {"hopfield_power", NULL, o->hopfield_power},
                {"pairs", o->edges ? "list" : "all", 0},
                {"tokens_file", basin_bundle_path(j->tokens_file), 0},
                {"weights_file", o->weights ? o->weights : basin_bundle_path(j->tokens_file), 0},
@@ -264,7 +265,7 @@ static basin_status write_files(const job *j, const basin_trace *trace, basin_er
     const options *o = j->o;
     basin_status status = o->output ? write_result(j, error) : BASIN_OK;
     if (!status && o->trace) status = basin_trace_csv(trace, o->trace, error);
-    if (!status && o->plot) status = basin_trace_plot(trace, o->plot, "Energy descent", error);
+    if (!status && o->svg) status = basin_trace_plot(trace, o->svg, "Energy descent", error);
     return status;
 }
 
@@ -294,11 +295,11 @@ static int run(const void *values, int operands, char **operand) {
     if (o->no_attention && o->no_hopfield)
         return basin_report_usage(&basin_command_descend,
                                   "--no-attention and --no-hopfield leave no energy");
-    if (!read_kind(&config, o->hopfield))
+    if (!read_kind(&config, o))
         return basin_report_usage(&basin_command_descend,
-                                  "--hopfield: '%s' is not relu, powerN with N from above 1 to "
-                                  "100, or softmax",
-                                  o->hopfield);
+                                  "--hopfield-kind: '%s' is not relu, softmax, or power with a "
+                                  "--hopfield-power above 1",
+                                  o->hopfield_kind);
     if (o->guard && o->noise > 0)
         return basin_report_usage(&basin_command_descend,
                                   "--guard and --noise: noise may raise the energy, which the "
@@ -328,7 +329,7 @@ const basin_command basin_command_descend = {
         "[D, M], LNORM_gamma, LNORM_bias.",
     .example = "  basin descend tokens.npz -w weights.npz --self -o end.safetensors\n"
                "  basin descend case.safetensors --guard --tolerance 1e-4 --steps 1000 \\\n"
-               "      --energy-trace trace.csv --plot trace.svg\n",
+               "      --energy-trace trace.csv --svg trace.svg\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
