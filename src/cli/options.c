@@ -113,9 +113,13 @@ static basin_status fail_unknown(const basin_option_set *set, const char *typed,
 
 /* ---- spellings of earlier versions ---- */
 
+/* Each note once, and only whole. */
 static void add_note(basin_parsed *parsed, const char *was, const char *now) {
-    size_t at = strlen(parsed->notes), size = sizeof parsed->notes;
-    snprintf(parsed->notes + at, size - at, "%s is now %s\n", was, now);
+    char note[300];
+    int length = snprintf(note, sizeof note, "%s is now %s\n", was, now);
+    size_t at = strlen(parsed->notes);
+    if (length >= (int)sizeof note || at + (size_t)length >= sizeof parsed->notes) return;
+    if (!strstr(parsed->notes, note)) memcpy(parsed->notes + at, note, (size_t)length + 1);
 }
 
 /* The settings that `old`, a name of 0.1, stood for: "--rate-first and --rate-last". */
@@ -259,9 +263,9 @@ static target look_up(basin_parsed *parsed, const basin_option_set *set, const c
                       bool letter) {
     char was[70], now[70];
     target t = letter ? find_letter(set->option, *typed) : find(set, typed);
-    const char *name = found(&t) ? NULL : basin_option_renamed(set->command, typed);
-    if (!name) return t;
     snprintf(was, sizeof was, "%s%s", letter ? "-" : "--", typed);
+    const char *name = found(&t) ? NULL : basin_option_renamed(set->command, was);
+    if (!name) return t;
     snprintf(now, sizeof now, "--%s", name);
     add_note(parsed, was, now);
     return find(set, name);

@@ -49,23 +49,22 @@ typedef struct basin_option {
     { NULL, 0, BASIN_OPTION_FLAG, 0, NULL, 0, 0, NULL }
 
 /* The options that many commands share, with the same name and meaning everywhere. */
-#define BASIN_OPTION_JSON(type) BASIN_FLAG(type, json, 0, "json", "Print JSON instead of a table.")
-#define BASIN_OPTION_QUIET(type)                                                                   \
-    BASIN_FLAG(type, quiet, 'q', "quiet", "No progress on standard error.")
+#define BASIN_OPTION_JSON(type) BASIN_FLAG(type, json, 0, "json", "Print the results as JSON.")
+#define BASIN_OPTION_QUIET(type) BASIN_FLAG(type, quiet, 'q', "quiet", "No progress and no notes.")
 #define BASIN_OPTION_BACKEND(type)                                                                 \
     BASIN_CHOICE(type, backend, "backend", "ref|cpu|cuda",                                         \
-                 "What computes: ref, plain loops in double; cpu, fast, in float; cuda, in float " \
-                 "on an NVIDIA GPU.")
+                 "What computes: ref (double, plain loops, slow), cpu (float, fast) or cuda "      \
+                 "(float, on an NVIDIA GPU).")
 #define BASIN_OPTION_PRODUCTS(type)                                                                \
     BASIN_CHOICE(type, products, "products", "f32|tf32|bf16x6|bf16x3",                             \
-                 "Matrix products: in float; tf32, on cuda, of factors rounded to 10 bits; on "    \
-                 "cpu, where the processor has such instructions, from six bfloat16 products (as " \
-                 "accurate) or three (about 2^-16).")
+                 "Precision of matrix products. f32: float. tf32, on cuda: factors rounded to 10 " \
+                 "bits. bf16x6 and bf16x3, on processors with bfloat16 instructions: sums of six " \
+                 "products (as accurate as f32) or three (errors of about 2^-16).")
 #define BASIN_OPTION_DTYPE(type)                                                                   \
     BASIN_CHOICE(type, dtype, "dtype", "f32|bf16",                                                 \
-                 "How intermediate results are stored; bf16 on cuda only.")
+                 "Type of stored intermediate results; bf16 on cuda only.")
 #define BASIN_OPTION_THREADS(type)                                                                 \
-    BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0 means all cores.")
+    BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0: one a core.")
 #define BASIN_OPTION_SEED(type)                                                                    \
     BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.")
 

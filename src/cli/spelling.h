@@ -10,8 +10,8 @@ int basin_name_distance(const char *a, const char *b);
 /* Whether two names are near enough to take one for a slip of the other. */
 bool basin_name_near(int distance, const char *name);
 
-/* Today's name of an option of 0.1, without dashes; NULL where it was not renamed. `command` is a
- * command's name; `was` may be a single letter. Settings keep their old names themselves. */
+/* Today's name, without dashes, of an option that 0.1 called `was`: "--out", "-d". NULL where it
+ * was not renamed. The table of settings has the old names of settings. */
 const char *basin_option_renamed(const char *command, const char *was);
 
 /* What we call an option that other tools call `foreign`: the i-th name to try, the best first;

@@ -72,6 +72,12 @@ static void takes_old_names(void **state) {
     assert_int_equal(p->code, 0);
     assert_contains(p->err, "basin: note: -d is now --output;");
     assert_error(run(state, "image train --first-mask 3"), 2, "unknown option '--first-mask'");
+    assert_error(run(state, "data get --d ."), 2, "unknown option '--d'");
+    p = run(state, "data get -d . --list -d . --dir . --dir . -d .");
+    assert_string_equal(p->err,
+                        "basin: note: -d is now --output; the old name goes with version 0.3\n"
+                        "basin: note: --dir is now --output; the old name goes with version "
+                        "0.3\n");
 }
 
 /* Names from other tools lead to ours, where the command has it. */

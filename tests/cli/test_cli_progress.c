@@ -160,14 +160,14 @@ static void is_plain_or_silent_elsewhere(void **state) {
 /* The program itself, on a terminal of 60 columns. */
 static void shows_a_run(void **state) {
     static char text[65536];
-    assert_int_equal(run(state, "data make fraud --scale 0.05 -q small.basin")->code, 0);
+    assert_int_equal(run(state, "data make fraud --scale 0.02 -q small.basin")->code, 0);
     terminal t = terminal_open(60);
     int keep = open(t.name, O_RDWR | O_NOCTTY);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         close(t.ours);
-        const program *p = run(state, "anomaly train small.basin --epochs 60 -o m 2>%s", t.name);
+        const program *p = run(state, "anomaly train small.basin --epochs 20 -o m 2>%s", t.name);
         _exit(p->code);
     }
     close(keep);

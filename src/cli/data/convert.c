@@ -14,7 +14,7 @@ static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 
 static const basin_option table[] = {
     BASIN_OPTIONS_NETWORK(options, network),
-    BASIN_FLAG(options, homo, 0, "homo", "Add the union of all relations as the relation homo."),
+    BASIN_FLAG(options, homo, 0, "homo", "Add a relation homo: the union of all relations."),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -41,13 +41,13 @@ const basin_command basin_command_data_convert = {
     .operands_least = 2,
     .operands_most = INT_MAX,
     .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz) "
-            "of edges and of nodes; what a file is goes by its content. Writes safetensors that "
-            "are mapped, not parsed, when they are opened; or npz where OUT ends so. "
-            "docs/formats.md says what each format holds.\n"
+            "of edges and of nodes, whatever the files are called. Writes safetensors, which open "
+            "at once because they are mapped, or npz if OUT ends so. docs/formats.md describes "
+            "the formats.\n"
             "\n"
             "CSV needs a header. A file with columns for both ends of an edge (src and dst, source "
-            "and target, ...) is one of edges, others are of nodes: an id, a label where the "
-            "column is called label, and features.",
+            "and target, ...) lists edges. Others list nodes: an id, a label if a column is called "
+            "label, and features.",
     .example = "  basin data convert Amazon.mat amazon.basin --unlabelled-first 3305\n"
                "  basin data convert payments.csv.gz accounts.csv fraud.basin --label is_fraud\n",
     .option = table,

@@ -20,9 +20,10 @@ typedef struct options {
 static const options defaults = {.output = "."};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FOLDER", "Where files go; made if absent."),
+    BASIN_TEXT(options, output, 'o', "output", "FOLDER",
+               "The folder for the files; made if absent."),
     BASIN_TEXT(options, mirror, 0, "mirror", "URL",
-               "Fetch URL/FILE instead, with the same checks; file:///FOLDER too."),
+               "Fetch from URL/FILE instead, with the same checks; file:///FOLDER works, too."),
     BASIN_FLAG(options, list, 0, "list", "List the sets."),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
@@ -171,8 +172,8 @@ const basin_command basin_command_data_get = {
     .operands = "NAME...",
     .operands_least = 0,
     .operands_most = 64,
-    .text = "Files come whole and checked, or not at all: they are written aside, compared with "
-            "their SHA-256 and renamed. Where Basin knows no digest, that of the first fetch is "
+    .text = "A file arrives whole and checked, or not at all: it is written aside, compared with "
+            "its SHA-256 and renamed. Where Basin knows no digest, that of the first fetch is "
             "printed and kept beside the file, and later fetches are held to it; compare it with "
             "another source if that matters to you. An interrupted fetch of a file with a known "
             "digest goes on where it stopped.",

@@ -17,7 +17,7 @@ typedef struct options {
 static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 
 static const basin_option table[] = {
-    BASIN_FLAG(options, histogram, 0, "histogram", "Draw how the degrees are distributed."),
+    BASIN_FLAG(options, histogram, 0, "histogram", "Draw the distribution of degrees."),
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,

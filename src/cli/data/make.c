@@ -15,8 +15,9 @@ static const options defaults = {.like = "amazon", .scale = 1};
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, like, "like", "amazon|yelp|tfinance|tsocial",
-                 "Which of the paper's sets fraud takes after."),
-    BASIN_REAL(options, scale, "scale", "X", 1e-6, 100, "Times as many nodes and edges."),
+                 "The set of the paper to imitate."),
+    BASIN_REAL(options, scale, "scale", "X", 1e-6, 100,
+               "Scale the numbers of nodes and edges by this."),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
@@ -52,10 +53,10 @@ const basin_command basin_command_data_make = {
     .operands_least = 2,
     .operands_most = 2,
     .text = "fraud has the nodes, edges, features and share of anomalies of one of the paper's "
-            "sets, degrees with a heavy tail, and anomalies that hide among the others. It is for "
-            "trying things out and for measuring time and memory; scores on it say nothing about "
-            "the real set. The same seed gives the same network. A scale below 1 keeps the "
-            "degrees unless that would leave too few nodes for them.",
+            "sets, degrees with a heavy tail, and anomalies that hide among the others. Use it "
+            "to try things out and to measure time and memory; scores on it say nothing about the "
+            "real set. The same seed gives the same network. A scale below 1 keeps the degrees "
+            "unless too few nodes are left for them.",
     .example = "  basin data make fraud --like tfinance --scale 0.1 small.basin\n",
     .option = table,
     .defaults = &defaults,

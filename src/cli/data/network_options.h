@@ -16,32 +16,34 @@ typedef struct basin_network_flags {
 
 /* `field` is the basin_network_flags in the command's own struct. */
 #define BASIN_OPTIONS_NETWORK(type, field)                                                         \
-    BASIN_FLAG(type, field.directed, 0, "directed",                                                \
-               "Edges as they stand: the target sees the source. Else each goes both ways."),      \
+    BASIN_FLAG(                                                                                    \
+        type, field.directed, 0, "directed",                                                       \
+        "Keep the direction of edges: the target sees the source. Else they go both ways."),       \
         BASIN_CHOICE(type, field.self, "self-loops", "keep|drop|add",                              \
-                     "Edges of a node with itself: as the data have them, none, or one at each."), \
+                     "Edges from a node to itself: keep those of the data, drop them, or add one " \
+                     "to each."),                                                                  \
         BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
-                   "Keep equal edges; else they are merged."),                                     \
+                   "Keep equal edges instead of merging them."),                                   \
         BASIN_CHOICE(type, field.missing, "missing", "error|zero|mean",                            \
-                     "Features that are empty, NaN or infinite: refuse the file, or put 0 or the " \
-                     "mean of the column in their place."),                                        \
+                     "Features that are empty, NaN or infinite: refuse the file, or replace them " \
+                     "by 0 or by the mean of the column."),                                        \
         BASIN_INTEGER(type, field.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,        \
-                      "Labels of the first N nodes do not count (3305 for Amazon.mat, by the "     \
-                      "paper's protocol)."),                                                       \
+                      "Ignore the labels of the first N nodes (Amazon.mat: 3305, as in the "       \
+                      "paper)."),                                                                  \
         BASIN_TEXT(type, field.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),         \
         BASIN_TEXT(type, field.label, 0, "label", "COLUMN",                                        \
-                   "CSV of nodes: the column of labels, 1 for anomalous."),                        \
+                   "CSV of nodes: the column of labels; 1 is anomalous."),                         \
         BASIN_TEXT(type, field.source, 0, "source", "COLUMN",                                      \
-                   "CSV of edges: the column they come from."),                                    \
+                   "CSV of edges: the column of sources."),                                        \
         BASIN_TEXT(type, field.target, 0, "target", "COLUMN",                                      \
-                   "CSV of edges: the column they lead to."),                                      \
+                   "CSV of edges: the column of targets."),                                        \
         BASIN_TEXT(type, field.edge_type, 0, "relation-column", "COLUMN",                          \
-                   "CSV of edges: the column of the relation."),                                   \
+                   "CSV of edges: the column of relations."),                                      \
         BASIN_TEXT(type, field.drop, 0, "drop", "COLUMNS",                                         \
-                   "CSV of nodes: columns that are no features, by commas."),                      \
+                   "CSV of nodes: columns to leave out, separated by commas."),                    \
         BASIN_INTEGER(type, field.max_categories, "max-categories", "N", 1, 100000,                \
-                      "CSV of nodes: a text column of up to so many values becomes a feature a "   \
-                      "value, others are left out.")
+                      "CSV of nodes: a text column of at most N values becomes one feature a "     \
+                      "value; one of more values is left out.")
 
 basin_network_options basin_network_flags_options(const basin_network_flags *flags);
 /* Opens the files, checks every number of a mapped one, and prints the network's note, if there is

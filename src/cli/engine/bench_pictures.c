@@ -29,13 +29,14 @@ static const options defaults = {.size = 224,
                                  .backend = "cpu"};
 
 static const basin_option table[] = {
-    BASIN_INTEGER(options, size, "size", "S", 1, 4096, "Side of what comes out, in pixels."),
+    BASIN_INTEGER(options, size, "size", "S", 1, 4096, "Side of the crops, in pixels."),
     BASIN_INTEGER(options, patch, "patch", "P", 1, 4096, "Side of a patch."),
-    BASIN_INTEGER(options, batch, "batch", "B", 1, 65536, "Pictures of a batch."),
+    BASIN_INTEGER(options, batch, "batch", "B", 1, 65536, "Pictures a batch."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, ROUNDS,
-                  "Times all pictures are run through; the median is printed."),
-    BASIN_CHOICE(options, keep, "keep-decoded", BASIN_IMAGE_KEEPS,
-                 "Where pictures are kept decoded; the first pass, which decodes, is not timed."),
+                  "Passes over all pictures; the median is printed."),
+    BASIN_CHOICE(
+        options, keep, "keep-decoded", BASIN_IMAGE_KEEPS,
+        "Where decoded pictures are kept; the first pass, which decodes them, is not timed."),
     BASIN_CHOICE(options, cut, "cut-from", BASIN_IMAGE_CUTS, "What crops are cut from."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_THREADS(options),

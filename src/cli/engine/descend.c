@@ -26,21 +26,22 @@ static const options defaults = {.prefix = "",
 
 static const basin_option table[] = {
     BASIN_TEXT(options, weights, 'w', "weights", "FILE",
-               "The block's weights; without it they are looked for in TOKENS."),
+               "The weights of the block; without it, TOKENS must hold them."),
     BASIN_TEXT(options, prefix, 0, "prefix", "TEXT",
-               "What the names of weights and tokens begin with, such as block0. or in."),
+               "What the names of weights and tokens begin with: block0. for instance."),
     BASIN_TEXT(options, output, 'o', "output", "FILE",
-               "Write the final tokens x, their activations g and the trace, with the "
-               "configuration: safetensors, or npz where the name ends so."),
-    BASIN_INTEGER(options, steps, "steps", "T", 0, 1000000, "Steps to take, at most."),
+               "Write the final tokens x, their activations g, the trace and the settings, as "
+               "safetensors, or as npz if the name ends so."),
+    BASIN_INTEGER(options, steps, "steps", "T", 0, 1000000, "Most steps to take."),
     BASIN_REAL(options, alpha, "alpha", "X", 0, 1e300, "Size of a step."),
     BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1e30,
-               "Stop when no element of g moves by more than this in a step; 0 means never."),
+               "Stop when no element of g moves by more than this in a step; 0: never."),
     BASIN_FLAG(options, guard, 0, "guard",
-               "Keep the energy from rising: halve a step until it does not."),
-    BASIN_REAL(options, noise, "noise", "SIGMA", 0, 1e30,
-               "Langevin noise: sqrt(alpha) times a normal of this deviation in each step."),
-    BASIN_SWITCH(options, self, "self", "Whether a token attends to itself."),
+               "Halve any step that would raise the energy until it does not."),
+    BASIN_REAL(
+        options, noise, "noise", "SIGMA", 0, 1e30,
+        "Langevin noise: add sqrt(alpha) times normal noise of this deviation in each step."),
+    BASIN_SWITCH(options, self, "self", "Let a token attend to itself."),
     BASIN_FLAG(options, no_attention, 0, "no-attention", "Leave attention out of the energy."),
     BASIN_FLAG(options, no_hopfield, 0, "no-hopfield",
                "Leave the Hopfield network out of the energy."),
@@ -48,7 +49,7 @@ static const basin_option table[] = {
                "What the Hopfield network makes of a memory's overlap."),
     BASIN_REAL(options, hopfield_power, "hopfield-power", "N", 1, 100, "The n of the power."),
     BASIN_TEXT(options, edges, 0, "edges", "FILE",
-               "Attention among the pairs of a graph instead of all: a tensor edges [E, 2], "
+               "Attend along the edges of a graph only. The file has a tensor edges [E, 2], "
                "undirected, or row [N + 1] and col [pairs]."),
     BASIN_TEXT(options, trace, 0, "energy-trace", "FILE",
                "Write the energies of all steps as CSV."),
@@ -212,6 +213,7 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
                {"version", basin_version(), 0},
                {"backend", o->backend, 0},
                {"products", o->products, 0},
+               {"dtype", basin_dtype_name(basin_backend_storage(j->backend)), 0},
                {"steps", NULL, (double)o->steps},
                {"alpha", NULL, o->alpha},
                {"tolerance", NULL, o->tolerance},
@@ -282,9 +284,10 @@ static int finish(const job *j) {
         return basin_report(&error);
     }
     if (risen >= 0 && j->o->noise == 0 && !j->o->quiet)
-        fprintf(stderr,
-                "note: the energy rose in step %d; --guard or a smaller --alpha prevents it\n",
-                risen);
+        fprintf(
+            stderr,
+            "basin: note: the energy rose in step %d; --guard or a smaller --alpha prevents it\n",
+            risen);
     return write_files(j, &trace, &error) ? basin_report(&error) : BASIN_EXIT_OK;
 }
 

@@ -17,8 +17,8 @@ static const options defaults = {0};
 
 static const basin_option table[] = {
     BASIN_FLAG(options, stats, 0, "stats",
-               "Mean, standard deviation, least and greatest of each tensor, and how many of its "
-               "numbers are NaN or infinite. Reads all of the file."),
+               "Mean, standard deviation, least and greatest number of each tensor, and how many "
+               "are NaN or infinite. Reads the whole file."),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };
@@ -159,8 +159,9 @@ const basin_command basin_command_info = {
     .operands = "FILE...",
     .operands_least = 1,
     .operands_most = INT_MAX,
-    .text = "Reads safetensors and npz. The configuration is the file's metadata, as it stands "
-            "there: a model file written by Basin carries all that is needed to run it.",
+    .text =
+        "Reads safetensors and npz. The configuration is the metadata of the file. A model file "
+        "written by Basin holds all that is needed to run it.",
     .example = "  basin info model.safetensors\n"
                "  basin info --stats --json weights.npz\n",
     .option = table,

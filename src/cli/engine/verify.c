@@ -19,7 +19,7 @@ static const options defaults = {.products = "f32", .tolerance = -1};
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, backend, "backend", "ref|cpu|cuda",
-                 "What computes; without it, the one whose type --dtype names, else cpu."),
+                 "What computes; without it, what computes in --dtype, else cpu."),
     BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16",
                  "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
                  "intermediate results, by cuda, and by ref, which rounds as cuda would store."),
@@ -28,10 +28,10 @@ static const basin_option table[] = {
                "2e-2 for bf16."),
     BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
     BASIN_FLAG(options, recompute, 0, "recompute",
-               "Differentiate with activations computed again instead of kept."),
+               "Keep one token tensor a step of the descent and compute the rest again."),
     BASIN_FLAG(options, narrow_all, 0, "narrow-all",
-               "With bf16: narrow factors for every product; by default only for those large "
-               "enough to gain from it, which few of a golden case are."),
+               "With bf16: narrow the factors of every product; else only of large ones, which "
+               "golden cases hardly have."),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_JSON(options),
@@ -177,12 +177,13 @@ const basin_command basin_command_verify = {
     .operands_most = INT_MAX,
     .text = "A golden case is a safetensors file of inputs (in.*), results (out.*) and gradients "
             "(grad.*) that an independent program computed in double precision. Each is computed "
-            "again through the functions that the tasks run. A line a file names the worst tensor "
-            "and its relative error ||a - b|| / ||b||; that of a Lagrangian's energy <x, g> - L is "
-            "relative to L where L is larger, because the difference has no more digits in the "
-            "file. Exits 1 if one is over the tolerance. Case block_wide amplifies every rounding "
-            "14,000 times: float products end at 6e-4 there, others of float's accuracy may end "
-            "above 1e-3.",
+            "again by the functions that the tasks use. One line a file names the worst tensor "
+            "and its relative error ||a - b|| / ||b||. The error of a Lagrangian's energy "
+            "<x, g> - L is relative to L if L is larger, because the file has no more digits of "
+            "the difference. Exits 1 if an error is above the tolerance. Case block_wide amplifies "
+            "every rounding "
+            "14,000 times: float products err by 6e-4 there, others as accurate as float may err "
+            "by more than 1e-3.",
     .example = "  basin verify golden/*.safetensors\n"
                "  basin verify --dtype f64 --tensors golden/image.safetensors\n",
     .option = table,
