@@ -61,6 +61,8 @@ typedef enum basin_hopfield {
     BASIN_HOPFIELD_POWER,   /* G(z) = relu(z)^n / n */
     BASIN_HOPFIELD_SOFTMAX, /* log sum over memories of exp z */
 } basin_hopfield;
+/* By name: "relu", "power" or "softmax"; relu for any other. */
+BASIN_API basin_hopfield basin_hopfield_named(const char *name);
 
 /* E = -sum over tokens and memories of G(xi_mu . g); xi [M, D]. `power` is the n of POWER. */
 BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kind,

@@ -38,27 +38,27 @@ const basin_command *const basin_commands[] = {
 };
 /* clang-format on */
 
-const basin_group basin_groups[] = {
+const basin_noun basin_nouns[] = {
     {"image", "Pictures: learn them, fill in what is hidden"},
     {"anomaly", "Networks: find the anomalous nodes"},
     {"graph", "Sets of graphs: classes and values"},
     {"data", "Data of networks: fetch, convert, inspect, generate"},
     {"", "Files, checks, measurements"},
 };
-enum { GROUPS = sizeof basin_groups / sizeof *basin_groups };
+enum { GROUPS = sizeof basin_nouns / sizeof *basin_nouns };
 
-const basin_group *basin_command_group(const basin_command *command) {
+const basin_noun *basin_command_noun(const basin_command *command) {
     for (int i = 0; i < GROUPS - 1; i++) {
-        size_t length = strlen(basin_groups[i].noun);
-        if (!strncmp(command->name, basin_groups[i].noun, length) && command->name[length] == ' ')
-            return &basin_groups[i];
+        size_t length = strlen(basin_nouns[i].noun);
+        if (!strncmp(command->name, basin_nouns[i].noun, length) && command->name[length] == ' ')
+            return &basin_nouns[i];
     }
-    return &basin_groups[GROUPS - 1];
+    return &basin_nouns[GROUPS - 1];
 }
 
-const basin_group *basin_group_find(const char *noun) {
+const basin_noun *basin_noun_find(const char *noun) {
     for (int i = 0; i < GROUPS - 1; i++)
-        if (!strcmp(noun, basin_groups[i].noun)) return &basin_groups[i];
+        if (!strcmp(noun, basin_nouns[i].noun)) return &basin_nouns[i];
     return NULL;
 }
 
@@ -86,13 +86,12 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
         int distance = basin_name_distance(typed, name);
         if (distance < best && basin_name_near(distance, typed)) near = name, best = distance;
     }
-    const basin_group *group = basin_group_find(word[0]);
+    const basin_noun *group = basin_noun_find(word[0]);
     return fail_unknown(group && count > 1 ? two : word[0], near, group ? group->noun : "", error);
 }
 
 basin_option_set basin_command_options(const basin_command *command) {
-    return (basin_option_set){command->name, command->option, command->task,
-                              command->settings_at};
+    return (basin_option_set){command->name, command->option, command->task, command->settings_at};
 }
 
 static basin_settings **settings_in(const basin_command *command, void *values) {
@@ -130,15 +129,13 @@ static basin_status start_settings(const basin_command *command, void *options,
 static basin_status parse(void *options, basin_parsed *parsed, const basin_command *command,
                           int count, char **argument, basin_error *error) {
     basin_option_set set = basin_command_options(command);
-    if (!command->task)
-        return basin_options_parse(options, parsed, &set, count, argument, error);
+    if (!command->task) return basin_options_parse(options, parsed, &set, count, argument, error);
     size_t bytes = (size_t)count * sizeof *argument;
     char **copy = malloc(bytes ? bytes : 1);
     if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
     if (bytes) memcpy(copy, argument, bytes);
     basin_status status = basin_options_parse(options, parsed, &set, count, copy, error);
-    if (!status && !parsed->help)
-        status = start_settings(command, options, error);
+    if (!status && !parsed->help) status = start_settings(command, options, error);
     free(copy);
     if (status || parsed->help) return status;
     return basin_options_parse(options, parsed, &set, count, argument, error);

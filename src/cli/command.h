@@ -70,16 +70,16 @@ extern const basin_command basin_command_version;
 extern const basin_command basin_command_verify;
 
 /* Commands of one noun belong together. */
-typedef struct basin_group {
+typedef struct basin_noun {
     const char *noun;    /* "image"; "" for commands without a group */
     const char *summary; /* one line, no full stop */
-} basin_group;
+} basin_noun;
 
-extern const basin_group basin_groups[]; /* the one without a noun comes last */
+extern const basin_noun basin_nouns[]; /* the one without a noun comes last */
 
-const basin_group *basin_command_group(const basin_command *command);
+const basin_noun *basin_command_noun(const basin_command *command);
 /* The group of that noun; NULL where there is none. */
-const basin_group *basin_group_find(const char *noun);
+const basin_noun *basin_noun_find(const char *noun);
 
 /* Finds the command that `count` words name; *used is how many of them its name took. Where there
  * is none, NULL, and error says so with the nearest name. */
@@ -93,7 +93,7 @@ basin_option_set basin_command_options(const basin_command *command);
 
 /* Pages: of a command, of a group. */
 void basin_command_help_print(FILE *file, const basin_command *command);
-void basin_group_help_print(FILE *file, const basin_group *group);
+void basin_noun_help_print(FILE *file, const basin_noun *group);
 /* "basin info FILE... [options]" */
 void basin_command_usage_print(FILE *file, const basin_command *command);
 

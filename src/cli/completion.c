@@ -39,13 +39,13 @@ void basin_completion_each(FILE *file,
     for (const basin_command *const *at = basin_commands; *at; at++) {
         void *values = basin_command_values(*at);
         if (values) print(file, *at, values);
-        free(values);
+        basin_command_values_free(*at, values);
     }
 }
 
 /* Nouns and commands of one word, each once. */
 void basin_completion_firsts(FILE *file) {
-    for (const basin_group *group = basin_groups; *group->noun; group++)
+    for (const basin_noun *group = basin_nouns; *group->noun; group++)
         fprintf(file, "%s ", group->noun);
     for (const basin_command *const *at = basin_commands; *at; at++)
         if (!strchr((*at)->name, ' ')) fprintf(file, "%s ", (*at)->name);

@@ -10,7 +10,7 @@ static void put_text(FILE *file, const char *text) {
 }
 
 static void put_names(FILE *file) {
-    for (const basin_group *group = basin_groups; *group->noun; group++) {
+    for (const basin_noun *group = basin_nouns; *group->noun; group++) {
         fprintf(file, "complete -c basin -f -n '__basin_words 1' -a %s", group->noun);
         put_text(file, group->summary);
     }

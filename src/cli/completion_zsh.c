@@ -10,7 +10,7 @@ static void put_item(FILE *file, const char *name, const char *summary) {
 }
 
 static void put_firsts(FILE *file) {
-    for (const basin_group *group = basin_groups; *group->noun; group++)
+    for (const basin_noun *group = basin_nouns; *group->noun; group++)
         put_item(file, group->noun, group->summary);
     for (const basin_command *const *at = basin_commands; *at; at++)
         if (!strchr((*at)->name, ' ')) put_item(file, (*at)->name, (*at)->summary);

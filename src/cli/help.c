@@ -48,13 +48,13 @@ void basin_command_help_print(FILE *file, const basin_command *command) {
     print_longer(file, command);
 }
 
-static void print_commands(FILE *file, const basin_group *group) {
+static void print_commands(FILE *file, const basin_noun *group) {
     for (const basin_command *const *at = basin_commands; *at; at++)
-        if (basin_command_group(*at) == group)
+        if (basin_command_noun(*at) == group)
             fprintf(file, "  %-16s  %s\n", (*at)->name, (*at)->summary);
 }
 
-void basin_group_help_print(FILE *file, const basin_group *group) {
+void basin_noun_help_print(FILE *file, const basin_noun *group) {
     fprintf(file, "%s.\n\nUsage: basin %s COMMAND [operands] [options]\n\nCommands:\n",
             group->summary, group->noun);
     print_commands(file, group);
@@ -65,7 +65,7 @@ static void print_overview(FILE *file) {
     fputs("Basin: Energy Transformers. You write the energy; Basin derives the network.\n\n"
           "Usage: basin COMMAND [operands] [options]\n",
           file);
-    for (const basin_group *group = basin_groups;; group++) {
+    for (const basin_noun *group = basin_nouns;; group++) {
         fprintf(file, "\n%s\n", group->summary);
         print_commands(file, group);
         if (!*group->noun) break;
@@ -105,8 +105,8 @@ static void print_manual(FILE *file) {
 static int print_page(bool man, int operands, char **operand) {
     int used;
     basin_error error;
-    const basin_group *group = operands == 1 && !man ? basin_group_find(operand[0]) : NULL;
-    if (group) return basin_group_help_print(stdout, group), BASIN_EXIT_OK;
+    const basin_noun *group = operands == 1 && !man ? basin_noun_find(operand[0]) : NULL;
+    if (group) return basin_noun_help_print(stdout, group), BASIN_EXIT_OK;
     const basin_command *command = basin_command_find(&used, operands, operand, &error);
     if (!command) return basin_report(&error), BASIN_EXIT_USAGE;
     if (man)

@@ -31,9 +31,9 @@ static bool asks_help(const char *argument) {
 
 /* `basin image`, `basin image --help`: the commands of the group. */
 static bool show_group(int count, char **argument) {
-    const basin_group *group = basin_group_find(argument[0]);
+    const basin_noun *group = basin_noun_find(argument[0]);
     if (!group || (count > 1 && !asks_help(argument[1]))) return false;
-    basin_group_help_print(stdout, group);
+    basin_noun_help_print(stdout, group);
     return true;
 }
 

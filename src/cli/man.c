@@ -95,7 +95,7 @@ static void put_options(FILE *file, const basin_command *command) {
         settings = row.setting;
         put_option(file, &row);
     }
-    free(values);
+    basin_command_values_free(command, values);
 }
 
 /* Lines as they stand, without the two blanks that the help indents by. */
@@ -118,11 +118,11 @@ static void put_exit(FILE *file) {
 }
 
 /* Names of pages with commas between; `group` NULL means all. */
-static void put_see_also(FILE *file, const basin_group *group, const basin_command *but) {
+static void put_see_also(FILE *file, const basin_noun *group, const basin_command *but) {
     fputs(".SH \"SEE ALSO\"\n", file);
     if (but) fputs(".BR basin (1)", file);
     for (const basin_command *const *at = basin_commands; *at; at++) {
-        if (*at == but || (group && basin_command_group(*at) != group)) continue;
+        if (*at == but || (group && basin_command_noun(*at) != group)) continue;
         fputs(but || at != basin_commands ? ",\n.BR basin\\-" : ".BR basin\\-", file);
         put_name(file, (*at)->name, false);
         fputs(" (1)", file);
@@ -143,10 +143,10 @@ static void print_overview(FILE *file) {
           "Files are written aside and renamed, so that a file is never half there.\n"
           ".SH COMMANDS\n",
           file);
-    for (const basin_group *group = basin_groups;; group++) {
+    for (const basin_noun *group = basin_nouns;; group++) {
         fprintf(file, ".SS \"%s\"\n", group->summary);
         for (const basin_command *const *at = basin_commands; *at; at++) {
-            if (basin_command_group(*at) != group) continue;
+            if (basin_command_noun(*at) != group) continue;
             fprintf(file, ".TP\n.B %s\n", (*at)->name);
             put(file, (*at)->summary);
             fputs(".\n", file);
@@ -174,7 +174,7 @@ void basin_man_print(FILE *file, const basin_command *command) {
     put_options(file, command);
     if (command->example) put_examples(file, command->example);
     put_exit(file);
-    put_see_also(file, basin_command_group(command), command);
+    put_see_also(file, basin_command_noun(command), command);
 }
 
 static basin_status write_page(const char *folder, const basin_command *command,

@@ -98,8 +98,7 @@ bool basin_option_row_at(basin_option_row *row, const basin_option_set *set, con
     const basin_setting *s = set->task ? basin_settings_table(set->task) : NULL;
     while (s && s->name && i > 0) s++, i--;
     if (!s || !s->name) return false;
-    setting_row(row, s,
-                *(basin_settings *const *)((const char *)defaults + set->settings_at));
+    setting_row(row, s, *(basin_settings *const *)((const char *)defaults + set->settings_at));
     return true;
 }
 

@@ -1,6 +1,8 @@
 /* Any energy: activation, total and force from its parts. */
 #include "energy/energy.h"
 
+#include <string.h>
+
 basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x) {
     if (!energy->activation) return x;
     basin_expr g = energy->activation(energy->context, x);
@@ -31,4 +33,9 @@ basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
 basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
     g = basin_variable(g); /* g may be anything, a constant too */
     return basin_grad(basin_neg(basin_energy_total(energy, g)), g);
+}
+
+basin_hopfield basin_hopfield_named(const char *name) {
+    if (!strcmp(name, "power")) return BASIN_HOPFIELD_POWER;
+    return !strcmp(name, "softmax") ? BASIN_HOPFIELD_SOFTMAX : BASIN_HOPFIELD_RELU;
 }

@@ -54,10 +54,11 @@ static void takes_old_names(void **state) {
     assert_int_equal(p->code, 0);
     assert_contains(p->err, "basin: note: --rate-ends is now --rate-first and --rate-last;");
     cJSON *tree = run_json(p);
-    assert_true(json_number(tree, "rate_first") == 0.25 && json_number(tree, "rate_last") == 0.25);
+    assert_true(json_number(tree, "settings.rate_first") == 0.25 &&
+                json_number(tree, "settings.rate_last") == 0.25);
     cJSON_Delete(tree);
     tree = run_json(run(state, "graph train --preset honest --drop=0.5 --out x --print-config"));
-    assert_true(json_number(tree, "dropout") == 0.5);
+    assert_true(json_number(tree, "settings.dropout") == 0.5);
     cJSON_Delete(tree);
     p = run(state, "graph train --preset honest --drop 0.5 --out x --print-config");
     assert_contains(p->err, "basin: note: the preset honest is now called default;");

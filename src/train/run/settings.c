@@ -213,11 +213,6 @@ basin_status basin_settings_read(basin_settings *settings, const char *path, bas
 
 /* ---- meanings ---- */
 
-basin_hopfield basin_hopfield_named(const char *kind) {
-    if (basin_choice_is(kind, "power")) return BASIN_HOPFIELD_POWER;
-    return basin_choice_is(kind, "softmax") ? BASIN_HOPFIELD_SOFTMAX : BASIN_HOPFIELD_RELU;
-}
-
 basin_schedule basin_schedule_make(int64_t steps, int64_t epochs, int64_t warmup, double rate,
                                    double first, double last) {
     if (first < 0) first = warmup ? 0 : rate;

@@ -156,7 +156,6 @@ basin_status basin_settings_match(const void *saved, const void *asked, const ba
 
 /* Whether a choice has the value `name`; settings' strings may come from anywhere. */
 bool basin_choice_is(const char *choice, const char *name);
-basin_hopfield basin_hopfield_named(const char *kind);
 /* The schedule of a run of so many steps an epoch; rates below 0 as the settings' help has it. */
 basin_schedule basin_schedule_make(int64_t steps, int64_t epochs, int64_t warmup, double rate,
                                    double first, double last);
