@@ -57,6 +57,9 @@ typedef struct basin_network {
     int64_t *origin;    /* [N] of a subgraph: which node of the whole each one is; else NULL */
     char *note;         /* what a reader wants said about the data, in a line; or NULL */
     basin_bundle *file; /* what a mapped network borrows from */
+    /* What replaces an array of the mapped file where options change it; or NULL. */
+    float *own_feature;
+    int32_t *own_label;
 } basin_network;
 
 typedef enum basin_self_loops {
@@ -78,6 +81,7 @@ typedef struct basin_network_options {
     basin_self_loops self;
     basin_missing missing;
     int64_t unlabelled_first; /* so many nodes from the first on have no label that counts */
+    bool unite;               /* add the union of all relations where there are several */
     /* Of CSV. Names of columns; NULL: the usual names, see docs/formats.md. */
     const char *id, *label, *source, *target, *edge_type;
     const char *drop;       /* columns to leave out, by commas */
@@ -87,7 +91,7 @@ typedef struct basin_network_options {
 /* ---- files ---- */
 
 /* Opens one file (npz, .mat, DGL, the mapped file), or CSV files: one of edges, and any of nodes;
- * what a file is goes by its content. */
+ * what a file is goes by its content. Every number is checked, those of a mapped file included. */
 BASIN_API basin_status basin_network_open(basin_network **network, const char *const *path,
                                           int paths, const basin_network_options *options,
                                           basin_error *error);
@@ -95,7 +99,8 @@ BASIN_API basin_status basin_network_open(basin_network **network, const char *c
 BASIN_API basin_status basin_network_write(const char *path, const basin_network *network,
                                            basin_error *error);
 BASIN_API void basin_network_free(basin_network *network);
-/* Every row, column, label and feature, not only the sizes: what mapping does not look at. */
+/* Every row, column, label, mask and feature. What was opened has been checked; for networks whose
+ * arrays a caller filled. */
 BASIN_API basin_status basin_network_check(const basin_network *network, basin_error *error);
 
 /* ---- building ---- */

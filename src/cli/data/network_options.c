@@ -30,12 +30,6 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
                                       int paths, char **path, bool quiet, basin_error *error) {
     basin_network_options o = basin_network_flags_options(flags);
     basin_status status = basin_network_open(network, (const char *const *)path, paths, &o, error);
-    /* what was built has been looked at; what is mapped may hold anything */
-    if (!status && (*network)->file) status = basin_network_check(*network, error);
-    if (status) {
-        basin_network_free(*network);
-        *network = NULL;
-    }
     if (!status && !quiet && (*network)->note)
         fprintf(stderr, "basin: note: %s: %s\n", (*network)->path, (*network)->note);
     return status;

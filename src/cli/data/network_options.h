@@ -46,8 +46,7 @@ typedef struct basin_network_flags {
                       "value; one of more values is left out.")
 
 basin_network_options basin_network_flags_options(const basin_network_flags *flags);
-/* Opens the files, checks every number of a mapped one, and prints the network's note, if there is
- * one, on standard error. */
+/* Opens the files and prints the network's note, if there is one, on standard error. */
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
                                       int paths, char **path, bool quiet, basin_error *error);
 /* Says what was written to `path`: a line on standard error, or JSON on standard output. */

@@ -8,7 +8,6 @@
  * Also written as npz, with the same names and edges in place of rows where it is to be read
  * elsewhere. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,7 @@ static basin_status expect(const basin_tensor **tensor, const basin_bundle *bund
                       basin_shape_print(wanted, shape));
 }
 
-/* Offsets from 0 up to `end`; their order is looked at only in full checks. */
+/* Offsets from 0 up to `end`; check.c looks at their order. */
 static basin_status check_ends(const basin_bundle *bundle, const char *name, const int64_t *at,
                                int64_t count, int64_t end, basin_error *error) {
     if (at[0] == 0 && at[count] == end) return BASIN_OK;
@@ -267,57 +266,5 @@ basin_status basin_network_write(const char *path, const basin_network *network,
         status = npz ? basin_npz_write(path, bundle, error)
                      : basin_safetensors_write(path, bundle, error);
     basin_bundle_free(bundle);
-    return status;
-}
-
-/* ---- checking ---- */
-
-static basin_status check_relation(const basin_network *n, const basin_relation *r,
-                                   basin_error *error) {
-    for (int64_t i = 0; i < n->nodes; i++)
-        if (r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0)
-            return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: row %" PRId64 " of '%s' runs from %" PRId64 " to %" PRId64
-                              " of %" PRId64 " edges",
-                              n->path, i, r->name, r->row[i], r->row[i + 1], r->edges);
-    int64_t bad = r->edges;
-#pragma omp parallel for reduction(min : bad) schedule(static)
-    for (int64_t e = 0; e < r->edges; e++)
-        if ((r->col[e] < 0 || r->col[e] >= n->nodes) && e < bad) bad = e;
-    if (bad == r->edges) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
-                      n->path, bad, r->name, r->col[bad], n->nodes - 1);
-}
-
-static basin_status check_names(const basin_network *n, const basin_names *names, const char *what,
-                                basin_error *error) {
-    for (int64_t i = 0; i < names->count; i++) {
-        int64_t begin = names->at[i], end = names->at[i + 1];
-        if (begin < 0 || end <= begin || end > names->at[names->count] || names->text[end - 1] != 0)
-            return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: %s %" PRId64 " runs from byte %" PRId64 " to %" PRId64, n->path,
-                              what, i, begin, end);
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_network_check(const basin_network *network, basin_error *error) {
-    basin_status status = check_names(network, &network->id, "id", error);
-    if (!status) status = check_names(network, &network->column, "column name", error);
-    for (int r = 0; r < network->relations && !status; r++)
-        status = check_relation(network, &network->relation[r], error);
-    for (int64_t i = 0; network->label && i < network->nodes && !status; i++)
-        if (network->label[i] < -1 || network->label[i] > INT16_MAX)
-            status = basin_fail(error, BASIN_BAD_FILE,
-                                "%s: the label of node %" PRId64 " is %d, wanted -1, 0, 1, ...",
-                                network->path, i, network->label[i]);
-    int64_t count = network->nodes * network->features;
-    for (int64_t i = 0; network->feature && i < count && !status; i++)
-        if (!isfinite(network->feature[i]))
-            status = basin_fail(
-                error, BASIN_BAD_VALUE,
-                "%s: feature %" PRId64 " of node %" PRId64 " is %g, wanted a number", network->path,
-                i % network->features, i / network->features, (double)network->feature[i]);
     return status;
 }

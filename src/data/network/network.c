@@ -1,5 +1,5 @@
 /* The container of a network: nodes with features, labels, ids and masks; see
- * basin/tasks/network.h. Relations are built in network_csr.c. */
+ * basin/tasks/network.h. Relations are built in csr.c. */
 #include "data/network/network.h"
 
 #include <inttypes.h>
@@ -59,6 +59,8 @@ static void free_data(basin_network *n) {
 void basin_network_free(basin_network *network) {
     if (!network) return;
     if (!network->file) free_data(network);
+    free(network->own_feature);
+    free(network->own_label);
     for (int r = 0; r < network->relations; r++) {
         basin_relation *relation = &network->relation[r];
         free(relation->name);
@@ -127,25 +129,26 @@ static bool column_finite(const basin_network *n, int64_t column) {
     return true;
 }
 
+/* What is mapped cannot be written to: a copy takes its place. */
+static basin_status own_features(basin_network *n, basin_error *error) {
+    size_t count = (size_t)n->nodes * (size_t)n->features;
+    n->own_feature = basin_array_new(count, sizeof *n->own_feature);
+    if (!n->own_feature) return no_memory(n, "the features", error);
+    memcpy(n->own_feature, n->feature, count * sizeof *n->own_feature);
+    n->feature = n->own_feature;
+    return BASIN_OK;
+}
+
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error) {
-    basin_tensor x = basin_tensor_borrow(network->feature, BASIN_F32,
-                                         BASIN_SHAPE(network->nodes, network->features));
-    int64_t bad = basin_tensor_first_bad(&x);
-    if (bad < 0) return BASIN_OK;
-    int64_t node = bad / network->features, column = bad % network->features;
-    if (missing == BASIN_MISSING_ERROR) {
-        char text[BASIN_NODE_TEXT];
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "%s: feature %" PRId64 "%s%s of node %s is %s, wanted a number (--missing "
-            "zero or mean fills such gaps)",
-            network->path, column, network->column.count ? " " : "",
-            network->column.count ? network->column.text + network->column.at[column] : "",
-            basin_network_id(network, node, text),
-            isnan(network->feature[bad]) ? "missing or NaN" : "infinite");
+    int64_t gap = basin_network_first_gap(network);
+    if (gap < 0) return BASIN_OK;
+    if (missing == BASIN_MISSING_ERROR) return basin_network_fail_gap(network, gap, error);
+    if (network->file) {
+        basin_status status = own_features(network, error);
+        if (status) return status;
     }
-    for (int64_t f = column_finite(network, 0) ? 1 : 0; f < network->features; f++)
+    for (int64_t f = 0; f < network->features; f++)
         if (!column_finite(network, f))
             fill_column(network, f, missing == BASIN_MISSING_MEAN ? column_mean(network, f) : 0);
     return BASIN_OK;
@@ -217,6 +220,17 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
     else
         basin_network_add_note(
             network, "all labels are %d: nothing can be learned from one class alone", seen);
+}
+
+basin_status basin_network_forget_labels(basin_network *network,
+                                         const basin_network_options *options, basin_error *error) {
+    if (!network->label || options->unlabelled_first <= 0) return BASIN_OK;
+    network->own_label = basin_array_new((size_t)network->nodes, sizeof *network->own_label);
+    if (!network->own_label) return no_memory(network, "the labels", error);
+    memcpy(network->own_label, network->label, (size_t)network->nodes * sizeof *network->own_label);
+    network->label = network->own_label;
+    basin_network_finish_labels(network, options);
+    return BASIN_OK;
 }
 
 basin_status basin_network_set_labels(basin_network *network, const basin_tensor *y,

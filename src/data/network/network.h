@@ -55,11 +55,19 @@ const basin_network_options *basin_network_options_or(const basin_network_option
 /* Room for features [N, F], not filled; owned by the network. */
 basin_status basin_network_alloc_features(basin_network *network, int64_t features,
                                           basin_error *error);
-/* Treats NaN and infinities as `missing` says. */
+/* Treats NaN and infinities as `missing` says; a mapped network gets a copy of its features. */
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error);
 /* Forgets the labels of the first so many nodes, and those below 0; notes a single class. */
 void basin_network_finish_labels(basin_network *network, const basin_network_options *options);
+/* The same for a mapped network, whose labels are copied first; nothing where none are to go. */
+basin_status basin_network_forget_labels(basin_network *network,
+                                         const basin_network_options *options, basin_error *error);
+/* Where the first feature that is NaN or infinite lies in [N, F], or -1; and what to say of it. */
+int64_t basin_network_first_gap(const basin_network *network);
+basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error);
+/* basin_network_check without the features. */
+basin_status basin_network_check_tables(const basin_network *network, basin_error *error);
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error);

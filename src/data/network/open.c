@@ -36,11 +36,9 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     return status;
 }
 
-basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
-                                const basin_network_options *options, basin_error *error) {
+static basin_status open_any(basin_network **network, const char *const *path, int paths,
+                             const basin_network_options *options, basin_error *error) {
     basin_map map;
-    *network = NULL;
-    if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
     basin_status status = basin_map_open(&map, path[0], error);
     if (status) return status;
     bool dgl = basin_network_dgl_is(map.data, map.size), bundle = is_bundle(&map);
@@ -58,5 +56,29 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     else
         status = open_csv(network, path, paths, options, error);
     basin_map_close(&map);
+    return status;
+}
+
+/* Readers look at what they build; a mapped file may hold anything. */
+static basin_status check_mapped(basin_network *n, const basin_network_options *o,
+                                 basin_error *error) {
+    basin_status status = basin_network_check_tables(n, error);
+    if (!status) status = basin_network_fill_missing(n, o->missing, error);
+    return status ? status : basin_network_forget_labels(n, o, error);
+}
+
+basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
+                                const basin_network_options *options, basin_error *error) {
+    const basin_network_options *o = basin_network_options_or(options);
+    *network = NULL;
+    if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
+    basin_status status = open_any(network, path, paths, o, error);
+    if (!status && (*network)->file) status = check_mapped(*network, o, error);
+    if (!status && o->unite && basin_network_main_relation(*network) < 0)
+        status = basin_network_add_union(*network, error);
+    if (status) {
+        basin_network_free(*network);
+        *network = NULL;
+    }
     return status;
 }

@@ -124,14 +124,6 @@ static void refuses_bad_mapped_files(void **state) {
     basin_network *n = small_network(NULL);
     folder_path(path, state, "bad.basin");
     folder_path(cut, state, "cut.basin");
-    basin_error error;
-    n->relation[0].col[2] = 9;
-    assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
-    basin_network *m;
-    assert_int_equal(open_one(&m, path, NULL, NULL), BASIN_OK); /* cheap checks see nothing */
-    assert_int_equal(basin_network_check(m, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "edge 2 of 'a' leads to node 9, wanted 0 to 4"));
-    basin_network_free(m);
     n->relation[0].row[5] = 7;
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_refused(path, "row.a runs from 0 to 7, wanted 0 to 8");
@@ -145,6 +137,51 @@ static void refuses_bad_mapped_files(void **state) {
     assert_refused(cut, "cut.basin");
     assert_int_equal(file_put(cut, "", 0), 0);
     assert_refused(cut, "cut.basin");
+}
+
+static void assert_write_refused(const char *path, const basin_network *n, const char *wanted) {
+    assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
+    assert_refused(path, wanted);
+}
+
+/* Sizes that fit, numbers that do not: nothing that would crash or mislead later is let in. */
+static void checks_all_of_a_mapped_file(void **state) {
+    char path[PATH_TEXT], from[PATH_TEXT];
+    basin_network *n;
+    write_npz(folder_path(from, state, "small.npz"));
+    assert_int_equal(open_one(&n, from, NULL, NULL), BASIN_OK);
+    folder_path(path, state, "bad.basin");
+    basin_relation *a = &n->relation[0];
+    a->col[2] = 9;
+    assert_write_refused(path, n, "edge 2 of 'a' leads to node 9, wanted 0 to 4");
+    a->col[2] = -1;
+    assert_write_refused(path, n, "edge 2 of 'a' leads to node -1");
+    a->col[2] = 0, a->col[4] = 1, a->col[5] = 0;
+    assert_write_refused(path, n, "neighbours of node 2 in 'a' are not in ascending order");
+    a->col[4] = 0, a->col[5] = 1, a->row[1] = 5;
+    assert_write_refused(path, n, "row 1 of 'a' runs from 5 to 4 of 8 edges");
+    a->row[1] = 2, n->label[3] = -7;
+    assert_write_refused(path, n, "the label of node 3 is -7");
+    n->label[3] = 1, n->val[6] = 2;
+    assert_write_refused(path, n, "node 1 of split 1 has 2 in the val mask, wanted 0 or 1");
+    n->val[6] = 0, n->feature[7] = NAN;
+    assert_write_refused(path, n, "feature 1 of node 3 is missing or NaN");
+    basin_network_free(n);
+}
+
+static void fills_and_forgets_in_a_mapped_file(void **state) {
+    char path[PATH_TEXT];
+    basin_network *n = small_network(NULL), *m;
+    n->feature[7] = NAN;
+    assert_int_equal(basin_network_write(folder_path(path, state, "gap.basin"), n, NULL), BASIN_OK);
+    basin_network_options o = {.missing = BASIN_MISSING_MEAN, .unlabelled_first = 2, .unite = true};
+    assert_int_equal(open_one(&m, path, &o, NULL), BASIN_OK);
+    assert_true(m->feature[7] == 4.5f && m->feature[6] == 6); /* of 1, 3, 5, 9 */
+    assert_int_equal(m->label[1], -1);
+    assert_int_equal(m->label[3], 1);
+    ASSERT_ROW(&m->relation[basin_network_main_relation(m)], 0, 1, 2, 3);
+    basin_network_free(n);
+    basin_network_free(m);
 }
 
 /* The real sets, where they are. */
@@ -205,9 +242,14 @@ static void reads_real_dgl(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_npz),       cmocka_unit_test(goes_through_files),
-        cmocka_unit_test(refuses_bad_npz), cmocka_unit_test(refuses_bad_mapped_files),
-        cmocka_unit_test(reads_real_npz),  cmocka_unit_test(reads_real_dgl),
+        cmocka_unit_test(reads_npz),
+        cmocka_unit_test(goes_through_files),
+        cmocka_unit_test(refuses_bad_npz),
+        cmocka_unit_test(refuses_bad_mapped_files),
+        cmocka_unit_test(checks_all_of_a_mapped_file),
+        cmocka_unit_test(fills_and_forgets_in_a_mapped_file),
+        cmocka_unit_test(reads_real_npz),
+        cmocka_unit_test(reads_real_dgl),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }
