@@ -56,3 +56,16 @@ size_t basin_memory_free(void) {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     return pages > 0 && size > 0 ? (size_t)pages / 2 * (size_t)size : (size_t)2 << 30;
 }
+
+size_t basin_memory_share(void) { return basin_memory_free() / 4 * 3; }
+
+basin_status basin_memory_check(double bytes, size_t limit, const char *what, basin_status status,
+                                basin_error *error) {
+    enum { SMALL = 1 << 24 }; /* not worth a look at the machine */
+    const double gib = 1073741824.0;
+    if (limit ? bytes <= (double)limit : bytes <= SMALL) return BASIN_OK;
+    if (!limit) limit = basin_memory_share();
+    if (bytes <= (double)limit) return BASIN_OK;
+    return basin_fail(error, status, "%s: needs %.3g GiB of memory, allowed are %.3g GiB", what,
+                      bytes / gib, (double)limit / gib);
+}

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "basin/status.h"
+
 /* true and *product = a * b, or false where that overflows. */
 bool basin_size_multiply(size_t *product, size_t a, size_t b);
 
@@ -21,6 +23,14 @@ void *basin_aligned_new(size_t bytes);
 /* Bytes of the machine's memory that programs could still take; half of all memory where the system
  * does not say. */
 size_t basin_memory_free(void);
+
+/* What one purpose may take where nobody said: three quarters of that. */
+size_t basin_memory_share(void);
+
+/* Fails with `status` and one line where `bytes` are more than `limit` (0: basin_memory_share):
+ * called with sizes that a file claims, before anything is allocated. `what` begins the line. */
+basin_status basin_memory_check(double bytes, size_t limit, const char *what, basin_status status,
+                                basin_error *error);
 
 char *basin_string_copy(const char *text);
 

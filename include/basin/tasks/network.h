@@ -82,6 +82,7 @@ typedef struct basin_network_options {
     basin_missing missing;
     int64_t unlabelled_first; /* so many nodes from the first on have no label that counts */
     bool unite;               /* add the union of all relations where there are several */
+    size_t memory;            /* bytes that an array may take; 0: three quarters of what is free */
     /* Of CSV. Names of columns; NULL: the usual names, see docs/formats.md. */
     const char *id, *label, *source, *target, *edge_type;
     const char *drop;       /* columns to leave out, by commas */

@@ -187,7 +187,11 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
                           "%s: %" PRId64 " edges of type %s, wanted I32 or "
                           "I64",
                           network->path, edges->count, basin_dtype_name(edges->dtype));
-    basin_status status = check_edges(network, name, edges, error);
+    /* both ways, in one array of nodes and another beside it while rows are sorted */
+    double bytes = 8.0 * (double)edges->count + 16.0 * (double)nodes;
+    basin_status status =
+        basin_memory_check(bytes, o->memory, network->path, BASIN_NO_MEMORY, error);
+    if (!status) status = check_edges(network, name, edges, error);
     if (!status) status = basin_network_new_relation(&r, network, name, error);
     if (status) return status;
     r->row = calloc((size_t)nodes + 2, sizeof *r->row);

@@ -39,6 +39,7 @@ typedef struct job {
     int32_t *seen; /* [ids] 1 + the table that told of a node last */
     size_t seen_capacity;
     edge_list edges[MOST_RELATIONS];
+    size_t edge_count, limit; /* of all relations; bytes that all this may take */
     basin_network *network;
     basin_error *error;
 } job;
@@ -50,6 +51,18 @@ static basin_status no_memory(job *j, const char *path) {
 static basin_status open_source(basin_csv *csv, const basin_csv_source *s, basin_error *error) {
     return s->data ? basin_csv_open_memory(csv, s->data, s->size, s->path, error)
                    : basin_csv_open(csv, s->path, error);
+}
+
+/* What is in memory, and what the network will take beside it: a small compressed file can hold any
+ * number of rows. */
+static basin_status check_room(job *j, const char *path) {
+    const basin_names_builder *names = &j->id.names;
+    size_t ids = names->text_capacity + names->at_capacity * sizeof *names->names.at;
+    size_t nodes = (size_t)names->names.count * 3 * sizeof(int64_t);
+    size_t edges = j->edge_count * 4 * sizeof(int32_t);
+    size_t slots = j->id.slots * sizeof *j->id.slot + j->seen_capacity * sizeof *j->seen;
+    return basin_memory_check((double)ids + (double)nodes + (double)edges + (double)slots, j->limit,
+                              path, BASIN_NO_MEMORY, j->error);
 }
 
 /* ---- headers ---- */
@@ -158,7 +171,7 @@ static basin_status see_node(job *j, int t, const basin_csv *csv) {
     for (size_t i = 0; i < j->table[t].columns && !status; i++)
         status = basin_column_see(&j->table[t].column[i], csv, basin_csv_field(csv, i),
                                   most_categories(j), j->error);
-    return status;
+    return status ? status : check_room(j, csv->path);
 }
 
 static basin_status see_nodes(job *j, int t) {
@@ -208,7 +221,8 @@ static basin_status read_edge(job *j, const table *t, const basin_csv *csv, cons
                              sizeof *list->pair))
         return no_memory(j, csv->path);
     memcpy(list->pair + 2 * list->count++, pair, sizeof pair);
-    return BASIN_OK;
+    j->edge_count++;
+    return check_room(j, csv->path);
 }
 
 /* What edges without a relation are called: "homo", or by their file where there are several. */
@@ -316,9 +330,11 @@ static basin_status fill_node(job *j, const table *t, const basin_csv *csv) {
                               "where it is not known",
                               csv->path, csv->line, text);
     }
-    float *x = j->network->feature + (int64_t)node * j->network->features;
-    for (size_t i = 0; i < t->columns && j->network->feature; i++)
-        basin_column_fill(x, &t->column[i], basin_csv_field(csv, i));
+    if (j->network->feature) {
+        float *x = j->network->feature + (int64_t)node * j->network->features;
+        for (size_t i = 0; i < t->columns; i++)
+            basin_column_fill(x, &t->column[i], basin_csv_field(csv, i));
+    }
     return j->network->train ? fill_split(j, t, csv, node) : BASIN_OK;
 }
 
@@ -360,7 +376,7 @@ static basin_status make_nodes(job *j) {
     basin_status status = settle_columns(j, &columns);
     n->column = columns.names; /* the network frees them in any case */
     if (!status && columns.names.count)
-        status = basin_network_alloc_features(n, columns.names.count, j->error);
+        status = basin_network_alloc_features(n, columns.names.count, j->o, j->error);
     for (int64_t i = 0; !status && i < n->nodes * n->features; i++) n->feature[i] = NAN;
     if (!status) status = alloc_nodes(j, labels, masks);
     for (int t = 0; t < j->tables && !status; t++)
@@ -420,6 +436,7 @@ basin_status basin_network_csv_read(basin_network **network, const basin_csv_sou
     if (!j) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", source[0].path);
     j->o = basin_network_options_or(options);
     j->error = error;
+    j->limit = j->o->memory ? j->o->memory : basin_memory_share();
     basin_status status = read_headers(j, source, sources);
     if (!status) status = make_network(j);
     if (status) {

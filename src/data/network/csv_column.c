@@ -104,8 +104,8 @@ basin_status basin_column_settle(basin_column *c, basin_names_builder *names, co
     if (c->numbers > c->texts && c->texts)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: line %" PRId64 ": column '%s' holds '%s', wanted a number as in the "
-                          "other rows (--drop %s leaves the column out)",
-                          path, c->text_line, title, c->text, title);
+                          "other rows (or leave the column out with drop)",
+                          path, c->text_line, title, c->text);
     if (!c->feature || (!c->numbers && !c->texts)) return BASIN_OK;
     if (!c->texts) {
         c->kind = BASIN_COLUMN_NUMBER;

@@ -310,7 +310,7 @@ static void make_node(float *x, const double *loading /* [F, LOADINGS] */, const
 
 static basin_status make_features(basin_network *n, const basin_fraud_spec *spec,
                                   basin_error *error) {
-    basin_status status = basin_network_alloc_features(n, spec->features, error);
+    basin_status status = basin_network_alloc_features(n, spec->features, NULL, error);
     if (status) return status;
     size_t count = (size_t)spec->features * LOADINGS;
     double *loading = basin_array_new(count, sizeof *loading);

@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "data/network/mat_frame.h"
 
 bool basin_network_mat_is(const void *data, size_t size) {
     return size >= 128 && !memcmp(data, "MATLAB ", 7);
@@ -138,14 +139,15 @@ static basin_status add_relation(basin_network *n, const matvar_t *v, const char
     return status;
 }
 
-static basin_status sparse_features(basin_network *n, const matvar_t *v, basin_error *error) {
+static basin_status sparse_features(basin_network *n, const matvar_t *v,
+                                    const basin_network_options *o, basin_error *error) {
     const mat_sparse_t *s = v->data;
     int64_t entries;
     basin_tensor value;
     basin_status status = check_sparse(n, v, &entries, error);
     if (status) return status;
     bool valued = sparse_values(&value, v, entries);
-    status = basin_network_alloc_features(n, (int64_t)v->dims[1], error);
+    status = basin_network_alloc_features(n, (int64_t)v->dims[1], o, error);
     if (status) return status;
     memset(n->feature, 0, (size_t)(n->nodes * n->features) * sizeof *n->feature);
     for (size_t j = 0; j < v->dims[1]; j++)
@@ -172,10 +174,11 @@ static basin_status dense_values(basin_tensor *values, const basin_network *n, c
     return BASIN_OK;
 }
 
-static basin_status dense_features(basin_network *n, const matvar_t *v, basin_error *error) {
+static basin_status dense_features(basin_network *n, const matvar_t *v,
+                                   const basin_network_options *o, basin_error *error) {
     basin_tensor value;
     basin_status status = dense_values(&value, n, v, error);
-    if (!status) status = basin_network_alloc_features(n, (int64_t)v->dims[1], error);
+    if (!status) status = basin_network_alloc_features(n, (int64_t)v->dims[1], o, error);
     if (status) return status;
     for (int64_t i = 0; i < n->nodes; i++)
         for (int64_t f = 0; f < n->features; f++)
@@ -190,8 +193,8 @@ static basin_status add_features(basin_network *n, const matvar_t *v,
         snprintf(wanted, sizeof wanted, "are no features, wanted [%" PRId64 ", F]", n->nodes);
         return bad(n, v, wanted, error);
     }
-    basin_status status =
-        v->class_type == MAT_C_SPARSE ? sparse_features(n, v, error) : dense_features(n, v, error);
+    basin_status status = v->class_type == MAT_C_SPARSE ? sparse_features(n, v, o, error)
+                                                        : dense_features(n, v, o, error);
     return status ? status : basin_network_fill_missing(n, o->missing, error);
 }
 
@@ -288,11 +291,15 @@ static basin_status read_file(basin_network **network, const char *path,
     return status;
 }
 
-basin_status basin_network_mat_read(basin_network **network, const char *path,
-                                    const basin_network_options *options, basin_error *error) {
+basin_status basin_network_mat_read(basin_network **network, const void *data, size_t size,
+                                    const char *path, const basin_network_options *options,
+                                    basin_error *error) {
+    const basin_network_options *o = basin_network_options_or(options);
     *network = NULL;
+    basin_status status = basin_mat_frame_check(data, size, o->memory, path, error);
+    if (status) return status;
     quiet q = hush();
-    basin_status status = read_file(network, path, basin_network_options_or(options), error);
+    status = read_file(network, path, o, error);
     unhush(&q);
     if (status) {
         basin_network_free(*network);

@@ -93,11 +93,16 @@ void basin_network_add_note(basin_network *network, const char *format, ...) {
 /* ---- features ---- */
 
 basin_status basin_network_alloc_features(basin_network *network, int64_t features,
+                                          const basin_network_options *options,
                                           basin_error *error) {
     size_t count;
     if (features <= 0 || features > INT32_MAX)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: %" PRId64 " features a node, wanted some",
                           network->path, features);
+    double bytes = (double)network->nodes * (double)features * sizeof *network->feature;
+    basin_status status = basin_memory_check(bytes, basin_network_options_or(options)->memory,
+                                             network->path, BASIN_NO_MEMORY, error);
+    if (status) return status;
     if (!basin_size_multiply(&count, (size_t)network->nodes, (size_t)features) ||
         !(network->feature = basin_array_new(count, sizeof *network->feature)))
         return no_memory(network, "the features", error);
@@ -162,7 +167,7 @@ basin_status basin_network_set_features(basin_network *network, const basin_tens
     if (x->shape.rank != 2 || x->shape.dim[0] != network->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: features are %s, wanted [%" PRId64 ", F]",
                           network->path, basin_shape_print(text, x->shape), network->nodes);
-    basin_status status = basin_network_alloc_features(network, x->shape.dim[1], error);
+    basin_status status = basin_network_alloc_features(network, x->shape.dim[1], options, error);
     if (status) return status;
     basin_tensor to = basin_tensor_borrow(network->feature, BASIN_F32, x->shape);
     status = basin_tensor_convert(&to, x, error);

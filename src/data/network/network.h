@@ -31,8 +31,9 @@ basin_status basin_network_dgl_parse(basin_network **network, const void *data, 
                                      const char *path, const basin_network_options *options,
                                      basin_error *error);
 bool basin_network_mat_is(const void *data, size_t size);
-basin_status basin_network_mat_read(basin_network **network, const char *path,
-                                    const basin_network_options *options, basin_error *error);
+basin_status basin_network_mat_read(basin_network **network, const void *data, size_t size,
+                                    const char *path, const basin_network_options *options,
+                                    basin_error *error);
 /* A CSV file: by its path, or in memory where `data` is not NULL. */
 typedef struct basin_csv_source {
     const char *path;
@@ -54,7 +55,7 @@ const basin_network_options *basin_network_options_or(const basin_network_option
 
 /* Room for features [N, F], not filled; owned by the network. */
 basin_status basin_network_alloc_features(basin_network *network, int64_t features,
-                                          basin_error *error);
+                                          const basin_network_options *options, basin_error *error);
 /* Treats NaN and infinities as `missing` says; a mapped network gets a copy of its features. */
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error);

@@ -50,7 +50,7 @@ static basin_status open_any(basin_network **network, const char *const *path, i
     else if (dgl)
         status = basin_network_dgl_parse(network, map.data, map.size, path[0], options, error);
     else if (mat)
-        status = basin_network_mat_read(network, path[0], options, error);
+        status = basin_network_mat_read(network, map.data, map.size, path[0], options, error);
     else if (bundle)
         status = open_bundle(network, path[0], options, error);
     else

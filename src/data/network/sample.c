@@ -89,7 +89,7 @@ static basin_status gather_nodes(basin_network *n, const part *p, basin_error *e
     for (size_t i = 0; i < p->count; i++)
         n->origin[i] = whole->origin ? whole->origin[p->node[i]] : p->node[i];
     if (whole->feature) {
-        basin_status status = basin_network_alloc_features(n, features, error);
+        basin_status status = basin_network_alloc_features(n, features, NULL, error);
         if (status) return status;
         for (size_t i = 0; i < p->count; i++)
             memcpy(n->feature + (int64_t)i * features, whole->feature + p->node[i] * features,

@@ -18,7 +18,7 @@ struct basin_scorer {
 
 size_t basin_memory_limit(const basin_anomaly_work *work) {
     if (work->least) return 0;
-    return work->memory ? work->memory : basin_memory_free() / 4 * 3;
+    return work->memory ? work->memory : basin_memory_share();
 }
 
 static basin_status plan_whole(basin_scorer *s, basin_error *error) {

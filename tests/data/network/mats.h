@@ -22,24 +22,29 @@ static inline mat_sparse_t small_sparse(void) {
                           .data = mat_ones};
 }
 
-static inline void put_variable(mat_t *file, const char *name, enum matio_classes class, size_t r,
-                                size_t c, void *data, int flags) {
+static inline void put_variable_as(mat_t *file, const char *name, enum matio_classes class,
+                                   size_t r, size_t c, void *data, enum matio_compression packed) {
     size_t dims[] = {r, c};
-    matvar_t *v =
-        Mat_VarCreate(name, class, MAT_T_DOUBLE, 2, dims, data, MAT_F_DONT_COPY_DATA | flags);
+    matvar_t *v = Mat_VarCreate(name, class, MAT_T_DOUBLE, 2, dims, data, MAT_F_DONT_COPY_DATA);
     assert_non_null(v);
-    assert_int_equal(Mat_VarWrite(file, v, MAT_COMPRESSION_ZLIB), 0);
+    assert_int_equal(Mat_VarWrite(file, v, packed), 0);
     Mat_VarFree(v);
 }
 
-static inline void write_mat(const char *path, enum mat_ft version, bool sparse_features, void *y,
-                             size_t labels) {
+static inline void put_variable(mat_t *file, const char *name, enum matio_classes class, size_t r,
+                                size_t c, void *data) {
+    put_variable_as(file, name, class, r, c, data, MAT_COMPRESSION_ZLIB);
+}
+
+static inline void write_mat_as(const char *path, enum mat_ft version,
+                                enum matio_compression packed, bool sparse_features, void *y,
+                                size_t labels) {
     remove(path);
     mat_t *file = Mat_CreateVer(path, NULL, version);
     assert_non_null(file);
     mat_sparse_t s = small_sparse();
-    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s, 0);
-    put_variable(file, "net_upu", MAT_C_SPARSE, 4, 4, &s, 0);
+    put_variable_as(file, "homo", MAT_C_SPARSE, 4, 4, &s, packed);
+    put_variable_as(file, "net_upu", MAT_C_SPARSE, 4, 4, &s, packed);
     mat_uint32_t feature_starts[] = {0, 2, 4};
     mat_sparse_t x = {.nzmax = 4,
                       .ir = mat_rows,
@@ -48,10 +53,15 @@ static inline void write_mat(const char *path, enum mat_ft version, bool sparse_
                       .njc = 3,
                       .ndata = 4,
                       .data = mat_dense};
-    put_variable(file, "features", sparse_features ? MAT_C_SPARSE : MAT_C_DOUBLE, 4, 2,
-                 sparse_features ? (void *)&x : mat_dense, 0);
-    put_variable(file, "label", MAT_C_DOUBLE, 1, labels, y, 0);
+    put_variable_as(file, "features", sparse_features ? MAT_C_SPARSE : MAT_C_DOUBLE, 4, 2,
+                    sparse_features ? (void *)&x : mat_dense, packed);
+    put_variable_as(file, "label", MAT_C_DOUBLE, 1, labels, y, packed);
     Mat_Close(file);
+}
+
+static inline void write_mat(const char *path, enum mat_ft version, bool sparse_features, void *y,
+                             size_t labels) {
+    write_mat_as(path, version, MAT_COMPRESSION_ZLIB, sparse_features, y, labels);
 }
 
 #endif

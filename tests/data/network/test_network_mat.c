@@ -29,9 +29,8 @@ static void reads_both_versions(void **state) {
 }
 
 static void refuses_bad_files(void **state) {
-    char path[PATH_TEXT], cut[PATH_TEXT];
+    char path[PATH_TEXT];
     folder_path(path, state, "bad.mat");
-    folder_path(cut, state, "cut.mat");
     double odd[] = {0, 1, 0.5, 1};
     write_mat(path, MAT_FT_MAT5, false, odd, 4);
     assert_refused(path, "the label of node 2 is 0.5");
@@ -41,26 +40,97 @@ static void refuses_bad_files(void **state) {
     memcpy(nan_x + 3, mat_dense, 5 * sizeof(double));
     mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
     mat_sparse_t s = small_sparse();
-    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, nan_x, 0);
-    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s, 0);
+    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, nan_x);
+    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s);
     Mat_Close(file);
     assert_refused(path, "feature 0 of node 2 is missing or NaN");
     file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
-    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, mat_dense, 0);
+    put_variable(file, "features", MAT_C_DOUBLE, 4, 2, mat_dense);
     Mat_Close(file);
     assert_refused(path, "no edges are in it");
-    write_mat(path, MAT_FT_MAT5, false, mat_label, 4);
+}
+
+/* A cut between two variables leaves a file that is whole in itself, with fewer of them. */
+static void assert_part_of(const basin_network *part, const basin_network *whole) {
+    size_t nodes = (size_t)whole->nodes;
+    assert_true(part->nodes == whole->nodes && part->relations > 0);
+    for (int r = 0; r < part->relations; r++) {
+        const basin_relation *p = &part->relation[r], *q = &whole->relation[r];
+        assert_string_equal(p->name, q->name);
+        assert_int_equal(p->edges, q->edges);
+        assert_memory_equal(p->row, q->row, (nodes + 1) * sizeof *p->row);
+        assert_memory_equal(p->col, q->col, (size_t)p->edges * sizeof *p->col);
+    }
+    if (part->feature) assert_memory_equal(part->feature, whole->feature, 2 * nodes * 4);
+    if (part->label) assert_memory_equal(part->label, whole->label, nodes * 4);
+}
+
+/* Every cut of every form: refused, or what is there has its true values. */
+static void refuses_cut_files(void **state) {
+    static unsigned char bytes[1 << 16];
+    char path[PATH_TEXT], cut[PATH_TEXT];
+    folder_path(path, state, "whole.mat");
+    folder_path(cut, state, "cut.mat");
+    for (int i = 0; i < 6; i++) {
+        basin_network *whole, *n;
+        enum mat_ft version = i < 4 ? MAT_FT_MAT5 : MAT_FT_MAT73;
+        enum matio_compression packed = i & 1 ? MAT_COMPRESSION_ZLIB : MAT_COMPRESSION_NONE;
+        write_mat_as(path, version, packed, i & 2, mat_label, 4);
+        FILE *in = fopen(path, "rb");
+        size_t size = fread(bytes, 1, sizeof bytes, in), step = i < 4 ? 1 : 97;
+        fclose(in);
+        assert_int_equal(open_one(&whole, path, NULL, NULL), BASIN_OK);
+        int accepted = 0;
+        for (size_t k = 0; k < size; k += step) {
+            basin_error error;
+            assert_int_equal(file_put(cut, bytes, k), 0);
+            if (open_one(&n, cut, NULL, &error)) {
+                assert_null(strchr(error.text, '\n'));
+                continue;
+            }
+            assert_part_of(n, whole);
+            basin_network_free(n);
+            accepted++;
+        }
+        assert_true(accepted <= 3); /* behind homo, net_upu, features */
+        basin_network_free(whole);
+    }
+}
+
+/* Sizes that the bytes do not back, and those beyond the limit. */
+static void refuses_what_is_too_large(void **state) {
+    char path[PATH_TEXT];
+    folder_path(path, state, "large.mat");
+    mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
+    mat_sparse_t s = small_sparse();
+    put_variable(file, "homo", MAT_C_SPARSE, 4, 4, &s);
+    static mat_uint32_t wide_starts[300001];
+    mat_sparse_t x = {.nzmax = 1, .ir = mat_rows, .nir = 1, .jc = wide_starts, .njc = 300001};
+    x.ndata = 1;
+    x.data = mat_ones;
+    put_variable(file, "features", MAT_C_SPARSE, 4, 300000, &x);
+    Mat_Close(file);
+    basin_network *n;
+    basin_error error;
+    basin_network_options o = {.memory = 1 << 20};
+    assert_int_equal(open_one(&n, path, &o, &error), BASIN_NO_MEMORY);
+    assert_non_null(strstr(error.text, "large.mat: needs 0.00"));
+    o.memory = (size_t)4 << 20; /* the matrix fits, dense features do not */
+    assert_int_equal(open_one(&n, path, &o, &error), BASIN_NO_MEMORY);
+    o.memory = (size_t)8 << 20;
+    assert_int_equal(open_one(&n, path, &o, &error), BASIN_OK);
+    basin_network_free(n);
+    /* a dense matrix that claims four times the rows it has */
+    write_mat_as(path, MAT_FT_MAT5, MAT_COMPRESSION_NONE, false, mat_label, 4);
     static unsigned char bytes[1 << 14];
     FILE *in = fopen(path, "rb");
-    size_t size = fread(bytes, 1, sizeof bytes, in);
+    size_t size = fread(bytes, 1, sizeof bytes, in), at = 0;
     fclose(in);
-    assert_int_equal(file_put(cut, bytes, 140), 0);
-    assert_refused(cut, "cut.mat");
-    assert_int_equal(file_put(cut, bytes, size - 20), 0);
-    basin_network *n; /* the last variable, the labels, is lost; what is there may be read */
-    basin_status status = open_one(&n, cut, NULL, NULL);
-    assert_true(status || !n->label);
-    basin_network_free(n);
+    while (at < size && memcmp(bytes + at, "\6\0\0\0\10\0\0\0\6", 9) != 0) at++;
+    assert_true(at < size); /* flags of a dense matrix, then its sizes */
+    bytes[at + 24] = 16;
+    assert_int_equal(file_put(path, bytes, size), 0);
+    assert_refused(path, "another count of numbers than its sizes say");
 }
 
 /* Every field of a sparse matrix wrong in turn. */
@@ -105,9 +175,9 @@ static void refuses_bad_structures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_both_versions),
-        cmocka_unit_test(refuses_bad_files),
-        cmocka_unit_test(refuses_bad_structures),
+        cmocka_unit_test(reads_both_versions),       cmocka_unit_test(refuses_bad_files),
+        cmocka_unit_test(refuses_bad_structures),    cmocka_unit_test(refuses_cut_files),
+        cmocka_unit_test(refuses_what_is_too_large),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }
