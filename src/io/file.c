@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,23 +21,36 @@ static basin_status fail_errno(basin_error *error, const char *path, const char 
     return basin_fail(error, status, "%s: cannot %s: %s", path, doing, strerror(code));
 }
 
-basin_status basin_map_open(basin_map *map, const char *path, basin_error *error) {
+basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_error *error) {
     struct stat info;
     basin_status status = BASIN_OK;
-    *map = (basin_map){0};
     /* O_NONBLOCK: opening a pipe that nobody writes to must not hang */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return fail_errno(error, path, "open for reading");
-    if (fstat(fd, &info) != 0) {
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0) return fail_errno(error, path, "open for reading");
+    if (fstat(*fd, &info) != 0)
         status = fail_errno(error, path, "examine");
-    } else if (S_ISDIR(info.st_mode)) {
+    else if (S_ISDIR(info.st_mode))
         status = basin_fail(error, BASIN_IO, "%s: is a folder, not a file", path);
-    } else if (!S_ISREG(info.st_mode)) {
+    else if (!S_ISREG(info.st_mode))
         status = basin_fail(error, BASIN_IO, "%s: is not a regular file", path);
-    } else if ((uintmax_t)info.st_size > SIZE_MAX) {
+    else if ((uintmax_t)info.st_size > SIZE_MAX)
         status = basin_fail(error, BASIN_IO, "%s: too large to map", path);
-    } else if (info.st_size > 0) {
-        size_t size = (size_t)info.st_size;
+    if (status) {
+        close(*fd);
+        *fd = -1;
+    } else {
+        *size = (size_t)info.st_size;
+    }
+    return status;
+}
+
+basin_status basin_map_open(basin_map *map, const char *path, basin_error *error) {
+    int fd;
+    size_t size;
+    *map = (basin_map){0};
+    basin_status status = basin_file_open(&fd, &size, path, error);
+    if (status) return status;
+    if (size > 0) {
         void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED)
             status = fail_errno(error, path, "map");
@@ -63,6 +77,20 @@ static char *resolve(const char *path) {
 
 enum { MODE_NEW = 0666, TRIES = 1000 };
 
+/* Creates a file under a new name and holds its lock, which tells basin_writer_sweep that the
+ * writer lives. A sweep may have removed the file before it was locked: EEXIST then, to try again.
+ */
+static int create_locked(const char *path) {
+    struct stat info;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, MODE_NEW);
+    if (fd < 0) return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK) return fd; /* knows no locks */
+    if (fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
 /* Creates target.tmp-PID-n for the first n that is free; the mode is that of the file replaced. */
 static basin_status create_aside(basin_writer *writer, const struct stat *old, basin_error *error) {
     size_t size = strlen(writer->target) + 40;
@@ -72,7 +100,7 @@ static basin_status create_aside(basin_writer *writer, const struct stat *old, b
         return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to write", writer->path);
     for (int i = 0; i < TRIES && fd < 0; i++) {
         snprintf(writer->aside, size, "%s.tmp-%ld-%d", writer->target, (long)getpid(), i);
-        fd = open(writer->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, MODE_NEW);
+        fd = create_locked(writer->aside);
         if (fd < 0 && errno != EEXIST) break;
     }
     if (fd < 0) {
@@ -130,6 +158,8 @@ basin_status basin_writer_commit(basin_writer *writer, basin_error *error) {
     bool flushed = fflush(writer->file) == 0;
     if (flushed && writer->aside) flushed = fsync(fileno(writer->file)) == 0;
     if (!flushed) status = fail_errno(error, writer->path, "write");
+    int lock =
+        writer->aside ? dup(fileno(writer->file)) : -1; /* held until the file has its name */
     if (fclose(writer->file) != 0 && status == BASIN_OK)
         status = fail_errno(error, writer->path, "write");
     writer->file = NULL;
@@ -143,6 +173,7 @@ basin_status basin_writer_commit(basin_writer *writer, basin_error *error) {
         }
     }
     basin_writer_discard(writer);
+    if (lock >= 0) close(lock);
     return status;
 }
 
@@ -152,6 +183,14 @@ void basin_writer_discard(basin_writer *writer) {
     free(writer->aside);
     free(writer->target);
     *writer = (basin_writer){0};
+}
+
+/* Removes a file whose writer is dead: whoever gets its lock is alone with it. */
+static void sweep_one(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
+    close(fd);
 }
 
 void basin_writer_sweep(const char *path) {
@@ -167,7 +206,7 @@ void basin_writer_sweep(const char *path) {
     memcpy(to, ending, sizeof ending);
     glob_t found;
     if (glob(pattern, 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+        for (size_t i = 0; i < found.gl_pathc; i++) sweep_one(found.gl_pathv[i]);
         globfree(&found);
     }
     free(pattern);

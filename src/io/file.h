@@ -11,7 +11,12 @@ typedef struct basin_map {
     size_t size;
 } basin_map;
 
-/* Maps a regular file for reading. An empty file is an empty map without data. */
+/* Opens a regular file for reading; pipes and devices are refused, never waited for. */
+basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_error *error);
+
+/* Maps a regular file for reading. An empty file is an empty map without data. Whoever changes a
+ * file that others read should replace it, as basin_writer does: one that is made shorter while it
+ * is mapped ends its readers with SIGBUS. */
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error);
 void basin_map_close(basin_map *map);
 
@@ -29,8 +34,7 @@ basin_status basin_writer_put(basin_writer *writer, const void *data, size_t byt
                               basin_error *error);
 basin_status basin_writer_commit(basin_writer *writer, basin_error *error);
 void basin_writer_discard(basin_writer *writer);
-/* Removes temporaries that killed processes left beside `path`. Only for files that no one else
- * writes. */
+/* Removes what killed processes left beside `path`; what a living one writes stays. */
 void basin_writer_sweep(const char *path);
 
 #endif

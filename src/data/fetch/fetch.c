@@ -1,8 +1,6 @@
 /* Downloads, through libcurl and libarchive; see fetch.h. */
 #include "data/fetch/fetch.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "data/archive.h"
 #include "io/file.h"
 
 static char *append(const char *path, const char *end) {
@@ -209,10 +208,8 @@ static basin_status copy_entry(const char *path, struct archive *a, const char *
     if (status) return status;
     for (;;) {
         la_ssize_t got = archive_read_data(a, buffer, sizeof buffer);
-        if (got < 0) {
-            const char *why = archive_error_string(a);
-            status = basin_fail(error, BASIN_BAD_FILE, "%s: %s", archive, why ? why : "damaged");
-        }
+        if (got < 0)
+            status = basin_fail(error, BASIN_BAD_FILE, "%s: %s", archive, basin_archive_why(a));
         if (!status && got > 0) status = basin_writer_put(&writer, buffer, (size_t)got, error);
         if (status) {
             basin_writer_discard(&writer);
@@ -224,16 +221,13 @@ static basin_status copy_entry(const char *path, struct archive *a, const char *
 
 basin_status basin_fetch_unpack(const char *path, const char *archive, const char *member,
                                 basin_error *error) {
-    struct archive *a = archive_read_new();
+    struct archive *a = NULL;
     struct archive_entry *entry;
-    basin_status status = BASIN_OK;
-    if (!a) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", archive);
-    archive_read_support_format_zip(a);
-    archive_read_support_format_tar(a);
-    archive_read_support_filter_gzip(a);
+    basin_map map;
     bool found = false;
-    if (archive_read_open_filename(a, archive, 1 << 16) != ARCHIVE_OK)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s", archive, archive_error_string(a));
+    basin_status status = basin_map_open(&map, archive, error);
+    if (status) return status;
+    status = basin_archive_open(&a, map.data, map.size, archive, "archive", error);
     while (!status && !found && archive_read_next_header(a, &entry) == ARCHIVE_OK) {
         found = is_member(archive_entry_pathname(entry), member);
         if (found) status = copy_entry(path, a, archive, error);
@@ -241,5 +235,6 @@ basin_status basin_fetch_unpack(const char *path, const char *archive, const cha
     if (!status && !found)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is not in it", archive, member);
     archive_read_free(a);
+    basin_map_close(&map);
     return status;
 }

@@ -1,5 +1,5 @@
 /* Packed sets of graphs: making one from edges in any order, writing and reading the packed form;
- * see include/basin/graphset.h. */
+ * see include/basin/tasks/graphset.h. */
 #include "data/graphset/graphset.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "io/file.h"
 
 static const char *const task_name[] = {"graph classes", "node classes", "graph values"};
 
@@ -298,6 +299,34 @@ static basin_status find_parts(basin_graphset *set, const char *path, basin_erro
     return BASIN_OK;
 }
 
+/* "n n n": graphs of each part, in order; nothing where a set has no parts of its own. */
+static basin_status read_split(basin_graphset *set, const char *split, const char *path,
+                               basin_error *error) {
+    long long size[3];
+    if (!split || sscanf(split, "%lld %lld %lld", &size[0], &size[1], &size[2]) != 3)
+        return BASIN_OK;
+    int64_t left = set->graphs;
+    bool fits = true;
+    for (int i = 0; i < 3 && fits; i++) {
+        fits = size[i] >= 0 && size[i] <= left; /* so that no sum overflows */
+        left -= fits ? size[i] : 0;
+        set->split[i] = size[i];
+    }
+    if (fits && (left == 0 || left == set->graphs)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: a split into %s of %lld graphs", path, split,
+                      (long long)set->graphs);
+}
+
+/* A set may have no array of nodes, so that their number has nothing else behind it. */
+static basin_status set_nodes(basin_graphset *set, int64_t nodes, const char *path,
+                              basin_error *error) {
+    if (nodes < 0 || nodes > INT32_MAX)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %lld nodes, wanted 0 to %d", path,
+                          (long long)nodes, INT32_MAX);
+    set->nodes = nodes;
+    return basin_memory_check(16.0 * (double)nodes, 0, path, BASIN_NO_MEMORY, error);
+}
+
 static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const char *path,
                                 basin_error *error) {
     const char *task = basin_bundle_meta(bundle, "task"), *name = basin_bundle_meta(bundle, "name");
@@ -307,18 +336,14 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
     for (int i = 0; i < 3; i++)
         if (task && !strcmp(task, task_name[i])) set->task = (basin_graphs_target)i;
     if (name) basin_graphset_set_name(set, name, strlen(name));
-    long long size[3];
-    if (split && sscanf(split, "%lld %lld %lld", &size[0], &size[1], &size[2]) == 3)
-        for (int i = 0; i < 3; i++) set->split[i] = size[i];
     read_sizes(set, bundle);
-    int64_t parts = set->split[0] + set->split[1] + set->split[2];
-    if (set->split[0] < 0 || set->split[1] < 0 || set->split[2] < 0 ||
-        (parts && parts != set->graphs))
-        return basin_fail(error, BASIN_BAD_FILE, "%s: a split into %s of %lld graphs", path, split,
-                          (long long)set->graphs);
-    if (start && start->dtype == BASIN_I64 && start->shape.rank == 1 && set->graphs >= 0)
-        set->nodes = ((const int64_t *)start->data)[set->graphs];
-    basin_status status = find_parts(set, path, error);
+    if (start && set->graphs < 1)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: has no graphs: 'node_start' has no two entries", path);
+    basin_status status = read_split(set, split, path, error);
+    if (!status && start && start->dtype == BASIN_I64 && start->shape.rank == 1)
+        status = set_nodes(set, ((const int64_t *)start->data)[set->graphs], path, error);
+    if (!status) status = find_parts(set, path, error);
     return status ? status : check_numbers(set, path, error);
 }
 
@@ -331,12 +356,26 @@ static bool ends_with(const char *path, const char *end) {
 
 /* A header's length in eight bytes, then JSON: whatever the file is called. */
 static bool is_safetensors(const char *path) {
-    char head[9] = {0};
-    FILE *file = fopen(path, "rb");
-    if (!file) return ends_with(path, ".safetensors");
-    size_t read = fread(head, 1, sizeof head, file);
-    fclose(file);
-    return ends_with(path, ".safetensors") || (read == sizeof head && head[8] == '{');
+    basin_map map;
+    if (ends_with(path, ".safetensors")) return true;
+    if (basin_map_open(&map, path, NULL)) return false;
+    bool is = map.size >= 9 && map.data[8] == '{';
+    basin_map_close(&map);
+    return is;
+}
+
+basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,
+                                        basin_error *error) {
+    const char *format = basin_bundle_meta(bundle, "format");
+    basin_status status;
+    if (format && !strcmp(format, "basin graph set 1"))
+        status = read_packed(set, bundle, path, error);
+    else {
+        status = basin_graphset_from_zinc(set, bundle, error);
+        basin_bundle_free(bundle);
+    }
+    if (status) basin_graphset_free(set);
+    return status;
 }
 
 basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_error *error) {
@@ -347,14 +386,5 @@ basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_er
     basin_bundle *bundle;
     basin_status status = npz ? basin_npz_read_numbers(&bundle, path, error)
                               : basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    const char *format = basin_bundle_meta(bundle, "format");
-    if (format && !strcmp(format, "basin graph set 1"))
-        status = read_packed(set, bundle, path, error);
-    else {
-        status = basin_graphset_from_zinc(set, bundle, error);
-        basin_bundle_free(bundle);
-    }
-    if (status) basin_graphset_free(set);
-    return status;
+    return status ? status : basin_graphset_from_bundle(set, bundle, path, error);
 }

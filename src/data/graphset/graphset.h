@@ -19,4 +19,11 @@ basin_status basin_graphset_set_classes(basin_graphset *set, const int64_t *valu
 /* Copies at most BASIN_GRAPHSET_NAME - 1 characters. */
 void basin_graphset_set_name(basin_graphset *set, const char *name, size_t length);
 
+/* A packed set or ZINC, whichever the bundle holds; takes the bundle over. */
+basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,
+                                        basin_error *error);
+/* An archive of a TUDataset in memory. */
+basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size_t size,
+                                     const char *path, basin_error *error);
+
 #endif

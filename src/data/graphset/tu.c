@@ -1,8 +1,6 @@
 /* TUDatasets: text files DS_A.txt (edges "from, to", nodes from 1), DS_graph_indicator.txt (each
  * node's graph), DS_graph_labels.txt or DS_graph_attributes.txt, and labels and attributes of nodes
  * and edges where there are any, in a folder or in an archive. */
-#include <archive.h>
-#include <archive_entry.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -12,7 +10,9 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "data/archive.h"
 #include "data/graphset/graphset.h"
+#include "io/file.h"
 
 enum {
     EDGES,
@@ -32,12 +32,12 @@ static const char *const suffix[FILES] = {
 typedef struct text {
     char name[256];
     char *data; /* ends in a zero */
-    size_t size;
 } text;
 
 typedef struct folder {
     const char *path;
     text file[FILES];
+    size_t held, limit; /* bytes of text, and of memory that may be taken */
 } folder;
 
 static void folder_free(folder *f) {
@@ -56,28 +56,37 @@ static int kind_of(const char *name) {
 
 /* ---- bringing the texts into memory ---- */
 
-static basin_status load_file(text *to, const char *path, const char *name, basin_error *error) {
-    char full[4096];
-    int length = snprintf(full, sizeof full, "%s/%s", path, name);
-    FILE *file = length > 0 && (size_t)length < sizeof full ? fopen(full, "rb") : NULL;
-    if (!file) return basin_fail(error, BASIN_IO, "%s/%s: %s", path, name, strerror(errno));
-    size_t capacity = 0, got = 0;
-    basin_status status = BASIN_OK;
-    for (size_t n = 1; n && !status;) {
-        void *data = to->data;
-        if (!basin_array_reserve(&data, &capacity, got + 65536, 1))
-            status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", full);
-        to->data = data;
-        if (status) break;
-        n = fread(to->data + got, 1, capacity - got - 1, file);
-        got += n;
-    }
-    if (!status && ferror(file))
-        status = basin_fail(error, BASIN_IO, "%s: %s", full, strerror(errno));
-    fclose(file);
-    if (to->data) to->data[got] = 0;
-    to->size = got;
+/* Counts `bytes` more of text against what is allowed; a byte may become a number of eight. */
+static basin_status take_room(folder *f, size_t bytes, basin_error *error) {
+    f->held += bytes;
+    return basin_memory_check(5.0 * (double)f->held, f->limit, f->path, BASIN_NO_MEMORY, error);
+}
+
+/* Text ends at its first zero byte, which would hide what follows. */
+static basin_status finish(text *to, size_t size, const folder *f, const char *name,
+                           basin_error *error) {
+    to->data[size] = 0;
     snprintf(to->name, sizeof to->name, "%s", name);
+    if (strlen(to->data) == size) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds a zero byte, wanted text", f->path,
+                      name);
+}
+
+static basin_status load_file(folder *f, text *to, const char *name, basin_error *error) {
+    size_t length = strlen(f->path) + strlen(name) + 2;
+    char *full = malloc(length);
+    basin_map map;
+    if (!full) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", f->path);
+    snprintf(full, length, "%s/%s", f->path, name);
+    basin_status status = basin_map_open(&map, full, error);
+    free(full);
+    if (status) return status;
+    status = take_room(f, map.size, error);
+    if (!status && !(to->data = malloc(map.size + 1)))
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", f->path, name);
+    if (!status && map.size) memcpy(to->data, map.data, map.size);
+    if (!status) status = finish(to, map.size, f, name, error);
+    basin_map_close(&map);
     return status;
 }
 
@@ -92,41 +101,38 @@ static basin_status load_folder(folder *f, basin_error *error) {
             status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
                                 f->path, f->file[kind].name, entry->d_name);
         else
-            status = load_file(&f->file[kind], f->path, entry->d_name, error);
+            status = load_file(f, &f->file[kind], entry->d_name, error);
     }
     closedir(dir);
     return status;
 }
 
-static basin_status load_entry(text *to, struct archive *archive, const char *path,
-                               const char *name, basin_error *error) {
+static basin_status load_entry(folder *f, text *to, struct archive *archive, const char *name,
+                               basin_error *error) {
+    enum { CHUNK = 65536 };
     size_t capacity = 0, got = 0;
-    for (;;) {
+    for (la_ssize_t n = 1; n > 0; got += (size_t)n) {
         void *data = to->data;
-        if (!basin_array_reserve(&data, &capacity, got + 65536, 1))
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", path, name);
+        basin_status status = take_room(f, (size_t)n, error);
+        if (status) return status;
+        if (!basin_array_reserve(&data, &capacity, got + CHUNK, 1))
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", f->path, name);
         to->data = data;
-        la_ssize_t n = archive_read_data(archive, to->data + got, capacity - got - 1);
+        n = archive_read_data(archive, to->data + got, capacity - got - 1);
         if (n < 0)
-            return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", path, name,
-                              archive_error_string(archive));
-        got += (size_t)n;
-        if (!n) break;
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", f->path, name,
+                              basin_archive_why(archive));
     }
-    to->data[got] = 0;
-    to->size = got;
-    snprintf(to->name, sizeof to->name, "%s", name);
-    return BASIN_OK;
+    return finish(to, got, f, name, error);
 }
 
-static basin_status load_archive(folder *f, basin_error *error) {
-    struct archive *archive = archive_read_new();
-    if (!archive) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", f->path);
-    archive_read_support_filter_all(archive);
-    archive_read_support_format_all(archive);
-    basin_status status = BASIN_OK;
+static basin_status load_archive(folder *f, const void *bytes, size_t size, basin_error *error) {
+    struct archive *archive;
     struct archive_entry *entry;
-    int code = archive_read_open_filename(archive, f->path, 65536);
+    int code = ARCHIVE_OK;
+    basin_status status = basin_archive_open(&archive, bytes, size, f->path,
+                                             "folder or archive of a TUDataset", error);
+    if (status) return status;
     while (code >= ARCHIVE_WARN && !status &&
            (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
         const char *full = code >= ARCHIVE_WARN ? archive_entry_pathname(entry) : NULL;
@@ -137,12 +143,12 @@ static basin_status load_archive(folder *f, basin_error *error) {
             status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
                                 f->path, f->file[kind].name, name);
         else
-            status = load_entry(&f->file[kind], archive, f->path, name, error);
+            status = load_entry(f, &f->file[kind], archive, name, error);
     }
     if (!status && code != ARCHIVE_EOF)
         status = basin_fail(error, BASIN_BAD_FILE,
                             "%s: %s; wanted a folder or an archive of a TUDataset", f->path,
-                            archive_error_string(archive));
+                            basin_archive_why(archive));
     archive_read_free(archive);
     return status;
 }
@@ -250,7 +256,14 @@ static basin_status place_nodes(basin_graphset *set, int32_t **place, const fold
     if (!status && (t.rows > INT32_MAX || !t.rows))
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld nodes", f->path,
                             f->file[INDICATOR].name, (long long)t.rows);
-    if (!f->file[GRAPH_LABELS].data && !f->file[GRAPH_ATTRIBUTES].data) set->graphs = most;
+    if (!f->file[GRAPH_LABELS].data && !f->file[GRAPH_ATTRIBUTES].data) {
+        set->graphs = most;
+        if (!status && most > t.rows) /* nothing else says how many there are */
+            status = basin_fail(
+                error, BASIN_BAD_FILE,
+                "%s: %s names graph %lld and has %lld lines; wanted no more graphs than nodes",
+                f->path, f->file[INDICATOR].name, (long long)most, (long long)t.rows);
+    }
     if (!status && most > set->graphs)
         status = basin_fail(
             error, BASIN_BAD_FILE, "%s: %s names graph %lld; wanted 1 to %lld, the lines of %s",
@@ -394,14 +407,32 @@ static basin_status read_set(basin_graphset *set, const folder *f, basin_error *
     return status;
 }
 
+/* Makes a set of what was loaded, and frees that. */
+static basin_status make_set(basin_graphset *set, folder *f, basin_status status,
+                             basin_error *error) {
+    if (!status) status = read_set(set, f, error);
+    folder_free(f);
+    if (status) basin_graphset_free(set);
+    return status;
+}
+
+basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size_t size,
+                                     const char *path, basin_error *error) {
+    folder f = {.path = path, .limit = basin_memory_share()};
+    *set = (basin_graphset){0};
+    return make_set(set, &f, load_archive(&f, data, size, error), error);
+}
+
 basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error) {
     struct stat info;
-    folder f = {.path = path};
+    basin_map map;
+    folder f = {.path = path, .limit = basin_memory_share()};
     *set = (basin_graphset){0};
     if (stat(path, &info)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
-    basin_status status = S_ISDIR(info.st_mode) ? load_folder(&f, error) : load_archive(&f, error);
-    if (!status) status = read_set(set, &f, error);
-    folder_free(&f);
-    if (status) basin_graphset_free(set);
+    if (S_ISDIR(info.st_mode)) return make_set(set, &f, load_folder(&f, error), error);
+    basin_status status = basin_map_open(&map, path, error);
+    if (status) return status;
+    status = basin_graphset_parse_tu(set, map.data, map.size, path, error);
+    basin_map_close(&map);
     return status;
 }

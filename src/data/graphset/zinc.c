@@ -21,6 +21,9 @@ static basin_status take(basin_tensor *to, const basin_bundle *bundle, const cha
     const basin_tensor *from;
     snprintf(name, sizeof name, "%s_%s", split, array_name[which]);
     basin_status status = basin_bundle_get(&from, bundle, name, error);
+    if (!status && which != Y && from->dtype <= BASIN_BF16)
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
+                            basin_bundle_path(bundle), name, basin_dtype_name(from->dtype));
     if (!status)
         status = basin_tensor_new(to, which == Y ? BASIN_F64 : BASIN_I64, from->shape, error);
     return status ? status : basin_tensor_convert(to, from, error);
@@ -39,6 +42,25 @@ static bool rising(const int64_t *start, int64_t count, int64_t end) {
     return true;
 }
 
+/* Kinds of atoms and bonds are kept in 32 bits. */
+static bool small(const basin_tensor *kind) {
+    int64_t count = basin_shape_count(kind->shape);
+    const int64_t *number = kind->data;
+    for (int64_t i = 0; i < count; i++)
+        if (number[i] < 0 || number[i] > INT32_MAX) return false;
+    return true;
+}
+
+/* Whether every bond joins two atoms of its own molecule. */
+static bool joined(const molecules *m, int64_t graphs) {
+    const int64_t *node = m->array[NODE_PTR].data, *edge = m->array[EDGE_PTR].data;
+    const int64_t *end = m->array[EDGE].data;
+    for (int64_t g = 0; g < graphs; g++)
+        for (int64_t e = 2 * edge[g]; e < 2 * edge[g + 1]; e++)
+            if (end[e] < 0 || end[e] >= node[g + 1] - node[g]) return false;
+    return true;
+}
+
 static basin_status check(const molecules *m, const basin_bundle *bundle, int split,
                           basin_error *error) {
     const basin_tensor *a = m->array;
@@ -51,6 +73,11 @@ static basin_status check(const molecules *m, const basin_bundle *bundle, int sp
     if (!rising(a[NODE_PTR].data, graphs, basin_shape_count(a[ATOM].shape)) ||
         !rising(a[EDGE_PTR].data, graphs, edges))
         return wrong(bundle, split, "pointers must rise to the number of atoms and bonds", error);
+    if (!joined(m, graphs))
+        return wrong(bundle, split, "a bond must join two atoms of its molecule", error);
+    if (!small(&a[ATOM]) || !small(&a[BOND]))
+        return wrong(bundle, split, "kinds of atoms and bonds must lie between 0 and 2^31 - 1",
+                     error);
     return BASIN_OK;
 }
 
@@ -63,6 +90,9 @@ static basin_status reserve(basin_graphset *set, int32_t **edge, const molecules
         set->nodes += basin_shape_count(m[s].array[ATOM].shape);
         bonds += basin_shape_count(m[s].array[BOND].shape);
     }
+    if (set->nodes > INT32_MAX || bonds > INT32_MAX / 4)
+        return basin_fail(error, BASIN_UNSUPPORTED, "%lld atoms and %lld bonds, too many",
+                          (long long)set->nodes, (long long)bonds);
     set->node_start = basin_array_new((size_t)set->graphs + 1, sizeof *set->node_start);
     set->node_label = basin_array_new((size_t)set->nodes, sizeof *set->node_label);
     set->edge_label = basin_array_new(2 * (size_t)bonds, sizeof *set->edge_label);

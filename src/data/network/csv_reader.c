@@ -1,14 +1,13 @@
-/* CSV and TSV; see csv.h. zlib's gzread passes plain files through, so both go the same way. */
+/* CSV and TSV; see csv_reader.h. Plain files and packed ones go the same way, through gz.h. */
 #include "data/network/csv_reader.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <zlib.h>
 
 #include "base/memory.h"
+#include "data/gz.h"
 
 enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
 
@@ -21,14 +20,9 @@ static basin_status refill(basin_csv *c, basin_error *error) {
         c->done = true;
         return BASIN_OK;
     }
-    int got = gzread(c->file, c->buffer, BUFFER);
-    int code = Z_OK;
-    const char *why = gzerror(c->file, &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-        return basin_fail(error, code == Z_ERRNO ? BASIN_IO : BASIN_BAD_FILE, "%s: %s", c->path,
-                          code == Z_ERRNO       ? strerror(errno)
-                          : code == Z_BUF_ERROR ? "the compressed file is cut off"
-                                                : why);
+    size_t got;
+    basin_status status = basin_gz_read(&got, c->buffer, BUFFER, c->file, c->path, error);
+    if (status) return status;
     c->at = c->buffer;
     c->end = c->buffer + got;
     c->done = got == 0;
@@ -194,17 +188,16 @@ static basin_status read_header(basin_csv *c, basin_error *error) {
 }
 
 basin_status basin_csv_open(basin_csv *csv, const char *path, basin_error *error) {
+    gzFile file;
     *csv = (basin_csv){.path = path};
-    errno = 0;
+    basin_status status = basin_gz_open(&file, path, error);
+    if (status) return status;
+    csv->file = file;
     csv->buffer = malloc(BUFFER);
-    csv->file = csv->buffer ? gzopen(path, "rb") : NULL;
-    if (!csv->file) {
-        bool memory = !csv->buffer || errno == 0;
-        free(csv->buffer);
-        if (memory) return no_memory(csv, error);
-        return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
-    }
-    return read_header(csv, error);
+    if (csv->buffer) return read_header(csv, error);
+    basin_csv_close(csv);
+    *csv = (basin_csv){.path = path};
+    return no_memory(csv, error);
 }
 
 basin_status basin_csv_open_memory(basin_csv *csv, const void *data, size_t size, const char *path,

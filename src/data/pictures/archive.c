@@ -4,21 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <archive.h>
-#include <archive_entry.h>
-
 #include "base/memory.h"
+#include "data/archive.h"
 #include "data/pictures/pictures.h"
 
-static const char *why(struct archive *archive) {
-    const char *text = archive_error_string(archive);
-    return text ? text : "unknown error";
+/* Room for `length` bytes more of a member that has to be unpacked. */
+static basin_status make_room(uint8_t **copy, size_t *capacity, basin_shelf *shelf, size_t size,
+                              size_t length, la_int64_t offset, const char *name,
+                              basin_error *error) {
+    if (offset != (la_int64_t)size)
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s/%s: has holes", shelf->name, name);
+    shelf->held += length;
+    basin_status status =
+        basin_memory_check((double)shelf->held, shelf->limit, shelf->name, BASIN_NO_MEMORY, error);
+    if (!status && !basin_array_reserve((void **)copy, capacity, size + length, 1))
+        status =
+            basin_fail(error, BASIN_NO_MEMORY, "%s/%s: no memory to unpack", shelf->name, name);
+    return status;
 }
 
 /* All of a member's data: in place where it lies in the map as one piece, else in memory. */
 static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, basin_shelf *shelf,
                               struct archive *archive, const char *name, basin_error *error) {
-    const uint8_t *begin = shelf->map.data, *end = begin + shelf->map.size;
     size_t capacity = 0;
     uint8_t *copy = NULL;
     const void *block;
@@ -31,17 +38,17 @@ static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, b
     while ((code = archive_read_data_block(archive, &block, &length, &offset)) == ARCHIVE_OK) {
         const uint8_t *at = block;
         if (length == 0) continue;
-        if (!copy && at >= begin && at < end &&
+        if (!copy && at >= shelf->bytes && at < shelf->bytes + shelf->size &&
             (!*data || (at == *data + *size && (la_int64_t)*size == offset))) {
             if (!*data) *data = at;
             *size += length;
             continue;
         }
-        if (offset != (la_int64_t)*size ||
-            !basin_array_reserve((void **)&copy, &capacity, *size + length, 1)) {
+        basin_status status =
+            make_room(&copy, &capacity, shelf, *size, length, offset, name, error);
+        if (status) {
             free(copy);
-            return basin_fail(error, BASIN_NO_MEMORY, "%s/%s: no memory to unpack", shelf->name,
-                              name);
+            return status;
         }
         if (*data && !*owned) memcpy(copy, *data, *size);
         memcpy(copy + *size, block, length);
@@ -55,7 +62,7 @@ static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, b
     }
     free(copy);
     return basin_fail(error, BASIN_BAD_FILE, "%s/%s: cannot be unpacked: %s", shelf->name, name,
-                      why(archive));
+                      basin_archive_why(archive));
 }
 
 static basin_status add_member(basin_shelf *shelf, struct archive *archive,
@@ -80,17 +87,10 @@ static basin_status list(basin_shelf *shelf, struct archive *archive, basin_erro
     struct archive_entry *entry;
     basin_status status = BASIN_OK;
     int code;
-    archive_read_support_filter_all(archive);
-    archive_read_support_format_tar(archive);
-    archive_read_support_format_zip(archive);
-    if (archive_read_open_memory(archive, shelf->map.data, shelf->map.size) != ARCHIVE_OK)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: is no picture, idx file, CIFAR batch or archive: %s", shelf->name,
-                          why(archive));
     while (!status && (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
         if (code < ARCHIVE_WARN)
             status = basin_fail(error, BASIN_BAD_FILE, "%s: not read to its end: %s", shelf->name,
-                                why(archive));
+                                basin_archive_why(archive));
         else
             status = add_member(shelf, archive, entry, error);
     }
@@ -103,16 +103,26 @@ static int by_name(const void *a, const void *b) {
     return order ? order : (x->data > y->data) - (x->data < y->data);
 }
 
+basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
+                                 basin_error *error) {
+    struct archive *archive;
+    shelf->bytes = bytes;
+    shelf->size = size;
+    shelf->limit = basin_memory_share();
+    basin_status status = basin_archive_open(&archive, bytes, size, shelf->name,
+                                             "picture, idx file, CIFAR batch or archive", error);
+    if (status) return status;
+    status = list(shelf, archive, error);
+    archive_read_free(archive);
+    if (!status && shelf->count > 0)
+        qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
+    return status;
+}
+
 basin_status basin_shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
                                  basin_error *error) {
     basin_status status = basin_map_open(&shelf->map, shelf->name, error);
-    if (status) return status;
-    struct archive *archive = archive_read_new();
-    if (!archive) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read", shelf->name);
-    status = list(shelf, archive, error);
-    archive_read_free(archive);
-    if (status) return status;
-    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
-    basin_shelf_divide(shelf, split, divided);
-    return BASIN_OK;
+    if (!status) status = basin_archive_parse(shelf, shelf->map.data, shelf->map.size, error);
+    if (!status) basin_shelf_divide(shelf, split, divided);
+    return status;
 }

@@ -102,13 +102,12 @@ static basin_shelf *shelf_new(basin_pictures *pictures, const char *name) {
 static basin_status open_file(basin_shelf *shelf, const char *split, bool *divided,
                               basin_error *error) {
     unsigned char head[6] = {0};
-    FILE *file = fopen(shelf->name, "rb");
-    if (!file) {
-        basin_map map;
-        return basin_map_open(&map, shelf->name, error); /* says why it cannot be opened */
-    }
-    size_t got = fread(head, 1, sizeof head, file);
-    fclose(file);
+    basin_map map;
+    basin_status status = basin_map_open(&map, shelf->name, error);
+    if (status) return status;
+    size_t got = map.size < sizeof head ? map.size : sizeof head;
+    if (got) memcpy(head, map.data, got);
+    basin_map_close(&map);
     *divided = !split;
     const char *slash = strrchr(shelf->name, '/'), *base = slash ? slash + 1 : shelf->name;
     bool packed = head[0] == 0x1f && head[1] == 0x8b;
@@ -116,7 +115,7 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
     if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4)) {
         char *whole = basin_string_copy(base);
         if (!whole) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", shelf->name);
-        basin_status status = basin_shelf_add(shelf, whole, NULL, 0, false, error);
+        status = basin_shelf_add(shelf, whole, NULL, 0, false, error);
         free(whole);
         if (!status) shelf->name[slash ? slash - shelf->name : 0] = '\0';
         return status;

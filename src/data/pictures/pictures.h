@@ -29,6 +29,9 @@ typedef struct basin_shelf {
     /* entries */
     basin_entry *entry; /* [count] */
     size_t entry_capacity;
+    const uint8_t *bytes; /* of an archive: all of it, */
+    size_t size;
+    size_t held, limit; /* and how much was unpacked, of what is allowed */
     /* raw and generated */
     int64_t height, width;
     int channels;
@@ -79,6 +82,9 @@ basin_status basin_shapes_draw(basin_picture *picture, const basin_shelf *shelf,
 /* idx from memory, for the fuzzer: sets the sizes and `first`, which points into the bytes. */
 basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
                              basin_error *error);
+/* Archives likewise; entries may point into the bytes. */
+basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
+                                 basin_error *error);
 /* Keeps the entries whose path has a folder `split` ("val..." for "test") and says whether there
  * were such folders. */
 void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zlib.h>
-
 #include "base/memory.h"
+#include "data/gz.h"
 #include "data/pictures/pictures.h"
 
 /* ---- idx: 0, 0, type, rank, then big-endian sizes, then the values ---- */
@@ -75,35 +74,23 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
 }
 
 /* Unpacks a gz file into *out. Its length is found by unpacking, so that nothing is believed. */
-static basin_status unpack(uint8_t **out, size_t *out_size, const char *path, basin_error *error) {
+static basin_status unpack(uint8_t **out, size_t *size, const char *path, basin_error *error) {
     enum { CHUNK = 1 << 20 };
-    size_t capacity = 0, size = 0;
-    uint8_t *bytes = NULL;
-    int got = 0, code = Z_OK;
-    gzFile file = gzopen(path, "rb");
-    if (!file) return basin_fail(error, BASIN_IO, "%s: cannot open for reading", path);
+    size_t capacity = 0, got = 1, limit = basin_memory_share();
+    gzFile file;
+    basin_status status = basin_gz_open(&file, path, error);
+    if (status) return status;
     gzbuffer(file, CHUNK / 4);
-    bool memory = true;
-    do {
-        size += (size_t)got;
-        memory = basin_array_reserve((void **)&bytes, &capacity, size + CHUNK, 1);
-    } while (memory && (got = gzread(file, bytes + size, CHUNK)) > 0);
-    const char *why = gzerror(file, &code);
-    if (!strncmp(why, path, strlen(path))) why += strlen(path) + strlen(": ");
-    basin_status status = BASIN_OK;
-    if (!memory)
-        status =
-            basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to unpack %zu bytes", path, size);
-    else if (got < 0 || code != Z_OK)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: damaged gz: %s", path, why);
-    gzclose(file);
-    if (status) {
-        free(bytes);
-        return status;
+    for (*size = 0; got && !status; *size += got) {
+        got = 0;
+        status = basin_memory_check((double)*size + CHUNK, limit, path, BASIN_NO_MEMORY, error);
+        if (!status && !basin_array_reserve((void **)out, &capacity, *size + CHUNK, 1))
+            status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to unpack %zu bytes", path,
+                                *size);
+        if (!status) status = basin_gz_read(&got, *out + *size, CHUNK, file, path, error);
     }
-    *out = bytes;
-    *out_size = size;
-    return BASIN_OK;
+    gzclose(file);
+    return status;
 }
 
 basin_status basin_shelf_idx(basin_shelf *shelf, basin_error *error) {
