@@ -4,6 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/text.h"
+
+void basin_text_clean(char *text) {
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c == 127) *c = '?';
+        if (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) c[0] = c[1] = '?';
+    }
+}
+
 basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...) {
     if (error) {
         va_list args;
@@ -11,10 +20,7 @@ basin_status basin_fail(basin_error *error, basin_status status, const char *for
         error->status = status;
         vsnprintf(error->text, sizeof error->text, format, args);
         va_end(args);
-        /* names and texts from files are quoted here, and a message is one line whatever they hold
-         */
-        for (char *c = error->text; *c; c++)
-            if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+        basin_text_clean(error->text); /* a message is one line, whatever the names in it hold */
     }
     return status;
 }

@@ -8,10 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/command.h"
+#include "cli/surroundings.h"
+
+void basin_say(const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    basin_text_clean(text);
+    fprintf(stderr, "%s\n", text);
+}
 
 int basin_report(const basin_error *error) {
-    fprintf(stderr, "basin: %s\n", error->text);
+    basin_say("basin: %s", error->text);
     return BASIN_EXIT_FAILURE;
 }
 
@@ -21,7 +33,7 @@ int basin_report_usage(const basin_command *command, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr, "basin: %s: %s (see 'basin help %s')\n", command->name, text, command->name);
+    basin_say("basin: %s: %s (see 'basin help %s')", command->name, text, command->name);
     return BASIN_EXIT_USAGE;
 }
 
@@ -65,6 +77,7 @@ static void wait_politely(char **argument) {
 }
 
 int main(int count, char **argument) {
+    basin_surroundings_prepare();
     wait_politely(argument);
     int code = run(count > 0 ? count - 1 : 0, argument + 1);
     if (fflush(stdout) || ferror(stdout)) {

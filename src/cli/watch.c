@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
+
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number) {
@@ -65,7 +67,7 @@ static void show(void *context, const basin_news *news) {
 static void note(void *context, const char *line) {
     basin_cli_watch *w = context;
     basin_progress_end(&w->progress);
-    if (!w->quiet) fprintf(stderr, "%s\n", line);
+    if (!w->quiet) basin_say("%s", line);
 }
 
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet) {

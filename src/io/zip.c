@@ -51,7 +51,7 @@ static const unsigned char *find_end(const basin_zip *zip) {
 
 basin_status basin_zip_open(basin_zip *zip, const void *data, size_t size, const char *path,
                             basin_error *error) {
-    *zip = (basin_zip){.path = path, .data = data, .size = size};
+    *zip = (basin_zip){.path = path, .data = data, .size = size, .limit = basin_memory_share()};
     const unsigned char *end = find_end(zip);
     if (!end) return bad(zip, "not a zip archive or cut short: it has no end record", error);
     size_t end_at = (size_t)(end - zip->data);
@@ -134,7 +134,8 @@ static basin_status check_sizes(const basin_zip *zip, const basin_zip_entry *ent
             "%s: entry '%.*s': claims %llu bytes, its %zu packed ones cannot hold that", zip->path,
             shown(entry->name_length), entry->name, (unsigned long long)size, entry->packed);
     if (zip->packed > zip->size) return bad_entry(zip, entry, "overlaps other entries", error);
-    return BASIN_OK;
+    if (entry->method == STORED) return BASIN_OK;
+    return basin_memory_check((double)zip->unpacked, zip->limit, zip->path, BASIN_NO_MEMORY, error);
 }
 
 basin_status basin_zip_next(basin_zip_entry *entry, bool *more, basin_zip *zip,
@@ -160,6 +161,7 @@ basin_status basin_zip_next(basin_zip_entry *entry, bool *more, basin_zip *zip,
     basin_status status = locate(entry, zip, value[2], value[1], error);
     if (status != BASIN_OK) return status;
     zip->packed += entry->packed + LOCAL;
+    zip->unpacked = value[0] < UINT64_MAX - zip->unpacked ? zip->unpacked + value[0] : UINT64_MAX;
     status = check_sizes(zip, entry, value[0], error);
     entry->size = (size_t)value[0];
     zip->at += CENTRAL + name + extra + comment;

@@ -18,9 +18,11 @@ typedef struct basin_zip {
     const char *path;
     const unsigned char *data; /* [size] */
     size_t size;
-    size_t at, end;  /* what is left of the central directory */
-    uint64_t left;   /* how many entries are */
-    uint64_t packed; /* bytes the entries so far claim to take */
+    size_t at, end;    /* what is left of the central directory */
+    uint64_t left;     /* how many entries are */
+    uint64_t packed;   /* bytes the entries so far claim to take */
+    uint64_t unpacked; /* bytes they unpack to, */
+    size_t limit;      /* of which so many are allowed */
 } basin_zip;
 
 typedef struct basin_zip_entry {

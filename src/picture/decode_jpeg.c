@@ -74,6 +74,9 @@ static basin_status read_header(basin_decoder *decoder, jpeg *j, basin_error *er
     decoder->width = j->info.image_width;
     decoder->channels = j->info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
     decoder->orientation = orientation_of(&j->info);
+    if (jpeg_has_multiple_scans(&j->info)) /* all coefficients, of two bytes each */
+        decoder->aside =
+            (double)decoder->height * (double)decoder->width * 2 * (double)j->info.num_components;
     if (j->info.data_precision != 8)
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: JPEG of %d bits a sample, want 8",
                           decoder->name, j->info.data_precision);

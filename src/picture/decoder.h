@@ -21,7 +21,9 @@ typedef struct basin_decoder {
     int channels;
     int orientation; /* EXIF, 1 .. 8 */
     bool png;
-    void *state; /* the format's own, on the heap */
+    double aside; /* bytes of memory that decoding takes beside the picture */
+    size_t limit; /* bytes that it may take in all; 0: an eighth of basin_memory_share */
+    void *state;  /* the format's own, on the heap */
 } basin_decoder;
 
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,

@@ -179,6 +179,17 @@ static void cover(int64_t *first, int64_t *extent, double low, double length, in
     *extent = (int64_t)to - *first;
 }
 
+/* A small file can claim a huge picture. Several threads may decode at once, hence the eighth. */
+static basin_status check_room(const basin_decoder *decoder, const basin_stored *window,
+                               basin_error *error) {
+    enum { SMALL = 1 << 26, THREADS = 8 };
+    double pixels = (double)window->height * (double)window->width * decoder->channels;
+    double bytes = decoder->aside + pixels * (decoder->orientation == 1 ? 1 : 2);
+    size_t limit = decoder->limit;
+    if (!limit) limit = bytes > SMALL ? basin_memory_share() / THREADS : SMALL;
+    return basin_memory_check(bytes, limit, decoder->name, BASIN_BAD_FILE, error);
+}
+
 basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
                                 const basin_box *box, int by, basin_error *error) {
     turn t = turn_of(decoder->orientation);
@@ -188,13 +199,15 @@ basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin
     basin_stored window = {0, 0, rows, columns};
     basin_status status;
     if (decoder->png) {
-        status = basin_png_read(picture, decoder, error);
+        status = check_room(decoder, &window, error);
+        if (!status) status = basin_png_read(picture, decoder, error);
     } else {
         /* libjpeg rounds the reduced sizes up; pixel i still covers by * i .. by * (i + 1) */
         stored = (basin_box){stored.y / by, stored.x / by, stored.height / by, stored.width / by};
         cover(&window.y, &window.height, stored.y, stored.height, (rows + by - 1) / by);
         cover(&window.x, &window.width, stored.x, stored.width, (columns + by - 1) / by);
-        status = basin_jpeg_read(picture, &window, decoder, by, error);
+        status = check_room(decoder, &window, error);
+        if (!status) status = basin_jpeg_read(picture, &window, decoder, by, error);
     }
     if (status) return status;
     stored.y -= (double)window.y;

@@ -2,6 +2,9 @@
  * Each ends with one line and exit 1, never with a signal. */
 #include "cli/program.h"
 
+#include "data/network/make.h"
+#include "data/network/mats.h"
+
 #include <math.h>
 #include <sys/stat.h>
 
@@ -53,9 +56,156 @@ static void checks_mapped_networks_everywhere(void **state) {
     assert_error(run(state, "anomaly explain d.safetensors 0 n.basin"), 1, "leads to node");
 }
 
+/* The same in a shell that was told something first; BASIN stands for the program. */
+static const program *run_after(void **state, const char *before, const char *arguments) {
+    char folder[PATH_TEXT], path[PATH_TEXT], script[2000];
+    snprintf(script, sizeof script, "cd '%s'; { %s\n%s %s; } >.out 2>.err; echo $? >.code\n",
+             folder_path(folder, state, "."), before, BASIN_PROGRAM, arguments);
+    assert_int_equal(file_put(folder_path(path, state, ".script"), script, strlen(script)), 0);
+    snprintf(script, sizeof script, "sh '%s'", path);
+    int status = system(script);
+    static program p;
+    char code[20];
+    assert_true(WIFEXITED(status));
+    slurp(p.out, sizeof p.out, folder_path(path, state, ".out"));
+    slurp(p.err, sizeof p.err, folder_path(path, state, ".err"));
+    slurp(code, sizeof code, folder_path(path, state, ".code"));
+    p.code = atoi(code);
+    unlink(folder_path(path, state, ".script"));
+    unlink(folder_path(path, state, ".code"));
+    return &p;
+}
+
+static void reports_a_limit_of_file_sizes(void **state) {
+    int before = folder_count(state);
+    const program *p = run_after(state, "ulimit -f 8", "data make fraud --scale 0.1 big.basin -q");
+    assert_error(p, 1, "big.basin: cannot write: File too large");
+    assert_int_equal(folder_count(state), before);
+}
+
+/* With standard error closed, the next file opened would get its number, and notes with it. */
+static void keeps_notes_out_of_files(void **state) {
+    char path[PATH_TEXT], text[65536];
+    assert_int_equal(mkdir(folder_path(path, state, "photos"), 0777), 0);
+    for (int i = 0; i < 18; i++) {
+        char name[40];
+        uint8_t *bytes;
+        basin_picture picture = make_picture(30, 30, 3, i);
+        size_t size = make_jpeg(&bytes, &picture, (jpeg_form){0});
+        snprintf(name, sizeof name, "photos/%d.jpg", i);
+        assert_int_equal(file_put(folder_path(path, state, name), bytes, i ? size : 100), 0);
+        basin_picture_free(&picture);
+        free(bytes);
+    }
+    assert_int_equal(
+        run_after(state, "exec 2>&-",
+                  "image train photos -o n.safetensors --epochs 1 --batch 8 --dim 16 --heads 2 "
+                  "--head-dim 8 --memories 32 --threads 1 --log log.jsonl --log-every 1")
+            ->code,
+        0);
+    slurp(text, sizeof text, folder_path(path, state, "log.jsonl"));
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        cJSON *tree = cJSON_Parse(line);
+        if (!tree) fail_msg("not JSON: %s", line);
+        cJSON_Delete(tree);
+    }
+    const program *p = run_after(state, "exec >&-", "version");
+    assert_int_equal(p->code, 1);
+    for (int i = 0; i < 18; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "photos/%d.jpg", i);
+        unlink(folder_path(path, state, name));
+    }
+}
+
+static void refuses_pipes(void **state) {
+    char path[PATH_TEXT];
+    assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
+    assert_int_equal(file_put(folder_path(path, state, "e.csv"), "src,dst\na,b\n", 12), 0);
+    assert_error(run(state, "data info pipe"), 1, "pipe: is not a regular file");
+    assert_error(run(state, "data info e.csv pipe"), 1, "pipe: is not a regular file");
+}
+
+static void shows_no_control_bytes(void **state) {
+    char path[PATH_TEXT];
+    assert_int_equal(file_put(folder_path(path, state, "e.csv"), "src,dst\na,b\n", 12), 0);
+    const program *p =
+        run(state, "data convert e.csv \"$(printf 'a\\033[31mb\\302\\233m.basin')\"");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "a?[31mb??m.basin: 2 nodes");
+    assert_null(strchr(p->err, 033));
+    p = run(state, "data info \"$(printf 'no\\033such')\"");
+    assert_error(p, 1, "no?such: cannot open");
+    p = run(state, "data info e.csv --\"$(printf 'no\\033such')\"");
+    assert_error(p, 2, "no?such");
+}
+
+static void escapes_formulas(void **state) {
+    static const char *const odd[] = {"=1+2", "@x", "-5", "+a", "plain"};
+    char edges[4096] = "src,dst\n", nodes[4096] = "id,f,label\n", path[PATH_TEXT];
+    size_t e = strlen(edges), n = strlen(nodes);
+    for (int i = 0; i < 60; i++) {
+        char id[20];
+        snprintf(id, sizeof id, "n%d", i);
+        const char *name = i < 5 ? odd[i] : id;
+        n += (size_t)snprintf(nodes + n, sizeof nodes - n, "%s,%d,%d\n", name, i, i % 3 == 0);
+        e += (size_t)snprintf(edges + e, sizeof edges - e, "%s,n%d\n", name, 5 + i * 7 % 55);
+    }
+    assert_int_equal(file_put(folder_path(path, state, "e.csv"), edges, e), 0);
+    assert_int_equal(file_put(folder_path(path, state, "n.csv"), nodes, n), 0);
+    assert_int_equal(run(state, "anomaly train e.csv n.csv -q -o f.safetensors --members 1 "
+                                "--epochs 1 --threads 1")
+                         ->code,
+                     0);
+    const program *p = run(state, "anomaly score f.safetensors e.csv n.csv -q");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "\n'=1+2,");
+    assert_contains(p->out, "\n'@x,");
+    assert_contains(p->out, "\n'+a,");
+    assert_contains(p->out, "\n-5,");
+    assert_contains(p->out, "\nplain,");
+}
+
+/* A file that is cut short while it is mapped: one line with its name, no signal. Where the page
+ * behind the cut was read before, the program may also end well. */
+static void names_a_file_that_shrinks(void **state) {
+    char path[PATH_TEXT], line[3 * PATH_TEXT];
+    assert_int_equal(run(state, "data make fraud --like tfinance --scale 0.2 s.basin -q")->code, 0);
+    folder_path(path, state, "s.basin");
+    snprintf(line, sizeof line,
+             "cd '%s'; %s data info s.basin >.out 2>.err & p=$!; while ! grep -q s.basin "
+             "/proc/$p/maps 2>/dev/null && kill -0 $p 2>/dev/null; do :; done; truncate -s 8192 "
+             "s.basin; wait $p; echo $? >.code",
+             (const char *)*state, BASIN_PROGRAM);
+    assert_int_equal(system(line), 0);
+    char err[4096], code[20];
+    slurp(err, sizeof err, folder_path(path, state, ".err"));
+    slurp(code, sizeof code, folder_path(path, state, ".code"));
+    unlink(path);
+    assert_true(atoi(code) <= 1);
+    if (atoi(code)) assert_contains(err, "s.basin: ");
+}
+
+/* HDF5 says lines of its own about such a file when the program ends. */
+static void keeps_hdf5_quiet(void **state) {
+    char path[PATH_TEXT];
+    write_mat(folder_path(path, state, "w.mat"), MAT_FT_MAT73, true, mat_label, 4);
+    patch(state, "w.mat", 1323, "\200", 1);
+    const program *p = run(state, "data info w.mat");
+    assert_true(p->code <= 1);
+    assert_null(strstr(p->err, "HDF5"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checks_mapped_networks_everywhere),
+        cmocka_unit_test(reports_a_limit_of_file_sizes),
+        cmocka_unit_test(keeps_notes_out_of_files),
+        cmocka_unit_test(refuses_pipes),
+        cmocka_unit_test(shows_no_control_bytes),
+        cmocka_unit_test(escapes_formulas),
+        cmocka_unit_test(names_a_file_that_shrinks),
+        cmocka_unit_test(keeps_hdf5_quiet),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

@@ -422,6 +422,35 @@ static void channels_change(void **state) {
     basin_picture_free(&picture);
 }
 
+/* What decoding takes is known from the header and bounded before anything is allocated. */
+static void bounded_memory(void **state) {
+    (void)state;
+    basin_picture picture = make_picture(64, 48, 3, 1);
+    for (int form = 0; form < 3; form++) { /* PNG, JPEG, progressive JPEG */
+        uint8_t *bytes;
+        size_t size, area = 64 * 48, need = (form == 0 ? 7 : form == 1 ? 3 : 9) * area;
+        if (form)
+            size = make_jpeg(&bytes, &picture, (jpeg_form){.progressive = form == 2});
+        else
+            assert_int_equal(basin_png_encode(&bytes, &size, &picture, NULL), BASIN_OK);
+        for (size_t less = 0; less < 2; less++) {
+            basin_decoder decoder;
+            basin_box whole = {0, 0, 64, 48}, inside;
+            basin_picture got = {0};
+            basin_error error;
+            assert_int_equal(basin_decoder_open(&decoder, bytes, size, "f", &error), BASIN_OK);
+            decoder.limit = need - less;
+            assert_int_equal(basin_decoder_read(&got, &inside, &decoder, &whole, 1, &error),
+                             less ? BASIN_BAD_FILE : BASIN_OK);
+            if (less) assert_non_null(strstr(error.text, "GiB of memory, allowed are"));
+            basin_decoder_close(&decoder);
+            basin_picture_free(&got);
+        }
+        free(bytes);
+    }
+    basin_picture_free(&picture);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jpeg_of_every_kind),    cmocka_unit_test(jpeg_orientations),
@@ -429,7 +458,7 @@ int main(void) {
         cmocka_unit_test(jpeg_reduced),          cmocka_unit_test(png_of_every_kind),
         cmocka_unit_test(every_cut_is_an_error), cmocka_unit_test(absurd_files),
         cmocka_unit_test(written_and_read),      cmocka_unit_test(animation),
-        cmocka_unit_test(channels_change),
+        cmocka_unit_test(channels_change),       cmocka_unit_test(bounded_memory),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

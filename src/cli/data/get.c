@@ -99,12 +99,11 @@ static char *join(const char *a, const char *b) {
 static void report(const char *path, const basin_fetch_result *result, bool quiet) {
     printf("%s  %s\n", result->sha256, path);
     if (quiet) return;
-    if (result->was_there) fprintf(stderr, "%s: was there already\n", path);
+    if (result->was_there) basin_say("%s: was there already", path);
     if (result->first_fetch)
-        fprintf(stderr,
-                "%s: Basin knows no digest of this file; the one above is kept in %s.sha256 and "
-                "counts from now on\n",
-                path, path);
+        basin_say("%s: Basin knows no digest of this file; the one above is kept in %s.sha256 and "
+                  "counts from now on",
+                  path, path);
 }
 
 static basin_status get_file(const basin_catalog_file *file, const options *o, basin_error *error) {
@@ -145,7 +144,7 @@ static basin_status get_set(const basin_catalog_set *set, const options *o, basi
     basin_status status = basin_folder_make(o->output, error);
     for (int i = 0; i < BASIN_CATALOG_FILES && set->file[i].url && !status; i++)
         status = get_file(&set->file[i], o, error);
-    if (!status && set->next && !o->quiet) fprintf(stderr, "next: %s\n", set->next);
+    if (!status && set->next && !o->quiet) basin_say("next: %s", set->next);
     return status;
 }
 

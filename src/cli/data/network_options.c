@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/command.h"
 #include "io/json_writer.h"
 
 basin_network_options basin_network_flags_options(const basin_network_flags *f) {
@@ -31,7 +32,7 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
     basin_network_options o = basin_network_flags_options(flags);
     basin_status status = basin_network_open(network, (const char *const *)path, paths, &o, error);
     if (!status && !quiet && (*network)->note)
-        fprintf(stderr, "basin: note: %s: %s\n", (*network)->path, (*network)->note);
+        basin_say("basin: note: %s: %s", (*network)->path, (*network)->note);
     return status;
 }
 
@@ -48,7 +49,7 @@ void basin_network_print_written(const char *path, const basin_network *network,
         basin_json_integer(&out, "anomalous", anomalous);
         basin_json_end(&out);
     } else if (!quiet)
-        fprintf(stderr, "%s: %lld nodes, %lld edges, %lld features, %lld anomalous\n", path,
-                (long long)network->nodes, (long long)edges, (long long)network->features,
-                (long long)anomalous);
+        basin_say("%s: %lld nodes, %lld edges, %lld features, %lld anomalous", path,
+                  (long long)network->nodes, (long long)edges, (long long)network->features,
+                  (long long)anomalous);
 }

@@ -108,7 +108,7 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
     struct archive *archive;
     shelf->bytes = bytes;
     shelf->size = size;
-    shelf->limit = basin_memory_share();
+    if (!shelf->limit) shelf->limit = basin_memory_share();
     basin_status status = basin_archive_open(&archive, bytes, size, shelf->name,
                                              "picture, idx file, CIFAR batch or archive", error);
     if (status) return status;

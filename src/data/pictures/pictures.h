@@ -26,12 +26,12 @@ typedef struct basin_shelf {
     int64_t count;
     basin_map map;
     uint8_t *unpacked; /* a compressed file's content, in place of the map */
+    size_t limit;      /* bytes that unpacking may take; 0: basin_memory_share */
     /* entries */
     basin_entry *entry; /* [count] */
     size_t entry_capacity;
     const uint8_t *bytes; /* of an archive: all of it, */
-    size_t size;
-    size_t held, limit; /* and how much was unpacked, of what is allowed */
+    size_t size, held;    /* and how much of it was unpacked */
     /* raw and generated */
     int64_t height, width;
     int channels;

@@ -74,10 +74,12 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
 }
 
 /* Unpacks a gz file into *out. Its length is found by unpacking, so that nothing is believed. */
-static basin_status unpack(uint8_t **out, size_t *size, const char *path, basin_error *error) {
+static basin_status unpack(uint8_t **out, size_t *size, size_t limit, const char *path,
+                           basin_error *error) {
     enum { CHUNK = 1 << 20 };
-    size_t capacity = 0, got = 1, limit = basin_memory_share();
+    size_t capacity = 0, got = 1;
     gzFile file;
+    if (!limit) limit = basin_memory_share();
     basin_status status = basin_gz_open(&file, path, error);
     if (status) return status;
     gzbuffer(file, CHUNK / 4);
@@ -100,7 +102,7 @@ basin_status basin_shelf_idx(basin_shelf *shelf, basin_error *error) {
     if (shelf->map.size < 2 || shelf->map.data[0] != 0x1f || shelf->map.data[1] != 0x8b)
         return basin_idx_parse(shelf, shelf->map.data, shelf->map.size, error);
     basin_map_close(&shelf->map);
-    status = unpack(&shelf->unpacked, &size, shelf->name, error);
+    status = unpack(&shelf->unpacked, &size, shelf->limit, shelf->name, error);
     return status ? status : basin_idx_parse(shelf, shelf->unpacked, size, error);
 }
 

@@ -181,27 +181,125 @@ static void put(basin_bundle *bundle, const char *split, const char *name, const
     must(basin_bundle_add(bundle, full, &from, &error), &error);
 }
 
-static void molecules(void **state) {
+/* Two molecules a split, with `edge` [3, 2] and `atom` [5]. */
+static void write_zinc(const char *path, const int64_t *edge, const int64_t *atom) {
     static const char *const split[3] = {"train", "val", "test"};
     static const int32_t node_ptr[] = {0, 2, 5}, edge_ptr[] = {0, 1, 3};
-    static const uint8_t atom[] = {3, 0, 1, 1, 27}, bond[] = {1, 2, 3};
-    static const int16_t edge[] = {0, 1, 0, 1, 1, 2};
+    static const uint8_t bond[] = {1, 2, 3};
     static const float y[] = {0.5f, -2};
-    char path[PATH_TEXT];
     basin_bundle *bundle;
-    basin_graphset set;
     basin_error error;
     must(basin_bundle_new(&bundle, &error), &error);
     for (int i = 0; i < 3; i++) {
         put(bundle, split[i], "node_ptr", node_ptr, BASIN_I32, BASIN_SHAPE(3));
         put(bundle, split[i], "edge_ptr", edge_ptr, BASIN_I32, BASIN_SHAPE(3));
-        put(bundle, split[i], "atom", atom, BASIN_U8, BASIN_SHAPE(5));
+        put(bundle, split[i], "atom", atom, BASIN_I64, BASIN_SHAPE(5));
         put(bundle, split[i], "bond", bond, BASIN_U8, BASIN_SHAPE(3));
-        put(bundle, split[i], "edge", edge, BASIN_I16, BASIN_SHAPE(3, 2));
+        put(bundle, split[i], "edge", edge, BASIN_I64, BASIN_SHAPE(3, 2));
         put(bundle, split[i], "y", y, BASIN_F32, BASIN_SHAPE(2));
     }
-    must(basin_npz_write(folder_path(path, state, "zinc.npz"), bundle, &error), &error);
+    must(basin_npz_write(path, bundle, &error), &error);
     basin_bundle_free(bundle);
+}
+
+static const int64_t zinc_atom[] = {3, 0, 1, 1, 27}, zinc_edge[] = {0, 1, 0, 1, 1, 2};
+
+/* Ends that overflow, lie in another molecule, or fit only their lowest 32 bits. */
+static void molecules_that_lie(void **state) {
+    static const int64_t end[] = {2, -1, INT64_MAX, INT64_MIN, (INT64_C(1) << 32) + 1};
+    char path[PATH_TEXT];
+    basin_graphset set;
+    basin_error error;
+    int64_t edge[6], atom[5];
+    folder_path(path, state, "zinc.npz");
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+        memcpy(edge, zinc_edge, sizeof edge);
+        edge[1] = end[i];
+        write_zinc(path, edge, zinc_atom);
+        assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_BAD_FILE);
+        assert_non_null(strstr(error.text, "a bond must join two atoms of its molecule"));
+    }
+    memcpy(atom, zinc_atom, sizeof atom);
+    atom[4] = (INT64_C(1) << 32) + 27;
+    write_zinc(path, zinc_edge, atom);
+    assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "must lie between 0 and 2^31 - 1"));
+}
+
+/* A packed set with this split and these starts of two graphs (or of none). */
+static basin_status read_packed(void **state, const char *split, const int64_t *start, int starts,
+                                basin_error *error) {
+    static const int64_t edge_start[] = {0, 1, 1};
+    static const int32_t edge[] = {0, 1};
+    struct {
+        const char *name;
+        basin_tensor tensor;
+    } part[] = {{"node_start",
+                 basin_tensor_borrow((void *)(uintptr_t)start, BASIN_I64, BASIN_SHAPE(starts))},
+                {"edge_start", basin_tensor_borrow((void *)(uintptr_t)edge_start, BASIN_I64,
+                                                   BASIN_SHAPE(starts))},
+                {"edge", basin_tensor_borrow((void *)(uintptr_t)edge, BASIN_I32,
+                                             BASIN_SHAPE(starts ? 1 : 0, 2))}};
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    basin_graphset set;
+    must(basin_bundle_new(&bundle, error), error);
+    for (int i = 0; i < 3; i++)
+        must(basin_bundle_add(bundle, part[i].name, &part[i].tensor, error), error);
+    must(basin_bundle_meta_set(bundle, "format", "basin graph set 1", error), error);
+    must(basin_bundle_meta_set(bundle, "split", split, error), error);
+    must(basin_safetensors_write(folder_path(path, state, "packed.set"), bundle, error), error);
+    basin_bundle_free(bundle);
+    basin_status status = basin_graphset_read(&set, path, error);
+    if (!status) basin_graphset_free(&set);
+    return status;
+}
+
+static void packed_sets_that_lie(void **state) {
+    static const int64_t good[] = {0, 2, 3}, huge[] = {0, 2, INT64_C(1) << 40};
+    basin_error error;
+    must(read_packed(state, "1 0 1", good, 3, &error), &error);
+    must(read_packed(state, "0 0 0", good, 3, &error), &error);
+    static const char *const split[] = {"1 0 2", "-1 2 1", "1 0 0",
+                                        "9223372036854775807 9223372036854775807 4",
+                                        "4611686018427387904 4611686018427387904 "
+                                        "-9223372036854775806"};
+    for (size_t i = 0; i < sizeof split / sizeof *split; i++) {
+        assert_int_equal(read_packed(state, split[i], good, 3, &error), BASIN_BAD_FILE);
+        assert_non_null(strstr(error.text, "a split into"));
+    }
+    assert_int_equal(read_packed(state, "0 0 0", good, 0, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "has no graphs"));
+    assert_int_equal(read_packed(state, "0 0 0", huge, 3, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "1099511627776 nodes"));
+}
+
+/* Without labels nothing but the indicator says how many graphs there are. */
+static void indicator_that_lies(void **state) {
+    basin_graphset set;
+    basin_error error;
+    char path[PATH_TEXT];
+    tiny_write(state, "T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n400000000\n");
+    unlink(folder_path(path, state, "T_graph_labels.txt"));
+    assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "names graph 400000000 and has 8 lines"));
+    tiny_write(state, NULL, NULL);
+    assert_int_equal(file_put(folder_path(path, state, "T_A.txt"), "1, 2\n\0002, 3\n", 11), 0);
+    assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "T_A.txt holds a zero byte"));
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0666), 0);
+    assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_IO);
+    assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_IO);
+    assert_non_null(strstr(error.text, "is not a regular file"));
+    unlink(path);
+}
+
+static void molecules(void **state) {
+    char path[PATH_TEXT];
+    basin_graphset set;
+    basin_error error;
+    write_zinc(folder_path(path, state, "zinc.npz"), zinc_edge, zinc_atom);
     must(basin_graphset_read(&set, path, &error), &error);
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.graphs, 6);
@@ -306,6 +404,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(mutated, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(molecules_that_lie, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(packed_sets_that_lie, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(indicator_that_lies, folder_new, folder_remove),
         cmocka_unit_test(real_zinc),
         cmocka_unit_test(real_tu),
         cmocka_unit_test(stratified),
