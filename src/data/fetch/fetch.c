@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,11 +32,18 @@ static int64_t size_of(const char *path) {
 typedef struct transfer {
     const basin_fetch_spec *spec;
     FILE *file;
-    int64_t had; /* bytes that were there before */
+    int64_t had;  /* bytes that were there before */
+    int64_t left; /* bytes that may still come */
+    bool too_large;
 } transfer;
 
 static size_t on_data(char *data, size_t size, size_t count, void *context) {
-    return fwrite(data, 1, size * count, ((transfer *)context)->file);
+    transfer *t = context;
+    size_t bytes = size * count;
+    t->too_large = t->left < 0 || bytes > (uint64_t)t->left;
+    if (t->too_large) return 0; /* ends the transfer */
+    t->left -= (int64_t)bytes;
+    return fwrite(data, 1, bytes, t->file);
 }
 
 static int on_progress(void *context, curl_off_t total, curl_off_t done, curl_off_t up_total,
@@ -46,6 +54,14 @@ static int on_progress(void *context, curl_off_t total, curl_off_t done, curl_of
         t->spec->progress(t->spec->context, t->had + (int64_t)done,
                           total > 0 ? t->had + (int64_t)total : -1);
     return 0;
+}
+
+const char *basin_fetch_redirects(const char *url) {
+    return !strncasecmp(url, "https:", 6) ? "https" : "http,https";
+}
+
+static int64_t most_of(const basin_fetch_spec *spec) {
+    return spec->size >= 0 ? spec->size : BASIN_FETCH_MOST;
 }
 
 static void set_options(CURL *curl, transfer *t, char *message) {
@@ -64,9 +80,16 @@ static void set_options(CURL *curl, transfer *t, char *message) {
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "basin");
     curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)t->had);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
 #if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, basin_fetch_redirects(t->spec->url));
+#else
+    bool secure = !strcmp(basin_fetch_redirects(t->spec->url), "https");
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS,
+                     (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE));
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS,
+                     (long)(secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
@@ -85,6 +108,7 @@ static basin_status transfer_once(bool *again, const basin_fetch_spec *spec, con
     if (!t.file) return basin_fail(error, BASIN_IO, "%s: %s", part, strerror(errno));
     int64_t had = resume ? size_of(part) : 0;
     t.had = had > 0 ? had : 0;
+    t.left = most_of(spec) - t.had;
     CURL *curl = curl_easy_init();
     if (!curl) {
         fclose(t.file);
@@ -100,6 +124,11 @@ static basin_status transfer_once(bool *again, const basin_fetch_spec *spec, con
     if (code == CURLE_OK && !kept)
         return basin_fail(error, BASIN_IO, "%s: %s", part, strerror(why));
     if (code == CURLE_OK) return BASIN_OK;
+    if (t.too_large) {
+        unlink(part);
+        return basin_fail(error, BASIN_BAD_FILE, "%s: more than %" PRId64 " bytes came; removed",
+                          spec->url, most_of(spec));
+    }
     *again = resume && cannot_resume(code, http);
     return basin_fail(error, BASIN_IO, "%s: %s", spec->url,
                       *message ? message : curl_easy_strerror(code));
@@ -115,7 +144,7 @@ static basin_status download(const basin_fetch_spec *spec, const char *part, bas
     if (status && again) status = transfer_once(&again, spec, part, false, error);
     curl_global_cleanup();
     /* what came is worth keeping only where a digest will tell whether it was right */
-    if (status && (!spec->sha256 || size_of(part) == 0)) unlink(part);
+    if (status && (!spec->sha256 || size_of(part) <= 0)) unlink(part);
     return status;
 }
 
@@ -130,15 +159,31 @@ static bool read_record(char digest[BASIN_SHA256_TEXT], const char *record) {
     return good && strspn(digest, "0123456789abcdef") == BASIN_SHA256_TEXT - 1;
 }
 
+/* The last part of a path. */
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* As sha256sum writes and checks it. */
 static basin_status write_record(const char *record, const char *digest, const char *path,
                                  basin_error *error) {
     basin_writer writer;
-    const char *slash = strrchr(path, '/');
     basin_status status = basin_writer_create(&writer, record, error);
     if (status) return status;
-    fprintf(writer.file, "%s  %s\n", digest, slash ? slash + 1 : path);
+    fprintf(writer.file, "%s  %s\n", digest, base_name(path));
     return basin_writer_commit(&writer, error);
+}
+
+/* Whether a file begins as web pages do: a login, a notice, an error that came with success. */
+static bool is_page(const char *path) {
+    char head[512] = "";
+    FILE *file = fopen(path, "rb");
+    size_t got = file ? fread(head, 1, sizeof head - 1, file) : 0;
+    if (file) fclose(file);
+    head[got] = 0;
+    const char *at = head + strspn(head, " \t\r\n\xef\xbb\xbf");
+    return !strncasecmp(at, "<!doctype", 9) || !strncasecmp(at, "<html", 5);
 }
 
 static basin_status finish(basin_fetch_result *r, const basin_fetch_spec *spec, const char *part,
@@ -151,6 +196,12 @@ static basin_status finish(basin_fetch_result *r, const basin_fetch_spec *spec, 
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: came with %" PRId64 " bytes and SHA-256 %s, wanted %s; removed",
                           spec->url, size, r->sha256, wanted);
+    }
+    if (!wanted && is_page(part)) {
+        unlink(part);
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: a web page of %" PRId64 " bytes came, wanted %s; removed", spec->url,
+                          size, base_name(spec->path));
     }
     if (!wanted) {
         status = write_record(record, r->sha256, spec->path, error);
@@ -196,8 +247,7 @@ basin_status basin_fetch(basin_fetch_result *result, const basin_fetch_spec *spe
 /* ---- archives ---- */
 
 static bool is_member(const char *name, const char *member) {
-    const char *slash = name ? strrchr(name, '/') : NULL;
-    return name && !strcmp(slash ? slash + 1 : name, member);
+    return name && !strcmp(base_name(name), member);
 }
 
 static basin_status copy_entry(const char *path, struct archive *a, const char *archive,

@@ -7,10 +7,12 @@
 
 #include "data/fetch/sha256.h"
 
+#define BASIN_FETCH_MOST (INT64_C(8) << 30)
+
 typedef struct basin_fetch_spec {
     const char *url, *path;
     const char *sha256; /* NULL: not known; the one of the first fetch is kept and counts later */
-    int64_t size;       /* -1: not known */
+    int64_t size;       /* -1: not known; then BASIN_FETCH_MOST is the most that is taken */
     void (*progress)(void *context, int64_t done, int64_t total); /* or NULL; total -1: unknown */
     void *context;
 } basin_fetch_spec;
@@ -21,10 +23,13 @@ typedef struct basin_fetch_result {
     bool first_fetch; /* its digest was not known and has been written to PATH.sha256 */
 } basin_fetch_result;
 
-/* Writes PATH.part, checks it and renames it. A file that fails its check is removed. An
+/* Writes PATH.part, checks it and renames it. A file that fails its check is removed, and so is one
+ * larger than it should be, or a web page in place of a file whose digest is not known. An
  * interrupted fetch goes on where it stopped if the digest is known, else it starts again. */
 basin_status basin_fetch(basin_fetch_result *result, const basin_fetch_spec *spec,
                          basin_error *error);
+/* What a redirection from this URL may lead to: https stays https. */
+const char *basin_fetch_redirects(const char *url);
 /* Writes entry `member` of an archive to `path`; the folders in front of its name do not matter. */
 basin_status basin_fetch_unpack(const char *path, const char *archive, const char *member,
                                 basin_error *error);

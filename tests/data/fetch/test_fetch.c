@@ -99,6 +99,42 @@ static void trusts_the_first_fetch(void **state) {
     assert_false(exists(path) || exists(part));
 }
 
+/* A first fetch cannot be told right from wrong by a digest, so that what surely is wrong is. */
+static void refuses_web_pages(void **state) {
+    static const char *const page[] = {"<!DOCTYPE html><html>sign in</html>", "\n  <HTML>moved",
+                                       "\xef\xbb\xbf<html lang=en>"};
+    basin_fetch_result r;
+    basin_error error;
+    for (int i = 0; i < 3; i++) {
+        place(state, page[i]);
+        basin_fetch_spec spec = {.url = url, .path = path, .size = -1};
+        assert_int_equal(basin_fetch(&r, &spec, &error), BASIN_BAD_FILE);
+        assert_non_null(strstr(error.text, "a web page of"));
+        assert_non_null(strstr(error.text, "wanted got; removed"));
+        assert_false(exists(path) || exists(part) || exists(record));
+    }
+}
+
+static void stops_at_the_known_size(void **state) {
+    basin_fetch_result r;
+    basin_error error;
+    for (int digest = 0; digest < 2; digest++) {
+        place(state, "abcabc");
+        basin_fetch_spec spec = {
+            .url = url, .path = path, .size = 5, .sha256 = digest ? abc_digest : NULL};
+        assert_int_equal(basin_fetch(&r, &spec, &error), BASIN_BAD_FILE);
+        assert_non_null(strstr(error.text, "more than 5 bytes came; removed"));
+        assert_false(exists(path) || exists(part) || exists(record));
+    }
+}
+
+static void stays_with_https(void **state) {
+    (void)state;
+    assert_string_equal(basin_fetch_redirects("https://a.b/c"), "https");
+    assert_string_equal(basin_fetch_redirects("HTTPS://a.b/c"), "https");
+    assert_string_equal(basin_fetch_redirects("http://a.b/c"), "http,https");
+}
+
 static void knows_its_catalog(void **state) {
     (void)state;
     for (const basin_catalog_set *set = basin_catalog; set->name; set++) {
@@ -119,6 +155,9 @@ int main(void) {
         cmocka_unit_test(fetches_and_resumes),
         cmocka_unit_test(removes_what_is_wrong),
         cmocka_unit_test(trusts_the_first_fetch),
+        cmocka_unit_test(refuses_web_pages),
+        cmocka_unit_test(stops_at_the_known_size),
+        cmocka_unit_test(stays_with_https),
         cmocka_unit_test(knows_its_catalog),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
