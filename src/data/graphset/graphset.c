@@ -2,6 +2,7 @@
  * see include/basin/tasks/graphset.h. */
 #include "data/graphset/graphset.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +253,27 @@ static basin_status check_starts(const int64_t *start, int64_t graphs, int64_t t
                       (long long)total);
 }
 
+/* Attributes and values are finite, and labels no more columns than an encoding has. */
+static basin_status check_columns(const basin_graphset *s, const char *path, basin_error *error) {
+    const struct {
+        const char *name;
+        const float *number;
+        int64_t count;
+    } real[] = {{"node_attribute", s->node_attribute, s->nodes * s->node_attributes},
+                {"edge_attribute", s->edge_attribute, s->edges * s->edge_attributes},
+                {"target", s->target, s->graphs * s->targets}};
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; real[i].number && k < real[i].count; k++)
+            if (!isfinite(real[i].number[k]))
+                return basin_fail(error, BASIN_BAD_FILE,
+                                  "%s: '%s' has %g at element %lld, wanted finite numbers", path,
+                                  real[i].name, (double)real[i].number[k], (long long)k);
+    if (s->node_labels <= BASIN_MAX_LABELS && s->edge_labels <= BASIN_MAX_LABELS) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %lld columns of node labels and %lld of edge labels, wanted %d at most",
+                      path, (long long)s->node_labels, (long long)s->edge_labels, BASIN_MAX_LABELS);
+}
+
 static basin_status check_numbers(const basin_graphset *s, const char *path, basin_error *error) {
     basin_status status =
         check_starts(s->node_start, s->graphs, s->nodes, path, "node_start", error);
@@ -344,7 +366,8 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
     if (!status && start && start->dtype == BASIN_I64 && start->shape.rank == 1)
         status = set_nodes(set, ((const int64_t *)start->data)[set->graphs], path, error);
     if (!status) status = find_parts(set, path, error);
-    return status ? status : check_numbers(set, path, error);
+    if (!status) status = check_numbers(set, path, error);
+    return status ? status : check_columns(set, path, error);
 }
 
 /* ---- reading whatever it is ---- */

@@ -1,4 +1,5 @@
 /* Sets of graphs: reading TUDatasets and what is wrong with them, the packed form, ZINC, folds. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -255,6 +256,34 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
     return status;
 }
 
+/* The tiny set, packed, after a change to what it claims. */
+static basin_status read_changed(void **state, const basin_graphset *set, basin_error *error) {
+    char path[PATH_TEXT];
+    basin_graphset again;
+    must(basin_graphset_write(folder_path(path, state, "changed.set"), set, error), error);
+    basin_status status = basin_graphset_read(&again, path, error);
+    if (!status) basin_graphset_free(&again);
+    return status;
+}
+
+static void packed_columns_that_lie(void **state) {
+    static int32_t labels[8 * 40];
+    basin_graphset set;
+    basin_error error;
+    tiny_write(state, NULL, NULL);
+    must(basin_graphset_read(&set, *state, &error), &error);
+    must(read_changed(state, &set, &error), &error);
+    basin_graphset wide = set;
+    wide.node_labels = 40; /* an encoding has room for 32 */
+    wide.node_label = labels;
+    assert_int_equal(read_changed(state, &wide, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "40 columns of node labels"));
+    set.node_attribute[3] = NAN;
+    assert_int_equal(read_changed(state, &set, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "'node_attribute' has nan at element 3"));
+    basin_graphset_free(&set);
+}
+
 static void packed_sets_that_lie(void **state) {
     static const int64_t good[] = {0, 2, 3}, huge[] = {0, 2, INT64_C(1) << 40};
     basin_error error;
@@ -406,6 +435,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(molecules_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(packed_sets_that_lie, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(packed_columns_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(indicator_that_lies, folder_new, folder_remove),
         cmocka_unit_test(real_zinc),
         cmocka_unit_test(real_tu),
