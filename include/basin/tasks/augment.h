@@ -19,17 +19,17 @@
 extern "C" {
 #endif
 
-typedef enum basin_fit {
+typedef enum basin_picture_fit {
     BASIN_FIT_CROP,    /* short side to size * enlarge, then the centre */
     BASIN_FIT_STRETCH, /* the whole picture, aspect lost */
     BASIN_FIT_RANDOM,  /* a random part: training */
-} basin_fit;
+} basin_picture_fit;
 
 typedef struct basin_augment {
     int64_t size;  /* of the square that comes out */
     int channels;  /* 1 or 3; pictures are converted */
     int64_t patch; /* side of a patch: values come as [N, P], P = c h w; 0: as [c, size, size] */
-    basin_fit fit;
+    basin_picture_fit fit;
     double enlarge;                          /* FIT_CROP: 256 / 224, or 1 */
     double scale_low, scale_high;            /* FIT_RANDOM: share of the area */
     double ratio_low, ratio_high;            /* width over height */

@@ -53,19 +53,20 @@ typedef struct basin_feed_config {
     void *context;
 } basin_feed_config;
 
-typedef struct basin_batch {
+typedef struct basin_feed_batch {
     const float *values;  /* [count, N, P] or [count, c, size, size]; until the next call */
     const int64_t *index; /* [count] number of each picture in `pictures` */
     int64_t count;
     int64_t step, epoch;
-} basin_batch;
+} basin_feed_batch;
 
 BASIN_API basin_status basin_feed_new(basin_feed **feed, const basin_feed_config *config,
                                       basin_error *error);
 BASIN_API void basin_feed_free(basin_feed *feed);
 
 /* Waits for the next batch. Fails where no picture is left that can be read. */
-BASIN_API basin_status basin_feed_next(basin_batch *batch, basin_feed *feed, basin_error *error);
+BASIN_API basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed,
+                                       basin_error *error);
 /* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
 BASIN_API void basin_feed_seek(basin_feed *feed, int64_t step);
 

@@ -135,16 +135,29 @@ static basin_status get_file(const basin_catalog_file *file, const options *o, b
     return status;
 }
 
+/* The command to go on with; false where there is none. */
+static bool next_command(char *text, size_t size, const basin_catalog_set *set) {
+    char option[60] = "";
+    if (!set->convert.file) return false;
+    if (set->convert.unlabelled_first)
+        snprintf(option, sizeof option, " --unlabelled-first %lld",
+                 (long long)set->convert.unlabelled_first);
+    snprintf(text, size, "basin data convert %s %s.basin%s", set->convert.file, set->name, option);
+    return true;
+}
+
 static basin_status get_set(const basin_catalog_set *set, const options *o, basin_error *error) {
+    char next[300] = "";
+    bool more = next_command(next, sizeof next, set);
     if (set->by_hand)
         return basin_fail(
             error, BASIN_UNSUPPORTED,
             "%s: no link leads to the file itself; get it with a browser from %s, then: %s",
-            set->name, set->by_hand, set->next);
+            set->name, set->by_hand, next);
     basin_status status = basin_folder_make(o->output, error);
     for (int i = 0; i < BASIN_CATALOG_FILES && set->file[i].url && !status; i++)
         status = get_file(&set->file[i], o, error);
-    if (!status && set->next && !o->quiet) basin_say("next: %s", set->next);
+    if (!status && more && !o->quiet) basin_say("next: %s", next);
     return status;
 }
 

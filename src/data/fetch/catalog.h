@@ -16,7 +16,10 @@ enum { BASIN_CATALOG_FILES = 4 };
 typedef struct basin_catalog_set {
     const char *name, *what;
     const char *by_hand; /* where a person gets it, of a set that no URL leads to; else NULL */
-    const char *next;    /* the command to go on with; or NULL */
+    struct {
+        const char *file;         /* what to convert into a network; NULL: nothing */
+        int64_t unlabelled_first; /* whose first so many labels do not count */
+    } convert;
     basin_catalog_file file[BASIN_CATALOG_FILES];
 } basin_catalog_set;
 

@@ -140,10 +140,11 @@ static basin_status read_headers(job *j, const basin_csv_source *source, int cou
         if (status) return status;
     }
     if (j->node_tables < j->tables) return BASIN_OK;
-    return basin_fail(j->error, BASIN_BAD_FILE,
-                      "%s: no column for the source and the target of an edge is in %s header%s "
-                      "(src and dst are the usual names; --source and --target tell others)",
-                      source[0].path, count > 1 ? "any" : "its", count > 1 ? " of the files" : "");
+    return basin_fail(
+        j->error, BASIN_BAD_FILE,
+        "%s: no column for the source and the target of an edge is in %s header%s "
+        "(src and dst are the usual names; the options source and target tell others)",
+        source[0].path, count > 1 ? "any" : "its", count > 1 ? " of the files" : "");
 }
 
 /* ---- first pass over nodes ---- */

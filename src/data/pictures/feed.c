@@ -307,9 +307,9 @@ static basin_status await(basin_feed *feed, int64_t step, basin_error *error) {
     return status;
 }
 
-basin_status basin_feed_next(basin_batch *batch, basin_feed *feed, basin_error *error) {
+basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_error *error) {
     int64_t count, kept = 0, step;
-    *batch = (basin_batch){0};
+    *batch = (basin_feed_batch){0};
     do { /* a batch of which nothing could be read is passed over */
         step = feed->next;
         count = places(feed, step);
@@ -324,11 +324,11 @@ basin_status basin_feed_next(basin_batch *batch, basin_feed *feed, basin_error *
         return basin_fail(error, BASIN_BAD_FILE, "none of %lld pictures can be read",
                           (long long)feed->items);
     const slot *s = &feed->slot[step % feed->ring];
-    *batch = (basin_batch){.values = s->values,
-                           .index = s->index,
-                           .count = kept,
-                           .step = step,
-                           .epoch = feed->config.training ? step / feed->steps : 0};
+    *batch = (basin_feed_batch){.values = s->values,
+                                .index = s->index,
+                                .count = kept,
+                                .step = step,
+                                .epoch = feed->config.training ? step / feed->steps : 0};
     return BASIN_OK;
 }
 

@@ -71,7 +71,7 @@ void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings,
                           0x6576616c + mask_seed, (uint64_t)index);
 }
 
-static basin_status score_batch(state *s, const basin_batch *batch, basin_error *error) {
+static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
     basin_image_scores *r = s->scores;
     int64_t size = s->tokens * s->values;
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
@@ -99,7 +99,7 @@ static basin_status score_batch(state *s, const basin_batch *batch, basin_error 
 static basin_status score_all(state *s, basin_error *error) {
     double begun = basin_clock();
     for (;;) {
-        basin_batch batch;
+        basin_feed_batch batch;
         basin_status status = basin_feed_next(&batch, s->feed, error);
         if (status) return status;
         if (!batch.count) return BASIN_OK;

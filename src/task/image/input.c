@@ -252,7 +252,7 @@ static basin_status write_crops(basin_image_input *input, basin_plan *plan, basi
 
 basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
                                      int64_t step, basin_error *error) {
-    basin_batch batch;
+    basin_feed_batch batch;
     if (input->album) return write_crops(input, plan, patches, step, error);
     if (!input->feed) return basin_fail(error, BASIN_BAD_VALUE, "the pictures were not decoded");
     if (input->next != step) basin_feed_seek(input->feed, step);

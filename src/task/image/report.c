@@ -65,7 +65,7 @@ static basin_status complete(basin_image_exhibit *e, basin_image_session *sessio
     const basin_image_settings *s = &session->settings;
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     for (int64_t done = 0; done < e->count;) {
-        basin_batch batch;
+        basin_feed_batch batch;
         basin_status status = basin_feed_next(&batch, feed, error);
         if (status) return status;
         if (batch.count == 0 || done + batch.count > e->count)

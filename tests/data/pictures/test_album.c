@@ -59,7 +59,7 @@ typedef struct run {
 static run *run_new(const basin_feed_config *config, size_t *kept) {
     run *r = malloc(sizeof *r);
     basin_feed *feed;
-    basin_batch batch;
+    basin_feed_batch batch;
     basin_error error;
     assert_non_null(r);
     if (basin_feed_new(&feed, config, &error)) fail_msg("%s", error.text);

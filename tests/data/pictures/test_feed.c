@@ -67,7 +67,7 @@ static basin_feed *feed_new(const basin_feed_config *config) {
     return feed;
 }
 
-static void next(basin_batch *batch, basin_feed *feed) {
+static void next(basin_feed_batch *batch, basin_feed *feed) {
     basin_error error;
     if (basin_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
 }
@@ -116,7 +116,7 @@ static run *run_new(const basin_feed_config *config) {
     basin_feed *feed = feed_new(config);
     assert_int_equal(basin_feed_steps(feed), FILES / BATCH);
     for (int s = 0; s < STEPS; s++) {
-        basin_batch batch;
+        basin_feed_batch batch;
         next(&batch, feed);
         assert_int_equal(batch.count, BATCH);
         assert_int_equal(batch.step, s);
@@ -160,7 +160,7 @@ static void resumes_from_any_step(void **state) {
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         basin_feed_seek(feed, at[i]);
         for (int s = at[i]; s < at[i] + 3 && s < STEPS; s++) {
-            basin_batch batch;
+            basin_feed_batch batch;
             next(&batch, feed);
             assert_int_equal(batch.step, s);
             assert_memory_equal(batch.values, whole->values[s], sizeof whole->values[s]);
@@ -180,7 +180,7 @@ static void stops_at_once(void **state) {
     config.threads = 4;
     for (int i = 0; i < 20; i++) {
         basin_feed *feed = feed_new(&config);
-        basin_batch batch;
+        basin_feed_batch batch;
         if (i % 2) next(&batch, feed);
         if (i % 3 == 2) basin_feed_seek(feed, i);
         basin_feed_free(feed);
@@ -204,7 +204,7 @@ static void evaluation_covers_all(void **state) {
     const int64_t want[] = {20, 4, 0, 7, 22, 9};
     const int64_t counts[] = {1, 1, 1, 2, 1}; /* one pair could not be read at all */
     for (int round = 0; round < 2; round++) {
-        basin_batch batch;
+        basin_feed_batch batch;
         int seen = 0, batches = 0;
         for (;;) {
             next(&batch, feed);
@@ -240,7 +240,7 @@ static void every_item_once_an_epoch(void **state) {
     for (int epoch = 0; epoch < 3; epoch++) {
         int seen[40] = {0};
         for (int s = 0; s < 5; s++) {
-            basin_batch batch;
+            basin_feed_batch batch;
             next(&batch, feed);
             for (int64_t i = 0; i < batch.count; i++) seen[batch.index[i]]++;
         }
@@ -260,7 +260,7 @@ static void says_what_is_wrong(void **state) {
                                 .batch = 2,
                                 .training = true};
     basin_feed *feed = feed_new(&config);
-    basin_batch batch;
+    basin_feed_batch batch;
     basin_error error;
     assert_int_equal(basin_feed_next(&batch, feed, &error), BASIN_BAD_FILE);
     assert_string_equal(error.text, "none of 3 pictures can be read");

@@ -58,7 +58,7 @@ static basin_status feed_all(void *folder) {
     basin_error error = {0};
     basin_pictures *pictures;
     basin_feed *feed = NULL;
-    basin_batch batch;
+    basin_feed_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
     basin_feed_config config = {.pictures = pictures,
                                 .augment = basin_augment_evaluation(16, 3, 4),
@@ -80,7 +80,7 @@ static basin_status feed_reduced(void *folder) {
     basin_error error = {0};
     basin_pictures *pictures;
     basin_feed *feed = NULL;
-    basin_batch batch;
+    basin_feed_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
     basin_feed_config config = {.pictures = pictures,
                                 .augment = basin_augment_evaluation(8, 3, 4),
