@@ -9,13 +9,16 @@
 
 enum { PIXELS = 1 << 16, ROOM = 1 << 24 };
 
+static int64_t big(const uint8_t *at) {
+    return (int64_t)at[0] << 24 | (int64_t)at[1] << 16 | (int64_t)at[2] << 8 | at[3];
+}
+
 /* Larger pictures would only make the fuzzer slow. */
 static void decode(const basin_entry *entry) {
     uint8_t head[24] = {0};
     basin_picture picture = {0};
     memcpy(head, entry->data, entry->size < sizeof head ? entry->size : sizeof head);
-    int64_t width = head[16] << 24 | head[17] << 16 | head[18] << 8 | head[19];
-    int64_t height = head[20] << 24 | head[21] << 16 | head[22] << 8 | head[23];
+    int64_t width = big(head + 16), height = big(head + 20);
     if (width <= 0 || height <= 0 || width > PIXELS / height) return;
     (void)basin_picture_decode(&picture, entry->data, entry->size, "fuzz", NULL);
     basin_picture_free(&picture);

@@ -73,13 +73,15 @@ static bool make_room(basin_graphset_batch *b, int64_t graphs, int64_t tokens, i
 
 /* ---- features ---- */
 
-/* Adds `weight` where a label is one-hot; a raw label is added as the number it is. */
+/* Adds `weight` where a label of the row is one-hot; a raw one is added as the number it is.
+ * `label` [rows, count] is NULL where there are no columns. */
 static float *add_labels(float *to, const basin_label_column *column, const int32_t *label,
-                         int64_t count, bool raw, float weight) {
+                         int64_t row, int64_t count, bool raw, float weight) {
     for (int64_t c = 0; c < count; c++) {
-        int64_t at = (int64_t)label[c] - column[c].first;
+        int32_t own = label[row * count + c];
+        int64_t at = (int64_t)own - column[c].first;
         if (raw)
-            *to++ += weight * (float)label[c];
+            *to++ += weight * (float)own;
         else {
             if (at >= 0 && at < column[c].count) to[at] += weight;
             to += column[c].count;
@@ -96,8 +98,7 @@ static void add_edge(float *to, const basin_graphset_encoding *e, const basin_gr
         float value = set->edge_attribute[edge * e->edge_attributes + c];
         *to++ += weight * (value - mean[c]) * scale[c];
     }
-    add_labels(to, e->edge_label, set->edge_label + edge * e->edge_labels, e->edge_labels, e->raw,
-               weight);
+    add_labels(to, e->edge_label, set->edge_label, edge, e->edge_labels, e->raw, weight);
 }
 
 static void put_node(float *to, const basin_graphset_encoding *e, const basin_graphset *set,
@@ -106,7 +107,7 @@ static void put_node(float *to, const basin_graphset_encoding *e, const basin_gr
     if (!e->attributes && !e->labels && !e->degrees && !e->edge_sums) *to = 1;
     for (int64_t c = 0; c < e->attributes; c++)
         *to++ = (set->node_attribute[node * e->attributes + c] - e->mean[c]) * e->scale[c];
-    to = add_labels(to, e->label, set->node_label + node * e->labels, e->labels, e->raw, 1);
+    to = add_labels(to, e->label, set->node_label, node, e->labels, e->raw, 1);
     if (e->degrees) to[degree < e->degrees ? degree : e->degrees - 1] = 1;
 }
 
@@ -165,9 +166,9 @@ static void put_positions(basin_graphset_batch *b, const basin_positions *p,
                           const basin_graphset *set, int64_t g, place at, bool flip, uint64_t seed,
                           uint64_t epoch) {
     int64_t rows = basin_graphset_tokens(set, g), k = p->spec.vectors;
+    if (!p->width) return;
     const float *from = p->value + (set->node_start[g] + g - p->first) * p->width;
     float *to = b->position + at.token * p->width;
-    if (!p->width) return;
     memcpy(to, from, (size_t)(rows * p->width) * sizeof *to);
     if (!flip) return;
     basin_random random = basin_random_start(seed, STREAM_SIGNS + (epoch << 8), (uint64_t)g * 64);
