@@ -1,15 +1,16 @@
 /* Folds of cross-validation: stratified ones, and those that others published as index files. */
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "basin/random.h"
 #include "basin/tasks/graphset.h"
+#include "io/file.h"
 
 enum { STREAM_FOLDS = 42, STREAM_INNER = 43 };
 
@@ -133,15 +134,26 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
     }
 }
 
+static basin_status open_text(FILE **file, const char *path, basin_error *error) {
+    int fd;
+    size_t size;
+    basin_status status = basin_file_open(&fd, &size, path, error);
+    if (status) return status;
+    *file = fdopen(fd, "r");
+    if (*file) return BASIN_OK;
+    close(fd);
+    return no_memory(error);
+}
+
 /* A file with a line a fold, or (`whole`) all lines for one fold. */
 static basin_status read_file(basin_folds *folds, int part, const char *path, int64_t whole,
                               int64_t count, basin_error *error) {
-    FILE *file = fopen(path, "r");
-    if (!file) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    FILE *file;
+    basin_status status = open_text(&file, path, error);
+    if (status) return status;
     char *line = NULL;
     size_t size = 0;
     int64_t number = 0;
-    basin_status status = BASIN_OK;
     while (!status && getline(&line, &size, file) >= 0) {
         int64_t to = whole >= 0 ? whole : number;
         number++;
@@ -159,14 +171,15 @@ static basin_status read_file(basin_folds *folds, int part, const char *path, in
 }
 
 static int64_t count_lines(const char *path) {
-    FILE *file = fopen(path, "r");
+    FILE *file;
     char *line = NULL;
     size_t size = 0;
     int64_t lines = 0;
-    while (file && getline(&line, &size, file) >= 0)
+    if (open_text(&file, path, NULL)) return 0;
+    while (getline(&line, &size, file) >= 0)
         if (strspn(line, " \t\r\n") < strlen(line)) lines++;
     free(line);
-    if (file) fclose(file);
+    fclose(file);
     return lines;
 }
 

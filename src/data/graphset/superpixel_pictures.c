@@ -10,6 +10,7 @@
 #include "basin/random.h"
 #include "basin/tasks/pictures.h"
 #include "data/graphset/graphset.h"
+#include "data/gz.h"
 
 enum { CIFAR_RECORD = 3073, IDX_LABELS = 8 };
 
@@ -81,7 +82,7 @@ static basin_status read_labels(half *h, const album *a, const int64_t *item, ba
         int64_t place = label_place(file, number);
         if (strcmp(file, open) != 0) {
             if (stream) gzclose(stream);
-            stream = gzopen(file, "rb");
+            if (basin_gz_open(&stream, file, NULL)) stream = NULL;
             snprintf(open, sizeof open, "%s", file);
         }
         if (!stream || !byte_at(&value, stream, place))
