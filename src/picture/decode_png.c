@@ -68,8 +68,8 @@ static basin_status read_header(basin_decoder *decoder, reader *r, basin_error *
     decoder->width = png_get_image_width(r->png, r->info);
     decoder->channels = png_get_color_type(r->png, r->info) & PNG_COLOR_MASK_COLOR ? 3 : 1;
     decoder->orientation = orientation_of(decoder);
-    /* all rows, of four channels at most */
-    decoder->aside = (double)decoder->height * (double)decoder->width * 4;
+    /* all rows, perhaps with alpha */
+    decoder->aside = (double)decoder->height * (double)decoder->width * (decoder->channels + 1);
     /* Deflate packs at most 1032 to 1, and a byte holds up to 8 pixels. */
     return basin_decoder_check(decoder, 8 * 1032, error);
 }
