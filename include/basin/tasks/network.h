@@ -80,7 +80,7 @@ typedef struct basin_network_options {
     bool keep_duplicates; /* else equal edges are merged */
     basin_self_loops self;
     basin_missing missing;
-    int64_t unlabelled_first; /* so many nodes from the first on have no label that counts */
+    int64_t unlabelled_first; /* labels of the first so many nodes do not count */
     bool unite;               /* add the union of all relations where there are several */
     size_t memory;            /* bytes that an array may take; 0: three quarters of what is free */
     /* Of CSV. Names of columns; NULL: the usual names, see docs/formats.md. */
@@ -156,7 +156,8 @@ BASIN_API int32_t basin_network_greatest_label(const basin_network *network);
 BASIN_API basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network,
                                            int relation, basin_self_loops self, basin_error *error);
 
-/* What the given nodes and all edges among them are; `origin` leads back. No node twice. */
+/* The subgraph of the given nodes, each named once, with all edges among them; `origin` leads
+ * back. */
 BASIN_API basin_status basin_network_induce(basin_network **part, const basin_network *network,
                                             const int64_t *node /* [count] */, int64_t count,
                                             basin_error *error);

@@ -1,4 +1,4 @@
-/* What a relation looks like in a few numbers: degrees, loops, symmetry, homophily. */
+/* A relation summed up: degrees, loops, symmetry, homophily. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -97,8 +97,9 @@ basin_status basin_network_alloc_features(basin_network *network, int64_t featur
                                           basin_error *error) {
     size_t count;
     if (features <= 0 || features > INT32_MAX)
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %" PRId64 " features a node, wanted some",
-                          network->path, features);
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %" PRId64 " features a node, wanted at least 1", network->path,
+                          features);
     double bytes = (double)network->nodes * (double)features * sizeof *network->feature;
     basin_status status = basin_memory_check(bytes, basin_network_options_or(options)->memory,
                                              network->path, BASIN_NO_MEMORY, error);
