@@ -1,41 +1,14 @@
 /* The program: runs the command, reports errors, and makes sure that what it printed has arrived.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/command.h"
 #include "cli/surroundings.h"
-
-void basin_say(const char *format, ...) {
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    basin_text_clean(text);
-    fprintf(stderr, "%s\n", text);
-}
-
-int basin_report(const basin_error *error) {
-    basin_say("basin: %s", error->text);
-    return BASIN_EXIT_FAILURE;
-}
-
-int basin_report_usage(const basin_command *command, const char *format, ...) {
-    char text[BASIN_ERROR_TEXT];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    basin_say("basin: %s: %s (see 'basin help %s')", command->name, text, command->name);
-    return BASIN_EXIT_USAGE;
-}
 
 static bool asks_help(const char *argument) {
     return !strcmp(argument, "--help") || !strcmp(argument, "-h");

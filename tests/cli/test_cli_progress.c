@@ -8,9 +8,8 @@
 #include <sys/ioctl.h>
 
 #include "cli/program.h"
-/* Commands are in no library, so the parts under test are compiled in. */
-#include "cli/progress.c"
-#include "cli/watch.c"
+#include "cli/progress.h"
+#include "cli/watch.h"
 
 typedef struct terminal {
     int ours;

@@ -13,19 +13,19 @@ enum { GRAPHS = 64, NODES = 2000, FEATURES = 1 << 12 };
 
 static void use(const basin_graphset *set) {
     int64_t graph[GRAPHS], count = set->graphs < GRAPHS ? set->graphs : GRAPHS;
-    basin_graph_encoding encoding;
-    basin_graph_batch batch = {0};
+    basin_graphset_encoding encoding;
+    basin_graphset_batch batch = {0};
     basin_encoding_spec spec = {.standardise = true, .edge_sums = true, .degrees = 4};
     if (set->graphs < 1 || set->nodes > NODES) return;
     for (int64_t i = 0; i < count; i++) graph[i] = i;
-    if (basin_graph_encoding_new(&encoding, set, graph, count, &spec, NULL)) return;
+    if (basin_graphset_encoding_new(&encoding, set, graph, count, &spec, NULL)) return;
     if (encoding.features <= FEATURES && encoding.edge_features <= FEATURES) {
         basin_positions none = {0};
-        (void)basin_graph_batch_fill(&batch, set, &encoding, &none, graph, count, false, 1, 0,
-                                     NULL);
+        (void)basin_graphset_batch_fill(&batch, set, &encoding, &none, graph, count, false, 1, 0,
+                                        NULL);
     }
-    basin_graph_batch_free(&batch);
-    basin_graph_encoding_free(&encoding);
+    basin_graphset_batch_free(&batch);
+    basin_graphset_encoding_free(&encoding);
 }
 
 static void check(basin_graphset *set, basin_status status, const basin_error *error) {

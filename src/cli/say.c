@@ -1,0 +1,31 @@
+/* Lines on standard error; names in them may hold anything, a terminal's control bytes included. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+
+void basin_say(const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    basin_text_clean(text);
+    fprintf(stderr, "%s\n", text);
+}
+
+int basin_report(const basin_error *error) {
+    basin_say("basin: %s", error->text);
+    return BASIN_EXIT_FAILURE;
+}
+
+int basin_report_usage(const basin_command *command, const char *format, ...) {
+    char text[BASIN_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    basin_say("basin: %s: %s (see 'basin help %s')", command->name, text, command->name);
+    return BASIN_EXIT_USAGE;
+}
