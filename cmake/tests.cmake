@@ -135,6 +135,12 @@ endforeach()
 # basin.h opens with a complete program, which is the first example.
 basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/header_program)
 
+# Rules that no compiler checks: the arrows between rooms, the files that documents name; and that
+# each of these rules catches something.
+foreach(rules house house_catches docs docs_catches)
+    basin_add_test(${rules} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
+endforeach()
+
 file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 if(BASIN_FUZZ)
     add_custom_target(fuzz)

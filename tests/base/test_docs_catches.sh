@@ -1,0 +1,41 @@
+#!/bin/sh
+# Names missing files in each way that docs.awk knows, in a small tree of its own, and wants them
+# noticed, and nothing else.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+mkdir -p "$tree/src/expr" "$tree/scripts" "$tree/docs"
+cd "$tree"
+touch src/expr/graph.c src/expr/graph_avx2.c scripts/bench docs/guide.md
+cat >README.md <<'END'
+`graph.c`, expr/graph.c, src/expr/graph.c, `src/expr/`, scripts/bench. `*_avx2.c`, `src/ROOM/NAME.c`
+[guide](docs/guide.md#part), https://example.org/other.py, build/scripts/gone, ../shared/other.py, `.out`
+END
+"$here/test_docs.sh" "$tree" >/dev/null
+
+cat >docs/guide.md <<'END'
+[home](../README.md), [gone](gone.md)
+other.py
+`expr/other.c`
+src/plan/
+scripts/gone.
+src/*_avx512.c
+../GONE.md
+END
+cat >wanted <<'END'
+docs/guide.md:1: no file docs/gone.md
+docs/guide.md:2: no file other.py
+docs/guide.md:3: no file expr/other.c
+docs/guide.md:4: no file or folder src/plan
+docs/guide.md:5: no file or folder scripts/gone
+docs/guide.md:6: no file or folder src/*_avx512.c
+docs/guide.md:7: no file GONE.md
+END
+if "$here/test_docs.sh" "$tree" >found; then
+    echo "test_docs.sh passed a tree with missing files"
+    exit 1
+fi
+diff wanted found
+echo "every missing file is noticed"
