@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
+
 bool basin_size_multiply(size_t *product, size_t a, size_t b) {
     if (b != 0 && a > SIZE_MAX / b) return false;
     *product = a * b;
@@ -46,13 +48,16 @@ char *basin_string_copy(const char *text) {
 }
 
 size_t basin_memory_free(void) {
-    unsigned long long kib = 0;
+    const char *name = "MemAvailable:", *number;
+    int64_t kib = 0;
     char line[200];
     FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+    while (file && fgets(line, sizeof line, file)) {
+        number = line + strlen(name);
+        if (!strncmp(line, name, strlen(name)) && basin_integer_read(&kib, &number)) break;
+    }
     if (file) fclose(file);
-    if (kib) return (size_t)kib * 1024;
+    if (kib > 0) return (size_t)kib * 1024;
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     return pages > 0 && size > 0 ? (size_t)pages / 2 * (size_t)size : (size_t)2 << 30;
 }

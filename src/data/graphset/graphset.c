@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "io/file.h"
 
 static const char *const task_name[] = {"graph classes", "node classes", "graph values"};
@@ -321,20 +322,19 @@ static basin_status find_parts(basin_graphset *set, const char *path, basin_erro
     return BASIN_OK;
 }
 
-/* "n n n": graphs of each part, in order; nothing where a set has no parts of its own. */
+/* Three sizes that make up the set, or three zeros; each is compared, their sum might overflow. */
+static bool is_split(basin_graphset *set, const char *text) {
+    int64_t left = set->graphs, *size = set->split;
+    for (int i = 0; i < 3; i++) {
+        if (!basin_integer_read(&size[i], &text) || size[i] < 0 || size[i] > left) return false;
+        left -= size[i];
+    }
+    return !*text && (!left || left == set->graphs);
+}
+
 static basin_status read_split(basin_graphset *set, const char *split, const char *path,
                                basin_error *error) {
-    long long size[3];
-    if (!split || sscanf(split, "%lld %lld %lld", &size[0], &size[1], &size[2]) != 3)
-        return BASIN_OK;
-    int64_t left = set->graphs;
-    bool fits = true;
-    for (int i = 0; i < 3 && fits; i++) {
-        fits = size[i] >= 0 && size[i] <= left; /* so that no sum overflows */
-        left -= fits ? size[i] : 0;
-        set->split[i] = size[i];
-    }
-    if (fits && (left == 0 || left == set->graphs)) return BASIN_OK;
+    if (!split || is_split(set, split)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: a split into %s of %lld graphs", path, split,
                       (long long)set->graphs);
 }

@@ -1,10 +1,10 @@
 /* Generated pictures, for when there are none: shapes with soft edges over a texture, each filled
  * with a colour or a texture of its own. Picture i is a function of (seed, i, sizes) alone. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "basin/random.h"
 #include "data/pictures/pictures.h"
 
@@ -158,18 +158,22 @@ basin_status basin_shapes_draw(basin_picture *picture, const basin_shelf *shelf,
     return BASIN_OK;
 }
 
+/* The number behind `mark`, at *at, which moves behind it. */
+static bool marked_number(int64_t *number, const char **at, char mark) {
+    return *(*at)++ == mark && **at >= '0' && **at <= '9' && basin_integer_read(number, at);
+}
+
 /* shapes:COUNT:SEED:HxWxC, each part optional from the end. */
 basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_error *error) {
     bool test = split && !strcmp(split, "test");
-    long long count = test ? 10000 : 60000, height = 28, width = 28;
-    unsigned long long seed = 1;
-    int channels = 1, end = 0;
+    int64_t count = test ? 10000 : 60000, seed = 1, height = 28, width = 28, channels = 1;
     const char *at = shelf->name + strlen("shapes");
     bool good = true;
-    if (*at) good = sscanf(at, ":%lld%n", &count, &end) == 1, at += end;
-    if (good && *at) good = sscanf(at, ":%llu%n", &seed, &end) == 1, at += end;
+    if (*at) good = marked_number(&count, &at, ':');
+    if (good && *at) good = marked_number(&seed, &at, ':');
     if (good && *at)
-        good = sscanf(at, ":%lldx%lldx%d%n", &height, &width, &channels, &end) == 3, at += end;
+        good = marked_number(&height, &at, ':') && marked_number(&width, &at, 'x') &&
+               marked_number(&channels, &at, 'x');
     if (!good || *at || count < 1 || count > 1LL << 40 || height < 1 || height > SIDE_MOST ||
         width < 1 || width > SIDE_MOST || (channels != 1 && channels != 3))
         return basin_fail(
@@ -180,7 +184,7 @@ basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_err
     shelf->count = count;
     shelf->height = height;
     shelf->width = width;
-    shelf->channels = channels;
+    shelf->channels = (int)channels;
     shelf->seed = test ? ~(uint64_t)seed : (uint64_t)seed; /* the halves share no picture */
     return BASIN_OK;
 }

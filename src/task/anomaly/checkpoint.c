@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "task/anomaly/file.h"
 
 enum { NUMBER = 40, MOST_MEMBERS = 64, MEMBER_TEXT = 80, MOST_EPOCHS = 1000000000 };
@@ -122,14 +123,14 @@ static basin_status read_members(basin_anomaly_detector *d, const basin_bundle *
                                  int64_t count, basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "members_done");
     for (int64_t m = 0; m < count; m++) {
-        long long epoch, last;
-        int used = 0;
-        if (!text ||
-            sscanf(text, "%lld %lld %lf%n", &epoch, &last, &d->member[m].chosen, &used) < 3)
+        char *end = NULL;
+        bool good = text && basin_integer_read(&d->member[m].epoch, &text) &&
+                    basin_integer_read(&d->member[m].last, &text);
+        if (good) d->member[m].chosen = strtod(text, &end);
+        if (!good || end == text)
             return basin_fail(error, BASIN_BAD_FILE, "%s: members_done lacks member %lld",
                               basin_bundle_path(bundle), (long long)m);
-        d->member[m].epoch = epoch, d->member[m].last = last;
-        text += used;
+        text = end;
     }
     return BASIN_OK;
 }

@@ -63,6 +63,11 @@ static void packed_form(void **state) {
     assert_int_equal(again.split[0], 2);
     assert_int_equal(again.split[2], 1);
     basin_graphset_free(&again);
+    set.split[0] = INT64_MAX, set.split[1] = INT64_MAX, set.split[2] = 2; /* 0 where it overflows */
+    must(basin_graphset_write(path, &set, &error), &error);
+    assert_int_equal(basin_graphset_read(&again, path, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "a split into 9223372036854775807"));
+    set.split[0] = 2, set.split[1] = 0, set.split[2] = 1;
     set.edge[1] = 3; /* beyond the triangle */
     must(basin_graphset_write(path, &set, &error), &error);
     assert_int_equal(basin_graphset_read(&again, path, &error), BASIN_BAD_FILE);

@@ -261,9 +261,15 @@ static void shapes(void **state) {
     basin_pictures_free(a);
     basin_pictures_free(b);
     basin_pictures_free(c);
-    const char *wrong[] = {"shapes:", "shapes:0", "shapes:5:1:8x8", "shapes:5:1:8x8x2",
-                           "shapes:5x"};
-    for (int i = 0; i < 5; i++)
+    const char *wrong[] = {"shapes:",
+                           "shapes:0",
+                           "shapes:5:1:8x8",
+                           "shapes:5:1:8x8x2",
+                           "shapes:5x",
+                           "shapes:5:-1",
+                           "shapes:5:99999999999999999999",
+                           "shapes:5:1:8x8x4294967297"};
+    for (int i = 0; i < 8; i++)
         assert_fails(wrong[i], NULL,
                      "'%s' names no generated pictures, want shapes:COUNT:SEED:HxWxC, C 1 or 3");
 }
