@@ -14,11 +14,11 @@ export JOBS
 INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
 OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
 CTEST        = ctest --output-on-failure --no-tests=error -j $(JOBS)
-SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' \
-               'bench/*.[ch]' 'examples/*.[ch]'
+SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/*.cuh' \
+               'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
-.PHONY: all help deps test test-slow demo bench install sanitize valgrind fuzz format \
-        format-check docs clean
+.PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
+        format format-check gates docs clean
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -33,9 +33,12 @@ help:
 	@echo "  make bench       build and run the benchmarks"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
 	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
+	@echo "  make coverage    which lines the quick tests run, by room; fails below .ci/coverage-floor"
 	@echo "  make valgrind    the quick tests under valgrind"
 	@echo "  make fuzz        fuzz the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
-	@echo "  make format      clang-format over all sources"
+	@echo "  make tidy        clang-tidy over src, with the checks of .clang-tidy"
+	@echo "  make format      clang-format over all sources; format-check only says what differs"
+	@echo "  make gates       all that a change must pass: test, format-check, tidy, sanitize, coverage"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
 	@echo "  make clean       remove all build directories"
 
@@ -75,6 +78,14 @@ sanitize:
 	    $(CMAKE_OPTIONS)
 	@$(CTEST) --test-dir build-sanitize -LE 'slow|install'
 
+coverage:
+	$(INSTALL_DEPS) build test
+	@scripts/build build-coverage all -DCMAKE_BUILD_TYPE=None -DBASIN_COVERAGE=ON \
+	    -DBASIN_CUDA=OFF -DBASIN_TESTS=ON $(CMAKE_OPTIONS)
+	@find build-coverage -name '*.gcda' -delete
+	@$(CTEST) --test-dir build-coverage -LE 'slow|install'
+	@scripts/coverage build-coverage .ci/coverage-floor
+
 valgrind:
 	$(INSTALL_DEPS) build test valgrind
 	@scripts/build build-valgrind all -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBASIN_VALGRIND=ON \
@@ -86,6 +97,10 @@ fuzz:
 	@scripts/build build-fuzz fuzz -DCMAKE_C_COMPILER=clang -DBASIN_FUZZ=ON $(CMAKE_OPTIONS)
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
 
+tidy:
+	$(INSTALL_DEPS) build tidy
+	@scripts/tidy build-tidy $(CMAKE_OPTIONS)
+
 format:
 	$(INSTALL_DEPS) format
 	@$(SOURCES) | xargs clang-format -i
@@ -94,10 +109,13 @@ format-check:
 	$(INSTALL_DEPS) format
 	@$(SOURCES) | xargs clang-format --dry-run -Werror
 
+gates:
+	@.ci/run
+
 docs:
 	$(INSTALL_DEPS) build docs
 	@scripts/build $(BUILD) docs $(OPTIONS)
 	@echo "$(BUILD)/docs/html/index.html"
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-valgrind build-fuzz
+	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy
