@@ -1,6 +1,6 @@
 #!/bin/sh
 # README, CONTRIBUTING, CHANGELOG and the pages under docs/, examples/ and bench/ name only files
-# that the tree has; docs.awk has the rules.
+# that the tree has (docs.awk has the rules), and CITATION.cff states the version.
 #
 #   tests/base/test_docs.sh [ROOT]     another tree than this one
 set -eu
@@ -13,4 +13,12 @@ files=$(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print 
     sed 's,^\./,,' | sort)
 pages=$(printf '%s\n' "$files" | grep '\.md$')
 printf '%s\n' "$files" | awk -f "$rules" - $pages
+
+# The version stands in version.h; whoever cites Basin should find the same one.
+version=$(sed -n 's/.*BASIN_VERSION_STRING "\(.*\)".*/\1/p' include/basin/version.h)
+cited=$(sed -n 's/^version: //p' CITATION.cff)
+if [ "$version" != "$cited" ]; then
+    echo "CITATION.cff: version '$cited', wanted '$version' as in include/basin/version.h"
+    exit 1
+fi
 echo "every file that the documents name is there"

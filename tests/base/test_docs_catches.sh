@@ -6,14 +6,22 @@ here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-mkdir -p "$tree/src/expr" "$tree/scripts" "$tree/docs"
+mkdir -p "$tree/src/expr" "$tree/scripts" "$tree/docs" "$tree/include/basin"
 cd "$tree"
+echo '#define BASIN_VERSION_STRING "1.2.3"' >include/basin/version.h
+echo 'version: 1.2.3' >CITATION.cff
 touch src/expr/graph.c src/expr/graph_avx2.c scripts/bench docs/guide.md
 cat >README.md <<'END'
 `graph.c`, expr/graph.c, src/expr/graph.c, `src/expr/`, scripts/bench. `*_avx2.c`, `src/ROOM/NAME.c`
 [guide](docs/guide.md#part), https://example.org/other.py, build/scripts/gone, ../shared/other.py, `.out`
 END
 "$here/test_docs.sh" "$tree" >/dev/null
+
+echo 'version: 1.2.4' >CITATION.cff
+if "$here/test_docs.sh" "$tree" >/dev/null; then
+    echo "test_docs.sh passed another version in CITATION.cff"
+    exit 1
+fi
 
 cat >docs/guide.md <<'END'
 [home](../README.md), [gone](gone.md)
