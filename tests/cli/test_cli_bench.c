@@ -109,7 +109,7 @@ static void times_pictures(void **state) {
         cJSON_Delete(tree);
     }
     assert_error(run(state, SMALL " --keep-decoded device shapes:16"), 1,
-                 "wanted --keep-decoded auto, off or host");
+                 "wanted keep_decoded auto, off or host");
 }
 
 static void rejects_absurd_shapes(void **state) {

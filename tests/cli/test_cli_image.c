@@ -12,7 +12,9 @@ static void train_complete_and_eval(void **state) {
     cJSON *json = run_json(p);
     assert_true(json_number(json, "parameters") > 1000);
     assert_true(json_number(json, "steps") == 10);
-    assert_true(json_number(json, "test_mse") > 0);
+    assert_true(json_number(json, "validation.test_mse") > 0);
+    assert_true(json_number(json, "loss") > 0 && json_number(json, "epochs") == 2);
+    assert_true(json_number(json, "items_per_second") > 0 && json_number(json, "memory_bytes") > 0);
     cJSON_Delete(json);
 
     p = run(state, "info m.safetensors");
@@ -48,9 +50,29 @@ static void presets_are_overridden_by_flags(void **state) {
     cJSON_Delete(json);
 }
 
+/* With pictures the run is rehearsed, and nothing is written. What is printed can be read back. */
+static void the_configuration_says_what_a_run_takes(void **state) {
+    char path[PATH_TEXT];
+    const program *p =
+        run(state, "image train shapes:96:3:16x16x1 " TINY " --epochs 3 --print-config");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "settings.dim") == 16);
+    assert_true(json_number(json, "estimate.parameters") > 1000);
+    assert_true(json_number(json, "estimate.steps") == 18);
+    assert_true(json_number(json, "estimate.seconds") > 0);
+    cJSON_Delete(json);
+    assert_int_equal(file_put(folder_path(path, state, "c.json"), p->out, strlen(p->out)), 0);
+    json = run_json(run(state, "image train --config c.json --print-config"));
+    assert_true(json_number(json, "settings.occlude") == 6);
+    assert_null(cJSON_GetObjectItemCaseSensitive(json, "estimate"));
+    cJSON_Delete(json);
+    assert_int_equal(folder_count(state), 1);
+}
+
 static void wrong_input_is_told_in_a_line(void **state) {
     assert_error(run(state, "image train nowhere -o x.safetensors"), 1, "nowhere");
     assert_error(run(state, "image train shapes:40 --patch 5"), 1, "patch is 5");
+    assert_error(run(state, "image train shapes:40 --quiet"), 1, "batch is 256");
     assert_error(run(state, "image train"), 2, "wants PICTURES");
     assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
     assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");
@@ -64,6 +86,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_overridden_by_flags),
         cmocka_unit_test(wrong_input_is_told_in_a_line),
+        cmocka_unit_test_setup_teardown(the_configuration_says_what_a_run_takes, folder_new,
+                                        program_teardown),
         cmocka_unit_test_setup_teardown(a_killed_run_ends_with_the_same_bytes, folder_new,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(train_complete_and_eval, folder_new, program_teardown),

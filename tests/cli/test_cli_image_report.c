@@ -103,7 +103,7 @@ static void models_are_exchanged(void **state) {
     assert_contains(p->out, "LNORM_gamma");
     assert_contains(p->out, "[16, 120]"); /* Xi, memories as columns */
     p = run(state, "image import out.npz back.safetensors");
-    assert_contains(p->out, "12 x 12 pixels, 3 channels, patches of 4 x 4, D 16");
+    assert_contains(p->out, "size 12, channels 3, patch 4, dim 16");
     char *page[3];
     static const char *const model[] = {"m.safetensors", "out.npz", "back.safetensors"};
     for (int i = 0; i < 3; i++) {
@@ -117,6 +117,8 @@ static void models_are_exchanged(void **state) {
     for (int i = 1; i < 3; i++) /* all but the model's name */
         assert_string_equal(strstr(page[0], "<main>"), strstr(page[i], "<main>"));
     for (int i = 0; i < 3; i++) free(page[i]);
+    train(state, "b.safetensors", "--learn-beta --hopfield-kind softmax");
+    assert_error(run(state, "image export b.safetensors out.npz"), 1, "'softmax'");
     train(state, "v.safetensors", "--arch vit");
     assert_error(run(state, "image export v.safetensors out.npz"), 1, "'vit'");
 }

@@ -60,6 +60,15 @@ BASIN_API basin_status basin_picture_write_apng(const char *path, const basin_pi
                                                 int frames, int delay_ms, int hold_ms,
                                                 basin_error *error);
 
+/* A picture of its own from another, or from values 0 .. 1; `to` and `picture` must be zeroed or
+ * hold a picture. */
+BASIN_API basin_status basin_picture_copy(basin_picture *to, const basin_picture *from,
+                                          basin_error *error);
+BASIN_API basin_status basin_picture_from_floats(basin_picture *picture,
+                                                 const float *value, /* [height, width, channels] */
+                                                 int64_t height, int64_t width, int channels,
+                                                 basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -57,6 +57,12 @@ BASIN_API basin_status basin_pictures_statistics(float mean[3], float deviation[
                                                  const int64_t *item, int64_t items, int channels,
                                                  int64_t most, basin_error *error);
 
+/* A collection of pictures that are in memory, of any sizes; they are copied. Their names are
+ * "memory[0]", "memory[1]", ... */
+BASIN_API basin_status basin_pictures_from_memory(basin_pictures **pictures,
+                                                  const basin_picture *picture, /* [count] */
+                                                  int64_t count, basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

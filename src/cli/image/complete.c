@@ -4,9 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "basin/tasks/pictures.h"
+#include "basin/tasks/image.h"
 #include "cli/command.h"
-#include "task/image/complete.h"
 #include "view/strip.h"
 
 typedef struct options {
@@ -46,9 +45,9 @@ static const basin_option table[] = {
 
 typedef struct job {
     const options *o;
-    basin_image_session session;
+    basin_image_model *model;
     basin_pictures *pictures;
-    basin_image_completing spec;
+    basin_image_completing how;
     basin_picture mask;
 } job;
 
@@ -66,9 +65,8 @@ static bool read_rectangle(int64_t rectangle[4], const char *text) {
 
 static basin_status read_mask(job *j, basin_error *error) {
     const char *text = j->o->mask;
-    basin_image_occlusion *occlusion = &j->spec.occlusion;
-    if (!strcmp(text, "random") || read_rectangle(occlusion->rectangle, text)) return BASIN_OK;
-    memset(occlusion->rectangle, 0, sizeof occlusion->rectangle);
+    if (!strcmp(text, "random") || read_rectangle(j->how.rectangle, text)) return BASIN_OK;
+    memset(j->how.rectangle, 0, sizeof j->how.rectangle);
     if (text[strspn(text, "-0123456789,. ")] == 0)
         return basin_fail(
             error, BASIN_BAD_VALUE,
@@ -77,7 +75,7 @@ static basin_status read_mask(job *j, basin_error *error) {
             text);
     basin_status status = basin_picture_read(&j->mask, text, error);
     if (!status) status = basin_picture_set_channels(&j->mask, 1, error);
-    occlusion->mask = &j->mask;
+    j->how.mask = &j->mask;
     return status;
 }
 
@@ -135,9 +133,9 @@ static basin_status complete_all(job *j, basin_error *error) {
     basin_status status = BASIN_OK;
     for (int64_t i = 0; i < count && !status; i++) {
         basin_image_completion done;
-        j->spec.occlusion.stream = (uint64_t)i;
+        j->how.stream = (uint64_t)i;
         status = basin_pictures_load(&picture, j->pictures, i, error);
-        if (!status) status = basin_image_complete(&done, &j->session, &picture, &j->spec, error);
+        if (!status) status = basin_image_complete(&done, j->model, &picture, 1, &j->how, error);
         if (status) break;
         status = write_results(j, i, &done, error);
         basin_image_completion_free(&done);
@@ -156,12 +154,14 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_backend *backend;
     job j = {.o = o,
-             .spec = {.occlusion = {.ratio = o->ratio, .seed = (uint64_t)o->seed},
-                      .tile = !strcmp(o->fit, "tile"),
-                      .frames = o->frames}};
+             .how = {.size = sizeof j.how,
+                     .ratio = o->ratio,
+                     .seed = (uint64_t)o->seed,
+                     .resize = !strcmp(o->fit, "resize"),
+                     .frames = o->frames}};
     if (basin_backend_open(&backend, o->backend, (int)o->threads, &error))
         return basin_report(&error);
-    basin_status status = basin_image_session_open(&j.session, operand[0], backend, &error);
+    basin_status status = basin_image_open(&j.model, operand[0], backend, &error);
     if (!status)
         status = basin_pictures_open(&j.pictures, (const char *const *)operand + 1, operands - 1,
                                      "test", &error);
@@ -170,7 +170,7 @@ static int run(const void *values, int operands, char **operand) {
     if (!status) status = complete_all(&j, &error);
     basin_picture_free(&j.mask);
     basin_pictures_free(j.pictures);
-    basin_image_session_close(&j.session);
+    basin_image_close(j.model);
     basin_backend_close(backend);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }

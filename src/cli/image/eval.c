@@ -2,11 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "basin/tasks/image.h"
 #include "cli/command.h"
-#include "cli/table.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
-#include "task/image/eval.h"
 
 typedef struct options {
     const char *split, *backend, *products, *dtype;
@@ -48,13 +47,12 @@ typedef struct extremes {
 } extremes;
 
 static void json_pictures(basin_json *json, const char *key, const int64_t *order, int64_t count,
-                          const basin_image_scores *s, const basin_image_data *data) {
+                          const basin_image_scores *s, const basin_pictures *pictures) {
     char name[BASIN_PICTURE_NAME];
     basin_json_array(json, key);
     for (int64_t i = 0; i < count; i++) {
         basin_json_object(json, NULL);
-        basin_json_text(json, "name",
-                        basin_pictures_name(name, data->pictures, s->index[order[i]]));
+        basin_json_text(json, "name", basin_pictures_name(name, pictures, s->index[order[i]]));
         basin_json_number(json, "mse", s->picture_mse[order[i]]);
         basin_json_end(json);
     }
@@ -62,7 +60,7 @@ static void json_pictures(basin_json *json, const char *key, const int64_t *orde
 }
 
 static void print_json(const basin_image_scores *s, const extremes *e,
-                       const basin_image_data *data) {
+                       const basin_pictures *pictures) {
     basin_json json = basin_json_begin(stdout);
     basin_json_integer(&json, "pictures", s->pictures);
     basin_json_integer(&json, "unreadable", s->unreadable);
@@ -73,22 +71,22 @@ static void print_json(const basin_image_scores *s, const extremes *e,
     basin_json_number(&json, "psnr_deviation", s->psnr_deviation);
     basin_json_number(&json, "ssim", s->ssim);
     basin_json_number(&json, "ssim_deviation", s->ssim_deviation);
-    json_pictures(&json, "best", e->best, e->count, s, data);
-    json_pictures(&json, "worst", e->worst, e->count, s, data);
+    json_pictures(&json, "best", e->best, e->count, s, pictures);
+    json_pictures(&json, "worst", e->worst, e->count, s, pictures);
     basin_json_end(&json);
 }
 
 static void print_pictures(const char *what, const int64_t *order, int64_t count,
-                           const basin_image_scores *s, const basin_image_data *data) {
+                           const basin_image_scores *s, const basin_pictures *pictures) {
     char name[BASIN_PICTURE_NAME];
     printf("%s:\n", what);
     for (int64_t i = 0; i < count; i++)
         printf("  %8.4f  %s\n", s->picture_mse[order[i]],
-               basin_pictures_name(name, data->pictures, s->index[order[i]]));
+               basin_pictures_name(name, pictures, s->index[order[i]]));
 }
 
 static void print_text(const basin_image_scores *s, const extremes *e,
-                       const basin_image_data *data) {
+                       const basin_pictures *pictures) {
     printf("%lld pictures, %d mask seed%s; mean +- population deviation over masks\n",
            (long long)s->pictures, s->masks, s->masks == 1 ? "" : "s");
     printf("  MSE on occluded patches  %.4f +- %.4f\n", s->mse, s->mse_deviation);
@@ -97,8 +95,8 @@ static void print_text(const basin_image_scores *s, const extremes *e,
         printf("  SSIM                     %.4f +- %.4f\n", s->ssim, s->ssim_deviation);
     if (s->unreadable) printf("  %lld unreadable pictures skipped\n", (long long)s->unreadable);
     if (e->count) {
-        print_pictures("best, by their MSE", e->best, e->count, s, data);
-        print_pictures("worst", e->worst, e->count, s, data);
+        print_pictures("best, by their MSE", e->best, e->count, s, pictures);
+        print_pictures("worst", e->worst, e->count, s, pictures);
     }
 }
 
@@ -114,36 +112,31 @@ static basin_status find_extremes(extremes *e, const basin_image_scores *s, int6
 
 static basin_status evaluate(const options *o, basin_backend *backend, char **operand, int operands,
                              const basin_watch *watch, basin_error *error) {
-    basin_image_session session = {0};
-    basin_image_data data = {0};
+    basin_image_model *model;
+    basin_pictures *pictures = NULL;
     basin_image_scores scores = {0};
     extremes e = {0};
-    bool all = o->split[0] == 'a' || o->hold_out;
-    basin_image_source source = {.path = (const char *const *)operand + 1,
-                                 .paths = operands - 1,
-                                 .split = o->hold_out ? "train"
-                                          : all       ? NULL
-                                                      : o->split,
-                                 .limit = o->limit,
-                                 .hold_out = o->hold_out,
-                                 .held = true};
-    basin_status status = basin_image_session_open(&session, operand[0], backend, error);
-    if (!status) source.seed = (uint64_t)session.settings.seed;
-    if (!status) status = basin_image_data_open(&data, &source, error);
-    basin_image_scoring scoring = {.data = &data,
+    const char *split = o->hold_out ? "train" : o->split[0] == 'a' ? NULL : o->split;
+    basin_status status = basin_image_open(&model, operand[0], backend, error);
+    if (!status)
+        status = basin_pictures_open(&pictures, (const char *const *)operand + 1, operands - 1,
+                                     split, error);
+    basin_image_source source = {
+        .size = sizeof source, .pictures = pictures, .limit = o->limit, .hold_out = o->hold_out};
+    basin_image_scoring scoring = {.size = sizeof scoring,
+                                   .source = &source,
                                    .masks = (int)o->masks,
                                    .first_mask = (uint64_t)o->seed,
                                    .batch = o->batch,
-                                   .pictures = true,
                                    .watch = watch};
-    if (!status) status = basin_image_score(&scores, &session, &scoring, error);
+    if (!status) status = basin_image_score(&scores, model, &scoring, error);
     if (!status) status = find_extremes(&e, &scores, o->best, error);
-    if (!status) (o->json ? print_json : print_text)(&scores, &e, &data);
+    if (!status) (o->json ? print_json : print_text)(&scores, &e, pictures);
     free(e.best);
     free(e.worst);
     basin_image_scores_free(&scores);
-    basin_image_data_close(&data);
-    basin_image_session_close(&session);
+    basin_pictures_free(pictures);
+    basin_image_close(model);
     return status;
 }
 

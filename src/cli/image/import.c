@@ -1,27 +1,35 @@
 /* basin image import: the published Energy Transformer weights as a model file. */
 #include <stdio.h>
 
+#include "basin/tasks/image.h"
 #include "cli/command.h"
-#include "task/image/interchange.h"
 
 static const basin_option table[] = {BASIN_OPTIONS_END};
+
+static void print(const char *path, const basin_image_model *model) {
+    static const char *const name[] = {"size",  "channels", "patch",    "dim",
+                                       "heads", "head_dim", "memories", "steps"};
+    printf("%s: %lld parameters", path, (long long)basin_image_parameters(model));
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        char text[40];
+        basin_error error;
+        if (!basin_settings_get(text, sizeof text, basin_image_get_settings(model), name[i],
+                                &error))
+            printf(", %s %s", name[i], text);
+    }
+    printf("\n");
+}
 
 static int run(const void *values, int operands, char **operand) {
     (void)values, (void)operands;
     basin_backend *backend = NULL;
-    basin_image_session session = {0};
+    basin_image_model *model = NULL;
     basin_error error;
     basin_status status = basin_backend_open(&backend, "cpu", 1, &error);
-    if (!status) status = basin_image_session_open(&session, operand[0], backend, &error);
-    if (!status) status = basin_image_session_write(operand[1], &session, &error);
-    const basin_image_settings *s = &session.settings;
-    if (!status)
-        printf("%s: %lld x %lld pixels, %lld channels, patches of %lld x %lld, D %lld, H %lld, "
-               "Y %lld, M %lld, %lld steps\n",
-               operand[1], (long long)s->size, (long long)s->size, (long long)s->channels,
-               (long long)s->patch, (long long)s->patch, (long long)s->dim, (long long)s->heads,
-               (long long)s->head_dim, (long long)s->memories, (long long)s->steps);
-    basin_image_session_close(&session);
+    if (!status) status = basin_image_open(&model, operand[0], backend, &error);
+    if (!status) status = basin_image_write(operand[1], model, &error);
+    if (!status) print(operand[1], model);
+    basin_image_close(model);
     basin_backend_close(backend);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "basin/tasks/image.h"
 #include "cli/command.h"
 #include "cli/watch.h"
-#include "task/image/report.h"
 
 typedef struct options {
     const char *data, *output, *log, *split, *backend;
@@ -44,32 +44,6 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static basin_status write_report(const options *o, const char *model, const char *source,
-                                 basin_image_session *session, const basin_image_data *data,
-                                 basin_image_scores *scores, basin_error *error) {
-    basin_image_report report;
-    basin_cli_watch watch;
-    basin_cli_watch_begin(&watch, o->quiet);
-    basin_image_report_spec spec = {.model = model,
-                                    .source = source,
-                                    .data = data,
-                                    .masks = (int)o->masks,
-                                    .shown = o->shown,
-                                    .traced = o->traced,
-                                    .extremes = o->extremes,
-                                    .log = o->log,
-                                    .watch = &watch.watch};
-    basin_status status = basin_image_report_new(&report, session, &spec, error);
-    basin_cli_watch_end(&watch);
-    if (status) return status;
-    status = basin_image_report_write(o->output, &report, error);
-    *scores = report.scores;
-    scores->index = NULL;
-    scores->picture_mse = NULL;
-    basin_image_report_free(&report);
-    return status;
-}
-
 static void tell(const options *o, const basin_image_scores *scores) {
     struct stat file;
     printf("%s: ", o->output);
@@ -79,21 +53,37 @@ static void tell(const options *o, const basin_image_scores *scores) {
     printf("\n");
 }
 
-/* The limit is on what is scored, and holding out comes first: it is applied here. */
-static basin_status open_data(basin_image_data *data, const options *o,
-                              const basin_image_session *session, const char *const *path,
-                              int paths, basin_error *error) {
-    bool all = o->split[0] == 'a';
-    basin_image_source source = {.path = path,
+/* The limit is on what is scored, and holding out comes first. */
+static basin_status write_report(const options *o, basin_image_scores *scores, const char *file,
+                                 const char *const *path, int paths, basin_error *error) {
+    basin_backend *backend = NULL;
+    basin_image_model *model = NULL;
+    basin_cli_watch watch;
+    basin_cli_watch_begin(&watch, o->quiet);
+    basin_image_source source = {.size = sizeof source,
+                                 .path = path,
                                  .paths = paths,
-                                 .split = o->hold_out ? "train"
-                                          : all       ? NULL
-                                                      : o->split,
+                                 .split = o->hold_out          ? "train"
+                                          : o->split[0] == 'a' ? NULL
+                                                               : o->split,
                                  .hold_out = o->hold_out,
-                                 .held = true,
-                                 .seed = (uint64_t)session->settings.seed};
-    basin_status status = basin_image_data_open(data, &source, error);
-    if (!status && o->limit && o->limit < data->items) data->items = o->limit;
+                                 .most = o->limit};
+    basin_image_reporting reporting = {.size = sizeof reporting,
+                                       .model = file,
+                                       .name = path[0],
+                                       .source = &source,
+                                       .masks = (int)o->masks,
+                                       .shown = o->shown,
+                                       .traced = o->traced,
+                                       .extremes = o->extremes,
+                                       .log = o->log,
+                                       .watch = &watch.watch};
+    basin_status status = basin_backend_open(&backend, o->backend, (int)o->threads, error);
+    if (!status) status = basin_image_open(&model, file, backend, error);
+    if (!status) status = basin_image_report(o->output, scores, model, &reporting, error);
+    basin_cli_watch_end(&watch);
+    basin_image_close(model);
+    basin_backend_close(backend);
     return status;
 }
 
@@ -101,23 +91,14 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     const char *const *path = o->data ? &o->data : (const char *const *)(operand + 1);
     int paths = o->data ? 1 : operands - 1;
+    basin_image_scores scores;
+    basin_error error;
     if (paths < 1 || (o->data && operands > 1))
         return basin_report_usage(&basin_command_image_report,
                                   "wants pictures, after the model or as --data PATH");
-    basin_backend *backend = NULL;
-    basin_image_session session = {0};
-    basin_image_data data = {0};
-    basin_image_scores scores;
-    basin_error error;
-    basin_status status = basin_backend_open(&backend, o->backend, (int)o->threads, &error);
-    if (!status) status = basin_image_session_open(&session, operand[0], backend, &error);
-    if (!status) status = open_data(&data, o, &session, path, paths, &error);
-    if (!status) status = write_report(o, operand[0], path[0], &session, &data, &scores, &error);
-    basin_image_data_close(&data);
-    basin_image_session_close(&session);
-    basin_backend_close(backend);
-    if (status) return basin_report(&error);
+    if (write_report(o, &scores, operand[0], path, paths, &error)) return basin_report(&error);
     tell(o, &scores);
+    basin_image_scores_free(&scores);
     return BASIN_EXIT_OK;
 }
 

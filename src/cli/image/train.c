@@ -1,62 +1,44 @@
 /* basin image train: trains a model that completes masked pictures. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "cli/command.h"
+#include "basin/tasks/image.h"
 #include "cli/training.h"
-#include "cli/watch.h"
 #include "io/json_writer.h"
-#include "task/image/train.h"
 
 typedef struct options {
     basin_settings *settings;
     basin_start start;
-    const char *out, *log, *test, *backend, *products, *dtype, *keep, *cut;
-    int64_t threads, limit, hold_out, log_every, test_every;
-    double save_every;
-    bool resume, json, quiet;
+    basin_training_flags training;
+    const char *test, *backend, *products, *dtype, *keep_decoded, *cut_from;
+    int64_t threads, limit, hold_out;
+    bool json, quiet;
 } options;
 
 static const options defaults = {
     .start = {.preset = "default"},
-
-    .out = "model.safetensors",
+    .training = BASIN_TRAINING_DEFAULT,
     .backend = "cpu",
     .products = "f32",
     .dtype = "f32",
-    .keep = "auto",
-    .cut = "auto",
-    .log_every = 20,
-    .test_every = 1,
-    .save_every = 60,
+    .keep_decoded = "auto",
+    .cut_from = "auto",
 };
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, out, 'o', "output", "FILE", "The model file to write."),
+    BASIN_TRAINING_OPTIONS(options),
     BASIN_OPTIONS_START(options),
     BASIN_TEXT(options, test, 0, "test", "PATH",
                "Pictures to score after every epoch; they are not trained on."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "Keep N pictures, chosen by the seed, from training and score those."),
-    BASIN_INTEGER(options, test_every, "test-every", "EPOCHS", 1, 1 << 24,
-                  "Score them after so many epochs only, and after the last."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_TEXT(options, log, 0, "log", "FILE", "Write a log, one JSON object a line."),
-    BASIN_INTEGER(options, log_every, "log-every", "STEPS", 1, 1 << 24,
-                  "Steps that a line of the log stands for; 1: the loss of every step."),
-    BASIN_CHOICE(options, keep, "keep-decoded", BASIN_IMAGE_KEEPS,
+    BASIN_CHOICE(options, keep_decoded, "keep-decoded", "auto|off|host|device",
                  "Decode pictures once and keep them: in the host's memory, or in the GPU's, which "
                  "then cuts the crops itself (of host, too). auto: where all of them fit."),
-    BASIN_CHOICE(options, cut, "cut-from", BASIN_IMAGE_CUTS,
+    BASIN_CHOICE(options, cut_from, "cut-from", "auto|files|whole|reduced",
                  "What crops are cut from: the parts of files that each needs, the picture decoded "
                  "whole, or that with its short side reduced to 8/7 of SIZE. auto: whole where "
                  "pictures are kept, reduced where they are large, else files."),
-    BASIN_FLAG(options, resume, 0, "resume",
-               "Go on from the checkpoint that an interrupted run left. Ends with the same bits as "
-               "a run that was never cut."),
-    BASIN_REAL(options, save_every, "save-every", "SECONDS", 0, 1e9,
-               "How often a checkpoint is written."),
     BASIN_OPTION_BACKEND(options),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_DTYPE(options),
@@ -66,101 +48,96 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static void print_json(const basin_image_outcome *r, const options *o) {
+static void print_json(const basin_outcome *r, const basin_image_feeding *f, const options *o) {
     basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "model", o->out);
+    basin_json_text(&json, "model", o->training.output);
     basin_json_boolean(&json, "finished", !r->stopped);
     basin_json_integer(&json, "parameters", r->parameters);
-    basin_json_integer(&json, "pictures", r->pictures);
-    basin_json_integer(&json, "unreadable", r->unreadable);
+    basin_json_integer(&json, "pictures", f->pictures);
+    basin_json_integer(&json, "unreadable", f->unreadable);
+    basin_json_integer(&json, "epochs", r->epochs);
     basin_json_integer(&json, "steps", r->steps);
-    basin_json_number(&json, "train_mse", r->loss);
-    basin_json_number(&json, "test_mse", r->test_mse);
+    basin_json_integer(&json, "best_epoch", r->best_epoch);
+    basin_json_number(&json, "loss", r->loss);
     basin_json_number(&json, "seconds", r->seconds);
-    basin_json_number(&json, "images_per_second", r->images_per_second);
-    basin_json_number(&json, "seconds_waiting_for_pictures", r->waited);
+    basin_json_number(&json, "step_seconds", r->step_seconds);
+    basin_json_number(&json, "items_per_second", r->items_per_second);
+    basin_json_number(&json, "seconds_waiting_for_pictures", f->waited);
     basin_json_integer(&json, "memory_bytes", (int64_t)r->memory);
-    basin_json_text(&json, "pictures_kept", r->keep);
-    basin_json_text(&json, "crops_cut_from", r->cut);
-    basin_json_integer(&json, "pictures_kept_bytes", (int64_t)r->kept);
+    basin_json_text(&json, "pictures_kept", f->keep_decoded);
+    basin_json_text(&json, "crops_cut_from", f->cut_from);
+    basin_json_integer(&json, "pictures_kept_bytes", (int64_t)f->kept);
+    basin_json_object(&json, "validation");
+    for (int i = 0; i < r->best.measures; i++)
+        basin_json_number(&json, r->best.measure[i].name, r->best.measure[i].value);
+    basin_json_end(&json);
     basin_json_end(&json);
 }
 
-static void print_text(const basin_image_outcome *r, const options *o) {
-    if (r->stopped) {
-        printf("interrupted at step %lld of %lld; the checkpoint is %s.checkpoint; to go on, give "
-               "the same command with --resume\n",
-               (long long)r->steps, (long long)r->steps_wanted, o->out);
-        return;
-    }
-    printf("%s: %lld parameters, trained on %lld pictures for %lld epochs: loss %.4f", o->out,
-           (long long)r->parameters, (long long)r->pictures, (long long)r->settings.epochs,
-           r->loss);
-    if (isfinite(r->test_mse)) printf(", test MSE %.4f", r->test_mse);
-    printf("\n%.0f s, %.0f images/s, %.2f GiB", r->seconds, r->images_per_second,
-           (double)r->memory / 1073741824.0);
-    if (r->kept)
-        printf("; pictures kept decoded (%s, %s): %.2f GiB", r->keep, r->cut,
-               (double)r->kept / 1073741824.0);
-    if (r->unreadable) printf("; %lld unreadable pictures skipped", (long long)r->unreadable);
-    printf("\n");
+static void print_text(const basin_outcome *r, const basin_image_feeding *f, const options *o) {
+    const double gib = 1073741824.0;
+    double mse = basin_score_get(&r->best, "test_mse");
+    printf("%s: %lld parameters, trained on %lld pictures for %lld epochs: loss %.4f",
+           o->training.output, (long long)r->parameters, (long long)f->pictures,
+           (long long)r->epochs, r->loss);
+    if (isfinite(mse)) printf(", test MSE %.4f", mse);
+    if (r->best_epoch) printf(" (epoch %lld)", (long long)r->best_epoch);
+    printf("; %.0f s, %.0f images/s, %.2f GiB\n", r->seconds, r->items_per_second,
+           (double)r->memory / gib);
+    if (f->kept)
+        printf("pictures kept decoded (%s, %s): %.2f GiB\n", f->keep_decoded, f->cut_from,
+               (double)f->kept / gib);
+    if (f->unreadable) printf("%lld unreadable pictures skipped\n", (long long)f->unreadable);
 }
 
-static basin_image_run make_run(const options *o, const char *const *path, int paths,
-                                const char *const *test) {
-    basin_image_source train = {
-        .path = path,
-        .paths = paths,
-        .split = "train",
-        .limit = o->limit,
-        .hold_out = o->hold_out,
-        .seed = (uint64_t)((const basin_image_settings *)o->settings->values)->seed};
-    basin_image_run run = {
-        .settings = *(const basin_image_settings *)o->settings->values,
-        .train = train,
-        .out = o->out,
-        .log = o->log,
-        .resume = o->resume,
-        .log_every = o->log_every,
-        .test_every = o->test_every,
-        .keep = o->keep,
-        .cut = o->cut,
-        .save_every = o->save_every,
-    };
-    if (o->hold_out) {
-        run.test = train;
-        run.test.held = true;
-    } else if (o->test)
-        run.test = (basin_image_source){.path = test, .paths = 1, .split = "test"};
-    return run;
+/* Trains, or with --print-config tries what training would take. */
+static basin_status train(basin_outcome *outcome, basin_image_feeding *feeding, const options *o,
+                          const char *const *path, int paths, basin_error *error) {
+    basin_image_source source = {.size = sizeof source,
+                                 .path = path,
+                                 .paths = paths,
+                                 .split = "train",
+                                 .limit = o->limit,
+                                 .hold_out = o->hold_out};
+    basin_image_source test = {.size = sizeof test, .path = &o->test, .paths = 1, .split = "test"};
+    basin_image_data data = {.size = sizeof data,
+                             .train = &source,
+                             .test = o->test ? &test : NULL,
+                             .keep_decoded = o->keep_decoded,
+                             .cut_from = o->cut_from,
+                             .feeding = feeding};
+    basin_backend *backend;
+    basin_cli_watch watch;
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
+    if (status) return status;
+    basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
+    basin_training training = basin_training_make(&o->training, backend, &watch.watch);
+    if (o->start.print_config) training.rehearse = 1.5;
+    status = basin_image_train(NULL, outcome, o->settings, &data, &training, error);
+    basin_cli_watch_end(&watch);
+    basin_backend_close(backend);
+    return status;
 }
 
 static int run(const void *values, int operands, char **operand) {
-    options o = *(const options *)values;
+    const options *o = values;
     basin_error error;
-    basin_image_outcome outcome;
-    basin_cli_watch watch;
-    if (o.start.print_config) return basin_print_config((&o)->settings, NULL);
+    basin_outcome outcome;
+    basin_image_feeding feeding;
+    if (!operands && o->start.print_config) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_image_train, "wants PICTURES...");
-    if (o.hold_out && o.test)
+    if (o->hold_out && o->test)
         return basin_report_usage(&basin_command_image_train, "--hold-out and --test exclude each "
                                                               "other");
-    basin_image_run job = make_run(&o, (const char *const *)operand, operands, &o.test);
-    if (basin_option_backend(&job.backend, o.backend, o.threads, o.products, o.dtype, &error))
+    if (train(&outcome, &feeding, o, (const char *const *)operand, operands, &error))
         return basin_report(&error);
-    basin_cli_watch_begin(&watch, o.quiet);
-    job.watch = &watch.watch;
-    basin_status status = basin_image_train(&outcome, &job, &error);
-    basin_cli_watch_end(&watch);
-    basin_backend_close(job.backend);
-    if (status) return basin_report(&error);
-    if (outcome.finished_before)
-        printf("%s is finished; there is no checkpoint to go on from\n", o.out);
-    else if (o.json)
-        print_json(&outcome, &o);
-    else
-        print_text(&outcome, &o);
-    return outcome.stopped ? BASIN_EXIT_FAILURE : BASIN_EXIT_OK;
+    if (o->start.print_config) return basin_print_config(o->settings, &outcome);
+    if (o->json && !outcome.finished_before)
+        print_json(&outcome, &feeding, o);
+    else if (!outcome.finished_before && !outcome.stopped)
+        print_text(&outcome, &feeding, o);
+    return basin_training_end(&outcome, &o->training);
 }
 
 const basin_command basin_command_image_train = {
@@ -172,9 +149,12 @@ const basin_command basin_command_image_train = {
     .text = "PICTURES are folders of JPEG and PNG files, archives of them, idx files, CIFAR "
             "binaries or the folder of MNIST's or Fashion-MNIST's files; shapes: needs no file. "
             "The model file holds its whole configuration. A checkpoint stands beside it while it "
-            "is trained: after a kill, the same command with --resume goes on.",
-    .example = "  basin image train /usr/share/datasets/fashion-mnist -o fashion.safetensors\n"
-               "  basin image train photos/ --preset imagenet --batch 64 --hold-out 50\n",
+            "is trained: after a kill, the same command with --resume goes on. --print-config with "
+            "pictures trains for a moment and tells parameters, memory and time.",
+    .example =
+        "  basin image train /usr/share/datasets/fashion-mnist -o fashion.safetensors\n"
+        "  basin image train photos/ --preset imagenet --batch 64 --hold-out 50\n"
+        "  basin image train more/ --from fashion.safetensors --epochs 5 -o tuned.safetensors\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof(options),

@@ -23,6 +23,9 @@ void basin_shelf_free(basin_shelf *shelf) {
         free(shelf->entry[i].name);
         if (shelf->entry[i].owned) free((void *)shelf->entry[i].data);
     }
+    for (int64_t i = 0; shelf->picture && i < shelf->count; i++)
+        basin_picture_free(&shelf->picture[i]);
+    free(shelf->picture);
     free(shelf->entry);
     free(shelf->unpacked);
     free(shelf->name);
@@ -311,6 +314,7 @@ basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture
     switch (shelf->kind) {
     case BASIN_SHELF_RAW: return load_raw(picture, shelf, i, error);
     case BASIN_SHELF_SHAPES: return basin_shapes_draw(picture, shelf, i, error);
+    case BASIN_SHELF_MEMORY: return basin_picture_copy(picture, &shelf->picture[i], error);
     case BASIN_SHELF_ENTRIES: break;
     }
     const basin_entry *entry = &shelf->entry[i];

@@ -18,6 +18,7 @@ typedef enum basin_shelf_kind {
     BASIN_SHELF_ENTRIES, /* encoded pictures: files, members of an archive */
     BASIN_SHELF_RAW,     /* pixels: idx, CIFAR */
     BASIN_SHELF_SHAPES,  /* generated */
+    BASIN_SHELF_MEMORY,  /* pictures that a caller gave */
 } basin_shelf_kind;
 
 typedef struct basin_shelf {
@@ -39,6 +40,8 @@ typedef struct basin_shelf {
     size_t step;          /* bytes from one to the next */
     bool planar;          /* [channels, height, width] */
     uint64_t seed;
+    /* memory */
+    basin_picture *picture; /* [count] */
 } basin_shelf;
 
 struct basin_pictures {

@@ -1,4 +1,4 @@
-/* Scoring completions; see image_eval.h. */
+/* Scoring completions; see eval.h. */
 #include "task/image/eval.h"
 
 #include <math.h>
@@ -9,9 +9,11 @@
 #include "base/memory.h"
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
+#include "task/given.h"
 
 typedef struct state {
-    basin_image_session *session;
+    basin_image_model *model;
+    const basin_image_set *set;
     const basin_image_scoring *scoring;
     basin_image_scores *scores;
     basin_image_runner runner;
@@ -44,7 +46,7 @@ static double masked_error(const float *output, const float *truth, const uint8_
  * sums of mask m. */
 static basin_status score_picture(state *s, int64_t i, const float *truth, int m,
                                   basin_error *error) {
-    const basin_image_settings *c = &s->session->settings;
+    const basin_image_settings *c = &s->model->settings;
     int64_t size = s->tokens * s->values;
     const uint8_t *mask = s->mask + i * s->tokens;
     float *output = s->output + i * size;
@@ -77,7 +79,7 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
     for (int m = 0; m < r->masks; m++) {
         for (int64_t i = 0; i < batch->count; i++)
-            basin_image_score_mask(s->mask + i * s->tokens, &s->session->settings, batch->index[i],
+            basin_image_score_mask(s->mask + i * s->tokens, &s->model->settings, batch->index[i],
                                    s->scoring->first_mask + (uint64_t)m);
         basin_status status = basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
                                                      batch->count, error);
@@ -87,7 +89,7 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
                                       s->mask + i * s->tokens, s->tokens, s->values);
             r->picture_mse[r->pictures + i] += mse / r->masks;
             s->sum[MSE * r->masks + m] += mse;
-            if (s->scoring->pictures && !status)
+            if (!s->scoring->fast && !status)
                 status = score_picture(s, i, batch->values + i * size, m, error);
         }
         if (status) return status;
@@ -108,7 +110,7 @@ static basin_status score_all(state *s, basin_error *error) {
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
         basin_news news = {.what = "scoring",
                            .done = s->scores->pictures,
-                           .total = s->scoring->data->items,
+                           .total = s->set->items,
                            .loss = NAN,
                            .speed = speed,
                            .unit = "images",
@@ -129,13 +131,13 @@ static void summarise(state *s) {
     basin_image_scores *r = s->scores;
     r->psnr = r->ssim = NAN;
     spread(&r->mse, &r->mse_deviation, s, MSE);
-    if (s->scoring->pictures) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
-    if (s->scoring->pictures && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
+    if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
+    if (!s->scoring->fast && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
 }
 
 static basin_status make_buffers(state *s, basin_error *error) {
-    const basin_image_settings *c = &s->session->settings;
-    size_t patches = (size_t)(s->batch * s->tokens), items = (size_t)s->scoring->data->items;
+    const basin_image_settings *c = &s->model->settings;
+    size_t patches = (size_t)(s->batch * s->tokens), items = (size_t)s->set->items;
     size_t pixels = (size_t)(c->channels * c->size * c->size);
     s->output = basin_array_new(patches * (size_t)s->values, sizeof *s->output);
     s->mask = basin_array_new(patches, sizeof *s->mask);
@@ -150,24 +152,25 @@ static basin_status make_buffers(state *s, basin_error *error) {
 }
 
 static basin_status begin(state *s, basin_error *error) {
-    const basin_image_settings *c = &s->session->settings;
-    const basin_image_data *data = s->scoring->data;
+    const basin_image_settings *c = &s->model->settings;
     s->tokens = basin_image_tokens(c);
     s->values = basin_image_patch_values(c);
     s->structure = c->size >= SSIM_WINDOW;
     s->batch = s->scoring->batch > 0 ? s->scoring->batch : c->batch;
-    if (s->batch > data->items) s->batch = data->items;
+    if (s->batch > s->set->items) s->batch = s->set->items;
     basin_status status = make_buffers(s, error);
     if (!status)
-        status = basin_image_feed(&s->feed, data, c, s->batch, false, 0, s->scoring->watch, error);
-    if (!status) status = basin_image_runner_new(&s->runner, s->session, s->batch, error);
+        status =
+            basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error);
+    if (!status) status = basin_image_runner_new(&s->runner, s->model, s->batch, error);
     return status;
 }
 
-basin_status basin_image_score(basin_image_scores *scores, basin_image_session *session,
-                               const basin_image_scoring *scoring, basin_error *error) {
-    state s = {.session = session, .scoring = scoring, .scores = scores};
-    *scores = (basin_image_scores){.masks = scoring->masks};
+basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
+                                   const basin_image_set *set, const basin_image_scoring *scoring,
+                                   basin_error *error) {
+    state s = {.model = model, .set = set, .scoring = scoring, .scores = scores};
+    *scores = (basin_image_scores){.masks = scoring->masks > 0 ? scoring->masks : 1};
     basin_status status = begin(&s, error);
     if (!status) status = score_all(&s, error);
     if (!status && !scores->pictures)
@@ -184,6 +187,21 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_session *
     free(s.plane[0]);
     free(s.plane[1]);
     if (status) basin_image_scores_free(scores);
+    return status;
+}
+
+basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
+                               const basin_image_scoring *scoring, basin_error *error) {
+    basin_image_scoring how;
+    basin_image_set set;
+    *scores = (basin_image_scores){0};
+    basin_status status = basin_given_take(&how, sizeof how, scoring, "basin_image_scoring", error);
+    if (!status)
+        status =
+            basin_image_set_open(&set, how.source, true, (uint64_t)model->settings.seed, error);
+    if (status) return status;
+    status = basin_image_score_set(scores, model, &set, &how, error);
+    basin_image_set_close(&set);
     return status;
 }
 
@@ -207,6 +225,9 @@ static int compare(const void *a, const void *b) {
 
 basin_status basin_image_scores_rank(int64_t *order, const basin_image_scores *scores,
                                      int64_t count, bool worst, basin_error *error) {
+    if (count < 0 || count > scores->pictures)
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld of %lld pictures to rank, wanted no more",
+                          (long long)count, (long long)scores->pictures);
     ranked *all = basin_array_new((size_t)scores->pictures, sizeof *all);
     if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a ranking");
     for (int64_t i = 0; i < scores->pictures; i++)

@@ -1,10 +1,11 @@
-/* Masked image completion as a task: settings and presets, masks, model files, running a model on
- * batches of patches. Training, evaluation and completion (image_train.c, image_eval.c,
- * image_complete.c) stand on these. */
+/* Masked image completion inside the library: settings and presets, masks, models in memory,
+ * running them on batches of patches. Training, scores and completion (train.c, eval.c, complete.c)
+ * stand on these; what callers see is in include/basin/tasks/image.h. */
 #ifndef BASIN_TASK_IMAGE_IMAGE_H
 #define BASIN_TASK_IMAGE_IMAGE_H
 
 #include "basin/model.h"
+#include "basin/tasks/image.h"
 #include "basin/train.h"
 #include "picture/patches.h"
 #include "train/run/settings.h"
@@ -66,28 +67,28 @@ void basin_image_mask_draw(uint8_t *mask /* [tokens] */, int64_t tokens, int64_t
 
 /* ---- a model in memory ---- */
 
-typedef struct basin_image_session {
+struct basin_image_model {
     basin_image_settings settings;
-    basin_backend *backend; /* the caller's */
+    basin_settings described; /* the same, as callers see them */
+    basin_backend *backend;   /* the caller's */
     basin_store *store;
-} basin_image_session;
+    int64_t parameters;
+};
 
 /* First weights by the settings' seed. */
-basin_status basin_image_session_new(basin_image_session *session,
-                                     const basin_image_settings *settings, basin_backend *backend,
-                                     basin_error *error);
-/* A model file of ours, or the published weights as npz. */
-basin_status basin_image_session_open(basin_image_session *session, const char *path,
-                                      basin_backend *backend, basin_error *error);
-void basin_image_session_close(basin_image_session *session);
-/* The model with its settings, aside and renamed. */
-basin_status basin_image_session_write(const char *path, basin_image_session *session,
-                                       basin_error *error);
+basin_status basin_image_model_new(basin_image_model **model, const basin_image_settings *settings,
+                                   basin_backend *backend, basin_error *error);
+/* The same without weights: the caller writes them into the store. */
+basin_status basin_image_model_bare(basin_image_model **model, const basin_image_settings *settings,
+                                    basin_backend *backend, basin_error *error);
 /* The settings that a model file or a checkpoint of ours holds. */
 basin_status basin_image_settings_read(basin_image_settings *settings, const basin_bundle *bundle,
                                        basin_error *error);
+/* Writes them there, with the kind of model. */
+basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_settings *settings,
+                                        basin_error *error);
 
-/* The model on a graph of its own for one batch size; its parameters are the session's. */
+/* The model on a graph of its own for one batch size; its parameters are the model's. */
 typedef struct basin_image_graph {
     basin_graph *graph;
     basin_params params;
@@ -107,7 +108,7 @@ typedef struct basin_image_runner {
     basin_plan *plan;
 } basin_image_runner;
 
-basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_session *session,
+basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error);
 void basin_image_runner_free(basin_image_runner *runner);
 /* count <= batch pictures. */

@@ -1,4 +1,4 @@
-/* The pictures of a training run; see image_input.h. */
+/* The pictures of a training run; see input.h. */
 #include "task/image/input.h"
 
 #include <math.h>
@@ -109,20 +109,26 @@ static basin_status make(basin_image_input *input, basin_error *error) {
 
 /* ---- choosing ---- */
 
-static int named(const char *name, const char *const *names, int count) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0) return i;
-    return -1;
+/* Which of three names `name` is; -1: "auto". */
+static basin_status find(int *found, const char *what, const char *name, const char *const *names,
+                         basin_error *error) {
+    *found = -1;
+    if (!name || strcmp(name, "auto") == 0) return BASIN_OK;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0) *found = i;
+    if (*found >= 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s is '%.40s', wanted auto, %s, %s or %s", what,
+                      name, names[0], names[1], names[2]);
 }
 
 /* Tries where and how pictures may be kept, the best first. Those much larger than crops need are
  * kept reduced: whole, they would only take memory. */
 static basin_status choose(basin_image_input *input, int keep_asked, int cut_asked,
                            basin_error *error) {
-    const basin_image_data *data = input->config.data;
+    const basin_image_set *set = input->config.set;
     double bytes[3] = {0};
     for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++)
-        bytes[cut] = basin_album_estimate(data->pictures, data->item, data->items, (basin_cut)cut,
+        bytes[cut] = basin_album_estimate(set->pictures, set->item, set->items, (basin_cut)cut,
                                           input->config.settings->size);
     bool large = bytes[BASIN_CUT_WHOLE] > 4 * bytes[BASIN_CUT_REDUCED];
     for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++)
@@ -140,8 +146,8 @@ static basin_status choose(basin_image_input *input, int keep_asked, int cut_ask
     if (keep_asked > 0)
         return basin_fail(error, BASIN_NO_MEMORY,
                           "no memory to keep %lld pictures decoded (%s): %.1f GiB whole, %.1f "
-                          "reduced; wanted --keep-decoded auto or off, or fewer pictures",
-                          (long long)data->items, keep_names[keep_asked],
+                          "reduced; wanted keep_decoded auto or off, or fewer pictures",
+                          (long long)set->items, keep_names[keep_asked],
                           bytes[BASIN_CUT_WHOLE] / 1073741824.0,
                           bytes[BASIN_CUT_REDUCED] / 1073741824.0);
     input->keep = OFF;
@@ -151,18 +157,21 @@ static basin_status choose(basin_image_input *input, int keep_asked, int cut_ask
 
 static basin_status decide(basin_image_input *input, basin_error *error) {
     const basin_image_input_config *c = &input->config;
-    int where = named(c->keep, keep_names, 3), cut = named(c->cut, cut_names, 3);
+    int where, cut;
+    basin_status status = find(&where, "keep_decoded", c->keep_decoded, keep_names, error);
+    if (!status) status = find(&cut, "cut_from", c->cut_from, cut_names, error);
+    if (status) return status;
     if (where == DEVICE && !on_device(input))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend %s has no memory of its own to keep pictures in; wanted "
-                          "--keep-decoded auto, off or host",
+                          "keep_decoded auto, off or host",
                           basin_backend_name(c->backend));
     /* One pass over the pictures gains nothing by keeping them. */
     if (where < 0 && c->settings->epochs < 2) where = OFF;
     if (where < 0 && cut == BASIN_CUT_FILES) where = on_device(input) ? OFF : HOST;
     if (where > OFF && cut == BASIN_CUT_FILES && on_device(input))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "crops of kept pictures are not cut from files; wanted --cut-from auto, "
+                          "crops of kept pictures are not cut from files; wanted cut_from auto, "
                           "whole or reduced");
     if (where == OFF || cut == BASIN_CUT_FILES) {
         input->keep = where == HOST ? HOST : OFF;
@@ -180,7 +189,7 @@ basin_status basin_image_input_new(basin_image_input **out, const basin_image_in
     input->config = *config;
     input->next = -1;
     input->feed_config =
-        basin_image_feed_config(config->data, config->settings, config->settings->batch, true,
+        basin_image_feed_config(config->set, config->settings, config->settings->batch, true,
                                 config->threads, config->watch);
     basin_status status = decide(input, error);
     if (status)

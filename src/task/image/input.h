@@ -4,18 +4,14 @@
 #ifndef BASIN_TASK_IMAGE_INPUT_H
 #define BASIN_TASK_IMAGE_INPUT_H
 
-#include "task/image/data.h"
-
-#define BASIN_IMAGE_KEEPS "auto|off|host|device"
-#define BASIN_IMAGE_CUTS "auto|files|whole|reduced"
+#include "task/image/set.h"
 
 typedef struct basin_image_input_config {
-    const basin_image_data *data;
+    const basin_image_set *set;
     const basin_image_settings *settings;
     basin_backend *backend;
-    const char *keep; /* where decoded pictures are kept: one of BASIN_IMAGE_KEEPS */
-    const char *cut;  /* what crops are cut from: one of BASIN_IMAGE_CUTS */
-    int threads;      /* that decode; 0: as many as fit */
+    const char *keep_decoded, *cut_from; /* as in basin_image_data */
+    int threads;                         /* that decode; 0: as many as fit */
     const basin_watch *watch;
 } basin_image_input_config;
 

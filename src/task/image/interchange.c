@@ -1,12 +1,10 @@
-/* The published weights in and out; see image_interchange.h. Their layout is ours but for the
+/* The published weights in and out; see interchange.h. Their layout is ours but for the
  * memories, which are columns there and rows here. */
 #include "task/image/interchange.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cjson/cJSON.h>
 
 typedef struct entry {
     const char *theirs, *ours;
@@ -183,23 +181,18 @@ static basin_status give(basin_bundle *published, basin_store *store, const entr
     return status;
 }
 
-static basin_status give_all(basin_bundle *published, basin_image_session *session,
+static basin_status give_all(basin_bundle *published, basin_image_model *model,
                              basin_error *error) {
-    const basin_image_settings *s = &session->settings;
-    char *config = basin_settings_print(s, basin_image_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
-    basin_status status = basin_bundle_meta_set(published, "basin.config", config, error);
-    cJSON_free(config);
+    const basin_image_settings *s = &model->settings;
+    basin_status status = basin_image_settings_write(published, s, error);
     for (int i = 0; i < ENTRIES && !status; i++)
         if (s->cls || strcmp(table[i].ours, "cls") != 0)
-            status = give(published, session->store, &table[i], error);
+            status = give(published, model->store, &table[i], error);
     return status;
 }
 
-basin_status basin_image_published_write(const char *path, basin_image_session *session,
-                                         basin_error *error) {
-    const basin_image_settings *s = &session->settings;
-    basin_bundle *published;
+/* What the published code takes for granted, and its names cannot say otherwise. */
+static basin_status check(const basin_image_settings *s, const char *path, basin_error *error) {
     if (strcmp(s->arch, "et") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: the published names are those of an Energy Transformer; this "
@@ -210,9 +203,25 @@ basin_status basin_image_published_write(const char *path, basin_image_session *
                           "%s: the published names are of attention and Hopfield network; this "
                           "model lacks the %s",
                           path, s->attention ? "Hopfield network" : "attention");
-    basin_status status = basin_bundle_new(&published, error);
+    if (!basin_choice_is(s->hopfield_kind, "relu"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: the published Hopfield network is 'relu'; this model's "
+                          "hopfield_kind is '%s'",
+                          path, s->hopfield_kind);
+    if (s->learn_beta || s->beta > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: the published inverse temperature is 1 / sqrt(head_dim); this "
+                          "model's %s",
+                          path, s->learn_beta ? "are learned" : "is set by beta");
+    return BASIN_OK;
+}
+
+basin_status basin_image_export(const char *path, basin_image_model *model, basin_error *error) {
+    basin_bundle *published;
+    basin_status status = check(&model->settings, path, error);
+    if (!status) status = basin_bundle_new(&published, error);
     if (status) return status;
-    status = give_all(published, session, error);
+    status = give_all(published, model, error);
     if (!status) status = basin_npz_write(path, published, error);
     basin_bundle_free(published);
     return status;

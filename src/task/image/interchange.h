@@ -1,6 +1,7 @@
 /* The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M], Wenc
  * [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma and
- * LNORM_bias. They come in as a model of ours, and a model of ours goes out as them. */
+ * LNORM_bias. They come in as a model of ours; basin_image_export lets one of ours out as them, our
+ * settings along as metadata, which the published code does not look at. */
 #ifndef BASIN_TASK_IMAGE_INTERCHANGE_H
 #define BASIN_TASK_IMAGE_INTERCHANGE_H
 
@@ -15,10 +16,5 @@ bool basin_image_is_published(const basin_bundle *bundle);
  * token. */
 basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
                                         const basin_bundle *published, basin_error *error);
-
-/* An Energy Transformer with both parts goes out; other models have no such names and are refused.
- * Our settings go along as metadata, which the published code does not look at. */
-basin_status basin_image_published_write(const char *path, basin_image_session *session,
-                                         basin_error *error);
 
 #endif

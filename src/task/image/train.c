@@ -1,370 +1,386 @@
-/* The training run of masked images; see image_train.h.
+/* Training a model of masked images: what a step and a score are; the run (train/run/run.h) does
+ * the rest.
  *
  * Everything drawn in step t (the pictures, their crops, their masks) is a function of the seed and
- * t, so a checkpoint is the store and the step. */
-#include "task/image/train.h"
-#include "base/clock.h"
-
+ * t. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <cjson/cJSON.h>
 
 #include "base/memory.h"
-#include "io/file.h"
+#include "task/given.h"
 #include "task/image/eval.h"
-#include "train/run/log.h"
+#include "task/image/input.h"
+#include "train/run/run.h"
 
-/* Masks of training and of evaluation come from other seeds than weights and crops do. */
+/* Masks of training come from another seed than weights and crops do. */
 enum { MASK_SALT = 0x6d61736b, LOG_STEPS = 20 };
 
-typedef struct state {
-    const basin_image_run *run;
-    basin_image_outcome *outcome;
-    basin_image_session session;
+typedef struct job {
+    basin_run *run;
+    const basin_training *training;
+    basin_image_data data;
+    basin_image_model *model;
     basin_image_graph graph;
     basin_trainer trainer;
-    basin_image_data data, test;
+    basin_image_set train, test;
     basin_image_input *input;
-    basin_run_log log;
-    char *checkpoint;
     uint8_t *mask;            /* [B, N] */
     float *replaced, *counts; /* [B, N] */
     int64_t masked_step;      /* the step that they are of; -1: none yet */
-    int64_t first_step, per_epoch, total;
-    double begun, saved;
-    double epoch_loss, recent_loss; /* sums */
-    int64_t epoch_steps, recent_steps;
-    double recent_since;
-} state;
+    int64_t per_epoch, total; /* steps */
+    size_t memory;            /* bytes of the plan */
+} job;
 
-char *basin_image_checkpoint_path(const char *out) {
-    static const char suffix[] = ".checkpoint";
-    size_t length = strlen(out);
-    char *path = malloc(length + sizeof suffix);
-    if (!path) return NULL;
-    memcpy(path, out, length);
-    memcpy(path + length, suffix, sizeof suffix);
-    return path;
-}
+/* ---- before the run ---- */
 
-/* ---- beginning ---- */
-
-static basin_status make_trainer(state *s, basin_error *error) {
-    const basin_image_settings *c = &s->session.settings;
-    int64_t per_epoch = s->per_epoch = s->data.items / c->batch;
-    basin_status status = basin_image_graph_new(&s->graph, c, c->batch, error);
-    if (status) return status;
-    s->total = per_epoch * c->epochs;
-    basin_expr loss = basin_image_loss(s->graph.output, s->graph.patches, s->graph.occluded);
-    basin_trainer_spec spec = {
-        .adamw = {0.9, c->beta2, 1e-8, c->decay, c->clip},
-        .schedule = basin_schedule_make(per_epoch, c->epochs, c->warmup, c->rate, c->rate_first,
-                                        c->rate_last),
-    };
-    status = basin_trainer_new(&s->trainer, s->session.store, &s->graph.params, loss, &spec, error);
-    if (status) return status;
-    basin_plan_stats stats = basin_plan_get_stats(s->trainer.plan);
-    s->outcome->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
-    s->outcome->parameters = basin_params_total(&s->graph.params);
+/* A rehearsal asks for the time of a step alone, and saves the pass over the pictures. */
+static basin_status measure(job *j, basin_image_settings *settings, basin_error *error) {
+    if (!(j->training->rehearse > 0)) return basin_image_measure(settings, &j->train, error);
+    for (int c = 0; c < 3 && !(settings->deviation[c] > 0); c++)
+        settings->mean[c] = 0.5, settings->deviation[c] = 0.25;
     return BASIN_OK;
 }
 
-static basin_status make_buffers(state *s, basin_error *error) {
-    const basin_image_settings *c = &s->session.settings;
-    size_t count = (size_t)(c->batch * basin_image_tokens(c));
-    s->mask = basin_array_new(count, sizeof *s->mask);
-    s->replaced = basin_array_new(count, sizeof *s->replaced);
-    s->counts = basin_array_new(count, sizeof *s->counts);
-    if (s->mask && s->replaced && s->counts) return BASIN_OK;
+/* Statistics that were not given are those of the checkpoint or of the model to begin with, whose
+ * weights know them. */
+static void inherit(basin_image_settings *settings, const basin_image_settings *from) {
+    if (settings->deviation[0] > 0) return;
+    memcpy(settings->mean, from->mean, sizeof settings->mean);
+    memcpy(settings->deviation, from->deviation, sizeof settings->deviation);
+}
+
+static basin_status go_on(job *j, basin_image_settings *settings, const basin_bundle *checkpoint,
+                          basin_error *error) {
+    basin_image_settings saved;
+    basin_status status = basin_image_settings_read(&saved, checkpoint, error);
+    if (status) return status;
+    inherit(settings, &saved);
+    status = basin_settings_match(&saved, settings, basin_image_task.table,
+                                  basin_bundle_path(checkpoint), error);
+    if (!status && saved.epochs != settings->epochs)
+        basin_watch_note(j->training->watch,
+                         "the run was to have %lld epochs; from here on the learning rate is that "
+                         "of a run of %lld",
+                         (long long)saved.epochs, (long long)settings->epochs);
+    return status;
+}
+
+/* The settings to train with: those asked for, with statistics. */
+static basin_status choose_settings(basin_image_settings *settings, job *j, basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(j->run), *from = basin_run_from(j->run);
+    if (checkpoint) return go_on(j, settings, checkpoint, error);
+    basin_image_settings first;
+    basin_status status = from ? basin_image_settings_read(&first, from, error) : BASIN_OK;
+    if (!status && from) inherit(settings, &first);
+    return status ? status : measure(j, settings, error);
+}
+
+static basin_status open_pictures(job *j, const basin_image_settings *settings,
+                                  basin_error *error) {
+    uint64_t seed = (uint64_t)settings->seed;
+    basin_image_source train;
+    basin_status status =
+        basin_given_take(&train, sizeof train, j->data.train, "basin_image_source", error);
+    if (status) return status;
+    if (train.hold_out && j->data.test)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "hold_out is %lld and there are test pictures; wanted one of the two",
+                          (long long)train.hold_out);
+    status = basin_image_set_open(&j->train, &train, false, seed, error);
+    if (!status && train.hold_out)
+        status = basin_image_set_open(&j->test, &train, true, seed, error);
+    if (!status && j->data.test)
+        status = basin_image_set_open(&j->test, j->data.test, true, seed, error);
+    if (!status && j->train.items < settings->batch)
+        status = basin_fail(error, BASIN_BAD_VALUE,
+                            "batch is %lld, wanted at most the %lld pictures to train on",
+                            (long long)settings->batch, (long long)j->train.items);
+    if (!status && settings->patience && !j->test.items)
+        status = basin_fail(error, BASIN_BAD_VALUE,
+                            "patience is %lld without pictures to score; wanted test pictures, or "
+                            "some to be held out",
+                            (long long)settings->patience);
+    return status;
+}
+
+/* ---- what trains ---- */
+
+static basin_schedule schedule(const job *j) {
+    const basin_image_settings *s = &j->model->settings;
+    return basin_schedule_make(j->per_epoch, s->epochs, s->warmup, s->rate, s->rate_first,
+                               s->rate_last);
+}
+
+/* The limit is on the host's memory; a device refuses plans by itself. */
+static basin_status hold(const job *j, basin_error *error) {
+    bool device = strcmp(basin_backend_name(j->model->backend), "cuda") == 0;
+    if (device && !j->training->memory) return BASIN_OK;
+    return basin_run_hold(j->run, j->memory, "a smaller batch, or recompute", error);
+}
+
+static basin_status make_trainer(job *j, basin_error *error) {
+    const basin_image_settings *s = &j->model->settings;
+    j->per_epoch = j->train.items / s->batch;
+    j->total = j->per_epoch * s->epochs;
+    basin_status status = basin_image_graph_new(&j->graph, s, s->batch, error);
+    if (status) return status;
+    j->model->parameters = basin_params_total(&j->graph.params);
+    basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+                               .schedule = schedule(j)};
+    status = basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
+    if (status) return status;
+    basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
+    j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
+    return hold(j, error);
+}
+
+static basin_status make_buffers(job *j, basin_error *error) {
+    const basin_image_settings *s = &j->model->settings;
+    size_t count = (size_t)(s->batch * basin_image_tokens(s));
+    j->mask = basin_array_new(count, sizeof *j->mask);
+    j->replaced = basin_array_new(count, sizeof *j->replaced);
+    j->counts = basin_array_new(count, sizeof *j->counts);
+    if (j->mask && j->replaced && j->counts) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of masks");
 }
 
-/* What a checkpoint may not differ in: all but how it is to go on. */
-static basin_status same_run(const basin_image_settings *saved, const basin_image_settings *asked,
-                             const char *path, basin_error *error) {
-    basin_image_settings like = *asked;
-    like.recompute = saved->recompute;
-    if (!(like.deviation[0] > 0)) {
-        memcpy(like.mean, saved->mean, sizeof like.mean);
-        memcpy(like.deviation, saved->deviation, sizeof like.deviation);
-    }
-    return basin_settings_match(saved, &like, basin_image_task.table, path, error);
+/* What crops are cut from stays as it was when the run began: "auto" may see another memory after a
+ * kill. */
+static basin_status choose_cut(const char **cut, const job *j, basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(j->run);
+    *cut = j->data.cut_from;
+    if (!checkpoint) return BASIN_OK;
+    const char *saved = basin_bundle_meta(checkpoint, "basin.cut");
+    if (!saved) saved = "files";
+    if (*cut && strcmp(*cut, "auto") != 0 && strcmp(*cut, saved) != 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: its crops are cut from '%s', wanted '%s'; resume with the same, or "
+                          "begin a new run",
+                          basin_bundle_path(checkpoint), saved, *cut);
+    *cut = saved;
+    return BASIN_OK;
 }
 
-/* What crops are cut from stays as it was when the run began, so that "auto" may see another memory
- * after a kill. */
-static basin_status make_input(state *s, const basin_bundle *checkpoint, basin_error *error) {
-    const basin_image_run *run = s->run;
-    const char *cut = run->cut ? run->cut : "auto", *saved = NULL;
-    if (checkpoint) {
-        saved = basin_bundle_meta(checkpoint, "basin.cut");
-        if (!saved) saved = "files";
-        if (strcmp(cut, "auto") != 0 && strcmp(cut, saved) != 0)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: its crops are cut from '%s', wanted '%s'; resume with the same, "
-                              "or train without --resume",
-                              s->checkpoint, saved, cut);
-        cut = saved;
-    }
-    basin_image_input_config config = {.data = &s->data,
-                                       .settings = &s->session.settings,
-                                       .backend = run->backend,
-                                       .keep = run->keep ? run->keep : "auto",
-                                       .cut = cut,
-                                       .threads = run->loader_threads,
-                                       .watch = run->watch};
-    basin_status status = basin_image_input_new(&s->input, &config, error);
-    if (!status) {
-        s->outcome->keep = basin_image_input_keep(s->input);
-        s->outcome->cut = basin_image_input_cut(s->input);
-    }
+/* A rehearsal does not decode all pictures before it begins. */
+static basin_status make_input(job *j, basin_error *error) {
+    const char *cut, *keep = j->data.keep_decoded;
+    if (j->training->rehearse > 0 && (!keep || !strcmp(keep, "auto"))) keep = "off";
+    basin_status status = choose_cut(&cut, j, error);
+    if (status) return status;
+    basin_image_input_config config = {.set = &j->train,
+                                       .settings = &j->model->settings,
+                                       .backend = j->model->backend,
+                                       .keep_decoded = keep,
+                                       .cut_from = cut,
+                                       .threads = j->data.threads,
+                                       .watch = j->training->watch};
+    return basin_image_input_new(&j->input, &config, error);
+}
+
+static basin_status make(job *j, const basin_settings *asked, basin_error *error) {
+    basin_image_settings settings = *(const basin_image_settings *)asked->values;
+    basin_status status = open_pictures(j, &settings, error);
+    if (!status) status = choose_settings(&settings, j, error);
+    if (!status) status = basin_image_model_bare(&j->model, &settings, j->training->backend, error);
+    if (!status) status = make_trainer(j, error);
+    if (!status) status = make_buffers(j, error);
+    if (!status) status = make_input(j, error);
     return status;
 }
 
-/* The settings to train with: the run's, with the statistics of the checkpoint or measured. */
-static basin_status choose_settings(basin_image_settings *settings, state *s,
-                                    const basin_bundle *checkpoint, basin_error *error) {
-    *settings = s->run->settings;
-    if (!checkpoint) return basin_image_measure(settings, &s->data, error);
-    basin_image_settings saved;
-    basin_status status = basin_image_settings_read(&saved, checkpoint, error);
-    if (!status) status = same_run(&saved, settings, s->checkpoint, error);
-    memcpy(settings->mean, saved.mean, sizeof saved.mean);
-    memcpy(settings->deviation, saved.deviation, sizeof saved.deviation);
-    return status;
+static void job_free(job *j) {
+    basin_image_input_free(j->input);
+    basin_trainer_free(&j->trainer);
+    basin_image_graph_free(&j->graph);
+    basin_image_close(j->model);
+    basin_image_set_close(&j->train);
+    basin_image_set_close(&j->test);
+    free(j->mask);
+    free(j->replaced);
+    free(j->counts);
+    basin_run_close(j->run);
 }
 
-static basin_status begin(state *s, const basin_bundle *checkpoint, basin_error *error) {
-    const basin_image_run *run = s->run;
-    basin_image_settings settings;
-    basin_status status = basin_image_data_open(&s->data, &run->train, error);
-    if (!status && run->test.paths) status = basin_image_data_open(&s->test, &run->test, error);
-    if (!status) status = choose_settings(&settings, s, checkpoint, error);
-    if (!status && s->data.items < settings.batch)
-        status = basin_fail(error, BASIN_BAD_VALUE,
-                            "%lld pictures to train on, wanted at least a batch of %lld",
-                            (long long)s->data.items, (long long)settings.batch);
-    if (!status) status = basin_image_session_new(&s->session, &settings, run->backend, error);
-    if (!status) status = make_trainer(s, error);
-    if (!status) status = make_buffers(s, error);
-    if (!status) status = make_input(s, checkpoint, error);
-    if (!status && checkpoint)
-        status = basin_checkpoint_read(&s->trainer.step, s->session.store, checkpoint, error);
-    s->first_step = s->trainer.step;
-    if (!status)
-        status = basin_log_open(
-            &s->log, run->log,
-            s->first_step ? &(basin_log_place){0, s->first_step / s->per_epoch, s->first_step}
-                          : NULL,
-            error);
-    return status;
+/* ---- steps ---- */
+
+static basin_status begin(void *context, int64_t member, basin_error *error) {
+    (void)member;
+    job *j = context;
+    return basin_params_init(&j->graph.params, j->model->store, (uint64_t)j->model->settings.seed,
+                             error);
 }
 
-/* ---- going on ---- */
-
-static basin_status save(state *s, basin_error *error) {
-    char *config = basin_settings_print(&s->session.settings, basin_image_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
-    basin_meta meta[] = {{"basin.model", "image"},
-                         {"basin.config", config},
-                         {"basin.cut", basin_image_input_cut(s->input)}};
-    basin_status status =
-        basin_checkpoint_write(s->checkpoint, s->session.store, s->trainer.step, meta, 3, error);
-    cJSON_free(config);
-    s->saved = basin_clock();
-    return status;
-}
-
-static basin_status write_input(state *s, basin_expr input, const float *values,
-                                basin_error *error) {
+static basin_status write_input(job *j, basin_expr input, const float *values, basin_error *error) {
     basin_tensor tensor =
         basin_tensor_borrow((void *)(uintptr_t)values, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(s->trainer.plan, input, &tensor, error);
+    return basin_plan_write(j->trainer.plan, input, &tensor, error);
 }
 
 /* What the host draws for a step, crops and masks. */
-static void prepare(state *s, int64_t step) {
-    const basin_image_settings *c = &s->session.settings;
-    int64_t tokens = basin_image_tokens(c);
-    basin_image_input_prepare(s->input, step);
-    if (s->masked_step == step) return;
-    s->masked_step = step;
-    for (int64_t i = 0; i < c->batch; i++)
-        basin_image_mask_draw(s->mask + i * tokens, tokens, c->occlude, c->keep,
-                              (uint64_t)c->seed ^ MASK_SALT, (uint64_t)(step * c->batch + i));
-    for (int64_t i = 0; i < c->batch * tokens; i++) {
-        s->replaced[i] = s->mask[i] == BASIN_PATCH_REPLACED;
-        s->counts[i] = s->mask[i] != BASIN_PATCH_SHOWN;
+static void prepare(job *j, int64_t step) {
+    const basin_image_settings *s = &j->model->settings;
+    int64_t tokens = basin_image_tokens(s);
+    basin_image_input_prepare(j->input, step);
+    if (j->masked_step == step) return;
+    j->masked_step = step;
+    for (int64_t i = 0; i < s->batch; i++)
+        basin_image_mask_draw(j->mask + i * tokens, tokens, s->occlude, s->keep,
+                              (uint64_t)s->seed ^ MASK_SALT, (uint64_t)(step * s->batch + i));
+    for (int64_t i = 0; i < s->batch * tokens; i++) {
+        j->replaced[i] = j->mask[i] == BASIN_PATCH_REPLACED;
+        j->counts[i] = j->mask[i] != BASIN_PATCH_SHOWN;
     }
 }
 
-static basin_status write_batch(state *s, basin_error *error) {
-    int64_t step = s->trainer.step;
-    prepare(s, step);
+static basin_status write_batch(job *j, int64_t step, basin_error *error) {
+    prepare(j, step);
     basin_status status =
-        basin_image_input_write(s->input, s->trainer.plan, s->graph.patches, step, error);
-    if (!status) status = write_input(s, s->graph.replaced, s->replaced, error);
-    if (!status) status = write_input(s, s->graph.occluded, s->counts, error);
+        basin_image_input_write(j->input, j->trainer.plan, j->graph.patches, step, error);
+    if (!status) status = write_input(j, j->graph.replaced, j->replaced, error);
+    if (!status) status = write_input(j, j->graph.occluded, j->counts, error);
     return status;
 }
 
-static void show(state *s) {
-    double now = basin_clock(), speed = NAN;
-    const basin_image_settings *c = &s->session.settings;
-    int64_t done = s->trainer.step - s->first_step;
-    if (done > 0 && now > s->begun) speed = (double)done / (now - s->begun);
-    basin_news news = {
-        .what = "training",
-        .done = s->trainer.step,
-        .total = s->total,
-        .loss = s->epoch_steps ? s->epoch_loss / (double)s->epoch_steps : NAN,
-        .speed = speed * (double)c->batch,
-        .unit = "images",
-        .seconds_left = (double)(s->total - s->trainer.step) / speed,
-    };
-    basin_watch_show(s->run->watch, &news);
-}
-
-static basin_status log_step(state *s, basin_error *error) {
-    double now = basin_clock();
-    int64_t every = s->run->log_every > 0 ? s->run->log_every : LOG_STEPS;
-    if (!s->log.file || s->trainer.step % every != 0) return BASIN_OK;
-    const basin_schedule *r = &s->trainer.schedule;
-    basin_json line = basin_log_line(&s->log);
-    basin_json_integer(&line, "step", s->trainer.step);
-    basin_json_number(&line, "loss", s->recent_loss / (double)s->recent_steps);
-    basin_json_number(
-        &line, "rate",
-        basin_rate_cosine(s->trainer.step - 1, r->warmup, r->total, r->first, r->peak, r->last));
-    basin_json_number(&line, "images_per_second",
-                      (double)(s->recent_steps * s->session.settings.batch) /
-                          (now - s->recent_since));
-    s->recent_loss = 0;
-    s->recent_steps = 0;
-    s->recent_since = now;
-    return basin_log_end(&s->log, &line, error);
-}
-
-static basin_status end_epoch(state *s, int64_t epoch, basin_error *error) {
-    basin_image_outcome *o = s->outcome;
-    basin_status status = BASIN_OK;
-    bool scored = s->test.pictures && (s->trainer.step == s->total || s->run->test_every < 2 ||
-                                       epoch % s->run->test_every == 0);
-    o->loss = s->epoch_steps ? s->epoch_loss / (double)s->epoch_steps : NAN;
-    if (scored) {
-        basin_image_scoring scoring = {.data = &s->test, .masks = 1, .batch = 0};
-        basin_image_scores scores;
-        status = basin_image_score(&scores, &s->session, &scoring, error);
-        if (!status) o->test_mse = scores.mse;
-        if (!status) basin_image_scores_free(&scores);
-    }
-    if (!status && s->log.file) {
-        basin_json line = basin_log_line(&s->log);
-        basin_json_integer(&line, "step", s->trainer.step);
-        basin_json_integer(&line, "epoch", epoch);
-        basin_json_number(&line, "train_mse", o->loss);
-        if (scored) basin_json_number(&line, "test_mse", o->test_mse);
-        basin_json_number(&line, "seconds", basin_clock() - s->begun);
-        status = basin_log_end(&s->log, &line, error);
-    }
-    if (scored)
-        basin_watch_note(s->run->watch, "epoch %lld: training loss %.4f, test MSE %.4f",
-                         (long long)epoch, o->loss, o->test_mse);
-    s->epoch_loss = 0;
-    s->epoch_steps = 0;
-    return status;
-}
-
-static basin_status step(state *s, basin_error *error) {
+/* The next batch is prepared while a device computes this step, before its loss is waited for. */
+static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
+                         basin_error *error) {
+    job *j = context;
     double loss;
-    basin_status status = write_batch(s, error);
-    if (!status) status = basin_trainer_step(&s->trainer, NULL, error);
-    if (!status && s->trainer.step < s->total) prepare(s, s->trainer.step);
-    if (!status) status = basin_trainer_loss(&s->trainer, &loss, error);
+    j->trainer.step = place->step;
+    basin_status status = write_batch(j, place->step, error);
+    if (!status) status = basin_trainer_step(&j->trainer, NULL, error);
+    if (!status && place->step + 1 < j->total) prepare(j, place->step + 1);
+    if (!status) status = basin_trainer_loss(&j->trainer, &loss, error);
     if (status) return status;
-    s->epoch_loss += loss;
-    s->recent_loss += loss;
-    s->epoch_steps++;
-    s->recent_steps++;
-    status = log_step(s, error);
-    if (!status && s->trainer.step % s->per_epoch == 0)
-        status = end_epoch(s, s->trainer.step / s->per_epoch, error);
-    if (!status && basin_clock() - s->saved > s->run->save_every) status = save(s, error);
+    sum->loss += loss;
+    sum->weight += 1;
+    return BASIN_OK;
+}
+
+static basin_status score(void *context, basin_score *score, const basin_run_place *place,
+                          basin_error *error) {
+    job *j = context;
+    basin_image_scoring scoring = {.masks = 1, .fast = true};
+    basin_image_scores scores;
+    basin_status status = basin_image_score_set(&scores, j->model, &j->test, &scoring, error);
+    if (status) return status;
+    score->merit = -scores.mse;
+    basin_score_add(score, "test_mse", scores.mse);
+    basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
+                     scores.mse);
+    basin_image_scores_free(&scores);
+    return BASIN_OK;
+}
+
+/* ---- files ---- */
+
+static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
+    job *j = context;
+    basin_status status = basin_image_settings_write(checkpoint, &j->model->settings, error);
+    if (!status)
+        status =
+            basin_bundle_meta_set(checkpoint, "basin.cut", basin_image_input_cut(j->input), error);
     return status;
 }
 
-static basin_status go(state *s, basin_error *error) {
-    basin_status status = BASIN_OK;
-    s->begun = s->saved = s->recent_since = basin_clock();
-    while (!status && s->trainer.step < s->total && !basin_watch_stopped(s->run->watch)) {
-        status = step(s, error);
-        show(s);
-    }
+static basin_status write_model(void *context, const char *path, basin_error *error) {
+    job *j = context;
+    return basin_image_write(path, j->model, error);
+}
+
+/* ---- the whole ---- */
+
+static basin_run_task task_of(job *j) {
+    const basin_image_settings *s = &j->model->settings;
+    return (basin_run_task){
+        .context = j,
+        .unit = "images",
+        .members = 1,
+        .epochs = s->epochs,
+        .steps = j->per_epoch,
+        .items = j->per_epoch * s->batch,
+        .log_every = LOG_STEPS,
+        .score_every = 1,
+        .patience = s->patience,
+        .choose = s->patience > 0,
+        .memory = j->memory,
+        .schedule = schedule(j),
+        .store = j->model->store,
+        .params = &j->graph.params,
+        .scored = "",
+        .begin = begin,
+        .step = step,
+        .score = j->test.items ? score : NULL,
+        .describe = describe,
+        .write = write_model,
+    };
+}
+
+static void tell_feeding(const job *j) {
+    if (!j->data.feeding) return;
+    *j->data.feeding = (basin_image_feeding){
+        .pictures = j->train.items,
+        .unreadable = basin_image_input_unreadable(j->input),
+        .keep_decoded = basin_image_input_keep(j->input),
+        .cut_from = basin_image_input_cut(j->input),
+        .kept = basin_image_input_bytes(j->input),
+        .waited = basin_image_input_waited(j->input),
+    };
+}
+
+static basin_status open_finished(basin_image_model **model, basin_outcome *outcome,
+                                  const basin_training *training, basin_error *error) {
+    basin_image_model *finished;
+    basin_status status = basin_image_open(&finished, training->output, training->backend, error);
     if (status) return status;
-    basin_image_outcome *o = s->outcome;
-    o->stopped = s->trainer.step < s->total;
-    if (o->stopped) {
-        status = save(s, error);
-        o->loss = s->epoch_steps ? s->epoch_loss / (double)s->epoch_steps : NAN;
-    } else {
-        status = basin_image_session_write(s->run->out, &s->session, error);
-        if (!status) unlink(s->checkpoint);
-    }
-    return status;
+    outcome->finished_before = true;
+    outcome->parameters = finished->parameters;
+    if (model)
+        *model = finished;
+    else
+        basin_image_close(finished);
+    return BASIN_OK;
 }
 
-static void finish(state *s) {
-    basin_image_outcome *o = s->outcome;
-    o->settings = s->session.settings;
-    o->steps = s->trainer.step;
-    o->steps_wanted = s->total;
-    o->pictures = s->data.items;
-    o->seconds = basin_clock() - s->begun;
-    o->images_per_second =
-        (double)((o->steps - s->first_step) * o->settings.batch) / fmax(o->seconds, 1e-9);
-    o->unreadable = basin_image_input_unreadable(s->input);
-    o->waited = basin_image_input_waited(s->input);
-    o->kept = basin_image_input_bytes(s->input);
-}
-
-static void clean(state *s) {
-    basin_log_close(&s->log);
-    basin_image_input_free(s->input);
-    basin_trainer_free(&s->trainer);
-    basin_image_graph_free(&s->graph);
-    basin_image_session_close(&s->session);
-    basin_image_data_close(&s->data);
-    basin_image_data_close(&s->test);
-    free(s->checkpoint);
-    free(s->mask);
-    free(s->replaced);
-    free(s->counts);
-}
-
-basin_status basin_image_train(basin_image_outcome *outcome, const basin_image_run *run,
-                               basin_error *error) {
-    state s = {.run = run, .outcome = outcome, .masked_step = -1};
-    basin_bundle *checkpoint = NULL;
-    *outcome = (basin_image_outcome){.loss = NAN, .test_mse = NAN};
-    basin_status status = basin_image_settings_check(&run->settings, error);
+static basin_status train(basin_image_model **model, basin_outcome *outcome, job *j,
+                          const basin_settings *settings, basin_error *error) {
+    j->training = basin_run_training(j->run);
+    if (!j->training->backend)
+        return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
+    if (basin_run_finished(j->run)) return open_finished(model, outcome, j->training, error);
+    basin_status status = make(j, settings, error);
     if (status) return status;
-    s.checkpoint = basin_image_checkpoint_path(run->out);
-    if (!s.checkpoint) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
-    if (run->resume) basin_writer_sweep(s.checkpoint);
-    if (run->resume && access(s.checkpoint, F_OK) == 0) {
-        status = basin_bundle_read(&checkpoint, s.checkpoint, error);
-        outcome->resumed = !status;
-    } else if (run->resume && access(run->out, F_OK) == 0)
-        outcome->finished_before = true;
-    if (!status && !outcome->finished_before) {
-        status = begin(&s, checkpoint, error);
-        if (!status) status = go(&s, error);
-        if (!status) finish(&s);
+    basin_run_task task = task_of(j);
+    status = basin_run_train(outcome, j->run, &task, error);
+    if (status) return status;
+    tell_feeding(j);
+    if (model) {
+        *model = j->model;
+        j->model = NULL;
     }
-    basin_bundle_free(checkpoint);
-    clean(&s);
+    return BASIN_OK;
+}
+
+static basin_status check(const basin_settings *settings, basin_error *error) {
+    if (settings->kind != &basin_image_task)
+        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted image",
+                          settings->kind->task);
+    return basin_settings_check(settings, error);
+}
+
+basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
+                               const basin_settings *settings, const basin_image_data *data,
+                               const basin_training *training, basin_error *error) {
+    job j = {.masked_step = -1};
+    if (model) *model = NULL;
+    *outcome = (basin_outcome){.loss = NAN};
+    basin_status status = basin_given_take(&j.data, sizeof j.data, data, "basin_image_data", error);
+    if (!status && j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
+    if (!status) status = check(settings, error);
+    if (!status) status = basin_run_open(&j.run, training, "image", error);
+    if (!status) status = train(model, outcome, &j, settings, error);
+    job_free(&j);
     return status;
 }

@@ -140,24 +140,24 @@ static void plain(double (*out)[P], const weights *w, const float *patches, cons
 
 typedef struct desk {
     basin_backend *backend;
-    basin_image_session session;
+    basin_image_model *model;
 } desk;
 
 static void desk_open(desk *d, const char *path, const char *backend) {
     basin_error error;
     must(basin_backend_open(&d->backend, backend, 1, &error), &error);
-    must(basin_image_session_open(&d->session, path, d->backend, &error), &error);
+    must(basin_image_open(&d->model, path, d->backend, &error), &error);
 }
 
 static void desk_close(desk *d) {
-    basin_image_session_close(&d->session);
+    basin_image_close(d->model);
     basin_backend_close(d->backend);
 }
 
 static void complete(float *out, desk *d, const float *patches, const uint8_t *mask) {
     basin_error error;
     basin_image_runner runner;
-    must(basin_image_runner_new(&runner, &d->session, 1, &error), &error);
+    must(basin_image_runner_new(&runner, d->model, 1, &error), &error);
     must(basin_image_runner_run(&runner, out, patches, mask, 1, &error), &error);
     basin_image_runner_free(&runner);
 }
@@ -177,7 +177,7 @@ static void published_weights_run(void **state) {
     weights_draw(&w);
     publish(folder_path(path, state, "published.npz"), &w, NULL, NULL);
     desk_open(&d, path, "ref");
-    const basin_image_settings *s = &d.session.settings;
+    const basin_image_settings *s = &d.model->settings;
     assert_int_equal(s->channels, 3);
     assert_int_equal(s->size, 6);
     assert_int_equal(s->patch, 2);
@@ -206,9 +206,9 @@ static void models_go_out_and_come_back(void **state) {
         s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
         for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
         must(basin_backend_open(&d.backend, "cpu", 1, &error), &error);
-        must(basin_image_session_new(&d.session, &s, d.backend, &error), &error);
+        must(basin_image_model_new(&d.model, &s, d.backend, &error), &error);
         folder_path(path, state, "out.npz");
-        must(basin_image_published_write(path, &d.session, &error), &error);
+        must(basin_image_export(path, d.model, &error), &error);
         basin_bundle *bundle;
         must(basin_bundle_read(&bundle, path, &error), &error);
         assert_true(basin_shape_equal(basin_bundle_find(bundle, "Xi")->shape, BASIN_SHAPE(D, M)));
@@ -216,7 +216,7 @@ static void models_go_out_and_come_back(void **state) {
         basin_bundle_free(bundle);
         desk_open(&again, path, "cpu");
         basin_error unlike;
-        if (basin_settings_match(&s, &again.session.settings, basin_image_task.table, "f", &unlike))
+        if (basin_settings_match(&s, &again.model->settings, basin_image_task.table, "f", &unlike))
             fail_msg("%s", unlike.text);
         scene(patches, mask);
         complete(first, &d, patches, mask);
@@ -232,11 +232,11 @@ static void refused(void **state, const char *without, const char *wrong, const 
     weights w;
     basin_error error;
     basin_backend *backend;
-    basin_image_session session;
+    basin_image_model *model;
     weights_draw(&w);
     publish(folder_path(path, state, "bad.npz"), &w, without, wrong);
     must(basin_backend_open(&backend, "ref", 1, &error), &error);
-    assert_int_not_equal(basin_image_session_open(&session, path, backend, &error), BASIN_OK);
+    assert_int_not_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);
     if (!strstr(error.text, text) || !strstr(error.text, "bad.npz")) fail_msg("%s", error.text);
     basin_backend_close(backend);
 }
@@ -254,18 +254,24 @@ static void other_models_do_not_go_out(void **state) {
     basin_backend *backend;
     folder_path(path, state, "no.npz");
     must(basin_backend_open(&backend, "cpu", 1, &error), &error);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 6; i++) {
+        static const char *const why[] = {"'vit'",     "lacks the Hopfield network",
+                                          "'softmax'", "'power'",
+                                          "learned",   "set by beta"};
         basin_image_settings s;
-        basin_image_session session;
+        basin_image_model *model;
         basin_image_task.fill(&s, "fashion");
-        if (i)
-            s.arch = "vit", s.dim = 8, s.memories = 16, s.steps = 2;
-        else
-            s.hopfield = false;
-        must(basin_image_session_new(&session, &s, backend, &error), &error);
-        assert_int_equal(basin_image_published_write(path, &session, &error), BASIN_BAD_VALUE);
-        assert_non_null(strstr(error.text, i ? "'vit'" : "lacks the Hopfield network"));
-        basin_image_session_close(&session);
+        s.dim = 8, s.memories = 16, s.steps = 2;
+        if (i == 0) s.arch = "vit";
+        if (i == 1) s.hopfield = false;
+        if (i == 2) s.hopfield_kind = "softmax";
+        if (i == 3) s.hopfield_kind = "power";
+        if (i == 4) s.learn_beta = true;
+        if (i == 5) s.beta = 0.25;
+        must(basin_image_model_new(&model, &s, backend, &error), &error);
+        assert_int_equal(basin_image_export(path, model, &error), BASIN_BAD_VALUE);
+        if (!strstr(error.text, why[i])) fail_msg("%s", error.text);
+        basin_image_close(model);
     }
     basin_backend_close(backend);
 }

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "basin/random.h"
-#include "task/image/look.h"
-#include "task/image/sheet.h"
+#include "task/image/report/look.h"
+#include "task/image/report/sheet.h"
 
 enum { D = 6, H = 2, Y = 3, M = 7, P = 12, N = 9, COUNT = 2, STEPS = 4 };
 
@@ -22,7 +22,7 @@ static void must(basin_status status, const basin_error *error) {
 
 typedef struct desk {
     basin_backend *backend;
-    basin_image_session session;
+    basin_image_model *model;
     float patches[COUNT * N * P], output[COUNT * N * P];
     uint8_t mask[COUNT * N];
 } desk;
@@ -33,11 +33,11 @@ static void enlarge(desk *d) {
     basin_error error;
     for (int i = 0; i < 6; i++) {
         basin_tensor tensor;
-        if (basin_store_read(d->session.store, name[i], &tensor, &error)) continue; /* a ViT */
+        if (basin_store_read(d->model->store, name[i], &tensor, &error)) continue; /* a ViT */
         int64_t count = basin_shape_count(tensor.shape);
         basin_random_fill_normal_f64(tensor.data, 3, (uint64_t)i, 0, (size_t)count);
         for (int64_t k = 0; k < count; k++) ((double *)tensor.data)[k] *= 0.4;
-        must(basin_store_write(d->session.store, name[i], &tensor, &error), &error);
+        must(basin_store_write(d->model->store, name[i], &tensor, &error), &error);
         basin_tensor_free(&tensor);
     }
 }
@@ -51,18 +51,18 @@ static void desk_open(desk *d, const char *arch, bool cls, bool hopfield) {
     s.hopfield = hopfield;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
     must(basin_backend_open(&d->backend, "ref", 1, &error), &error);
-    must(basin_image_session_new(&d->session, &s, d->backend, &error), &error);
+    must(basin_image_model_new(&d->model, &s, d->backend, &error), &error);
     enlarge(d);
     basin_random_fill_normal(d->patches, 8, 0, 0, COUNT * N * P);
     for (uint64_t i = 0; i < COUNT; i++) basin_image_mask_draw(d->mask + N * i, N, 5, 1, 2, i);
     basin_image_runner runner;
-    must(basin_image_runner_new(&runner, &d->session, COUNT, &error), &error);
+    must(basin_image_runner_new(&runner, d->model, COUNT, &error), &error);
     must(basin_image_runner_run(&runner, d->output, d->patches, d->mask, COUNT, &error), &error);
     basin_image_runner_free(&runner);
 }
 
 static void desk_close(desk *d) {
-    basin_image_session_close(&d->session);
+    basin_image_close(d->model);
     basin_backend_close(d->backend);
 }
 
@@ -74,7 +74,7 @@ static void traces_end_where_models_do(void **state) {
         basin_error error;
         basin_image_trace trace;
         desk_open(&d, arch[i], i % 2, i != 4);
-        must(basin_image_trace_new(&trace, &d.session, d.patches, d.mask, COUNT, &error), &error);
+        must(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, &error), &error);
         const float *last = trace.token + STEPS * COUNT * N * P;
         for (int k = 0; k < COUNT * N * P; k++) assert_float_equal(last[k], d.output[k], 1e-5);
         assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 ? 2 : 0);
@@ -94,7 +94,7 @@ static void traces_end_where_models_do(void **state) {
 static double *numbers(desk *d, const char *name) {
     basin_tensor tensor;
     basin_error error;
-    must(basin_store_read(d->session.store, name, &tensor, &error), &error);
+    must(basin_store_read(d->model->store, name, &tensor, &error), &error);
     assert_int_equal(tensor.dtype, BASIN_F64);
     return tensor.data;
 }
@@ -124,7 +124,7 @@ static void a_force_is_decoded(void **state) {
     basin_error error;
     basin_image_trace trace;
     desk_open(&d, "et", true, true);
-    must(basin_image_trace_new(&trace, &d.session, d.patches, d.mask, COUNT, &error), &error);
+    must(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, &error), &error);
     double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
     double *gamma = numbers(&d, "gamma"), *delta = numbers(&d, "delta");
     int n = 0;
@@ -150,7 +150,7 @@ static void weights_become_patches(void **state) {
     basin_error error;
     basin_image_weights weights;
     desk_open(&d, "et", true, true);
-    must(basin_image_weights_new(&weights, &d.session, &error), &error);
+    must(basin_image_weights_new(&weights, d.model, &error), &error);
     double *xi = numbers(&d, "xi"), *wk = numbers(&d, "wk"), *wq = numbers(&d, "wq");
     double *pos = numbers(&d, "pos");
     assert_decoded(weights.memory + 5 * P, &d, xi + 5 * D);
@@ -167,7 +167,7 @@ static void weights_become_patches(void **state) {
     basin_image_weights_free(&weights);
     desk_close(&d);
     desk_open(&d, "vit", false, true);
-    must(basin_image_weights_new(&weights, &d.session, &error), &error);
+    must(basin_image_weights_new(&weights, d.model, &error), &error);
     assert_null(weights.memory);
     assert_null(weights.key);
     assert_non_null(weights.cosine);

@@ -1,5 +1,5 @@
-/* Pictures of patches; see image_sheet.h. */
-#include "task/image/sheet.h"
+/* Pictures of patches; see sheet.h. */
+#include "task/image/report/sheet.h"
 
 #include <math.h>
 #include <string.h>

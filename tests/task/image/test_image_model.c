@@ -72,16 +72,16 @@ static void pixels_survive_patches(void **state) {
 
 typedef struct bench {
     basin_backend *backend;
-    basin_image_session session;
+    basin_image_model *model;
     float patches[2 * 9 * 48];
     uint8_t mask[2 * 9];
 } bench;
 
-static void complete(float *output, basin_image_session *session, const bench *b, int64_t batch,
+static void complete(float *output, basin_image_model *model, const bench *b, int64_t batch,
                      int64_t count) {
     basin_error error = {0};
     basin_image_runner runner;
-    must(basin_image_runner_new(&runner, session, batch, &error), &error);
+    must(basin_image_runner_new(&runner, model, batch, &error), &error);
     must(basin_image_runner_run(&runner, output, b->patches, b->mask, count, &error), &error);
     basin_image_runner_free(&runner);
 }
@@ -90,26 +90,32 @@ static void a_model_file_alone_is_enough(void **state) {
     char path[PATH_TEXT];
     basin_error error = {0};
     bench b;
-    basin_image_session again;
+    basin_image_model *again;
     basin_image_settings s = tiny();
     float first[2 * 9 * 48], second[2 * 9 * 48], alone[9 * 48];
     folder_path(path, state, "model.safetensors");
     must(basin_backend_open(&b.backend, "cpu", 1, &error), &error);
-    must(basin_image_session_new(&b.session, &s, b.backend, &error), &error);
+    must(basin_image_model_new(&b.model, &s, b.backend, &error), &error);
     basin_random_fill_normal(b.patches, 3, 0, 0, 2 * 9 * 48);
     for (uint64_t i = 0; i < 2; i++) basin_image_mask_draw(b.mask + 9 * i, 9, 5, 1, 1, i);
-    complete(first, &b.session, &b, 2, 2);
-    must(basin_image_session_write(path, &b.session, &error), &error);
-    must(basin_image_session_open(&again, path, b.backend, &error), &error);
+    complete(first, b.model, &b, 2, 2);
+    must(basin_image_write(path, b.model, &error), &error);
+    must(basin_image_open(&again, path, b.backend, &error), &error);
     basin_error unlike;
-    if (basin_settings_match(&s, &again.settings, basin_image_task.table, "f", &unlike))
+    if (basin_settings_match(&s, &again->settings, basin_image_task.table, "f", &unlike))
         fail_msg("%s", unlike.text);
-    complete(second, &again, &b, 2, 2);
+    complete(second, again, &b, 2, 2);
     assert_memory_equal(first, second, sizeof first);
-    complete(alone, &again, &b, 4, 1);
+    char text[40];
+    must(basin_settings_get(text, sizeof text, basin_image_get_settings(again), "dim", &error),
+         &error);
+    assert_string_equal(text, "16");
+    assert_true(basin_image_parameters(again) > 1000 &&
+                basin_image_parameters(again) == basin_image_parameters(b.model));
+    complete(alone, again, &b, 4, 1);
     for (int i = 0; i < 9 * 48; i++) assert_float_equal(alone[i], first[i], 1e-5);
-    basin_image_session_close(&again);
-    basin_image_session_close(&b.session);
+    basin_image_close(again);
+    basin_image_close(b.model);
     basin_backend_close(b.backend);
 }
 

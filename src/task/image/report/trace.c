@@ -1,11 +1,11 @@
 /* A descent step by step (Algorithm 1, figure 4): one plan encodes, one takes a step and decodes
- * tokens and forces; see image_look.h. */
+ * tokens and forces; see look.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/image/look.h"
+#include "task/image/report/look.h"
 
 typedef struct stepper {
     basin_image_graph graph;
@@ -48,7 +48,7 @@ static void build(stepper *s) {
     }
 }
 
-static basin_status make_plans(stepper *s, basin_image_session *session, basin_error *error) {
+static basin_status make_plans(stepper *s, basin_image_model *model, basin_error *error) {
     basin_expr output[9] = {s->decoded, s->next};
     int outputs = 2;
     for (int p = 0; p < s->energy.parts; p++) {
@@ -59,8 +59,8 @@ static basin_status make_plans(stepper *s, basin_image_session *session, basin_e
     if (s->use) output[outputs++] = s->use;
     basin_plan_spec first = {.output = &s->first, .outputs = 1};
     basin_plan_spec step = {.output = output, .outputs = outputs};
-    basin_status status = basin_plan_new(&s->encoder, session->store, &first, error);
-    if (!status) status = basin_plan_new(&s->plan, session->store, &step, error);
+    basin_status status = basin_plan_new(&s->encoder, model->store, &first, error);
+    if (!status) status = basin_plan_new(&s->plan, model->store, &step, error);
     return status;
 }
 
@@ -156,13 +156,13 @@ static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, c
     return status;
 }
 
-static basin_status descend(basin_image_trace *t, basin_image_session *session,
-                            const float *patches, const uint8_t *mask, basin_error *error) {
+static basin_status descend(basin_image_trace *t, basin_image_model *model, const float *patches,
+                            const uint8_t *mask, basin_error *error) {
     stepper s = {0};
-    basin_status status = basin_image_graph_new(&s.graph, &session->settings, t->count, error);
+    basin_status status = basin_image_graph_new(&s.graph, &model->settings, t->count, error);
     if (status) return status;
     build(&s);
-    status = make_plans(&s, session, error);
+    status = make_plans(&s, model, error);
     if (!status) status = make_tensors(&s, error);
     if (!status) status = write_inputs(s.encoder, &s.graph, patches, mask, error);
     if (!status) status = basin_plan_run(s.encoder, error);
@@ -174,17 +174,17 @@ static basin_status descend(basin_image_trace *t, basin_image_session *session,
 }
 
 /* The layers of a ViT, decoded as if each were the last. */
-static basin_status pass_layers(basin_image_trace *t, basin_image_session *session,
+static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
                                 const float *patches, const uint8_t *mask, basin_error *error) {
     basin_expr layer[BASIN_MAX_LAYERS + 1];
     basin_image_graph g;
     basin_plan *plan = NULL;
-    basin_status status = basin_image_graph_new(&g, &session->settings, t->count, error);
+    basin_status status = basin_image_graph_new(&g, &model->settings, t->count, error);
     if (status) return status;
     basin_vit_tokens(&g.net.vit, g.patches, g.replaced, layer);
     for (int i = 0; i <= t->steps; i++) layer[i] = basin_vit_decode(&g.net.vit, layer[i]);
     basin_plan_spec spec = {.output = layer, .outputs = t->steps + 1};
-    status = basin_plan_new(&plan, session->store, &spec, error);
+    status = basin_plan_new(&plan, model->store, &spec, error);
     if (!status) status = write_inputs(plan, &g, patches, mask, error);
     if (!status) status = basin_plan_run(plan, error);
     for (int i = 0; i <= t->steps && !status; i++) {
@@ -224,18 +224,18 @@ static basin_status make_room(basin_image_trace *t, const basin_image_settings *
                       (long long)t->count);
 }
 
-basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_session *session,
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
                                    const float *patches, const uint8_t *mask, int64_t count,
                                    basin_error *error) {
-    const basin_image_settings *s = &session->settings;
+    const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){.steps = (int)s->steps, .count = count};
     if (et && s->attention) trace->part[trace->parts++] = "attention";
     if (et && s->hopfield) trace->part[trace->parts++] = "hopfield";
     basin_status status = make_room(trace, s, error);
     if (!status)
-        status = et ? descend(trace, session, patches, mask, error)
-                    : pass_layers(trace, session, patches, mask, error);
+        status = et ? descend(trace, model, patches, mask, error)
+                    : pass_layers(trace, model, patches, mask, error);
     if (status) basin_image_trace_free(trace);
     return status;
 }

@@ -1,13 +1,13 @@
 /* A report's page while it is written, for the files that write its sections. */
-#ifndef BASIN_TASK_IMAGE_PAGE_H
-#define BASIN_TASK_IMAGE_PAGE_H
+#ifndef BASIN_TASK_IMAGE_REPORT_PAGE_H
+#define BASIN_TASK_IMAGE_REPORT_PAGE_H
 
-#include "task/image/report.h"
+#include "task/image/report/report.h"
 #include "view/html.h"
 
 typedef struct basin_image_page {
     basin_html page;
-    const basin_image_report *report;
+    const basin_image_findings *report;
     const basin_image_settings *settings;
     basin_picture picture;  /* scratch */
     int64_t tokens, values; /* N, P */

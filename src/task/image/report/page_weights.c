@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "task/image/page.h"
-#include "task/image/sheet.h"
+#include "task/image/report/page.h"
+#include "task/image/report/sheet.h"
 
 /* Columns for a sheet that is about square, and without a gap at its end where that can be. */
 static int64_t columns_for(int64_t count) {
@@ -40,8 +40,8 @@ static int by_use(const void *a, const void *b) {
 }
 
 /* Memories, those most used first. */
-static int64_t *memory_order(const basin_image_report *r) {
-    int64_t count = r->session->settings.memories;
+static int64_t *memory_order(const basin_image_findings *r) {
+    int64_t count = r->model->settings.memories;
     int64_t *order = basin_array_new((size_t)count, sizeof *order);
     ranked *rank = basin_array_new((size_t)count, sizeof *rank);
     for (int64_t i = 0; i < count && rank; i++) rank[i] = (ranked){r->trace.use[i], i};
@@ -56,9 +56,9 @@ static int64_t *memory_order(const basin_image_report *r) {
 }
 
 /* The share of the energy that the `first` memories in that order have, in percent. */
-static double share(const basin_image_report *r, const int64_t *order, int64_t first) {
+static double share(const basin_image_findings *r, const int64_t *order, int64_t first) {
     double some = 0, all = 0;
-    for (int64_t i = 0; i < r->session->settings.memories; i++) {
+    for (int64_t i = 0; i < r->model->settings.memories; i++) {
         all += r->trace.use[order[i]];
         if (i < first) some += r->trace.use[order[i]];
     }
@@ -66,7 +66,7 @@ static double share(const basin_image_report *r, const int64_t *order, int64_t f
 }
 
 void basin_image_page_memories(basin_image_page *w) {
-    const basin_image_report *r = w->report;
+    const basin_image_findings *r = w->report;
     basin_html *page = &w->page;
     int64_t count = w->settings->memories, few = count < 100 ? count : 100;
     if (!r->weights.memory) return;

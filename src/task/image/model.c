@@ -85,30 +85,81 @@ void basin_image_graph_free(basin_image_graph *graph) {
     *graph = (basin_image_graph){0};
 }
 
-/* ---- sessions ---- */
+/* ---- models ---- */
 
-static basin_status start(basin_image_session *session, const basin_image_settings *settings,
-                          const basin_bundle *bundle, basin_error *error) {
-    basin_image_graph graph = {0};
-    session->settings = *settings;
+basin_status basin_image_model_bare(basin_image_model **model, const basin_image_settings *settings,
+                                    basin_backend *backend, basin_error *error) {
+    *model = NULL;
     basin_status status = basin_image_settings_check(settings, error);
-    if (!status) status = basin_image_graph_new(&graph, settings, 1, error);
-    if (!status) status = basin_store_new(&session->store, session->backend, error);
-    if (!status && bundle)
-        status = basin_params_read(&graph.params, session->store, bundle, error);
-    else if (!status)
-        status = basin_params_init(&graph.params, session->store, (uint64_t)settings->seed, error);
-    basin_image_graph_free(&graph);
-    if (status) basin_image_session_close(session);
+    if (status) return status;
+    basin_image_model *m = calloc(1, sizeof *m);
+    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    m->settings = *settings;
+    m->described = (basin_settings){&basin_image_task, &m->settings};
+    m->backend = backend;
+    status = basin_store_new(&m->store, backend, error);
+    if (status)
+        basin_image_close(m);
+    else
+        *model = m;
     return status;
 }
 
-basin_status basin_image_session_new(basin_image_session *session,
-                                     const basin_image_settings *settings, basin_backend *backend,
-                                     basin_error *error) {
-    *session = (basin_image_session){.backend = backend};
-    return start(session, settings, NULL, error);
+/* With the weights of a file, or without one with first weights. */
+static basin_status start(basin_image_model **model, const basin_image_settings *settings,
+                          basin_backend *backend, const basin_bundle *bundle, basin_error *error) {
+    basin_image_graph graph = {0};
+    basin_status status = basin_image_model_bare(model, settings, backend, error);
+    if (status) return status;
+    basin_store *store = (*model)->store;
+    status = basin_image_graph_new(&graph, settings, 1, error);
+    if (!status && bundle)
+        status = basin_params_read(&graph.params, store, bundle, error);
+    else if (!status)
+        status = basin_params_init(&graph.params, store, (uint64_t)settings->seed, error);
+    if (!status) (*model)->parameters = basin_params_total(&graph.params);
+    basin_image_graph_free(&graph);
+    if (!status) return BASIN_OK;
+    basin_image_close(*model);
+    *model = NULL;
+    return status;
 }
+
+basin_status basin_image_model_new(basin_image_model **model, const basin_image_settings *settings,
+                                   basin_backend *backend, basin_error *error) {
+    return start(model, settings, backend, NULL, error);
+}
+
+basin_status basin_image_open(basin_image_model **model, const char *path, basin_backend *backend,
+                              basin_error *error) {
+    basin_bundle *bundle, *renamed = NULL;
+    basin_image_settings settings;
+    *model = NULL;
+    basin_status status = basin_bundle_read(&bundle, path, error);
+    if (status) return status;
+    if (basin_image_is_published(bundle))
+        status = basin_image_published_read(&settings, &renamed, bundle, error);
+    else
+        status = basin_image_settings_read(&settings, bundle, error);
+    if (!status) status = start(model, &settings, backend, renamed ? renamed : bundle, error);
+    basin_bundle_free(renamed);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+void basin_image_close(basin_image_model *model) {
+    if (!model) return;
+    basin_store_free(model->store);
+    free(model);
+}
+
+const basin_settings *basin_image_get_settings(const basin_image_model *model) {
+    return &model->described;
+}
+
+int64_t basin_image_parameters(const basin_image_model *model) { return model->parameters; }
+
+/* ---- model files ---- */
 
 basin_status basin_image_settings_read(basin_image_settings *settings, const basin_bundle *bundle,
                                        basin_error *error) {
@@ -120,37 +171,24 @@ basin_status basin_image_settings_read(basin_image_settings *settings, const bas
     return basin_settings_parse(settings, basin_image_task.table, json, true, path, error);
 }
 
-basin_status basin_image_session_open(basin_image_session *session, const char *path,
-                                      basin_backend *backend, basin_error *error) {
-    basin_bundle *bundle, *renamed = NULL;
-    basin_image_settings settings;
-    *session = (basin_image_session){.backend = backend};
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    if (basin_image_is_published(bundle))
-        status = basin_image_published_read(&settings, &renamed, bundle, error);
-    else
-        status = basin_image_settings_read(&settings, bundle, error);
-    if (!status) status = start(session, &settings, renamed ? renamed : bundle, error);
-    basin_bundle_free(renamed);
-    basin_bundle_free(bundle);
+basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_settings *settings,
+                                        basin_error *error) {
+    char *config = basin_settings_print(settings, basin_image_task.table, false);
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    basin_status status = basin_bundle_meta_set(bundle, "basin.model", "image", error);
+    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
+    cJSON_free(config);
     return status;
 }
 
-void basin_image_session_close(basin_image_session *session) {
-    basin_store_free(session->store);
-    *session = (basin_image_session){0};
-}
-
-basin_status basin_image_session_write(const char *path, basin_image_session *session,
-                                       basin_error *error) {
+basin_status basin_image_write(const char *path, basin_image_model *model, basin_error *error) {
     basin_image_graph graph;
-    basin_status status = basin_image_graph_new(&graph, &session->settings, 1, error);
+    basin_status status = basin_image_graph_new(&graph, &model->settings, 1, error);
     if (status) return status;
-    char *config = basin_settings_print(&session->settings, basin_image_task.table, false);
+    char *config = basin_settings_print(&model->settings, basin_image_task.table, false);
     basin_meta meta[] = {{"basin.model", "image"}, {"basin.config", config}};
     if (config)
-        status = basin_params_write(path, &graph.params, session->store, meta, 2, error);
+        status = basin_params_write(path, &graph.params, model->store, meta, 2, error);
     else
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
     cJSON_free(config);
@@ -160,13 +198,13 @@ basin_status basin_image_session_write(const char *path, basin_image_session *se
 
 /* ---- running ---- */
 
-basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_session *session,
+basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error) {
     *runner = (basin_image_runner){0};
-    basin_status status = basin_image_graph_new(&runner->graph, &session->settings, batch, error);
+    basin_status status = basin_image_graph_new(&runner->graph, &model->settings, batch, error);
     if (status) return status;
     basin_plan_spec spec = {.output = &runner->graph.output, .outputs = 1};
-    status = basin_plan_new(&runner->plan, session->store, &spec, error);
+    status = basin_plan_new(&runner->plan, model->store, &spec, error);
     if (status) basin_image_runner_free(runner);
     return status;
 }

@@ -1,8 +1,8 @@
 /* Looking into a model of images: its descent step by step and its weights, decoded into the image
  * plane (figures 2, 4 and those of appendix B). Any vector of the token space can be decoded: layer
  * norm, then the affine decoder. */
-#ifndef BASIN_TASK_IMAGE_LOOK_H
-#define BASIN_TASK_IMAGE_LOOK_H
+#ifndef BASIN_TASK_IMAGE_REPORT_LOOK_H
+#define BASIN_TASK_IMAGE_REPORT_LOOK_H
 
 #include "task/image/image.h"
 
@@ -19,7 +19,7 @@ typedef struct basin_image_trace {
     double *use;         /* [M] of each memory at the end: its share of the Hopfield energy */
 } basin_image_trace;
 
-basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_session *session,
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
                                    const float *patches, /* [count, N, P] */
                                    const uint8_t *mask,  /* [count, N] */
                                    int64_t count, basin_error *error);
@@ -32,7 +32,7 @@ typedef struct basin_image_weights {
     double *cosine;     /* [N, N] of positions, CLS left out */
 } basin_image_weights;
 
-basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_session *session,
+basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
                                      basin_error *error);
 void basin_image_weights_free(basin_image_weights *weights);
 

@@ -1,7 +1,7 @@
 /* Pictures of patches: one picture with its occluded patches in grey, sheets of many patches, maps
  * of positions. */
-#ifndef BASIN_TASK_IMAGE_SHEET_H
-#define BASIN_TASK_IMAGE_SHEET_H
+#ifndef BASIN_TASK_IMAGE_REPORT_SHEET_H
+#define BASIN_TASK_IMAGE_REPORT_SHEET_H
 
 #include "basin/tasks/picture.h"
 #include "task/image/image.h"

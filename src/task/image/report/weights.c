@@ -1,18 +1,18 @@
 /* Memories, keys and queries as patches, and how positions resemble each other (appendix B); see
- * image_look.h. */
+ * look.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/image/look.h"
+#include "task/image/report/look.h"
 
 /* Decodes a state of the store, read as rows [rows, D]; the result is [rows, P]. */
-static basin_status decode(float **patches, basin_image_session *session, const char *name,
+static basin_status decode(float **patches, basin_image_model *model, const char *name,
                            int64_t rows, basin_error *error) {
     basin_image_graph g;
     basin_plan *plan = NULL;
-    const basin_image_settings *s = &session->settings;
+    const basin_image_settings *s = &model->settings;
     basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(s));
     *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
     if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "no memory to decode %s", name);
@@ -26,7 +26,7 @@ static basin_status decode(float **patches, basin_image_session *session, const 
     basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
     basin_plan_spec spec = {.output = &out, .outputs = 1};
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
-    status = basin_plan_new(&plan, session->store, &spec, error);
+    status = basin_plan_new(&plan, model->store, &spec, error);
     if (!status) status = basin_plan_run(plan, error);
     if (!status) status = basin_plan_read(plan, out, &result, error);
     basin_plan_free(plan);
@@ -49,11 +49,11 @@ static void resemble(double *cosine, const double *row, int64_t N, int64_t D) {
         }
 }
 
-static basin_status compare_positions(double **cosine, basin_image_session *session,
+static basin_status compare_positions(double **cosine, basin_image_model *model,
                                       basin_error *error) {
-    int64_t N = basin_image_tokens(&session->settings);
+    int64_t N = basin_image_tokens(&model->settings);
     basin_tensor stored, row = {0};
-    basin_status status = basin_store_read(session->store, "pos", &stored, error);
+    basin_status status = basin_store_read(model->store, "pos", &stored, error);
     if (status) return status;
     *cosine = basin_array_new((size_t)(N * N), sizeof **cosine);
     status = *cosine ? basin_tensor_new(&row, BASIN_F64, stored.shape, error)
@@ -66,17 +66,17 @@ static basin_status compare_positions(double **cosine, basin_image_session *sess
     return status;
 }
 
-basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_session *session,
+basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
                                      basin_error *error) {
-    const basin_image_settings *s = &session->settings;
+    const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     int64_t rows = s->heads * s->head_dim;
     *weights = (basin_image_weights){0};
-    basin_status status = compare_positions(&weights->cosine, session, error);
+    basin_status status = compare_positions(&weights->cosine, model, error);
     if (!status && et && s->hopfield)
-        status = decode(&weights->memory, session, "xi", s->memories, error);
-    if (!status && et && s->attention) status = decode(&weights->key, session, "wk", rows, error);
-    if (!status && et && s->attention) status = decode(&weights->query, session, "wq", rows, error);
+        status = decode(&weights->memory, model, "xi", s->memories, error);
+    if (!status && et && s->attention) status = decode(&weights->key, model, "wk", rows, error);
+    if (!status && et && s->attention) status = decode(&weights->query, model, "wq", rows, error);
     if (status) basin_image_weights_free(weights);
     return status;
 }

@@ -1,16 +1,14 @@
-/* A report as a page of HTML; see image_report.h. Sections in the order in which one asks: what
+/* A report as a page of HTML; see report.h. Sections in the order in which one asks: what
  * does it do, how does it get there, what has it learnt, where does it fail, what is it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "base/memory.h"
 #include "basin/version.h"
 #include "io/file.h"
-#include "task/image/page.h"
-#include "task/image/sheet.h"
+#include "task/image/report/page.h"
+#include "task/image/report/sheet.h"
 
 /* A picture of this many pixels or fewer across shows its pixels. */
 enum { CRISP = 96 };
@@ -25,7 +23,7 @@ static void put_number(basin_html *page, int64_t number) {
 /* The last part of a picture's name. */
 static const char *short_name(char text[BASIN_PICTURE_NAME], const basin_image_page *w,
                               int64_t index) {
-    const char *name = basin_pictures_name(text, w->report->spec->data->pictures, index);
+    const char *name = basin_pictures_name(text, w->report->set.pictures, index);
     const char *slash = strrchr(name, '/');
     return slash ? slash + 1 : name;
 }
@@ -113,7 +111,7 @@ static const char *arch_name(const basin_image_settings *s) {
 }
 
 static void put_links(basin_image_page *w) {
-    const basin_image_report *r = w->report;
+    const basin_image_findings *r = w->report;
     const struct {
         const char *id, *text;
         bool there;
@@ -123,7 +121,7 @@ static void put_links(basin_image_page *w) {
                 {"attention", "Keys and queries", r->weights.key != NULL},
                 {"positions", "Positions", true},
                 {"extremes", "Best and worst", r->extremes > 0},
-                {"training", "Training", r->curve.count || r->curve.tests},
+                {"training", "Training", r->curve.loss.count || r->curve.test.count},
                 {"parameters", "Parameters", true},
                 {"settings", "Settings", true}};
     basin_html_put(&w->page, "<nav aria-label=\"Sections\"><ul>\n");
@@ -134,7 +132,7 @@ static void put_links(basin_image_page *w) {
 }
 
 static void put_header(basin_image_page *w, int64_t parameters) {
-    const basin_image_report *r = w->report;
+    const basin_image_findings *r = w->report;
     const basin_image_settings *s = w->settings;
     basin_html *page = &w->page;
     const char *slash = strrchr(r->spec->model, '/');
@@ -145,7 +143,7 @@ static void put_header(basin_image_page *w, int64_t parameters) {
                    "pixels, %lld of %lld patches occluded. Scored on <code>",
                    arch_name(s), (long long)s->size, (long long)s->size, (long long)s->occlude,
                    (long long)w->tokens);
-    basin_html_text(page, r->spec->source);
+    basin_html_text(page, r->spec->name);
     basin_html_put(page, "</code>.</p>\n<dl class=\"facts\">\n");
     put_fact(w, "Masked MSE", "%.4f", r->scores.mse);
     if (r->scores.psnr > 0) put_fact(w, "PSNR", "%.2f dB", r->scores.psnr);
@@ -173,7 +171,7 @@ static void put_completed(basin_image_page *w) {
 }
 
 static void put_extremes(basin_image_page *w) {
-    const basin_image_report *r = w->report;
+    const basin_image_findings *r = w->report;
     basin_html *page = &w->page;
     if (r->extremes == 0) return;
     basin_html_section(page, "extremes", "Best and worst");
@@ -209,7 +207,7 @@ static void put_panel(basin_image_page *w, const char *title, const char *note) 
 }
 
 static void put_scene(basin_image_page *w, int64_t i) {
-    const basin_image_report *r = w->report;
+    const basin_image_findings *r = w->report;
     const basin_image_trace *t = &r->trace;
     const float *truth = r->exhibit.patches + i * w->tokens * w->values;
     basin_html *page = &w->page;
@@ -236,7 +234,7 @@ static void put_scene(basin_image_page *w, int64_t i) {
 
 /* Thumbnails to choose a scene by. */
 static void put_picks(basin_image_page *w) {
-    const basin_image_report *r = w->report;
+    const basin_image_findings *r = w->report;
     if (r->trace.count < 2) return;
     basin_html_put(&w->page, "<fieldset class=\"picks\"><legend class=\"soft\">Picture</legend>\n");
     for (int64_t i = 0; i < r->trace.count; i++) {
@@ -321,8 +319,10 @@ static void put_training(basin_image_page *w) {
     const basin_image_curve *c = &w->report->curve;
     basin_plot_line line[2];
     int lines = 0;
-    if (c->count) line[lines++] = (basin_plot_line){"training", c->step, c->loss, c->count};
-    if (c->tests) line[lines++] = (basin_plot_line){"test", c->test_step, c->test_mse, c->tests};
+    if (c->loss.count)
+        line[lines++] = (basin_plot_line){"training", c->loss.step, c->loss.value, c->loss.count};
+    if (c->test.count)
+        line[lines++] = (basin_plot_line){"test", c->test.step, c->test.value, c->test.count};
     if (lines == 0) return;
     basin_html_section(&w->page, "training", "Training");
     basin_html_put(&w->page, "<p>Training errors are means over the last steps and their masks; "
@@ -368,9 +368,12 @@ static void put_rivals(basin_image_page *w) {
     for (int i = 0; i < 3; i++) {
         basin_image_settings s = *w->settings;
         basin_image_graph graph;
-        basin_error ignored;
+        basin_error why;
         s.arch = arch[i];
-        if (basin_image_graph_new(&graph, &s, 1, &ignored)) continue;
+        basin_status status = basin_image_graph_new(&graph, &s, 1, &why);
+        if (status == BASIN_NO_MEMORY && !page->status)
+            page->status = basin_fail(&page->error, status, "%s", why.text);
+        if (status) continue; /* a ViT cannot have as many layers as a descent has steps */
         basin_html_put(page, "<tr><td>%s</td><td class=\"number\">", arch_name(&s));
         put_number(page, basin_params_total(&graph.params));
         basin_html_put(page, "</td></tr>\n");
@@ -393,25 +396,17 @@ static void put_parameters(basin_image_page *w, const basin_params *params) {
 
 static void put_settings(basin_image_page *w) {
     basin_html *page = &w->page;
-    char *json = basin_settings_print(w->settings, basin_image_task.table, false);
-    cJSON *tree = json ? cJSON_Parse(json) : NULL;
-    if (!tree && !page->status)
-        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for the settings");
     basin_html_section(page, "settings", "Settings");
     basin_html_put(page, "<div class=\"table\"><table>\n<tbody>\n");
-    for (const cJSON *item = tree ? tree->child : NULL; item; item = item->next) {
-        char *value = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item);
-        basin_html_put(page, "<tr><td>");
-        basin_html_text(page, item->string);
-        basin_html_put(page, "</td><td><code>");
-        basin_html_text(page, cJSON_IsString(item) ? item->valuestring : value ? value : "");
+    for (const basin_setting *s = basin_image_task.table; s->name; s++) {
+        char text[200];
+        basin_setting_print(text, sizeof text, w->settings, s);
+        basin_html_put(page, "<tr><td>%s</td><td><code>", s->name);
+        basin_html_text(page, text);
         basin_html_put(page, "</code></td></tr>\n");
-        cJSON_free(value);
     }
     basin_html_put(page, "</tbody></table></div>\n");
     basin_html_section_end(page);
-    cJSON_Delete(tree);
-    cJSON_free(json);
 }
 
 static void put_all(basin_image_page *w, const basin_params *params) {
@@ -429,19 +424,19 @@ static void put_all(basin_image_page *w, const basin_params *params) {
                    BASIN_VERSION_STRING);
 }
 
-basin_status basin_image_report_write(const char *path, const basin_image_report *report,
-                                      basin_error *error) {
+basin_status basin_image_page_write(const char *path, const basin_image_findings *findings,
+                                    basin_error *error) {
     basin_writer file;
     basin_image_graph graph;
-    const basin_image_settings *s = &report->session->settings;
+    const basin_image_settings *s = &findings->model->settings;
     basin_status status = basin_image_graph_new(&graph, s, 1, error);
     if (status) return status;
     status = basin_writer_create(&file, path, error);
     if (!status) {
         char title[BASIN_PICTURE_NAME];
-        snprintf(title, sizeof title, "%s: completed pictures", report->spec->model);
+        snprintf(title, sizeof title, "%s: completed pictures", findings->spec->model);
         basin_image_page w = {.page = basin_html_begin(file.file, title),
-                              .report = report,
+                              .report = findings,
                               .settings = s,
                               .tokens = basin_image_tokens(s),
                               .values = basin_image_patch_values(s)};

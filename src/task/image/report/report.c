@@ -1,16 +1,17 @@
-/* Gathers what a report shows; see image_report.h. Pictures are scored first, then those chosen are
+/* Gathers what a report shows; see report.h. Pictures are scored first, then those chosen are
  * read a second time, so that memory does not grow with the pictures scored. */
-#include "task/image/report.h"
+#include "task/image/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "task/given.h"
 
 /* ---- which pictures ---- */
 
 /* Positions in the scores: some spread evenly over all, then the best, then the worst. */
-static basin_status choose(int64_t *place, const basin_image_report *r, basin_error *error) {
+static basin_status choose(int64_t *place, const basin_image_findings *r, basin_error *error) {
     for (int64_t i = 0; i < r->shown; i++) place[i] = i * r->scores.pictures / r->shown;
     if (r->extremes == 0) return BASIN_OK;
     basin_status status =
@@ -21,9 +22,9 @@ static basin_status choose(int64_t *place, const basin_image_report *r, basin_er
     return status;
 }
 
-static basin_status exhibit_new(basin_image_exhibit *e, const basin_image_report *r,
+static basin_status exhibit_new(basin_image_exhibit *e, const basin_image_findings *r,
                                 basin_error *error) {
-    const basin_image_settings *s = &r->session->settings;
+    const basin_image_settings *s = &r->model->settings;
     size_t tokens, values;
     e->count = r->shown + 2 * r->extremes;
     int64_t *place = basin_array_new((size_t)e->count, sizeof *place);
@@ -60,9 +61,9 @@ static void exhibit_free(basin_image_exhibit *e) {
 
 enum { BATCH = 16 };
 
-static basin_status complete(basin_image_exhibit *e, basin_image_session *session, basin_feed *feed,
+static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,
                              basin_image_runner *runner, basin_error *error) {
-    const basin_image_settings *s = &session->settings;
+    const basin_image_settings *s = &model->settings;
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     for (int64_t done = 0; done < e->count;) {
         basin_feed_batch batch;
@@ -85,18 +86,18 @@ static basin_status complete(basin_image_exhibit *e, basin_image_session *sessio
     return BASIN_OK;
 }
 
-static basin_status fill_exhibit(basin_image_report *r, basin_error *error) {
-    basin_image_data chosen = {.pictures = r->spec->data->pictures};
+static basin_status fill_exhibit(basin_image_findings *r, basin_error *error) {
+    basin_image_set chosen = {.pictures = r->set.pictures};
     basin_feed *feed = NULL;
     basin_image_runner runner = {0};
     basin_status status = exhibit_new(&r->exhibit, r, error);
     if (status) return status;
     chosen.item = r->exhibit.index;
     chosen.items = r->exhibit.count;
-    status = basin_image_feed(&feed, &chosen, &r->session->settings, BATCH, false, 0,
-                              r->spec->watch, error);
-    if (!status) status = basin_image_runner_new(&runner, r->session, BATCH, error);
-    if (!status) status = complete(&r->exhibit, r->session, feed, &runner, error);
+    status = basin_image_feed(&feed, &chosen, &r->model->settings, BATCH, false, 0, r->spec->watch,
+                              error);
+    if (!status) status = basin_image_runner_new(&runner, r->model, BATCH, error);
+    if (!status) status = complete(&r->exhibit, r->model, feed, &runner, error);
     basin_image_runner_free(&runner);
     basin_feed_free(feed);
     return status;
@@ -106,37 +107,50 @@ static basin_status fill_exhibit(basin_image_report *r, basin_error *error) {
 
 static int64_t at_most(int64_t wanted, int64_t there) { return wanted < there ? wanted : there; }
 
-static basin_status gather(basin_image_report *r, basin_error *error) {
-    const basin_image_report_spec *spec = r->spec;
-    basin_image_scoring scoring = {
-        .data = spec->data, .masks = spec->masks, .pictures = true, .watch = spec->watch};
-    basin_status status = basin_image_score(&r->scores, r->session, &scoring, error);
+static basin_status gather(basin_image_findings *r, basin_error *error) {
+    const basin_image_reporting *spec = r->spec;
+    basin_image_scoring scoring = {.masks = spec->masks, .watch = spec->watch};
+    basin_status status =
+        basin_image_set_open(&r->set, spec->source, true, (uint64_t)r->model->settings.seed, error);
+    if (!status) status = basin_image_score_set(&r->scores, r->model, &r->set, &scoring, error);
     if (status) return status;
     r->shown = at_most(spec->shown > 0 ? spec->shown : 1, r->scores.pictures);
-    r->extremes = at_most(spec->extremes, r->scores.pictures / 2);
+    r->extremes = at_most(spec->extremes > 0 ? spec->extremes : 0, r->scores.pictures / 2);
     status = fill_exhibit(r, error);
     int64_t traced = at_most(spec->traced > 0 ? spec->traced : 1, r->shown);
     if (!status)
-        status = basin_image_trace_new(&r->trace, r->session, r->exhibit.patches, r->exhibit.mask,
+        status = basin_image_trace_new(&r->trace, r->model, r->exhibit.patches, r->exhibit.mask,
                                        traced, error);
-    if (!status) status = basin_image_weights_new(&r->weights, r->session, error);
+    if (!status) status = basin_image_weights_new(&r->weights, r->model, error);
     if (!status && spec->log) status = basin_image_curve_read(&r->curve, spec->log, error);
     return status;
 }
 
-basin_status basin_image_report_new(basin_image_report *report, basin_image_session *session,
-                                    const basin_image_report_spec *spec, basin_error *error) {
-    *report = (basin_image_report){.spec = spec, .session = session};
-    basin_status status = gather(report, error);
-    if (status) basin_image_report_free(report);
-    return status;
+static void findings_free(basin_image_findings *r) {
+    basin_image_set_close(&r->set);
+    basin_image_scores_free(&r->scores);
+    exhibit_free(&r->exhibit);
+    basin_image_trace_free(&r->trace);
+    basin_image_weights_free(&r->weights);
+    basin_image_curve_free(&r->curve);
 }
 
-void basin_image_report_free(basin_image_report *report) {
-    basin_image_scores_free(&report->scores);
-    exhibit_free(&report->exhibit);
-    basin_image_trace_free(&report->trace);
-    basin_image_weights_free(&report->weights);
-    basin_image_curve_free(&report->curve);
-    *report = (basin_image_report){0};
+basin_status basin_image_report(const char *path, basin_image_scores *scores,
+                                basin_image_model *model, const basin_image_reporting *reporting,
+                                basin_error *error) {
+    basin_image_reporting spec;
+    basin_image_findings r = {.spec = &spec, .model = model};
+    if (scores) *scores = (basin_image_scores){0};
+    basin_status status =
+        basin_given_take(&spec, sizeof spec, reporting, "basin_image_reporting", error);
+    if (!status && (!spec.model || !spec.name))
+        status = basin_fail(error, BASIN_BAD_VALUE, "a report wants names for model and pictures");
+    if (!status) status = gather(&r, error);
+    if (!status) status = basin_image_page_write(path, &r, error);
+    if (!status && scores) {
+        *scores = r.scores;
+        r.scores = (basin_image_scores){0};
+    }
+    findings_free(&r);
+    return status;
 }

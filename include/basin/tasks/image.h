@@ -1,0 +1,187 @@
+/* Completing masked pictures: train a model, open one, use it.
+ *
+ *     #include <basin/tasks/image.h>
+ *
+ *     int main(void) {
+ *         basin_error error;
+ *         basin_backend *backend;
+ *         basin_image_model *model;
+ *         basin_picture photo = {0};
+ *         basin_image_completing how = {.size = sizeof how, .rectangle = {40, 60, 80, 80}};
+ *         basin_image_completion done;
+ *         if (basin_backend_open(&backend, "cpu", 0, &error) ||
+ *             basin_image_open(&model, "model.safetensors", backend, &error) ||
+ *             basin_picture_read(&photo, "photo.jpg", &error) ||
+ *             basin_image_complete(&done, model, &photo, 1, &how, &error) ||
+ *             basin_picture_write_png("completed.png", &done.completed, &error))
+ *             return 1; // error.text says why
+ *         return 0;
+ *     }
+ *
+ * Structs that a caller fills begin with their size; fields beyond it are taken as zero, so that
+ * programs compiled with an older header go on working. */
+#ifndef BASIN_TASKS_IMAGE_H
+#define BASIN_TASKS_IMAGE_H
+
+#include "basin/tasks/pictures.h"
+#include "basin/tasks/run.h"
+#include "basin/tasks/settings.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- models ---- */
+
+typedef struct basin_image_model basin_image_model;
+
+/* A model file of ours, or the published Energy Transformer weights as npz. The backend is the
+ * caller's and must outlive the model. */
+BASIN_API basin_status basin_image_open(basin_image_model **model, const char *path,
+                                        basin_backend *backend, basin_error *error);
+BASIN_API void basin_image_close(basin_image_model *model);
+/* What it is and how it was trained; the model's own. */
+BASIN_API const basin_settings *basin_image_get_settings(const basin_image_model *model);
+BASIN_API int64_t basin_image_parameters(const basin_image_model *model);
+/* The weights with all settings; aside, then renamed. */
+BASIN_API basin_status basin_image_write(const char *path, basin_image_model *model,
+                                         basin_error *error);
+/* The same under the names of the published weights, as npz. Models that have no such names are
+ * refused: those that are no Energy Transformers, lack attention or the Hopfield network, or learn
+ * their inverse temperatures. */
+BASIN_API basin_status basin_image_export(const char *path, basin_image_model *model,
+                                          basin_error *error);
+
+/* ---- pictures ---- */
+
+/* Which pictures a task takes: of a collection, or of what lies at paths. */
+typedef struct basin_image_source {
+    size_t size;                    /* sizeof(basin_image_source) */
+    const basin_pictures *pictures; /* borrowed; NULL: `path` is opened */
+    const char *const *path;        /* [paths], as basin_pictures_open takes them */
+    int paths;
+    const char *split; /* "train", "test", or NULL */
+    int64_t limit;     /* the first so many; 0: all */
+    int64_t hold_out;  /* so many of them are held out, chosen by the seed of the settings: they are
+                          scored, the others trained on; 0: none */
+    int64_t most;      /* of what is left then, the first so many; 0: all */
+} basin_image_source;
+
+/* ---- training ---- */
+
+/* What became of the pictures of a training run. */
+typedef struct basin_image_feeding {
+    int64_t pictures, unreadable;
+    const char *keep_decoded, *cut_from; /* what "auto" came to; NULL: the run did not begin */
+    size_t kept;                         /* bytes of pictures kept decoded */
+    double waited;                       /* seconds in which training waited for pictures */
+} basin_image_feeding;
+
+typedef struct basin_image_data {
+    size_t size; /* sizeof(basin_image_data) */
+    const basin_image_source *train;
+    const basin_image_source *test; /* scored after epochs; NULL: those that `train` holds out */
+    /* Where decoded pictures are kept: "auto" (or NULL), "off", "host", "device"; and what crops
+     * are cut from: "auto" (or NULL), "files", "whole", "reduced". */
+    const char *keep_decoded, *cut_from;
+    int threads;                  /* that decode; 0: as many as fit */
+    basin_image_feeding *feeding; /* filled in; NULL: not asked for */
+} basin_image_data;
+
+/* Trains a model by settings of the task "image". `model` NULL: only the file is wanted. After an
+ * interrupt the model holds what was learnt so far. The score is "test_mse". With the setting
+ * `patience` the weights of the best score are kept, else those of the last step. */
+BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
+                                         const basin_settings *settings,
+                                         const basin_image_data *data,
+                                         const basin_training *training, basin_error *error);
+
+/* ---- completing ---- */
+
+/* What is occluded, and how a picture of another size than the model's is treated. */
+typedef struct basin_image_completing {
+    size_t size;               /* sizeof(basin_image_completing) */
+    const basin_picture *mask; /* [count] of the pictures' sizes: what is not black is occluded */
+    int64_t rectangle[4];      /* without masks: left, top, width, height in pixels */
+    double ratio;              /* without both: this share of the patches, drawn at random */
+    uint64_t seed, stream;     /* of such draws; picture i has the stream `stream` + i */
+    bool resize; /* the picture is resized to the model's size; else cut into tiles of it */
+    bool frames; /* keep every step of the descent */
+} basin_image_completing;
+
+/* All of the picture's size, in the model's channels. What was not occluded is the original. */
+typedef struct basin_image_completion {
+    basin_picture original, masked, completed;
+    basin_picture *frame; /* [frames] completed at every step, T + 1 of them; NULL: not asked for */
+    int frames;
+    int64_t tiles, patches, occluded; /* how many there were */
+} basin_image_completion;
+
+/* Completes `count` pictures of any sizes; their tiles go through the model together. */
+BASIN_API basin_status basin_image_complete(basin_image_completion *completion, /* [count] */
+                                            basin_image_model *model,
+                                            const basin_picture *picture, /* [count] */
+                                            int64_t count, const basin_image_completing *how,
+                                            basin_error *error);
+BASIN_API void basin_image_completion_free(basin_image_completion *completion);
+
+/* ---- scoring ---- */
+
+typedef struct basin_image_scoring {
+    size_t size; /* sizeof(basin_image_scoring) */
+    const basin_image_source *source;
+    int masks;           /* mask seeds to average over; 0: 1 */
+    uint64_t first_mask; /* the first of them */
+    int64_t batch;       /* 0: as many pictures at a time as in training */
+    bool fast;           /* the error alone, neither PSNR nor SSIM */
+    const basin_watch *watch;
+} basin_image_scoring;
+
+/* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of
+ * occluded patches, of normalised values; PSNR and SSIM compare the whole picture, shown patches
+ * pasted in, on values 0 .. 1; NaN where they are not measured. Means over pictures; deviations
+ * between mask seeds, as basin_mean_deviation has them. */
+typedef struct basin_image_scores {
+    int64_t pictures, unreadable;
+    int masks;
+    double mse, psnr, ssim;
+    double mse_deviation, psnr_deviation, ssim_deviation;
+    int64_t *index;      /* [pictures] numbers in the collection */
+    double *picture_mse; /* [pictures] mean over the masks */
+} basin_image_scores;
+
+BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
+                                         const basin_image_scoring *scoring, basin_error *error);
+BASIN_API void basin_image_scores_free(basin_image_scores *scores);
+/* Positions in index of the `count` pictures with the least error, or the greatest; `count` at
+ * most as many as there are. */
+BASIN_API basin_status basin_image_scores_rank(int64_t *order /* [count] */,
+                                               const basin_image_scores *scores, int64_t count,
+                                               bool worst, basin_error *error);
+
+/* ---- a page on a model ---- */
+
+typedef struct basin_image_reporting {
+    size_t size;                      /* sizeof(basin_image_reporting) */
+    const char *model, *name;         /* what the page calls the model and the pictures */
+    const basin_image_source *source; /* pictures to score and to choose from */
+    int masks;                        /* mask seeds to score with; 0: 1 */
+    int64_t shown;                    /* completed pictures on the page; at least 1 */
+    int64_t traced;                   /* how many of them step by step; at least 1 */
+    int64_t extremes;                 /* so many best and so many worst ones */
+    const char *log;                  /* of the training, for its curve; NULL: none */
+    const basin_watch *watch;
+} basin_image_reporting;
+
+/* One page of HTML that needs no other file: completed pictures, the descent step by step,
+ * energies, memories, keys and queries, positions, the best and the worst, parameters, settings.
+ * `scores`, where not NULL, are those on the page; free them. */
+BASIN_API basin_status basin_image_report(const char *path, basin_image_scores *scores,
+                                          basin_image_model *model,
+                                          const basin_image_reporting *reporting,
+                                          basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

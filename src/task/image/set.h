@@ -1,0 +1,35 @@
+/* The pictures of a task as the settings of a model want them: which ones, and the feeds of
+ * training and of scores. */
+#ifndef BASIN_TASK_IMAGE_SET_H
+#define BASIN_TASK_IMAGE_SET_H
+
+#include "basin/tasks/feed.h"
+#include "task/image/image.h"
+
+/* Chosen pictures of a collection. */
+typedef struct basin_image_set {
+    const basin_pictures *pictures;
+    basin_pictures *opened; /* the same where it is the set's own; else NULL */
+    int64_t *item;          /* [items] the chosen ones */
+    int64_t items;
+} basin_image_set;
+
+/* `held`: those that are held out, else the others. Without any held out both sides are all. */
+basin_status basin_image_set_open(basin_image_set *set, const basin_image_source *source, bool held,
+                                  uint64_t seed, basin_error *error);
+void basin_image_set_close(basin_image_set *set);
+
+/* Fills in the mean and deviation where the settings leave them 0. */
+basin_status basin_image_measure(basin_image_settings *settings, const basin_image_set *set,
+                                 basin_error *error);
+
+/* The feed of such pictures, and the configuration that it is made with. */
+basin_feed_config basin_image_feed_config(const basin_image_set *set,
+                                          const basin_image_settings *settings, int64_t batch,
+                                          bool training, int threads, const basin_watch *watch);
+/* Batches of patches. Unreadable pictures are told to the watcher. */
+basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
+                              const basin_image_settings *settings, int64_t batch, bool training,
+                              int threads, const basin_watch *watch, basin_error *error);
+
+#endif

@@ -1,0 +1,208 @@
+/* What the one run gives to pictures: more epochs, fine-tuning, rehearsals, early stops, models and
+ * pictures that stay in memory; and what is refused before the first step. */
+#include <math.h>
+
+#include "task/image/image_bench.h"
+
+static void every_kind_trains_and_opens_again(void **state) {
+    static const struct {
+        const char *name, *value;
+    } trial[][2] = {{{"hopfield_kind", "relu"}, {"beta", "0.3"}},
+                    {{"hopfield_kind", "power"}, {"hopfield_power", "4"}},
+                    {{"hopfield_kind", "softmax"}, {"learn_beta", "on"}}};
+    for (int i = 0; i < 3; i++) {
+        bench b;
+        basin_error error = {0};
+        basin_image_model *model;
+        bench_tiny(&b, state, "kind");
+        for (int k = 0; k < 2; k++)
+            must(basin_settings_set(b.settings, trial[i][k].name, trial[i][k].value, &error),
+                 &error);
+        basin_outcome o = bench_train(&b, -1, false);
+        assert_true(isfinite(o.loss) && o.loss < 1.2);
+        must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
+        for (int k = 0; k < 2; k++) {
+            char text[40];
+            must(basin_settings_get(text, sizeof text, basin_image_get_settings(model),
+                                    trial[i][k].name, &error),
+                 &error);
+            assert_string_equal(text, trial[i][k].value);
+        }
+        basin_image_scores scores;
+        basin_image_scoring scoring = {.size = sizeof scoring, .source = &b.train, .fast = true};
+        must(basin_image_score(&scores, model, &scoring, &error), &error);
+        assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
+        basin_image_scores_free(&scores);
+        basin_image_close(model);
+        bench_close(&b);
+    }
+}
+
+/* A run that is lengthened goes on by the schedule of the new total, and says so. */
+static void more_epochs_can_follow(void **state) {
+    bench b;
+    char checkpoint[PATH_TEXT + 20];
+    bench_tiny(&b, state, "more");
+    snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", b.out);
+    b.s->epochs = 2;
+    b.training.keep_checkpoint = true;
+    basin_outcome o = bench_train(&b, -1, false);
+    assert_int_equal(o.steps, 10);
+    assert_int_equal(access(checkpoint, F_OK), 0);
+    b.s->epochs = 4;
+    b.training.keep_checkpoint = false;
+    o = bench_train(&b, -1, true);
+    assert_true(o.resumed && o.steps == 20 && o.epochs == 4);
+    assert_non_null(strstr(b.note, "2 epochs"));
+    assert_non_null(strstr(b.note, "of a run of 4"));
+    assert_int_equal(access(checkpoint, F_OK), -1);
+    bench_close(&b);
+}
+
+/* A run of no epochs that begins with a model is that model, statistics included. */
+static void a_model_is_a_beginning(void **state) {
+    bench first, tuned;
+    bench_tiny(&first, state, "first");
+    bench_train(&first, -1, false);
+    bench_tiny(&tuned, state, "tuned");
+    tuned.training.from = first.out;
+    tuned.train.limit = 40; /* other pictures: measured anew, the statistics would differ */
+    tuned.s->epochs = 0;
+    bench_train(&tuned, -1, false);
+    basin_error error;
+    basin_bundle *a, *b;
+    must(basin_bundle_read(&a, first.out, &error), &error);
+    must(basin_bundle_read(&b, tuned.out, &error), &error);
+    for (size_t i = 0; i < basin_bundle_count(a); i++) {
+        const basin_tensor *x = basin_bundle_at(a, i), *y;
+        must(basin_bundle_get(&y, b, basin_bundle_name(a, i), &error), &error);
+        assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
+    }
+    basin_image_settings x, y;
+    must(basin_image_settings_read(&x, a, &error), &error);
+    must(basin_image_settings_read(&y, b, &error), &error);
+    assert_true(x.mean[0] == y.mean[0] && x.deviation[0] == y.deviation[0]);
+    basin_bundle_free(a);
+    basin_bundle_free(b);
+    tuned.s->epochs = 1;
+    basin_outcome o = bench_train(&tuned, -1, false);
+    tuned.training.from = NULL;
+    basin_outcome anew = bench_train(&tuned, -1, false);
+    assert_true(o.loss < 0.97 * anew.loss);
+    tuned.training.from = first.out;
+    tuned.s->dim = 24;
+    bench_refused(&tuned, BASIN_BAD_SHAPE, "first.safetensors");
+    bench_close(&first);
+    bench_close(&tuned);
+}
+
+static void a_rehearsal_writes_nothing(void **state) {
+    bench b;
+    bench_tiny(&b, state, "rehearsed");
+    b.s->epochs = 1000;
+    b.training.rehearse = 0.01;
+    basin_outcome o = bench_train(&b, -1, false);
+    assert_true(o.steps >= 4 && o.steps < 5000 && o.steps_wanted == 5000);
+    assert_true(o.parameters > 1000 && o.memory > 1000 && o.step_seconds > 0);
+    assert_int_equal(access(b.out, F_OK), -1);
+    assert_int_equal(access(b.log, F_OK), -1);
+    bench_close(&b);
+}
+
+/* Neither pictures nor model need a file; what was learnt by an interrupt is in the model. */
+static void all_stays_in_memory(void **state) {
+    enum { COUNT = 40, SIDE = 16 };
+    bench b;
+    basin_error error = {0};
+    basin_picture picture[COUNT] = {0};
+    basin_pictures *pictures;
+    basin_image_model *model;
+    basin_outcome outcome;
+    float value[SIDE * SIDE];
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < SIDE * SIDE; k++)
+            value[k] = (float)((k / SIDE * i + k % SIDE) % 7) / 7.0F;
+        must(basin_picture_from_floats(&picture[i], value, SIDE, SIDE, 1, &error), &error);
+    }
+    must(basin_pictures_from_memory(&pictures, picture, COUNT, &error), &error);
+    for (int i = 0; i < COUNT; i++) basin_picture_free(&picture[i]);
+    bench_tiny(&b, state, "nothing");
+    b.train = (basin_image_source){.size = sizeof b.train, .pictures = pictures};
+    b.training.output = b.training.log = NULL;
+    b.stop_at = 3;
+    must(basin_image_train(&model, &outcome, b.settings, &b.data, &b.training, &error), &error);
+    assert_true(outcome.stopped && outcome.steps == 3);
+    assert_int_equal(basin_image_parameters(model), outcome.parameters);
+    basin_image_scores scores;
+    basin_image_scoring scoring = {.size = sizeof scoring, .source = &b.train};
+    must(basin_image_score(&scores, model, &scoring, &error), &error);
+    assert_true(scores.pictures == COUNT && isfinite(scores.mse) && isfinite(scores.psnr));
+    basin_image_scores_free(&scores);
+    basin_image_close(model);
+    basin_pictures_free(pictures);
+    assert_int_equal(access(b.out, F_OK), -1);
+    bench_close(&b);
+}
+
+static void patience_keeps_the_best(void **state) {
+    bench b;
+    bench_tiny(&b, state, "patient");
+    b.s->epochs = 60;
+    b.s->patience = 2;
+    b.s->warmup = 0;
+    b.s->rate = 0.3; /* far too high: the score soon gets worse */
+    b.s->clip = 0;
+    basin_outcome o = bench_train(&b, -1, false);
+    assert_true(o.best_epoch > 0 && o.epochs == o.best_epoch + 2 && o.epochs < 60);
+    basin_error error;
+    basin_image_model *model;
+    basin_image_scores scores;
+    basin_image_scoring scoring = {.size = sizeof scoring, .source = &b.train, .fast = true};
+    must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
+    must(basin_image_score(&scores, model, &scoring, &error), &error);
+    assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
+    basin_image_scores_free(&scores);
+    basin_image_close(model);
+    bench_close(&b);
+}
+
+static void what_cannot_be_trained_is_refused(void **state) {
+    bench b;
+    basin_error error;
+    bench_tiny(&b, state, "few");
+    b.s->batch = 500;
+    bench_refused(&b, BASIN_BAD_VALUE, "batch is 500, wanted at most the 80 pictures to train on");
+    b.s->batch = 16;
+    b.training.memory = 1000;
+    bench_refused(&b, BASIN_NO_MEMORY, "wanted a smaller batch, or recompute");
+    b.training.memory = 0;
+    b.train.hold_out = 0;
+    b.s->patience = 3;
+    bench_refused(&b, BASIN_BAD_VALUE, "patience is 3 without pictures to score");
+    b.s->patience = 0;
+    b.train.hold_out = 16;
+    b.data.test = &b.train;
+    bench_refused(&b, BASIN_BAD_VALUE, "hold_out is 16 and there are test pictures");
+    b.data.test = NULL;
+    b.train.path = NULL;
+    bench_refused(&b, BASIN_BAD_VALUE, "neither a collection nor a path");
+    b.training.output = "/nowhere/m.safetensors"; /* told before the pictures are looked at */
+    bench_refused(&b, BASIN_IO, "/nowhere");
+    basin_settings_free(b.settings);
+    must(basin_settings_new(&b.settings, "graphs", NULL, &error), &error);
+    bench_refused(&b, BASIN_BAD_VALUE, "the settings are of the task 'graphs', wanted image");
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_trains_and_opens_again),
+        cmocka_unit_test(more_epochs_can_follow),
+        cmocka_unit_test(a_model_is_a_beginning),
+        cmocka_unit_test(a_rehearsal_writes_nothing),
+        cmocka_unit_test(all_stays_in_memory),
+        cmocka_unit_test(patience_keeps_the_best),
+        cmocka_unit_test(what_cannot_be_trained_is_refused),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
