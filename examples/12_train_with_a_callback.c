@@ -1,0 +1,47 @@
+/* Training with a callback: it is told after every step how far the run is, and stops the run when
+ * the loss has fallen far enough. The model stays in memory. */
+#include "cloth.h"
+
+typedef struct watcher {
+    double first, loss; /* mean loss of the first epoch, and of this one so far */
+    volatile sig_atomic_t stop;
+} watcher;
+
+static void show(void *context, const basin_news *news) {
+    watcher *w = context;
+    w->loss = news->loss;
+    if (news->epoch == 1) w->first = news->loss;
+    if (news->loss < w->first / 4) w->stop = 1;
+}
+
+int main(void) {
+    basin_backend *backend;
+    must(basin_backend_open(&backend, "cpu", 1, &error));
+    basin_settings *settings = small_settings("100");
+    basin_pictures *pictures = weave_many(192);
+    basin_image_source source = {.size = sizeof source, .pictures = pictures, .hold_out = 32};
+    basin_image_data data = {.size = sizeof data, .train = &source};
+    watcher w = {0};
+    basin_watch watch = {.show = show, .context = &w, .stop = &w.stop};
+    basin_training training = {.size = sizeof training, .backend = backend, .watch = &watch};
+
+    basin_image_model *model;
+    basin_outcome outcome;
+    must(basin_image_train(&model, &outcome, settings, &data, &training, &error));
+    printf("%s, %s\n", outcome.stopped ? "stopped by the callback" : "ran to its end",
+           outcome.epochs < 50 ? "in less than half of the epochs" : "late");
+
+    /* What was learnt until then is in the model. */
+    basin_image_scores scores;
+    basin_image_scoring scoring = {.size = sizeof scoring, .source = &source, .masks = 2};
+    must(basin_image_score(&scores, model, &scoring, &error));
+    printf("%d pictures that it never saw: the error is %s half of the first epoch's\n",
+           (int)scores.pictures, scores.mse < w.first / 2 ? "below" : "above");
+
+    basin_image_scores_free(&scores);
+    basin_image_close(model);
+    basin_pictures_free(pictures);
+    basin_settings_free(settings);
+    basin_backend_close(backend);
+    return 0;
+}
