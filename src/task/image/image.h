@@ -100,6 +100,8 @@ typedef struct basin_image_graph {
 
 basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
                                    int64_t batch, basin_error *error);
+/* Whether all that was built on it since could be built. */
+basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error);
 void basin_image_graph_free(basin_image_graph *graph);
 
 /* Completes patches: batch after batch of equal size, the last one filled up by itself. */

@@ -72,11 +72,14 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
     if (!graph->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings);
-    const basin_error *found = basin_graph_error(graph->graph);
-    if (!found) return BASIN_OK;
-    basin_status status = basin_fail(error, found->status, "%s", found->text);
-    basin_image_graph_free(graph);
+    basin_status status = basin_image_graph_check(graph, error);
+    if (status) basin_image_graph_free(graph);
     return status;
+}
+
+basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error) {
+    const basin_error *found = basin_graph_error(graph->graph);
+    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }
 
 void basin_image_graph_free(basin_image_graph *graph) {

@@ -129,7 +129,10 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = schedule(j)};
-    status = basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
+    status = basin_image_graph_check(&j->graph, error);
+    if (!status)
+        status =
+            basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
     if (status) return status;
     basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
     j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;

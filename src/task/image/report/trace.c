@@ -162,7 +162,8 @@ static basin_status descend(basin_image_trace *t, basin_image_model *model, cons
     basin_status status = basin_image_graph_new(&s.graph, &model->settings, t->count, error);
     if (status) return status;
     build(&s);
-    status = make_plans(&s, model, error);
+    status = basin_image_graph_check(&s.graph, error);
+    if (!status) status = make_plans(&s, model, error);
     if (!status) status = make_tensors(&s, error);
     if (!status) status = write_inputs(s.encoder, &s.graph, patches, mask, error);
     if (!status) status = basin_plan_run(s.encoder, error);
@@ -184,7 +185,8 @@ static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
     basin_vit_tokens(&g.net.vit, g.patches, g.replaced, layer);
     for (int i = 0; i <= t->steps; i++) layer[i] = basin_vit_decode(&g.net.vit, layer[i]);
     basin_plan_spec spec = {.output = layer, .outputs = t->steps + 1};
-    status = basin_plan_new(&plan, model->store, &spec, error);
+    status = basin_image_graph_check(&g, error);
+    if (!status) status = basin_plan_new(&plan, model->store, &spec, error);
     if (!status) status = write_inputs(plan, &g, patches, mask, error);
     if (!status) status = basin_plan_run(plan, error);
     for (int i = 0; i <= t->steps && !status; i++) {

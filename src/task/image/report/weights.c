@@ -26,7 +26,8 @@ static basin_status decode(float **patches, basin_image_model *model, const char
     basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
     basin_plan_spec spec = {.output = &out, .outputs = 1};
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
-    status = basin_plan_new(&plan, model->store, &spec, error);
+    status = basin_image_graph_check(&g, error);
+    if (!status) status = basin_plan_new(&plan, model->store, &spec, error);
     if (!status) status = basin_plan_run(plan, error);
     if (!status) status = basin_plan_read(plan, out, &result, error);
     basin_plan_free(plan);
