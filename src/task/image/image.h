@@ -104,7 +104,7 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
 basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error);
 void basin_image_graph_free(basin_image_graph *graph);
 
-/* Completes patches: batch after batch of equal size, the last one filled up by itself. */
+/* Completes patches in batches of one size; what a short batch lacks is filled up. */
 typedef struct basin_image_runner {
     basin_image_graph graph;
     basin_plan *plan;

@@ -34,7 +34,7 @@ bool basin_image_is_published(const basin_bundle *bundle) {
 
 /* ---- the settings ---- */
 
-/* The shape without leading axes of 1, down to `rank`; a rank of -1 where it is another. */
+/* Drops leading axes of 1 until `rank` are left; rank -1 where that cannot be. */
 static basin_shape squeeze(basin_shape shape, int rank) {
     int extra = shape.rank - rank;
     basin_shape out = {.rank = rank};

@@ -108,7 +108,7 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
     return status;
 }
 
-/* With the weights of a file, or without one with first weights. */
+/* `bundle` has the weights; NULL: first weights are drawn. */
 static basin_status start(basin_image_model **model, const basin_image_settings *settings,
                           basin_backend *backend, const basin_bundle *bundle, basin_error *error) {
     basin_image_graph graph = {0};

@@ -14,7 +14,8 @@ typedef struct basin_image_set {
     int64_t items;
 } basin_image_set;
 
-/* `held`: those that are held out, else the others. Without any held out both sides are all. */
+/* The pictures that are held out (`held`), or the rest. Nothing held out: all of them, either way.
+ */
 basin_status basin_image_set_open(basin_image_set *set, const basin_image_source *source, bool held,
                                   uint64_t seed, basin_error *error);
 void basin_image_set_close(basin_image_set *set);

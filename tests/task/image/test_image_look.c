@@ -42,13 +42,14 @@ static void enlarge(desk *d) {
     }
 }
 
-static void desk_open(desk *d, const char *arch, bool cls, bool hopfield) {
+static void desk_open(desk *d, const char *arch, bool cls, const char *hopfield) {
     basin_error error;
     basin_image_settings s;
     basin_image_task.fill(&s, "fashion");
     s.arch = arch, s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
     s.memories = M, s.steps = STEPS, s.occlude = 5, s.keep = 1, s.cls = cls;
-    s.hopfield = hopfield;
+    s.hopfield = hopfield != NULL;
+    if (hopfield) s.hopfield_kind = hopfield;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
     must(basin_backend_open(&d->backend, "ref", 1, &error), &error);
     must(basin_image_model_new(&d->model, &s, d->backend, &error), &error);
@@ -68,17 +69,21 @@ static void desk_close(desk *d) {
 
 static void traces_end_where_models_do(void **state) {
     (void)state;
-    static const char *const arch[] = {"et", "et", "vit", "albert", "et"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const arch[] = {"et", "et", "vit", "albert", "et", "et", "et"};
+    static const char *const kind[] = {"relu", "relu", "relu", "relu", NULL, "power", "softmax"};
+    for (int i = 0; i < 7; i++) {
         desk d;
         basin_error error;
         basin_image_trace trace;
-        desk_open(&d, arch[i], i % 2, i != 4);
+        desk_open(&d, arch[i], i % 2, kind[i]);
         must(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, &error), &error);
         const float *last = trace.token + STEPS * COUNT * N * P;
         for (int k = 0; k < COUNT * N * P; k++) assert_float_equal(last[k], d.output[k], 1e-5);
-        assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 ? 2 : 0);
-        assert_int_equal(trace.use != NULL, i < 2);
+        assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 || i > 4 ? 2 : 0);
+        assert_int_equal(trace.use != NULL, i < 2 || i > 4);
+        double use = 0; /* a softmax of each of the COUNT * N tokens adds up to 1 */
+        for (int m = 0; trace.use && m < M; m++) use += trace.use[m];
+        if (i == 6) assert_float_equal(use, COUNT * N, 1e-4);
         for (int t = 0; trace.parts && t < STEPS; t++) {
             double fall = trace.energy[0][t] - trace.energy[0][t + 1];
             if (trace.parts == 2) fall += trace.energy[1][t] - trace.energy[1][t + 1];
@@ -123,7 +128,7 @@ static void a_force_is_decoded(void **state) {
     desk d;
     basin_error error;
     basin_image_trace trace;
-    desk_open(&d, "et", true, true);
+    desk_open(&d, "et", true, "relu");
     must(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, &error), &error);
     double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
     double *gamma = numbers(&d, "gamma"), *delta = numbers(&d, "delta");
@@ -149,7 +154,7 @@ static void weights_become_patches(void **state) {
     desk d;
     basin_error error;
     basin_image_weights weights;
-    desk_open(&d, "et", true, true);
+    desk_open(&d, "et", true, "relu");
     must(basin_image_weights_new(&weights, d.model, &error), &error);
     double *xi = numbers(&d, "xi"), *wk = numbers(&d, "wk"), *wq = numbers(&d, "wq");
     double *pos = numbers(&d, "pos");
@@ -166,7 +171,7 @@ static void weights_become_patches(void **state) {
     free(xi), free(wk), free(wq), free(pos);
     basin_image_weights_free(&weights);
     desk_close(&d);
-    desk_open(&d, "vit", false, true);
+    desk_open(&d, "vit", false, "relu");
     must(basin_image_weights_new(&weights, d.model, &error), &error);
     assert_null(weights.memory);
     assert_null(weights.key);

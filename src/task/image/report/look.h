@@ -16,7 +16,7 @@ typedef struct basin_image_trace {
     float *force[2];     /* [T + 1, count, N, P] */
     double *energy[2];   /* [T + 1] mean over pictures */
     double *size[2];     /* [T + 1] root mean square of the force on replaced tokens */
-    double *use;         /* [M] of each memory at the end: its share of the Hopfield energy */
+    double *use;         /* [M] what each memory has of the Hopfield energy at the end */
 } basin_image_trace;
 
 basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,

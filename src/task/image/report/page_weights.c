@@ -80,9 +80,11 @@ void basin_image_page_memories(basin_image_page *w) {
         page,
         "<p>Each is a vector of the token space, decoded as a patch of %lld &times; %lld "
         "pixels. Those that say most about the pictures above come first: the first "
-        "%lld of %lld carry %.0f&nbsp;%% of the Hopfield energy.</p>\n",
+        "%lld of %lld carry %.0f&nbsp;%% of the %s.</p>\n",
         (long long)w->settings->patch, (long long)w->settings->patch, (long long)few,
-        (long long)count, share(r, order, few));
+        (long long)count, share(r, order, few),
+        basin_choice_is(w->settings->hopfield_kind, "softmax") ? "softmax over memories"
+                                                               : "Hopfield energy");
     if (few < count) {
         char label[64];
         snprintf(label, sizeof label, "Show all %lld", (long long)count);

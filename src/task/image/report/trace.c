@@ -31,6 +31,17 @@ static void build_part(stepper *s, basin_expr g, int p) {
     s->next = basin_add(s->next, basin_scale(force, s->graph.net.et.config.descent.alpha));
 }
 
+/* What each memory has of the Hopfield energy, up to a factor; of a log-sum-exp, of its weights. */
+static basin_expr build_use(const basin_block *block, basin_expr g) {
+    basin_expr h = basin_matmul_t(g, false, block->xi, true), use = NULL;
+    switch (block->config.hopfield) {
+    case BASIN_HOPFIELD_RELU: use = basin_square(basin_relu(h)); break;
+    case BASIN_HOPFIELD_POWER: use = basin_pow(basin_relu(h), block->config.power); break;
+    case BASIN_HOPFIELD_SOFTMAX: use = basin_softmax(h); break;
+    }
+    return basin_sum(use, 0, 2);
+}
+
 static void build(stepper *s) {
     basin_image *m = &s->graph.net.et;
     s->pattern = (basin_pattern){.exclude_self = !m->config.self_attention};
@@ -42,10 +53,7 @@ static void build(stepper *s) {
     s->next = s->tokens;
     basin_expr g = basin_block_norm(&m->block, s->tokens);
     for (int p = 0; p < s->energy.parts; p++) build_part(s, g, p);
-    if (m->block.xi) {
-        basin_expr h = basin_relu(basin_matmul_t(g, false, m->block.xi, true));
-        s->use = basin_sum(basin_square(h), 0, 2);
-    }
+    if (m->block.xi) s->use = build_use(&m->block, g);
 }
 
 static basin_status make_plans(stepper *s, basin_image_model *model, basin_error *error) {
