@@ -1,0 +1,67 @@
+/* Collections of pictures that are in memory: copied, named by number, checked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "basin/tasks/pictures.h"
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static void pictures_of_any_size_are_copied(void **state) {
+    (void)state;
+    basin_error error = {0};
+    basin_picture given[2] = {0}, got = {0};
+    basin_pictures *pictures;
+    char name[BASIN_PICTURE_NAME];
+    const float grey[6] = {0, 0.25F, 0.5F, 0.75F, 1, 0.1F}, colour[3] = {1, 0, 0.5F};
+    must(basin_picture_from_floats(&given[0], grey, 2, 3, 1, &error), &error);
+    must(basin_picture_from_floats(&given[1], colour, 1, 1, 3, &error), &error);
+    must(basin_pictures_from_memory(&pictures, given, 2, &error), &error);
+    memset(given[0].pixel, 7, 6);
+    assert_int_equal(basin_pictures_count(pictures), 2);
+    must(basin_pictures_load(&got, pictures, 0, &error), &error);
+    assert_true(got.height == 2 && got.width == 3 && got.channels == 1);
+    const uint8_t wanted[6] = {0, 64, 128, 191, 255, 26};
+    assert_memory_equal(got.pixel, wanted, 6);
+    must(basin_pictures_load(&got, pictures, 1, &error), &error);
+    assert_true(got.height == 1 && got.channels == 3 && got.pixel[0] == 255);
+    assert_string_equal(basin_pictures_name(name, pictures, 1), "memory[1]");
+    basin_pictures_free(pictures);
+    for (int i = 0; i < 2; i++) basin_picture_free(&given[i]);
+    basin_picture_free(&got);
+}
+
+static void what_is_no_picture_is_refused(void **state) {
+    (void)state;
+    basin_error error = {0};
+    basin_picture picture = {.height = 2, .width = 2, .channels = 3}, made = {0};
+    basin_pictures *pictures;
+    const float bad[2] = {0.5F, 1.5F};
+    assert_int_equal(basin_pictures_from_memory(&pictures, &picture, 0, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "0 pictures, wanted at least one");
+    assert_int_equal(basin_pictures_from_memory(&pictures, &picture, 1, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "a picture has no pixels");
+    uint8_t pixel[12] = {0};
+    picture.pixel = pixel;
+    picture.channels = 2;
+    assert_int_equal(basin_pictures_from_memory(&pictures, &picture, 1, &error), BASIN_BAD_SHAPE);
+    assert_null(pictures);
+    assert_int_equal(basin_picture_from_floats(&made, bad, 1, 2, 1, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "value 1 of a picture is 1.5, wanted 0 to 1");
+    basin_picture_free(&made);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pictures_of_any_size_are_copied),
+        cmocka_unit_test(what_is_no_picture_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
