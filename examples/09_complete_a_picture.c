@@ -1,5 +1,7 @@
 /* Completing a picture: a model is trained for a second and saved; then its file is opened and
  * fills a hole in a picture that it never saw. */
+#include <basin/tasks/image.h>
+
 #include "cloth.h"
 
 static const char path[] = "example_cloth.safetensors";

@@ -1,5 +1,7 @@
 /* Training with a callback: it is told after every step how far the run is, and stops the run when
  * the loss has fallen far enough. The model stays in memory. */
+#include <basin/tasks/image.h>
+
 #include "cloth.h"
 
 typedef struct watcher {

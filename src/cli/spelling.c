@@ -112,8 +112,6 @@ static const struct {
     {"output-dir", "output"},
     {"save", "output"},
     {"dir", "output"},
-    {"checkpoint", "resume"},
-    {"checkpoint", "output"},
     {"ckpt", "resume"},
     {"pretrained", "from"},
     {"val-split", "validation"},

@@ -84,12 +84,12 @@ static void takes_old_names(void **state) {
 /* Names from other tools lead to ours, where the command has it. */
 static void hints_at_foreign_names(void **state) {
     static const char *const pair[][2] = {
-        {"lr", "rate"},           {"batch-size", "batch"}, {"device", "backend"},
-        {"gpu", "backend"},       {"workers", "threads"},  {"num-workers", "threads"},
-        {"jobs", "threads"},      {"epoch", "epochs"},     {"weight-decay", "decay"},
-        {"hidden-dim", "dim"},    {"embed-dim", "dim"},    {"num-heads", "heads"},
-        {"layers", "steps"},      {"depth", "steps"},      {"out", "output"},
-        {"checkpoint", "resume"}, {"img-size", "size"},    {"patch-size", "patch"},
+        {"lr", "rate"},        {"batch-size", "batch"}, {"device", "backend"},
+        {"gpu", "backend"},    {"workers", "threads"},  {"num-workers", "threads"},
+        {"jobs", "threads"},   {"epoch", "epochs"},     {"weight-decay", "decay"},
+        {"hidden-dim", "dim"}, {"embed-dim", "dim"},    {"num-heads", "heads"},
+        {"layers", "steps"},   {"depth", "steps"},      {"out", "output"},
+        {"img-size", "size"},  {"patch-size", "patch"},
     };
     char hint[100];
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basin/tasks/image.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 #include "task/anomaly/anomaly.h"
 #include "task/graphs/graphs.h"
-#include "task/image/image.h"
 
 static void check(basin_status status, const basin_error *error) {
     if (status && (error->status != status || !*error->text || strchr(error->text, '\n'))) abort();
@@ -22,14 +22,14 @@ static basin_backend *backend_new(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[MEMORY_PATH];
     basin_error error = {0};
-    basin_image_session image;
+    basin_image_model *image;
     basin_graphs_session graph;
     basin_anomaly_detector *detector;
     int fd = memory_file(path, data, size);
     basin_backend *backend = backend_new();
-    basin_status status = basin_image_session_open(&image, path, backend, &error);
+    basin_status status = basin_image_open(&image, path, backend, &error);
     check(status, &error);
-    if (!status) basin_image_session_close(&image);
+    if (!status) basin_image_close(image);
     status = basin_graphs_session_open(&graph, path, backend, &error);
     check(status, &error);
     if (!status) basin_graphs_session_close(&graph);
