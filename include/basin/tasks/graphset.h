@@ -262,6 +262,36 @@ BASIN_API basin_status basin_folds_read(basin_folds *folds, const char *path,
                                         uint64_t seed, basin_error *error);
 BASIN_API void basin_folds_free(basin_folds *folds);
 
+/* ---- sets from arrays ---- */
+
+/* Graphs held in arrays. Nodes are numbered through all graphs, from 0: those of the first graph,
+ * then those of the second. Arrays that are NULL are absent; zero fields mean so. */
+typedef struct basin_graphset_arrays {
+    size_t size;      /* sizeof(basin_graphset_arrays) */
+    const char *name; /* NULL: "graphs" */
+    int64_t graphs;
+    const int64_t *nodes; /* [graphs] nodes of each */
+    int64_t edges;
+    const int64_t *from, *to; /* [edges] nodes; self loops are dropped, of equal edges the first
+                                 stays */
+    bool undirected;          /* each edge is given once and goes both ways */
+    int64_t node_attributes, node_labels, edge_attributes, edge_labels; /* columns */
+    const float *node_attribute;                                        /* [nodes, columns] */
+    const int32_t *node_label;                                          /* [nodes, columns] */
+    const float *edge_attribute;                                        /* [edges, columns] */
+    const int32_t *edge_label;                                          /* [edges, columns] */
+    const int64_t *graph_class;                                         /* [graphs] any numbers */
+    const int64_t *node_class;                                          /* [nodes] any numbers */
+    int64_t targets;
+    const float *target; /* [graphs, targets] values; of classes and values one at most */
+    int64_t split[3];    /* as in basin_graphset */
+} basin_graphset_arrays;
+
+/* Copies the arrays into a set, checked as files are. */
+BASIN_API basin_status basin_graphset_from_arrays(basin_graphset *set,
+                                                  const basin_graphset_arrays *arrays,
+                                                  basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif
