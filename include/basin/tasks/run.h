@@ -90,6 +90,7 @@ typedef struct basin_outcome {
     double step_seconds, epoch_seconds;  /* of this leg: mean; median, scores left out */
     double items_per_second;             /* of this leg */
     size_t memory;                       /* bytes of the training plan */
+    int64_t items;                       /* what an epoch passes over: graphs, pictures */
 } basin_outcome;
 
 #ifdef __cplusplus

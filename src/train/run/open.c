@@ -94,6 +94,8 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
         run->checkpoint = join(t->output, ".checkpoint");
     if ((t->checkpoint || t->output) && !run->checkpoint)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+    if (t->output) basin_writer_sweep(t->output);
+    if (t->log) basin_writer_sweep(t->log);
     if (run->checkpoint) status = look(run, kind, error);
     if (status || run->finished) return status;
     status = check_writable(t->output, error);

@@ -38,6 +38,15 @@ static double rate_at(const basin_run *r, int64_t step) {
     return basin_rate_cosine(step, s->warmup, s->total, s->first, s->peak, s->last);
 }
 
+static basin_status settle(basin_run *r, basin_error *error) {
+    basin_run_sum sum = {0};
+    if (!r->task->settle) return BASIN_OK;
+    basin_status status = r->task->settle(r->task->context, &sum, error);
+    add(&r->at.epoch_loss, &sum);
+    add(&r->at.recent_loss, &sum);
+    return status;
+}
+
 /* ---- telling ---- */
 
 static void show(const basin_run *r) {
@@ -75,8 +84,8 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
     double now = basin_clock();
     int64_t every = r->training.log_every ? r->training.log_every : r->task->log_every;
     if (!every || r->at.step % every != 0) return BASIN_OK;
-    basin_status status = BASIN_OK;
-    if (r->log.file) {
+    basin_status status = r->log.file ? settle(r, error) : BASIN_OK;
+    if (r->log.file && !status) {
         double items = (double)(r->task->items * every) / (double)r->task->steps;
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
@@ -99,15 +108,6 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
 }
 
 /* ---- saving ---- */
-
-static basin_status settle(basin_run *r, basin_error *error) {
-    basin_run_sum sum = {0};
-    if (!r->task->settle) return BASIN_OK;
-    basin_status status = r->task->settle(r->task->context, &sum, error);
-    add(&r->at.epoch_loss, &sum);
-    add(&r->at.recent_loss, &sum);
-    return status;
-}
 
 static basin_status save(basin_run *r, basin_error *error) {
     if (!r->checkpoint) return BASIN_OK;
@@ -316,6 +316,7 @@ static void tell(basin_outcome *o, basin_run *r) {
     o->best = r->at.best_epoch ? r->at.best : r->at.last;
     o->seconds = r->seconds_before + spent;
     o->memory = t->memory;
+    o->items = t->items;
     if (r->leg_steps) {
         double items = (double)(t->items * r->leg_steps) / (double)t->steps;
         o->step_seconds = r->leg_seconds / (double)r->leg_steps;
