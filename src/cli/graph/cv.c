@@ -1,8 +1,7 @@
 /* basin graph cv: how well a model does on graphs it has not seen, by cross-validation. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "basin/metrics.h"
 #include "cli/graph/options.h"
@@ -38,8 +37,8 @@ static const basin_option table[] = {
                   "Models of different seeds a fold, whose probabilities are averaged."),
     BASIN_INTEGER(
         options, jobs, "jobs", "N", 0, 1024,
-        "Folds at once, each in a process of its own; 0: one a core, with --backend cuda, "
-        "where all share a device and its memory, 10 at most."),
+        "Folds at once, each in a thread of its own; 0: one a core, with --backend cuda, where "
+        "all share a device and its memory, 10 at most."),
     BASIN_FLAG(
         options, paper_protocol, 0, "paper-protocol",
         "What the published notebooks do instead: one model trained on all graphs and scored "
@@ -56,40 +55,26 @@ static const basin_option table[] = {
 
 typedef struct job {
     const options *o;
-    const char *path;
+    int64_t seed;
     basin_graphset set;
     basin_folds folds;
-    basin_graphs_cv_fold *result; /* [folds] */
-    double *value;                /* [folds] room for those that were run */
+    basin_graphs_fold *result; /* [folds] */
+    double *value;             /* [folds] room for those that were run */
 } job;
-
-/* One fold that trains on all graphs and is tested on the same. */
-static basin_status paper_folds(job *j, basin_error *error) {
-    j->folds = (basin_folds){1, calloc(1, sizeof *j->folds.fold)};
-    for (int part = 0; part < 3 && j->folds.fold; part += 2) {
-        j->folds.fold->item[part] = basin_graphs_range(0, j->set.graphs);
-        j->folds.fold->count[part] = j->set.graphs;
-        if (!j->folds.fold->item[part]) return basin_fail(error, BASIN_NO_MEMORY, "no memory");
-    }
-    return j->folds.fold ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
-}
 
 static basin_status make_folds(job *j, basin_error *error) {
     const options *o = j->o;
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
-    uint64_t seed = (uint64_t)((const basin_graphs_settings *)o->settings->values)->seed;
+    uint64_t seed = (uint64_t)j->seed;
     basin_status status;
     if (o->paper_protocol)
-        status = paper_folds(j, error);
+        status = basin_graphs_fold_all(&j->folds, j->set.graphs, error);
     else if (o->index)
         status =
             basin_folds_read(&j->folds, o->index, classes, j->set.graphs, o->inner, seed, error);
     else
         status =
             basin_folds_new(&j->folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
-    if (!status && o->fold > j->folds.folds)
-        status = basin_fail(error, BASIN_BAD_VALUE, "fold %lld of %lld", (long long)o->fold,
-                            (long long)j->folds.folds);
     if (status) return status;
     j->result = calloc((size_t)j->folds.folds, sizeof *j->result);
     j->value = calloc((size_t)j->folds.folds, sizeof *j->value);
@@ -102,34 +87,31 @@ static basin_status run_folds(job *j, basin_error *error) {
     char text[4096];
     basin_cli_watch watch;
     basin_cli_watch_begin(&watch, o->quiet);
-    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t many = o->fold ? 1 : j->folds.folds;
-    basin_graphs_cv_spec spec = {.settings = (const basin_graphs_settings *)o->settings->values,
-                                 .set = &j->set,
-                                 .folds = &j->folds,
-                                 .only = o->fold - 1,
-                                 .members = o->members,
-                                 .jobs = basin_graphs_cv_jobs(o->jobs, many, cores, o->backend),
-                                 .threads = (int)o->threads,
-                                 .backend = o->backend,
-                                 .cache = basin_graphs_cache(o->cache, text, sizeof text),
-                                 .products = basin_option_products(o->products),
-                                 .watch = &watch.watch};
-    basin_status status = basin_graphs_cv(j->result, &spec, error);
+    basin_graphs_cv spec = {.size = sizeof spec,
+                            .fold = o->fold,
+                            .members = o->members,
+                            .jobs = o->jobs,
+                            .threads = (int)o->threads,
+                            .backend = o->backend,
+                            .products = basin_option_products(o->products),
+                            .cache = basin_graph_cache(o->cache, text, sizeof text),
+                            .watch = &watch.watch};
+    basin_status status =
+        basin_graphs_cross_validate(j->result, o->settings, &j->set, &j->folds, &spec, error);
     basin_cli_watch_end(&watch);
     return status;
 }
 
 /* ---- printing ---- */
 
-static double number_of(const basin_graphs_score *score, basin_graphs_target task) {
-    return fabs(basin_graphs_merit(score, task));
+static double number_of(const basin_graphs_measures *measures, basin_graphs_target task) {
+    return fabs(basin_graphs_merit(measures, task));
 }
 
 static void statistics(double *mean, double *deviation, const job *j, bool validation) {
     int64_t n = 0;
     for (int64_t f = 0; f < j->folds.folds; f++) {
-        const basin_graphs_cv_fold *r = &j->result[f];
+        const basin_graphs_fold *r = &j->result[f];
         if (r->done) j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
     }
     basin_mean_deviation(mean, deviation, j->value, n);
@@ -159,7 +141,7 @@ static int print_table(const job *j) {
                           o->paper_protocol ? "training score" : "test score"};
     for (int i = 0; i < 7; i++) basin_table_add(&t, "%s", head[i]);
     for (int64_t f = 0; f < j->folds.folds; f++) {
-        const basin_graphs_cv_fold *r = &j->result[f];
+        const basin_graphs_fold *r = &j->result[f];
         if (!r->done) continue;
         basin_table_add(&t, "%lld", (long long)f + 1);
         basin_table_add(&t, "%lld", (long long)r->trains);
@@ -185,7 +167,7 @@ static int print_table(const job *j) {
     return BASIN_EXIT_OK;
 }
 
-static void print_fold_json(basin_json *json, const basin_graphs_cv_fold *r, int64_t fold,
+static void print_fold_json(basin_json *json, const basin_graphs_fold *r, int64_t fold,
                             basin_graphs_target task, bool paper) {
     basin_json_object(json, NULL);
     basin_json_integer(json, "fold", fold + 1);
@@ -194,14 +176,14 @@ static void print_fold_json(basin_json *json, const basin_graphs_cv_fold *r, int
     basin_json_integer(json, "best_epoch", r->best_epoch);
     basin_json_number(json, "seconds", r->seconds);
     basin_json_number(json, "epoch_seconds", r->epoch_seconds);
-    basin_json_integer(json, "bytes", r->bytes);
+    basin_json_integer(json, "memory_bytes", r->memory);
     if (r->validations) {
         basin_json_object(json, "validation");
-        basin_graphs_score_json(json, &r->validation, task);
+        basin_graph_items_json(json, &r->validation, task);
         basin_json_end(json);
     }
     basin_json_object(json, paper ? "training" : "test");
-    basin_graphs_score_json(json, &r->test, task);
+    basin_graph_items_json(json, &r->test, task);
     basin_json_end(json);
     basin_json_end(json);
 }
@@ -216,7 +198,7 @@ static void print_json(const job *j) {
     basin_json_boolean(&json, "held_out", !o->paper_protocol);
     basin_json_text(&json, "preset", o->start.preset);
     basin_json_integer(&json, "members", o->members);
-    basin_json_integer(&json, "seed", ((const basin_graphs_settings *)o->settings->values)->seed);
+    basin_json_integer(&json, "seed", j->seed);
     basin_json_text(&json, "score", unit_of(j->set.task));
     statistics(&mean, &deviation, j, false);
     basin_json_number(&json, o->paper_protocol ? "training_mean" : "test_mean", mean);
@@ -234,20 +216,25 @@ static void print_json(const job *j) {
     basin_json_end(&json);
 }
 
+static basin_status cross_validate(job *j, const char *path, basin_error *error) {
+    char text[64];
+    basin_status status = basin_settings_check(j->o->settings, error);
+    if (!status) status = basin_settings_get(text, sizeof text, j->o->settings, "seed", error);
+    if (!status) j->seed = strtoll(text, NULL, 10);
+    if (!status) status = basin_graphset_read(&j->set, path, error);
+    if (!status) status = basin_graphs_check_labels(&j->set, path, error);
+    if (!status) status = make_folds(j, error);
+    return status ? status : run_folds(j, error);
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands;
     if (o->start.print_config) return basin_print_config(o->settings, NULL);
     basin_error error;
     int code = BASIN_EXIT_OK;
-    job j = {.o = o, .path = operand[0]};
-    basin_status status =
-        basin_graphs_settings_check((const basin_graphs_settings *)o->settings->values, &error);
-    if (!status) status = basin_graphset_read(&j.set, operand[0], &error);
-    if (!status) status = basin_graphs_check_labels(&j.set, operand[0], &error);
-    if (!status) status = make_folds(&j, &error);
-    if (!status) status = run_folds(&j, &error);
-    if (status)
+    job j = {.o = o};
+    if (cross_validate(&j, operand[0], &error))
         code = basin_report(&error);
     else if (o->json)
         print_json(&j);

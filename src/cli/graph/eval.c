@@ -1,5 +1,5 @@
 /* basin graph eval: how well a model does on a set of graphs. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/graph/options.h"
@@ -13,49 +13,45 @@ typedef struct options {
 static const options defaults = {.part = "auto", .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_CHOICE(options, part, "part", "auto|train|validation|test|all",
-                 "Which graphs; auto: the test part of a set that has one, else all."),
-    BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_GRAPH_OPTIONS(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };
 
-static void print(const options *o, const char *model, const basin_graphs_use *u,
-                  const basin_graphs_score *score) {
+static void print(const options *o, const char *model, const basin_graph_use *u,
+                  const basin_graphs_measures *measures) {
     const char *part = strcmp(o->part, "auto") ? o->part : u->set.split[2] ? "test" : "all";
+    basin_graphs_target target = basin_graphs_get_target(u->model);
     char text[200];
     if (o->json) {
         basin_json json = basin_json_begin(stdout);
         basin_json_text(&json, "model", model);
         basin_json_text(&json, "data", u->set.name);
-        basin_json_text(&json, "task", basin_graphs_target_name(u->set.task));
+        basin_json_text(&json, "task", basin_graphs_target_name(target));
         basin_json_text(&json, "part", part);
-        basin_graphs_score_json(&json, score, u->set.task);
+        basin_graph_items_json(&json, measures, target);
         basin_json_end(&json);
         return;
     }
-    basin_graphs_score_text(text, sizeof text, score, u->set.task);
-    printf("%s, %s, %lld %s: %s\n", u->set.name, part, (long long)score->items,
-           u->set.task == BASIN_NODE_CLASSES ? "nodes" : "graphs", text);
+    basin_graph_measures_text(text, sizeof text, measures, target);
+    printf("%s, %s, %lld %s: %s\n", u->set.name, part, (long long)measures->items,
+           target == BASIN_NODE_CLASSES ? "nodes" : "graphs", text);
 }
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    basin_graphs_use u;
-    basin_graphs_score score;
+    basin_graph_use u = {0};
+    basin_graphs_measures measures;
     basin_error error;
     (void)operands;
-    basin_status status = basin_graphs_use_open(&u, operand[0], operand[1], o->part, o->cache,
-                                                o->backend, o->products, o->threads, true, &error);
-    if (!status) {
-        basin_graphs_measure(&score, u.output, &u.set, u.list, u.count, u.session.outputs);
-        print(o, operand[0], &u, &score);
-    }
-    basin_graphs_use_free(&u);
+    basin_status status =
+        basin_option_backend(&u.backend, o->backend, o->threads, o->products, NULL, &error);
+    if (!status)
+        status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache, &error);
+    if (!status) status = basin_graphs_score(&measures, u.model, &u.data, &error);
+    if (!status) print(o, operand[0], &u, &measures);
+    basin_graph_use_close(&u);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 

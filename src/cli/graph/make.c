@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/graph/options.h"
+#include "basin/tasks/graphset.h"
+#include "cli/command.h"
+#include "io/json_writer.h"
 
 typedef struct options {
     const char *pictures;

@@ -1,46 +1,49 @@
-/* What the commands of graphs share: the options of a model, opening data, a backend and
- * positions, printing scores. */
+/* What the commands of graphs share: the cache of positions, opening a model with the graphs it is
+ * used on, printing measures. */
 #ifndef BASIN_CLI_GRAPH_OPTIONS_H
 #define BASIN_CLI_GRAPH_OPTIONS_H
 
+#include "basin/tasks/graphs.h"
 #include "cli/command.h"
-#include "task/graphs/graphs.h"
+#include "io/json_writer.h"
 
 /* The folder of cached positions: --cache, or basin/ in the user's cache folder; NULL for "none".
  */
-const char *basin_graphs_cache(const char *option, char *text, size_t size);
+const char *basin_graph_cache(const char *option, char *text, size_t size);
 #define BASIN_GRAPH_OPTION_CACHE(type)                                                             \
     BASIN_TEXT(type, cache, 0, "cache", "DIR",                                                     \
                "Where positions of nodes are kept between runs; none: nowhere. Without it, the "   \
                "user's cache folder.")
 
-/* The graphs of a set: train, validation, test as it says, or all. Free *list. */
-basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
-                               const char *part, const char *path, basin_error *error);
+/* `type` has members part, cache, backend, products and threads. */
+#define BASIN_GRAPH_OPTIONS(type)                                                                  \
+    BASIN_CHOICE(type, part, "part", "auto|train|validation|test|all",                             \
+                 "Which graphs; auto: the test part of a set that has one, else all."),            \
+        BASIN_GRAPH_OPTION_CACHE(type), BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type),   \
+        BASIN_OPTION_THREADS(type)
 
 /* A model and the graphs it is to be used on. */
-typedef struct basin_graphs_use {
-    basin_graphset set;
-    basin_positions positions;
+typedef struct basin_graph_use {
     basin_backend *backend;
-    basin_graphs_session session;
-    int64_t *list, count; /* the graphs */
-    float *output;        /* [rows, C] */
-} basin_graphs_use;
+    basin_graphs_model *model;
+    basin_graphset set;
+    int64_t *list, count; /* the graphs of the part */
+    char folder[4096];    /* of the cache */
+    basin_graphs_data data;
+} basin_graph_use;
 
-/* Opens both and computes the outputs of the part. Classes of the set are renumbered to the
- * model's. With `labels` a set without is refused. */
-basin_status basin_graphs_use_open(basin_graphs_use *use, const char *model, const char *data,
-                                   const char *part, const char *cache, const char *backend,
-                                   const char *products, int64_t threads, bool labels,
-                                   basin_error *error);
-void basin_graphs_use_free(basin_graphs_use *use);
+/* Points into itself, so it must stay where it is. Its backend must be open. */
+basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const char *data,
+                                  const char *part, const char *cache, basin_error *error);
+void basin_graph_use_close(basin_graph_use *use);
 
-/* The fields of a score for a task, with `prefix` before their names. */
-void basin_graphs_score_json(basin_json *json, const basin_graphs_score *score,
-                             basin_graphs_target task);
-/* "87.50 % (balanced 85.00 %)" or "MAE 0.2100". */
-void basin_graphs_score_text(char *text, size_t size, const basin_graphs_score *score,
-                             basin_graphs_target task);
+/* The fields of measures of a target; and with the number of graphs or nodes before them. */
+void basin_graph_measures_json(basin_json *json, const basin_graphs_measures *measures,
+                               basin_graphs_target target);
+void basin_graph_items_json(basin_json *json, const basin_graphs_measures *measures,
+                            basin_graphs_target target);
+/* "accuracy 87.50 %, .." or "mean absolute error 0.2100, ..". */
+void basin_graph_measures_text(char *text, size_t size, const basin_graphs_measures *measures,
+                               basin_graphs_target target);
 
 #endif

@@ -1,13 +1,12 @@
 /* basin graph predict: a model's outputs for graphs, as CSV. */
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/graph/options.h"
 #include "io/file.h"
 
 typedef struct options {
-    const char *part, *out, *cache, *backend, *products;
+    const char *part, *output, *cache, *backend, *products;
     int64_t threads;
     bool quiet;
 } options;
@@ -15,92 +14,90 @@ typedef struct options {
 static const options defaults = {.part = "auto", .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, out, 'o', "output", "FILE", "The CSV file; without it standard output."),
-    BASIN_CHOICE(options, part, "part", "auto|train|validation|test|all",
-                 "Which graphs; auto: the test part of a set that has one, else all."),
-    BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "The CSV file; without it standard output."),
+    BASIN_GRAPH_OPTIONS(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
 
-static void print_head(FILE *file, const basin_graphs_session *s) {
-    fprintf(file, s->task == BASIN_NODE_CLASSES ? "graph,node" : "graph");
-    if (s->task == BASIN_GRAPHS_VALUES)
-        for (int64_t c = 0; c < s->outputs; c++) fprintf(file, ",value%lld", (long long)c + 1);
-    else {
-        fprintf(file, ",class");
-        for (int64_t c = 0; c < s->classes; c++)
-            fprintf(file, ",p_%lld", (long long)s->class_value[c]);
-    }
+typedef struct job {
+    basin_graph_use use;
+    int64_t rows, columns;
+    float *output;        /* [rows, columns] */
+    int64_t *class_value; /* [rows] */
+} job;
+
+static basin_status predict(job *j, basin_error *error) {
+    basin_graph_use *u = &j->use;
+    j->rows = basin_graphs_rows(u->model, &u->data);
+    j->columns = basin_graphs_columns(u->model);
+    j->output = calloc((size_t)j->rows + 1, (size_t)j->columns * sizeof *j->output);
+    j->class_value = calloc((size_t)j->rows + 1, sizeof *j->class_value);
+    if (!j->output || !j->class_value)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+    return basin_graphs_predict(j->output, j->class_value, u->model, &u->data, error);
+}
+
+static void print_head(FILE *file, const job *j) {
+    const int64_t *class_value = basin_graphs_class_values(j->use.model);
+    bool nodes = basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES;
+    fprintf(file, "graph%s%s", nodes ? ",node" : "", class_value ? ",class" : "");
+    for (int64_t c = 0; c < j->columns; c++)
+        fprintf(file, class_value ? ",p_%lld" : ",value%lld",
+                class_value ? (long long)class_value[c] : (long long)c + 1);
     fprintf(file, "\n");
 }
 
-/* The class and the probabilities of the model's classes; outputs beyond them are left out. */
-static void print_classes(FILE *file, const basin_graphs_session *s, const float *output) {
-    double top = (double)output[0], sum = 0;
-    int64_t best = 0;
+static void print_row(FILE *file, const job *j, int64_t row) {
     char text[BASIN_NUMBER_TEXT];
-    for (int64_t c = 1; c < s->classes; c++) {
-        if ((double)output[c] > top) best = c;
-        top = fmax(top, (double)output[c]);
-    }
-    for (int64_t c = 0; c < s->classes; c++) sum += exp((double)output[c] - top);
-    fprintf(file, ",%lld", (long long)s->class_value[best]);
-    for (int64_t c = 0; c < s->classes; c++)
-        fprintf(file, ",%s",
-                basin_number_print(text, (double)(float)(exp((double)output[c] - top) / sum)));
+    if (basin_graphs_class_values(j->use.model))
+        fprintf(file, ",%lld", (long long)j->class_value[row]);
+    for (int64_t c = 0; c < j->columns; c++)
+        fprintf(file, ",%s", basin_number_print(text, (double)j->output[row * j->columns + c]));
     fprintf(file, "\n");
 }
 
-static void print_values(FILE *file, const basin_graphs_session *s, const float *output) {
-    char text[BASIN_NUMBER_TEXT];
-    for (int64_t c = 0; c < s->outputs; c++)
-        fprintf(file, ",%s", basin_number_print(text, (double)output[c]));
-    fprintf(file, "\n");
-}
-
-static void print_all(FILE *file, const basin_graphs_use *u) {
-    const basin_graphs_session *s = &u->session;
-    const float *output = u->output;
-    print_head(file, s);
+static void print_all(FILE *file, const job *j) {
+    const basin_graph_use *u = &j->use;
+    bool nodes = basin_graphs_get_target(u->model) == BASIN_NODE_CLASSES;
+    int64_t row = 0;
+    print_head(file, j);
     for (int64_t i = 0; i < u->count; i++) {
-        int64_t rows =
-            s->task == BASIN_NODE_CLASSES ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
-        for (int64_t n = 0; n < rows; n++, output += s->outputs) {
+        int64_t rows = nodes ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
+        for (int64_t n = 0; n < rows; n++, row++) {
             fprintf(file, "%lld", (long long)u->list[i]);
-            if (s->task == BASIN_NODE_CLASSES) fprintf(file, ",%lld", (long long)n);
-            if (s->task == BASIN_GRAPHS_VALUES)
-                print_values(file, s, output);
-            else
-                print_classes(file, s, output);
+            if (nodes) fprintf(file, ",%lld", (long long)n);
+            print_row(file, j, row);
         }
     }
 }
 
-static basin_status write_all(const options *o, const basin_graphs_use *u, basin_error *error) {
+static basin_status write_all(const options *o, const job *j, basin_error *error) {
     basin_writer writer;
-    if (!o->out) {
-        print_all(stdout, u);
+    if (!o->output) {
+        print_all(stdout, j);
         return BASIN_OK;
     }
-    basin_status status = basin_writer_create(&writer, o->out, error);
+    basin_status status = basin_writer_create(&writer, o->output, error);
     if (status) return status;
-    print_all(writer.file, u);
+    print_all(writer.file, j);
     return basin_writer_commit(&writer, error);
 }
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    basin_graphs_use u;
+    job j = {0};
     basin_error error;
     (void)operands;
-    basin_status status = basin_graphs_use_open(&u, operand[0], operand[1], o->part, o->cache,
-                                                o->backend, o->products, o->threads, false, &error);
-    if (!status) status = write_all(o, &u, &error);
-    basin_graphs_use_free(&u);
+    basin_status status =
+        basin_option_backend(&j.use.backend, o->backend, o->threads, o->products, NULL, &error);
+    if (!status)
+        status = basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, &error);
+    if (!status) status = predict(&j, &error);
+    if (!status) status = write_all(o, &j, &error);
+    free(j.output);
+    free(j.class_value);
+    basin_graph_use_close(&j.use);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 

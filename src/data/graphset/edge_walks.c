@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/wide.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 
 enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side */
 
@@ -119,21 +119,30 @@ static bool walk_part(float *value, int64_t width, int64_t walks, const basin_gr
 
 /* Not cached as positions are: reading them back would save less than 0.1 s a million edges, and
  * they are large, 4 bytes a walk and edge (CLUSTER's six: 1.2 GB). */
-basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t walks, int64_t first,
-                                                int64_t count, basin_error *error) {
-    if (walks <= 0) return BASIN_OK;
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
+                                       int64_t first, int64_t count, basin_error *error) {
     int64_t old = set->edge_attributes, width = old + walks;
-    float *value = calloc((size_t)set->edges + 1, (size_t)width * sizeof *value);
-    if (!value || !walk_part(value, width, walks, set, first, first + count)) {
-        free(value);
+    float *all = *value = calloc((size_t)set->edges + 1, (size_t)width * sizeof *all);
+    if (!all || !walk_part(all, width, walks, set, first, first + count)) {
+        free(all);
+        *value = NULL;
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the walks along %lld edges",
                           (long long)set->edges);
     }
     for (int64_t e = 0; e < set->edges && old; e++)
-        memcpy(value + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *value);
+        memcpy(all + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *all);
+    return BASIN_OK;
+}
+
+basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t walks, int64_t first,
+                                                int64_t count, basin_error *error) {
+    float *value;
+    if (walks <= 0) return BASIN_OK;
+    basin_status status = basin_graphset_edge_walks(&value, set, walks, first, count, error);
+    if (status) return status;
     if (!set->file) free(set->edge_attribute);
     set->edge_attribute = set->own = value;
-    set->edge_attributes = width;
+    set->edge_attributes += walks;
     set->edge_walks = walks;
     return BASIN_OK;
 }

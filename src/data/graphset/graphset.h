@@ -16,6 +16,11 @@ basin_status basin_graphset_set_edges(basin_graphset *set, const int32_t *edge, 
 basin_status basin_graphset_set_classes(basin_graphset *set, const int64_t *value, int64_t count,
                                         basin_error *error);
 
+/* The set's edge attributes and behind them walks along its edges, [edges, columns + walks]; those
+ * of graphs first .. first + count - 1 alone, others are zeros. Free them. */
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
+                                       int64_t first, int64_t count, basin_error *error);
+
 /* Copies at most BASIN_GRAPHSET_NAME - 1 characters. */
 void basin_graphset_set_name(basin_graphset *set, const char *name, size_t length);
 

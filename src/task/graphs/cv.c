@@ -1,60 +1,66 @@
-/* Cross-validation of graph models, folds in processes of their own.
- *
- * A process that has run OpenMP teams cannot fork children that do, so whatever is parallel before
- * the fork (positions and walks) runs in a thread that ends: its team ends with it. */
+/* Cross-validation of graph models: folds in threads, each with a backend of its own, so that they
+ * share nothing but the set and its positions, which are only read. The calling thread waits, tells
+ * the watcher how far they are, and listens for interrupts. */
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "task/given.h"
 #include "task/graphs/graphs.h"
 
-/* ---- one fold ---- */
+/* What all folds share. The fields below the lock are under it. */
+typedef struct pool {
+    basin_graphs_cv spec;
+    const basin_graphs_settings *settings;
+    const basin_graphs_input *input;
+    const basin_folds *folds;
+    basin_graphs_fold *result; /* [folds] */
+    int64_t jobs;
+    volatile sig_atomic_t stop; /* read by the runs of all folds */
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    int64_t next, last;    /* folds that nobody has begun */
+    int64_t working;       /* threads */
+    int64_t epochs, total; /* done, over all folds and members; at most */
+    double loss;           /* of the last of them */
+    basin_error error;     /* the first; its status is BASIN_OK while there is none */
+} pool;
 
-typedef struct message {
-    int64_t fold;
-    int kind; /* EPOCH, RESULT, FAILURE */
-    basin_graphs_cv_fold result;
-    double loss;
-    basin_error error;
-} message;
-enum { EPOCH, RESULT, FAILURE };
-
+/* A fold in work. */
 typedef struct worker {
-    const basin_graphs_cv_spec *spec;
-    const basin_positions *positions;
-    int64_t fold;
-    int pipe;        /* where to tell of epochs; -1: straight to the watcher */
-    int64_t *epochs; /* done so far, over all folds, where there is no pipe */
-    int64_t total;
+    pool *pool;
+    int64_t number;
+    const basin_fold *fold;
+    basin_backend *backend;
+    int64_t outputs;
+    float *sum[3]; /* [rows, outputs] of validation and test: outputs added up over members */
 } worker;
 
-static void show(const basin_graphs_cv_spec *spec, int64_t done, int64_t total, double loss) {
-    basin_news news = {.what = "folds",
-                       .done = done,
-                       .total = total,
-                       .loss = loss,
-                       .speed = NAN,
-                       .unit = "epochs",
-                       .seconds_left = NAN};
-    basin_watch_show(spec->watch, &news);
+static void fail(pool *p, basin_status status, const char *text) {
+    pthread_mutex_lock(&p->lock);
+    if (!p->error.status) basin_fail(&p->error, status, "%s", text);
+    p->stop = 1;
+    pthread_cond_signal(&p->news);
+    pthread_mutex_unlock(&p->lock);
 }
 
-static void on_epoch(void *context, int64_t epoch, double loss,
-                     const basin_graphs_score *validation) {
-    worker *w = context;
-    (void)epoch, (void)validation;
-    if (w->pipe < 0) {
-        show(w->spec, ++*w->epochs, w->total, loss);
-        return;
-    }
-    message m = {.fold = w->fold, .kind = EPOCH, .loss = loss};
-    if (write(w->pipe, &m, sizeof m) < 0) return; /* whoever listened is gone */
+/* ---- one member of a fold ---- */
+
+/* A run tells of steps; what counts here are whole epochs. */
+static void on_step(void *context, const basin_news *news) {
+    pool *p = ((worker *)context)->pool;
+    int64_t steps = news->total / news->epochs;
+    if (news->done % steps != 0) return;
+    pthread_mutex_lock(&p->lock);
+    p->epochs++;
+    p->loss = news->loss;
+    pthread_cond_signal(&p->news);
+    pthread_mutex_unlock(&p->lock);
 }
 
 /* Adds probabilities of classes, or values, to what members before gave. */
@@ -70,236 +76,203 @@ static void add_outputs(float *sum, const float *output, int64_t rows, int64_t o
     }
 }
 
-/* Scores of the members' mean; of probabilities it takes the logarithm, as scores want logits. */
-static void measure_mean(basin_graphs_score *score, float *sum, const worker *w,
-                         const basin_fold *fold, int part, int64_t outputs) {
-    const basin_graphset *set = w->spec->set;
-    int64_t rows = basin_graphs_rows(set, fold->item[part], fold->count[part]);
-    for (int64_t i = 0; i < rows * outputs; i++) {
-        double mean = (double)sum[i] / (double)w->spec->members;
-        sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
-    }
-    basin_graphs_measure(score, sum, set, fold->item[part], fold->count[part], outputs);
+static int64_t rows_of(const worker *w, int part) {
+    const basin_graphset *set = &w->pool->input->set;
+    return basin_graphs_count_rows(set, set->task, w->fold->item[part], w->fold->count[part]);
 }
 
-static basin_status score_part(float *sum, basin_graphs_session *session, const worker *w,
-                               const int64_t *graph, int64_t count, basin_error *error) {
-    const basin_graphset *set = w->spec->set;
-    int64_t rows = basin_graphs_rows(set, graph, count);
+static basin_status score_part(worker *w, basin_graphs_model *model, int part, basin_error *error) {
+    const basin_graphs_input *input = w->pool->input;
+    const int64_t *graph = w->fold->item[part];
+    int64_t count = w->fold->count[part];
     basin_graphs_plans plans;
-    float *output = basin_array_new((size_t)rows, (size_t)session->outputs * sizeof *output);
-    if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
-    basin_graphs_plans_begin(&plans, session, set, graph, count, NULL);
-    basin_status status =
-        basin_graphs_plans_score(&plans, output, set, w->positions, graph, count, error);
-    if (!status) add_outputs(sum, output, rows, session->outputs, set->task != BASIN_GRAPHS_VALUES);
+    float *output;
+    if (!count) return BASIN_OK;
+    basin_graphs_plans_begin(&plans, model, &input->set, graph, count, NULL);
+    basin_status status = basin_graphs_outputs(&output, &plans, input, graph, count, error);
     basin_graphs_plans_free(&plans);
+    if (status) return status;
+    add_outputs(w->sum[part], output, rows_of(w, part), model->outputs,
+                input->set.task != BASIN_GRAPHS_VALUES);
     free(output);
-    return status;
+    return BASIN_OK;
 }
 
-static basin_status train_member(basin_graphs_cv_fold *result, basin_graphs_session *session,
-                                 worker *w, basin_error *error) {
-    const basin_fold *fold = &w->spec->folds->fold[w->fold];
-    basin_watch silent = {.stop = w->spec->watch ? w->spec->watch->stop : NULL};
-    basin_graphs_run run = {.set = w->spec->set,
-                            .positions = w->positions,
-                            .train = fold->item[0],
-                            .trains = fold->count[0],
-                            .validation = fold->item[1],
-                            .validations = fold->count[1],
-                            .watch = &silent,
-                            .epoch = on_epoch,
-                            .context = w};
-    basin_graphs_outcome outcome;
-    basin_status status = basin_graphs_train(&outcome, session, &run, error);
-    if (!status && outcome.stopped)
-        status =
-            basin_fail(error, BASIN_BAD_VALUE, "interrupted in fold %lld", (long long)w->fold + 1);
-    if (!result->epochs) result->epochs = outcome.epochs, result->best_epoch = outcome.best_epoch;
+static basin_status train_member(basin_graphs_fold *result, worker *w, basin_graphs_model *model,
+                                 basin_error *error) {
+    basin_watch watch = {.show = on_step, .context = w, .stop = &w->pool->stop};
+    basin_training training = {.size = sizeof training, .backend = w->backend, .watch = &watch};
+    basin_outcome outcome;
+    basin_run *run;
+    basin_status status = basin_run_open(&run, &training, "graph", error);
+    if (status) return status;
+    status = basin_graphs_run(&outcome, model, run, w->pool->input, w->fold, error);
+    basin_run_close(run);
+    if (status) return status;
+    if (outcome.stopped)
+        return basin_fail(error, BASIN_BAD_VALUE, "interrupted in fold %lld",
+                          (long long)w->number + 1);
+    if (!result->epochs) {
+        result->epochs = outcome.epochs;
+        result->best_epoch = outcome.best_epoch ? outcome.best_epoch : outcome.epochs;
+    }
     result->seconds += outcome.seconds;
     result->epoch_seconds = outcome.epoch_seconds;
-    result->bytes = (int64_t)outcome.bytes;
-    return status;
+    result->memory = (int64_t)outcome.memory;
+    return BASIN_OK;
 }
 
-static basin_status run_member(basin_graphs_cv_fold *result, float *sum[3], int64_t *outputs,
-                               worker *w, int64_t member, basin_backend *backend,
-                               basin_error *error) {
-    const basin_graphs_cv_spec *spec = w->spec;
-    const basin_fold *fold = &spec->folds->fold[w->fold];
-    basin_graphs_settings settings = *spec->settings;
-    basin_graphs_session session;
-    settings.seed += w->fold * spec->members + member;
-    basin_status status = basin_graphs_session_new(&session, &settings, spec->set, fold->item[0],
-                                                   fold->count[0], backend, error);
-    if (status) return status;
-    *outputs = session.outputs;
-    for (int part = 1; part < 3 && !status && !member; part++) {
-        int64_t rows = basin_graphs_rows(spec->set, fold->item[part], fold->count[part]);
-        sum[part] = calloc((size_t)(rows * session.outputs) + 1, sizeof *sum[part]);
-        if (!sum[part]) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+static basin_status reserve_sums(worker *w, basin_error *error) {
+    for (int part = 1; part < 3; part++) {
+        size_t count = (size_t)(rows_of(w, part) * w->outputs);
+        if (!w->sum[part]) w->sum[part] = calloc(count + 1, sizeof *w->sum[part]);
+        if (!w->sum[part]) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
     }
-    if (!status) status = train_member(result, &session, w, error);
-    for (int part = 1; part < 3 && !status; part++)
-        if (fold->count[part])
-            status = score_part(sum[part], &session, w, fold->item[part], fold->count[part], error);
-    basin_graphs_session_close(&session);
+    return BASIN_OK;
+}
+
+static basin_status run_member(basin_graphs_fold *result, worker *w, int64_t member,
+                               basin_error *error) {
+    const pool *p = w->pool;
+    basin_graphs_settings settings = *p->settings;
+    basin_graphs_model *model;
+    settings.seed += w->number * p->spec.members + member;
+    basin_status status = basin_graphs_model_new(
+        &model, &settings, &p->input->set, w->fold->item[0], w->fold->count[0], w->backend, error);
+    if (status) return status;
+    w->outputs = model->outputs;
+    status = reserve_sums(w, error);
+    if (!status) status = train_member(result, w, model, error);
+    for (int part = 1; part < 3 && !status; part++) status = score_part(w, model, part, error);
+    basin_graphs_close(model);
     return status;
 }
 
-static basin_status run_fold(basin_graphs_cv_fold *result, worker *w, basin_error *error) {
-    const basin_graphs_cv_spec *spec = w->spec;
-    const basin_fold *fold = &spec->folds->fold[w->fold];
-    basin_backend *backend = NULL;
-    float *sum[3] = {NULL};
-    int64_t outputs = 0;
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), jobs = (int)spec->jobs;
-    int threads = spec->threads > 0 ? spec->threads : cores / jobs > 1 ? cores / jobs : 1;
-    *result = (basin_graphs_cv_fold){
+/* ---- one fold ---- */
+
+/* Of the members' mean; measures want logits, so that of probabilities it takes the logarithm. */
+static void measure_mean(basin_graphs_measures *measures, worker *w, int part) {
+    const basin_graphset *set = &w->pool->input->set;
+    float *sum = w->sum[part];
+    for (int64_t i = 0; i < rows_of(w, part) * w->outputs; i++) {
+        double mean = (double)sum[i] / (double)w->pool->spec.members;
+        sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
+    }
+    basin_graphs_measure(measures, sum, set, w->fold->item[part], w->fold->count[part], w->outputs);
+}
+
+static int threads_of(const pool *p) {
+    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN), share = cores / p->jobs;
+    return p->spec.threads > 0 ? p->spec.threads : share > 1 ? (int)share : 1;
+}
+
+static basin_status run_fold(pool *p, int64_t number, basin_error *error) {
+    const basin_fold *fold = &p->folds->fold[number];
+    basin_graphs_fold *result = &p->result[number];
+    worker w = {.pool = p, .number = number, .fold = fold};
+    *result = (basin_graphs_fold){
         .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
-    basin_status status = basin_backend_open(&backend, spec->backend, threads, error);
-    if (!status) basin_backend_set_products(backend, spec->products);
-    for (int64_t m = 0; m < spec->members && !status; m++)
-        status = run_member(result, sum, &outputs, w, m, backend, error);
+    basin_status status = basin_backend_open(&w.backend, p->spec.backend, threads_of(p), error);
+    if (!status) basin_backend_set_products(w.backend, p->spec.products);
+    for (int64_t m = 0; m < p->spec.members && !status; m++)
+        status = run_member(result, &w, m, error);
     if (!status) {
-        measure_mean(&result->validation, sum[1], w, fold, 1, outputs);
-        measure_mean(&result->test, sum[2], w, fold, 2, outputs);
+        measure_mean(&result->validation, &w, 1);
+        measure_mean(&result->test, &w, 2);
         result->done = true;
     }
-    free(sum[1]);
-    free(sum[2]);
-    if (backend) basin_backend_close(backend);
+    free(w.sum[1]);
+    free(w.sum[2]);
+    if (w.backend) basin_backend_close(w.backend);
     return status;
 }
 
 /* ---- many folds ---- */
 
-typedef struct crew {
-    const basin_graphs_cv_spec *spec;
-    const basin_positions *positions;
-    basin_graphs_cv_fold *result;
-    pid_t *pid; /* [folds] 0: none */
-    int pipe[2];
-    int64_t next, last, running, epochs, total;
-} crew;
-
-static basin_status hire(crew *c, basin_error *error) {
-    worker w = {c->spec, c->positions, c->next, c->pipe[1], NULL, c->total};
-    pid_t pid = fork();
-    if (pid < 0) return basin_fail(error, BASIN_IO, "fork: %s", strerror(errno));
-    if (!pid) {
-        message m = {.fold = w.fold, .kind = RESULT};
-        close(c->pipe[0]);
-        if (run_fold(&m.result, &w, &m.error)) m.kind = FAILURE;
-        ssize_t n = write(c->pipe[1], &m, sizeof m);
-        _exit(n == (ssize_t)sizeof m ? 0 : 1);
-    }
-    c->pid[c->next++] = pid;
-    c->running++;
-    return BASIN_OK;
+/* The next fold; -1: there is none, or all are to stop. */
+static int64_t take_fold(pool *p) {
+    pthread_mutex_lock(&p->lock);
+    int64_t fold = p->stop || p->next >= p->last ? -1 : p->next++;
+    pthread_mutex_unlock(&p->lock);
+    return fold;
 }
 
-static void dismiss(crew *c) {
-    for (int64_t f = 0; f < c->spec->folds->folds; f++)
-        if (c->pid[f]) kill(c->pid[f], SIGKILL), waitpid(c->pid[f], NULL, 0), c->pid[f] = 0;
-}
-
-/* A child that died without a word would be waited for for ever. */
-static basin_status check_alive(crew *c, basin_error *error) {
-    for (int64_t f = 0; f < c->spec->folds->folds; f++) {
-        int code;
-        if (!c->pid[f] || waitpid(c->pid[f], &code, WNOHANG) != c->pid[f]) continue;
-        struct pollfd ready = {.fd = c->pipe[0], .events = POLLIN};
-        c->pid[f] = 0;
-        if (poll(&ready, 1, 0) > 0) return BASIN_OK; /* its last words may be there */
-        if (!c->result[f].done)
-            return basin_fail(error, BASIN_IO, "the process of fold %lld ended (%s %d)",
-                              (long long)f + 1, WIFSIGNALED(code) ? "signal" : "exit",
-                              WIFSIGNALED(code) ? WTERMSIG(code) : WEXITSTATUS(code));
+static void *work(void *context) {
+    pool *p = context;
+    for (int64_t fold; (fold = take_fold(p)) >= 0;) {
+        basin_error error;
+        char text[BASIN_ERROR_TEXT + 40];
+        basin_status status = run_fold(p, fold, &error);
+        if (!status) continue;
+        snprintf(text, sizeof text, "fold %lld: %s", (long long)fold + 1, error.text);
+        fail(p, status, text);
     }
-    return BASIN_OK;
-}
-
-static basin_status listen_once(crew *c, basin_error *error) {
-    struct pollfd ready = {.fd = c->pipe[0], .events = POLLIN};
-    message m;
-    if (poll(&ready, 1, 500) <= 0) return check_alive(c, error);
-    if (read(c->pipe[0], &m, sizeof m) != (ssize_t)sizeof m)
-        return basin_fail(error, BASIN_IO, "the pipe of the folds: %s", strerror(errno));
-    if (m.kind == EPOCH) {
-        show(c->spec, ++c->epochs, c->total, m.loss);
-        return BASIN_OK;
-    }
-    if (c->pid[m.fold]) waitpid(c->pid[m.fold], NULL, 0);
-    c->pid[m.fold] = 0;
-    c->running--;
-    if (m.kind == FAILURE)
-        return basin_fail(error, m.error.status, "fold %lld: %.450s", (long long)m.fold + 1,
-                          m.error.text);
-    c->result[m.fold] = m.result;
-    return BASIN_OK;
-}
-
-static basin_status run_apart(crew *c, basin_error *error) {
-    basin_status status = BASIN_OK;
-    c->pid = calloc((size_t)c->spec->folds->folds, sizeof *c->pid);
-    if (!c->pid) return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
-    if (pipe(c->pipe)) {
-        free(c->pid);
-        return basin_fail(error, BASIN_IO, "pipe: %s", strerror(errno));
-    }
-    while (!status && (c->next < c->last || c->running)) {
-        if (c->next < c->last && c->running < c->spec->jobs)
-            status = hire(c, error);
-        else
-            status = listen_once(c, error);
-        if (!status && basin_watch_stopped(c->spec->watch))
-            status = basin_fail(error, BASIN_BAD_VALUE, "interrupted");
-    }
-    dismiss(c);
-    close(c->pipe[0]);
-    close(c->pipe[1]);
-    free(c->pid);
-    return status;
-}
-
-static basin_status run_here(crew *c, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (; c->next < c->last && !status; c->next++) {
-        worker w = {c->spec, c->positions, c->next, -1, &c->epochs, c->total};
-        status = run_fold(&c->result[c->next], &w, error);
-    }
-    return status;
-}
-
-/* ---- positions ---- */
-
-typedef struct errand {
-    const basin_graphs_cv_spec *spec;
-    basin_positions *positions;
-    basin_status status;
-    basin_error *error;
-} errand;
-
-static void *compute_positions(void *context) {
-    errand *e = context;
-    e->status =
-        basin_graphset_add_edge_walks(e->spec->set, e->spec->settings->edge_walks, e->error);
-    if (e->status) return NULL;
-    e->status = basin_graphs_session_positions(e->positions, e->spec->settings, e->spec->set,
-                                               e->spec->cache, e->error);
+    pthread_mutex_lock(&p->lock);
+    p->working--;
+    pthread_cond_signal(&p->news);
+    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-static basin_status positions_apart(basin_positions *positions, const basin_graphs_cv_spec *spec,
-                                    basin_error *error) {
-    errand e = {spec, positions, BASIN_OK, error};
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, compute_positions, &e))
-        return basin_fail(error, BASIN_NO_MEMORY, "no thread for the positions");
-    pthread_join(thread, NULL);
-    return e.status;
+static void show(const pool *p, int64_t done, double loss) {
+    basin_news news = {.what = "folds",
+                       .done = done,
+                       .total = p->total,
+                       .loss = loss,
+                       .speed = NAN,
+                       .unit = "epochs",
+                       .seconds_left = NAN};
+    basin_watch_show(p->spec.watch, &news);
+}
+
+/* An interrupt sends no news, so that it is looked for ten times a second. */
+static void wait_for_news(pool *p, int64_t shown) {
+    struct timespec until;
+    int code = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (p->working && p->epochs == shown && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&p->news, &p->lock, &until);
+}
+
+/* Until the last thread has ended. */
+static void watch_all(pool *p) {
+    int64_t shown = 0, working = 1;
+    while (working) {
+        pthread_mutex_lock(&p->lock);
+        wait_for_news(p, shown);
+        int64_t epochs = p->epochs;
+        double loss = p->loss;
+        working = p->working;
+        pthread_mutex_unlock(&p->lock);
+        if (epochs != shown) show(p, epochs, loss);
+        shown = epochs;
+        if (!p->stop && basin_watch_stopped(p->spec.watch)) fail(p, BASIN_BAD_VALUE, "interrupted");
+    }
+}
+
+static basin_status run_all(pool *p, basin_error *error) {
+    pthread_t *thread = basin_array_new((size_t)p->jobs, sizeof *thread);
+    if (!thread) return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->news, NULL);
+    int64_t begun = 0;
+    p->working = p->jobs;
+    while (begun < p->jobs && !pthread_create(&thread[begun], NULL, work, p)) begun++;
+    if (begun < p->jobs) {
+        fail(p, BASIN_NO_MEMORY, "no threads for the folds");
+        pthread_mutex_lock(&p->lock);
+        p->working -= p->jobs - begun;
+        pthread_mutex_unlock(&p->lock);
+    }
+    watch_all(p);
+    for (int64_t i = 0; i < begun; i++) pthread_join(thread[i], NULL);
+    pthread_cond_destroy(&p->news);
+    pthread_mutex_destroy(&p->lock);
+    free(thread);
+    return p->error.status ? basin_fail(error, p->error.status, "%s", p->error.text) : BASIN_OK;
 }
 
 enum { JOBS_ON_DEVICE = 10 };
@@ -310,20 +283,39 @@ int64_t basin_graphs_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const 
     return jobs < folds ? jobs : folds;
 }
 
-basin_status basin_graphs_cv(basin_graphs_cv_fold *result, const basin_graphs_cv_spec *spec,
-                             basin_error *error) {
-    basin_positions positions = {0};
-    basin_status status = positions_apart(&positions, spec, error);
+static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *error) {
+    int64_t folds = p->folds->folds;
+    basin_status status =
+        basin_given_take(&p->spec, sizeof p->spec, spec, "basin_graphs_cv", error);
     if (status) return status;
-    int64_t folds = spec->folds->folds;
-    crew c = {.spec = spec, .positions = &positions, .result = result};
-    c.next = spec->only >= 0 ? spec->only : 0;
-    c.last = spec->only >= 0 ? spec->only + 1 : folds;
-    for (int64_t f = c.next; f < c.last; f++)
-        c.total += spec->members * basin_graphs_epochs(spec->settings, spec->set,
-                                                       spec->folds->fold[f].item[0],
-                                                       spec->folds->fold[f].count[0]);
-    status = spec->jobs > 1 ? run_apart(&c, error) : run_here(&c, error);
-    basin_positions_free(&positions);
+    if (!p->spec.members) p->spec.members = 1;
+    if (!p->spec.backend) p->spec.backend = "cpu";
+    if (p->spec.fold < 0 || p->spec.fold > folds)
+        return basin_fail(error, BASIN_BAD_VALUE, "fold %lld of %lld", (long long)p->spec.fold,
+                          (long long)folds);
+    p->next = p->spec.fold ? p->spec.fold - 1 : 0;
+    p->last = p->spec.fold ? p->spec.fold : folds;
+    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, p->last - p->next, sysconf(_SC_NPROCESSORS_ONLN),
+                                   p->spec.backend);
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_settings *settings,
+                                         const basin_graphset *set, const basin_folds *folds,
+                                         const basin_graphs_cv *spec, basin_error *error) {
+    basin_graphs_input input = {0};
+    pool p = {.input = &input, .folds = folds, .result = result};
+    basin_status status = basin_graphs_settings_take(&p.settings, settings, error);
+    if (!status) status = begin(&p, spec, error);
+    if (!status) status = basin_graphs_check_labels(set, *set->name ? set->name : "the set", error);
+    if (!status) status = basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error);
+    if (!status)
+        status = basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error);
+    for (int64_t f = p.next; f < p.last && !status; f++)
+        p.total +=
+            p.spec.members * basin_graphs_epochs(p.settings, &input.set, folds->fold[f].item[0],
+                                                 folds->fold[f].count[0]);
+    if (!status) status = run_all(&p, error);
+    basin_graphs_input_free(&input);
     return status;
 }

@@ -1,14 +1,11 @@
-/* Graph classification, node classification and graph regression as a task: settings and presets,
- * model files, plans for batches of any size, training, scores, cross-validation. */
+/* The graph task inside the library: its settings, a model in memory, a set as a model sees it,
+ * plans for batches of any size, one run, measures. See include/basin/tasks/graphs.h. */
 #ifndef BASIN_TASK_GRAPHS_GRAPHS_H
 #define BASIN_TASK_GRAPHS_GRAPHS_H
 
 #include "basin/model.h"
-#include "basin/tasks/graphset.h"
-#include "basin/train.h"
-#include "train/run/log.h"
-#include "train/run/settings.h"
-#include "train/run/watch.h"
+#include "basin/tasks/graphs.h"
+#include "train/run/run.h"
 
 /* ---- settings ---- */
 
@@ -62,56 +59,85 @@ typedef struct basin_graphs_settings {
 } basin_graphs_settings;
 
 extern const basin_task_settings basin_graphs_task;
-/* The epochs of training on the given graphs: those of the settings, or by the size of the set. */
-int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,
-                            const int64_t *graph, int64_t count);
 basin_status basin_graphs_settings_check(const basin_graphs_settings *settings, basin_error *error);
+/* Those of the public object, checked. */
+basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
+                                        const basin_settings *settings, basin_error *error);
 
 /* ---- a model in memory ---- */
 
-typedef struct basin_graphs_session {
+struct basin_graphs_model {
     basin_graphs_settings settings;
-    basin_graphs_target task;
-    int64_t outputs; /* C */
+    basin_settings face; /* the same, as others see it */
+    basin_graphs_target target;
+    int64_t outputs; /* C; may be more than there are classes */
     int64_t classes, *class_value;
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
     basin_graphset_encoding encoding;
     basin_backend *backend; /* the caller's */
     basin_store *store;
-} basin_graphs_session;
+    basin_graph *graph; /* that the parameters are declared on */
+    basin_params params;
+};
 
-/* Whether a set has something to learn: values, or two classes at least. */
-basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
-                                       basin_error *error);
-/* A new model for a set, its encoding learnt from the given graphs. */
-basin_status basin_graphs_session_new(basin_graphs_session *session,
-                                      const basin_graphs_settings *settings,
-                                      const basin_graphset *set, const int64_t *graph,
-                                      int64_t count, basin_backend *backend, basin_error *error);
-basin_status basin_graphs_session_open(basin_graphs_session *session, const char *path,
-                                       basin_backend *backend, basin_error *error);
-/* The same without weights, from a checkpoint or a model file. */
-basin_status basin_graphs_session_read(basin_graphs_session *session, const basin_bundle *bundle,
-                                       basin_backend *backend, basin_error *error);
-void basin_graphs_session_close(basin_graphs_session *session);
-basin_status basin_graphs_session_write(const char *path, basin_graphs_session *session,
+/* A model without weights for a set, its encoding learnt from the given graphs. */
+basin_status basin_graphs_model_new(basin_graphs_model **model,
+                                    const basin_graphs_settings *settings,
+                                    const basin_graphset *set, const int64_t *graph, int64_t count,
+                                    basin_backend *backend, basin_error *error);
+/* A model without weights as a model file or a checkpoint describes it, with other settings where
+ * `settings` is not NULL. */
+basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,
+                                     const basin_graphs_settings *settings, basin_backend *backend,
+                                     basin_error *error);
+/* The settings that a file has. */
+basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
                                         basin_error *error);
-int64_t basin_graphs_session_parameters(const basin_graphs_session *session);
-/* The metadata of files: kind, configuration, encoding. Free both texts with cJSON_free. */
-basin_status basin_graphs_session_meta(basin_meta meta[3], const basin_graphs_session *session,
-                                       basin_error *error);
-void basin_graphs_session_meta_free(basin_meta meta[3]);
-/* Positions as the settings want them, cached in `cache` (NULL: not). */
-basin_status basin_graphs_session_positions(basin_positions *positions,
-                                            const basin_graphs_settings *settings,
-                                            const basin_graphset *set, const char *cache,
-                                            basin_error *error);
-/* Of graphs first .. first + count - 1 alone, where only these are used. */
-basin_status basin_graphs_session_positions_part(basin_positions *positions,
-                                                 const basin_graphs_settings *settings,
-                                                 const basin_graphset *set, int64_t first,
-                                                 int64_t count, const char *cache,
-                                                 basin_error *error);
+/* Takes the classes of a set instead of the model's, where these lack one of them. */
+basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
+                                             basin_error *error);
+/* The last step of making or reading one: the store, and the parameters declared. */
+basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error);
+/* The expressions' model that settings and encoding describe; without noise and seed. */
+basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model);
+
+/* The metadata of files: kind, settings, encoding. Free them. */
+enum { BASIN_GRAPHS_META = 3 };
+basin_status basin_graphs_meta(basin_meta meta[BASIN_GRAPHS_META], const basin_graphs_model *model,
+                               basin_error *error);
+void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]);
+
+/* ---- a set as a model sees it ---- */
+
+/* The caller's set with what a model adds: walks along edges, positions, its own numbers of the
+ * classes. The caller's arrays stay as they are. */
+typedef struct basin_graphs_input {
+    basin_graphset set;    /* borrows the caller's arrays but for these two */
+    float *edge_attribute; /* own; NULL: the caller's */
+    int32_t *class_of;     /* own; NULL: the caller's */
+    basin_positions positions;
+} basin_graphs_input;
+
+/* The fields of the data that the caller knew, zeros for the rest. */
+basin_status basin_graphs_data_take(basin_graphs_data *taken, const basin_graphs_data *data,
+                                    basin_error *error);
+/* With walks along the edges of graphs first .. first + count - 1. */
+basin_status basin_graphs_input_begin(basin_graphs_input *input,
+                                      const basin_graphs_settings *settings,
+                                      const basin_graphset *set, int64_t first, int64_t count,
+                                      basin_error *error);
+/* Checks the set's columns against the model's and numbers its classes as the model does. Without
+ * `labels` those of the set are not looked at. */
+basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
+                                      const char *path, bool labels, basin_error *error);
+/* The positions of the same graphs as above. */
+basin_status basin_graphs_input_place(basin_graphs_input *input,
+                                      const basin_graphs_settings *settings, int64_t first,
+                                      int64_t count, const char *cache, basin_error *error);
+void basin_graphs_input_free(basin_graphs_input *input);
+
+/* 0 .. count - 1, from `first` on; free it. */
+int64_t *basin_graphs_range(int64_t first, int64_t count);
 
 /* ---- plans ---- */
 
@@ -121,7 +147,7 @@ typedef struct basin_graphs_capacity {
 } basin_graphs_capacity;
 
 typedef struct basin_graphs_plan {
-    basin_graphs_capacity room;
+    basin_graphs_capacity capacity;
     int64_t used; /* when it was used last */
     basin_graph *graph;
     basin_params params;
@@ -132,22 +158,31 @@ typedef struct basin_graphs_plan {
     basin_trainer trainer; /* for training */
 } basin_graphs_plan;
 
+/* For a capacity: with `schedule` for training, else for scores. */
+basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
+                                   basin_graphs_capacity capacity, const basin_schedule *schedule,
+                                   basin_error *error);
+void basin_graphs_plan_free(basin_graphs_plan *plan);
+
 /* Plans beyond the second are kept as long as all fit: a device that must make them again and again
  * does little else. */
 enum { BASIN_GRAPHS_PLANS = 8 };
 #define BASIN_GRAPHS_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
 #define BASIN_GRAPHS_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
 
-/* The few plans that batches of differing sizes run on. Which room a batch gets is a function of
+/* The few plans that batches of differing sizes run on. The capacity a batch gets is a function of
  * the batch and of the sizes of graphs it was opened for, so that runs repeat bit for bit. */
 typedef struct basin_graphs_plans {
-    basin_graphs_session *session;
+    basin_graphs_model *model;
+    const basin_run *run; /* training: whose memory plans must fit into; NULL: any */
     bool training;
     basin_schedule schedule;
     double tokens_mean, tokens_step, pairs_mean, pairs_step;
     int64_t batch; /* graphs at most */
-    int64_t clock, step;
+    int64_t clock;
+    int64_t step; /* training: steps taken so far */
     basin_graphs_plan *plan[BASIN_GRAPHS_PLANS];
+    size_t bytes;               /* of the largest plan so far */
     basin_graphs_plan *running; /* whose loss is still to be read */
     int64_t running_graphs;
     basin_graphset_batch data;
@@ -158,112 +193,50 @@ typedef struct basin_graphs_plans {
 } basin_graphs_plans;
 
 /* For batches of the given graphs; with a schedule for training, without (NULL) for scores. */
-void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_session *session,
+void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,
                               const basin_schedule *schedule);
 void basin_graphs_plans_free(basin_graphs_plans *plans);
 /* Outputs [count, C] of graphs, or [nodes of them, C] with classes of nodes; values in the units of
  * the targets. count may exceed the batch. */
 basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
-                                      const basin_graphset *set, const basin_positions *positions,
-                                      const int64_t *graph, int64_t count, basin_error *error);
+                                      const basin_graphs_input *input, const int64_t *graph,
+                                      int64_t count, basin_error *error);
 /* Begins a step of training on count <= batch graphs: while a GPU is busy with it, the next batch
- * is made. To `loss` is added that of the step before, times its graphs, where it was not waited
- * for yet; basin_graphs_plans_settle waits for the last. */
-basin_status basin_graphs_plans_step(basin_graphs_plans *plans, double *loss,
-                                     const basin_graphset *set, const basin_positions *positions,
-                                     const int64_t *graph, int64_t count, uint64_t epoch,
-                                     basin_error *error);
-basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, double *loss, basin_error *error);
-/* Bytes of arenas and inputs of the largest plan there is. */
-size_t basin_graphs_plans_bytes(const basin_graphs_plans *plans);
+ * is made. To `sum` is added the loss of the step before, where it was not waited for yet;
+ * basin_graphs_plans_settle waits for the last. */
+basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *sum,
+                                     const basin_graphs_input *input, const int64_t *graph,
+                                     int64_t count, uint64_t epoch, basin_error *error);
+basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum *sum,
+                                       basin_error *error);
 
-/* ---- scores ---- */
+/* ---- measures ---- */
 
-typedef struct basin_graphs_score {
-    int64_t items;    /* graphs, or nodes */
-    double accuracy;  /* percent of items */
-    double balanced;  /* percent, mean over the classes */
-    double loss;      /* cross entropy, or mean absolute error */
-    double deviation; /* root mean square error of values */
-} basin_graphs_score;
+/* Rows of outputs: graphs, or their nodes. */
+int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target target,
+                                const int64_t *graph, int64_t count);
+/* Outputs of graphs, [rows, C]; free them. */
+basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
+                                  const basin_graphs_input *input, const int64_t *graph,
+                                  int64_t count, basin_error *error);
+/* Of outputs [rows, outputs]. */
+void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
+                          const basin_graphset *set, const int64_t *graph, int64_t count,
+                          int64_t outputs);
 
-basin_status basin_graphs_evaluate(basin_graphs_score *score, basin_graphs_plans *plans,
-                                   const basin_graphset *set, const basin_positions *positions,
-                                   const int64_t *graph, int64_t count, basin_error *error);
-/* The rows of outputs: graphs, or their nodes. */
-int64_t basin_graphs_rows(const basin_graphset *set, const int64_t *graph, int64_t count);
-/* From outputs that are there already. */
-void basin_graphs_measure(basin_graphs_score *score, const float *output, const basin_graphset *set,
-                          const int64_t *graph, int64_t count, int64_t outputs);
-/* The number that chooses epochs, more is better: accuracy, class-averaged accuracy of nodes, or
- * minus the mean absolute error. */
-double basin_graphs_merit(const basin_graphs_score *score, basin_graphs_target task);
+/* ---- one run ---- */
 
-/* ---- training ---- */
-
-typedef struct basin_graphs_run {
-    const basin_graphset *set;
-    const basin_positions *positions;
-    const int64_t *train, *validation;
-    int64_t trains, validations; /* without validation the last epoch is kept */
-    const char *checkpoint, *log;
-    double checkpoint_seconds; /* between checkpoints; also at the end and when stopped */
-    int64_t patience;          /* epochs without a better validation score; 0: all epochs */
-    bool resume;
-    const basin_watch *watch;
-    const char *protocol; /* a word for the log */
-    /* Called after each epoch; NULL: nobody listens. */
-    void (*epoch)(void *context, int64_t epoch, double loss, const basin_graphs_score *validation);
-    void *context;
-} basin_graphs_run;
-
-typedef struct basin_graphs_outcome {
-    int64_t epochs, best_epoch; /* run; whose weights were kept (counted from 1) */
-    double loss;                /* mean training loss of the last epoch */
-    basin_graphs_score validation;
-    double seconds, epoch_seconds; /* of training; of the median epoch, scores left out */
-    size_t bytes;                  /* of the plan */
-    bool stopped;
-} basin_graphs_outcome;
-
-/* Trains; afterwards the session has the weights of the best epoch by validation. */
-basin_status basin_graphs_train(basin_graphs_outcome *outcome, basin_graphs_session *session,
-                                const basin_graphs_run *run, basin_error *error);
-
-/* ---- cross-validation ---- */
-
-typedef struct basin_graphs_cv_spec {
-    const basin_graphs_settings *settings;
-    basin_graphset *set; /* walks along its edges are added, where the settings want them */
-    const basin_folds *folds;
-    int64_t only;    /* the one fold to run, from 0; -1: all */
-    int64_t members; /* models a fold, of different seeds, whose outputs are averaged */
-    int64_t jobs;    /* folds at once, each in a process of its own; 1: one after the other, here */
-    int threads;     /* of each process; 0: cores / jobs */
-    const char *backend, *cache;
-    basin_products products;
-    const basin_watch *watch;
-} basin_graphs_cv_spec;
-
-typedef struct basin_graphs_cv_fold {
-    bool done;
-    int64_t trains, validations, tests;
-    int64_t epochs, best_epoch; /* of the first member */
-    basin_graphs_score validation, test;
-    double seconds, epoch_seconds;
-    int64_t bytes;
-} basin_graphs_cv_fold;
+/* The epochs of training on the given graphs: those of the settings, or by the size of the set. */
+int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,
+                            const int64_t *graph, int64_t count);
+/* Trains on fold->item[0], item[1] choose the epoch; without these the last is kept. */
+basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,
+                              const basin_graphs_input *input, const basin_fold *fold,
+                              basin_error *error);
 
 /* How many of `folds` run at once: as many as asked for, or, of 0, one a core; with cuda 10 at
  * most, which share a device and its memory. */
 int64_t basin_graphs_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend);
-/* A new model for each fold: trained on its training graphs, its epoch chosen by its validation
- * graphs alone, tested once. `result` has a place for every fold. */
-basin_status basin_graphs_cv(basin_graphs_cv_fold *result, const basin_graphs_cv_spec *spec,
-                             basin_error *error);
-
-/* 0 .. count - 1, from `first` on; free it. */
-int64_t *basin_graphs_range(int64_t first, int64_t count);
 
 #endif

@@ -1,10 +1,10 @@
-/* One model on a graph of its own for a room of graphs, tokens and pairs, with its loss where it
- * is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
+/* One model on a graph of its own for a capacity of graphs, tokens and pairs, with its loss where
+ * it is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
  * the squared error of reconstructed edges; every row has its weight, padding has none. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/graphs/build.h"
+#include "task/graphs/graphs.h"
 
 /* The axes of a parameter that its inputs run over: products of the form x W have them first,
  * those with weights [.., D] last. */
@@ -51,49 +51,49 @@ static basin_expr edge_loss(const basin_graphs_plan *p) {
     return basin_sum_all(basin_mul(p->pair_weight, error));
 }
 
-static void build_loss(basin_graphs_plan *p, const basin_graphs_session *session) {
+static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     basin_shape rows = basin_expr_shape(p->output);
     p->target = basin_input(p->graph, "target", rows);
     p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
-    p->loss = session->task == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
-    if (!session->settings.reconstruct) return;
-    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->room.pairs, 1));
+    p->loss = model->target == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
+    if (!model->settings.reconstruct) return;
+    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
     p->loss = basin_add(p->loss, edge_loss(p));
 }
 
 /* ---- plans ---- */
 
-static void build(basin_graphs_plan *p, const basin_graphs_session *session, bool training) {
-    basin_graphs_config config = basin_graphs_session_config(session);
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training) {
+    basin_graphs_config config = basin_graphs_model_config(model);
     if (training) {
         p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
-        config.descent.noise = session->settings.noise;
+        config.descent.noise = model->settings.noise;
         config.descent.seed = p->seed;
     }
     if (basin_graphs_declare(&p->model, &p->params, &config)) return;
-    p->batch = basin_graphs_inputs(&p->model, p->graph, p->room.graphs,
-                                   p->room.tokens - p->room.graphs, p->room.pairs);
+    p->batch = basin_graphs_inputs(&p->model, p->graph, p->capacity.graphs,
+                                   p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
     p->output = basin_graphs_forward(&p->model, &p->batch);
-    if (training && p->output) build_loss(p, session);
+    if (training && p->output) build_loss(p, model);
 }
 
-static basin_status compile(basin_graphs_plan *p, basin_graphs_session *session,
+static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
                             const basin_schedule *schedule, basin_error *error) {
-    const basin_graphs_settings *s = &session->settings;
+    const basin_graphs_settings *s = &model->settings;
     const basin_error *found = basin_graph_error(p->graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
     if (!schedule) {
         basin_plan_spec spec = {.output = &p->output, .outputs = 1};
-        return basin_plan_new(&p->plan, session->store, &spec, error);
+        return basin_plan_new(&p->plan, model->store, &spec, error);
     }
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = *schedule};
     if (s->centralise) p->params.adjust = centralise;
-    return basin_trainer_new(&p->trainer, session->store, &p->params, p->loss, &spec, error);
+    return basin_trainer_new(&p->trainer, model->store, &p->params, p->loss, &spec, error);
 }
 
-basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_session *session,
-                                   basin_graphs_capacity room, const basin_schedule *schedule,
+basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
+                                   basin_graphs_capacity capacity, const basin_schedule *schedule,
                                    basin_error *error) {
     basin_graphs_plan *p = *plan = calloc(1, sizeof *p);
     if (p) p->graph = basin_graph_new();
@@ -102,10 +102,10 @@ basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_sessio
         *plan = NULL;
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
     }
-    p->room = room;
+    p->capacity = capacity;
     basin_params_begin(&p->params, p->graph);
-    build(p, session, schedule != NULL);
-    basin_status status = compile(p, session, schedule, error);
+    build(p, model, schedule != NULL);
+    basin_status status = compile(p, model, schedule, error);
     if (!status) return BASIN_OK;
     basin_graphs_plan_free(p);
     *plan = NULL;

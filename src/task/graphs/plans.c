@@ -1,12 +1,12 @@
-/* Batches of differing sizes on a few plans: choosing a room, padding into it, running. */
+/* Batches of differing sizes on a few plans: choosing a capacity, padding up to it, running. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/graphs/build.h"
+#include "task/graphs/graphs.h"
 
-/* ---- rooms ---- */
+/* ---- capacities ---- */
 
 static void spread(double *mean, double *step, const basin_graphset *set, const int64_t *graph,
                    int64_t count, int64_t batch, int64_t (*size)(const basin_graphset *, int64_t)) {
@@ -20,20 +20,21 @@ static void spread(double *mean, double *step, const basin_graphset *set, const 
     *step = ceil(fmax(64, 2 * sqrt((double)batch * variance)));
 }
 
-/* Rooms stand on a ladder: the mean need of a batch, and two deviations above or below it, and so
- * on. Nearly all batches then run on two plans, and few need a third or fourth. */
-static basin_graphs_capacity room_for(const basin_graphs_plans *p, int64_t nodes, int64_t pairs) {
+/* Capacities grow in steps of two deviations from the mean need of a batch. Nearly all batches then
+ * run on two plans, and few need a third or fourth. */
+static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes,
+                                          int64_t pairs) {
     double tokens = (double)(nodes + p->batch);
-    double rung = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
-                       ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
-    return (basin_graphs_capacity){p->batch, (int64_t)(p->tokens_mean + rung * p->tokens_step),
-                                   (int64_t)(p->pairs_mean + rung * p->pairs_step)};
+    double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
+                        ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
+    return (basin_graphs_capacity){p->batch, (int64_t)(p->tokens_mean + steps * p->tokens_step),
+                                   (int64_t)(p->pairs_mean + steps * p->pairs_step)};
 }
 
 /* What the plans take, and one more as large as the largest: their results, where each keeps them
  * in a place of its own, and their inputs. */
 static size_t bytes_with_another(const basin_graphs_plans *p) {
-    bool shared = basin_store_shares_results(p->session->store);
+    bool shared = basin_store_shares_results(p->model->store);
     size_t inputs = 0, results = 0, largest_input = 0, largest_result = 0;
     for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
         const basin_graphs_plan *plan = p->plan[i];
@@ -49,7 +50,7 @@ static size_t bytes_with_another(const basin_graphs_plans *p) {
 /* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
  * where a third large plan would be one too many. */
 static int free_place(basin_graphs_plans *p) {
-    bool shared = basin_store_shares_results(p->session->store);
+    bool shared = basin_store_shares_results(p->model->store);
     size_t limit = shared ? BASIN_GRAPHS_INPUT_BYTES : BASIN_GRAPHS_DEVICE_BYTES;
     for (;;) {
         int oldest = -1, empty = -1, plans = 0;
@@ -67,29 +68,40 @@ static int free_place(basin_graphs_plans *p) {
     }
 }
 
+/* Notes what a plan takes; an error where that is more than the run may use. A device looks after
+ * its own memory. */
+static basin_status hold(basin_graphs_plans *p, const basin_graphs_plan *plan, basin_error *error) {
+    basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
+    size_t bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
+    p->bytes = bytes > p->bytes ? bytes : p->bytes;
+    if (!p->run || !strcmp(basin_backend_name(p->model->backend), "cuda")) return BASIN_OK;
+    return basin_run_hold(p->run, bytes, "a smaller batch, or recompute", error);
+}
+
 static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
-                             basin_graphs_capacity room, basin_error *error) {
+                             basin_graphs_capacity capacity, basin_error *error) {
     for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
         *plan = p->plan[i];
-        if (*plan && (*plan)->room.tokens == room.tokens && (*plan)->room.pairs == room.pairs) {
+        if (*plan && (*plan)->capacity.tokens == capacity.tokens &&
+            (*plan)->capacity.pairs == capacity.pairs) {
             (*plan)->used = ++p->clock;
             return BASIN_OK;
         }
     }
     int place = free_place(p);
     basin_status status =
-        basin_graphs_plan_new(plan, p->session, room, p->training ? &p->schedule : NULL, error);
+        basin_graphs_plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, error);
     if (status) return status;
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
-    return BASIN_OK;
+    return hold(p, *plan, error);
 }
 
-void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_session *session,
+void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,
                               const basin_schedule *schedule) {
-    int64_t batch = session->settings.batch < count ? session->settings.batch : count;
-    *plans = (basin_graphs_plans){.session = session, .training = schedule != NULL};
+    int64_t batch = model->settings.batch < count ? model->settings.batch : count;
+    *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
     plans->batch = batch > 0 ? batch : 1;
     if (schedule) plans->schedule = *schedule;
     spread(&plans->tokens_mean, &plans->tokens_step, set, graph, count, plans->batch,
@@ -107,18 +119,6 @@ void basin_graphs_plans_free(basin_graphs_plans *plans) {
     free(plans->node_class);
     free(plans->scratch);
     *plans = (basin_graphs_plans){0};
-}
-
-size_t basin_graphs_plans_bytes(const basin_graphs_plans *plans) {
-    size_t most = 0;
-    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
-        const basin_graphs_plan *p = plans->plan[i];
-        if (!p) continue;
-        basin_plan_stats s = basin_plan_get_stats(p->plan ? p->plan : p->trainer.plan);
-        size_t bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
-        most = bytes > most ? bytes : most;
-    }
-    return most;
 }
 
 /* ---- writing a batch ---- */
@@ -175,72 +175,72 @@ static basin_status write_batch(basin_graphs_plans *p, basin_graphs_plan *plan,
 
 /* Of the batch that was filled. */
 static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
-    basin_graphs_capacity room = room_for(p, p->data.nodes, p->data.pairs.pairs);
-    basin_status status = plan_for(plan, p, room, error);
+    basin_graphs_capacity capacity = capacity_for(p, p->data.nodes, p->data.pairs.pairs);
+    basin_status status = plan_for(plan, p, capacity, error);
     return status ? status : write_batch(p, *plan, error);
 }
 
-static basin_status fill(basin_graphs_plans *p, const basin_graphset *set,
-                         const basin_positions *positions, const int64_t *graph, int64_t count,
-                         uint64_t epoch, basin_error *error) {
-    return basin_graphset_batch_fill(&p->data, set, &p->session->encoding, positions, graph, count,
-                                     p->training, (uint64_t)p->session->settings.seed, epoch,
-                                     error);
+static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
+                         const int64_t *graph, int64_t count, uint64_t epoch, basin_error *error) {
+    return basin_graphset_batch_fill(&p->data, &input->set, &p->model->encoding, &input->positions,
+                                     graph, count, p->training, (uint64_t)p->model->settings.seed,
+                                     epoch, error);
 }
 
 /* ---- scores ---- */
 
 static basin_status read_outputs(float *output, const basin_graphs_plans *p,
                                  basin_graphs_plan *plan, basin_error *error) {
-    const basin_graphs_session *s = p->session;
+    const basin_graphs_model *m = p->model;
     basin_tensor all;
     basin_status status = basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error);
     if (status) return status;
     status = basin_plan_read(plan->plan, plan->output, &all, error);
     const float *from = all.data;
-    size_t row = (size_t)s->outputs * sizeof *output;
-    if (!status && s->task != BASIN_NODE_CLASSES) {
+    size_t row = (size_t)m->outputs * sizeof *output;
+    if (!status && m->target != BASIN_NODE_CLASSES) {
         memcpy(output, from, (size_t)p->data.graphs * row);
-        for (int64_t i = 0; i < p->data.graphs * s->outputs && s->task == BASIN_GRAPHS_VALUES; i++)
-            output[i] = (float)((double)output[i] * s->target_scale[i % s->outputs] +
-                                s->target_mean[i % s->outputs]);
+        for (int64_t i = 0; i < p->data.graphs * m->outputs && m->target == BASIN_GRAPHS_VALUES;
+             i++)
+            output[i] = (float)((double)output[i] * m->target_scale[i % m->outputs] +
+                                m->target_mean[i % m->outputs]);
     } else if (!status)
         for (int64_t t = 0; t < p->data.tokens; t++)
             if (p->data.source[t] >= 0)
-                memcpy(output + p->data.source[t] * s->outputs, from + t * s->outputs, row);
+                memcpy(output + p->data.source[t] * m->outputs, from + t * m->outputs, row);
     basin_tensor_free(&all);
     return status;
 }
 
 basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
-                                      const basin_graphset *set, const basin_positions *positions,
-                                      const int64_t *graph, int64_t count, basin_error *error) {
-    const basin_graphs_session *s = plans->session;
+                                      const basin_graphs_input *input, const int64_t *graph,
+                                      int64_t count, basin_error *error) {
+    const basin_graphs_model *m = plans->model;
     basin_status status = BASIN_OK;
     for (int64_t at = 0; at < count && !status; at += plans->batch) {
         int64_t now = count - at < plans->batch ? count - at : plans->batch;
         basin_graphs_plan *plan;
-        status = fill(plans, set, positions, graph + at, now, 0, error);
+        status = fill(plans, input, graph + at, now, 0, error);
         if (!status) status = prepare(&plan, plans, error);
         if (!status) status = basin_plan_run(plan->plan, error);
         if (!status) status = read_outputs(output, plans, plan, error);
-        output += s->outputs * (s->task == BASIN_NODE_CLASSES ? plans->data.nodes : now);
+        output += m->outputs * (m->target == BASIN_NODE_CLASSES ? plans->data.nodes : now);
     }
     return status;
 }
 
 /* ---- a step ---- */
 
-static bool make_room(basin_graphs_plans *p, const basin_graphs_plan *plan) {
+static bool reserve_targets(basin_graphs_plans *p, const basin_graphs_plan *plan) {
     basin_shape rows = basin_expr_shape(plan->output);
     free(p->target);
     free(p->weight);
     free(p->pair_weight);
     p->target = calloc((size_t)basin_shape_count(rows), sizeof *p->target);
     p->weight = calloc((size_t)rows.dim[0], sizeof *p->weight);
-    p->pair_weight = calloc((size_t)plan->room.pairs, sizeof *p->pair_weight);
+    p->pair_weight = calloc((size_t)plan->capacity.pairs, sizeof *p->pair_weight);
     free(p->node_class);
-    p->node_class = calloc((size_t)plan->room.tokens, sizeof *p->node_class);
+    p->node_class = calloc((size_t)plan->capacity.tokens, sizeof *p->node_class);
     return p->target && p->weight && p->pair_weight && p->node_class;
 }
 
@@ -252,16 +252,16 @@ static void put_class(float *target, int64_t outputs, int32_t class_of, double s
 
 static void graph_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
                           int64_t count) {
-    const basin_graphs_session *s = p->session;
-    int64_t C = s->outputs;
+    const basin_graphs_model *m = p->model;
+    int64_t C = m->outputs;
     for (int64_t i = 0; i < count; i++) {
         float *target = p->target + i * C;
-        if (s->task == BASIN_GRAPHS_VALUES)
+        if (m->target == BASIN_GRAPHS_VALUES)
             for (int64_t c = 0; c < C; c++)
-                target[c] = (float)(((double)set->target[graph[i] * C + c] - s->target_mean[c]) /
-                                    s->target_scale[c]);
+                target[c] = (float)(((double)set->target[graph[i] * C + c] - m->target_mean[c]) /
+                                    m->target_scale[c]);
         else if (set->class_of[graph[i]] >= 0)
-            put_class(target, C, set->class_of[graph[i]], s->settings.smoothing);
+            put_class(target, C, set->class_of[graph[i]], m->settings.smoothing);
         else
             continue;
         p->weight[i] = 1;
@@ -270,7 +270,7 @@ static void graph_targets(basin_graphs_plans *p, const basin_graphset *set, cons
 
 /* A class that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
 static void weigh_classes(basin_graphs_plans *p, int64_t tokens) {
-    int64_t C = p->session->outputs;
+    int64_t C = p->model->outputs;
     double all = 0;
     for (int64_t t = 0; t < tokens; t++) all += (double)p->weight[t];
     for (int64_t c = 0; c < C; c++) {
@@ -283,20 +283,20 @@ static void weigh_classes(basin_graphs_plans *p, int64_t tokens) {
 
 static void node_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
                          int64_t count) {
-    const basin_graphs_session *s = p->session;
-    int64_t C = s->outputs;
+    const basin_graphs_model *m = p->model;
+    int64_t C = m->outputs;
     for (int64_t t = 0; t < p->data.tokens; t++) p->node_class[t] = -1;
     for (int64_t i = 0; i < count; i++) {
         int64_t n = basin_graphset_tokens(set, graph[i]) - 1, token = p->data.first[i] + 1;
         for (int64_t k = 0; k < n; k++) {
             int32_t own = set->class_of[set->node_start[graph[i]] + k];
             if (own < 0) continue;
-            put_class(p->target + (token + k) * C, C, own, s->settings.smoothing);
+            put_class(p->target + (token + k) * C, C, own, m->settings.smoothing);
             p->node_class[token + k] = own;
             p->weight[token + k] = 1;
         }
     }
-    if (s->settings.weight_classes) weigh_classes(p, p->data.tokens);
+    if (m->settings.weight_classes) weigh_classes(p, p->data.tokens);
 }
 
 /* Weights sum to 1, so that the loss is a mean. */
@@ -321,10 +321,11 @@ static void pair_weights(basin_graphs_plans *p) {
 static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan,
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   basin_error *error) {
-    const basin_graphs_session *s = p->session;
-    bool nodes = s->task == BASIN_NODE_CLASSES;
+    const basin_graphs_model *m = p->model;
+    bool nodes = m->target == BASIN_NODE_CLASSES;
     int64_t rows = nodes ? p->data.tokens : count;
-    if (!make_room(p, plan)) return basin_fail(error, BASIN_NO_MEMORY, "no memory for targets");
+    if (!reserve_targets(p, plan))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for targets");
     if (nodes)
         node_targets(p, set, graph, count);
     else
@@ -337,30 +338,30 @@ static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan
         pair_weights(p);
         write_rows(&w, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32, 0);
     }
-    int32_t seed[2] = {(int32_t)(s->settings.seed & 0x7fffffff), (int32_t)(p->step & 0x7fffffff)};
+    int32_t seed[2] = {(int32_t)(m->settings.seed & 0x7fffffff), (int32_t)(p->step & 0x7fffffff)};
     write_rows(&w, plan->seed, seed, 2, BASIN_I32, 0);
     return w.status;
 }
 
-basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, double *loss,
+basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum *sum,
                                        basin_error *error) {
     double mean = 0;
     if (!plans->running) return BASIN_OK;
     basin_status status = basin_trainer_loss(&plans->running->trainer, &mean, error);
-    *loss += mean * (double)plans->running_graphs;
+    sum->loss += mean * (double)plans->running_graphs;
+    sum->weight += (double)plans->running_graphs;
     plans->running = NULL;
     return status;
 }
 
-basin_status basin_graphs_plans_step(basin_graphs_plans *plans, double *loss,
-                                     const basin_graphset *set, const basin_positions *positions,
-                                     const int64_t *graph, int64_t count, uint64_t epoch,
-                                     basin_error *error) {
+basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *sum,
+                                     const basin_graphs_input *input, const int64_t *graph,
+                                     int64_t count, uint64_t epoch, basin_error *error) {
     basin_graphs_plan *plan;
-    basin_status status = fill(plans, set, positions, graph, count, epoch, error);
-    if (!status) status = basin_graphs_plans_settle(plans, loss, error);
+    basin_status status = fill(plans, input, graph, count, epoch, error);
+    if (!status) status = basin_graphs_plans_settle(plans, sum, error);
     if (!status) status = prepare(&plan, plans, error);
-    if (!status) status = write_targets(plans, plan, set, graph, count, error);
+    if (!status) status = write_targets(plans, plan, &input->set, graph, count, error);
     if (status) return status;
     plan->trainer.step = plans->step;
     status = basin_trainer_step(&plan->trainer, NULL, error);

@@ -218,6 +218,14 @@ basin_status basin_graphs_settings_check(const basin_graphs_settings *s, basin_e
     return BASIN_OK;
 }
 
+basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
+                                        const basin_settings *settings, basin_error *error) {
+    *values = settings->values;
+    if (settings->kind == &basin_graphs_task) return basin_graphs_settings_check(*values, error);
+    return basin_fail(error, BASIN_BAD_VALUE, "settings of the task %s, wanted graphs",
+                      settings->kind->task);
+}
+
 static basin_status check(const void *values, basin_error *error) {
     return basin_graphs_settings_check(values, error);
 }

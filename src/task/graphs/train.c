@@ -1,313 +1,315 @@
-/* Training of graph models: epochs of shuffled batches, a score on the validation graphs after
- * each, the weights of the best epoch kept (in the store, as "best.NAME", so that a checkpoint has
- * them, too). Everything random is a function of seed and epoch or step: a resumed run goes on to
- * the same bits. */
-#include <math.h>
+/* Training of graph models as a task of the one run (src/train/run): a step is a shuffled batch, a
+ * score is of the validation graphs. Everything random is a function of seed and epoch or step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "basin/random.h"
-#include "task/graphs/build.h"
+#include "task/graphs/graphs.h"
 
 enum { STREAM_SHUFFLE = 44 };
 
-typedef struct state {
-    basin_graphs_session *session;
-    const basin_graphs_run *run;
-    basin_graphs_outcome *outcome;
+/* Of which graphs a checkpoint is: counts of training, validation, nodes, edges. */
+static const char DATA_KEY[] = "basin.graphs";
+enum { DATA_TEXT = 100 };
+
+typedef struct job {
+    basin_graphs_model *model;
+    const basin_graphs_input *input;
+    const basin_fold *fold;
     basin_graphs_plans train, score;
-    basin_run_log log;
-    int64_t *order, *batch; /* [trains] */
-    int64_t epoch;          /* epochs done */
-    double sum;             /* of this epoch's losses so far */
-    double saved;           /* when the last checkpoint was written */
-    double best;            /* merit of the best epoch */
-    double *seconds;        /* [epochs] */
-    int64_t timed;
-} state;
+    int64_t *order, *batch; /* [trains] of the epoch `shuffled` */
+    int64_t shuffled;
+    basin_run_task task;
+} job;
 
-int64_t *basin_graphs_range(int64_t first, int64_t count) {
-    int64_t *list = basin_array_new((size_t)count, sizeof *list);
-    for (int64_t i = 0; list && i < count; i++) list[i] = first + i;
-    return list;
+/* ---- what a step and a score are ---- */
+
+static basin_status begin(void *context, int64_t member, basin_error *error) {
+    basin_graphs_model *m = ((job *)context)->model;
+    return basin_params_init(&m->params, m->store, (uint64_t)(m->settings.seed + member), error);
 }
 
-/* ---- the best weights ---- */
+static void shuffle(job *j, int64_t epoch) {
+    const basin_fold *f = j->fold;
+    if (j->shuffled == epoch) return;
+    basin_random_permutation(j->order, (size_t)f->count[0], (uint64_t)j->model->settings.seed,
+                             STREAM_SHUFFLE + ((uint64_t)epoch << 8));
+    for (int64_t i = 0; i < f->count[0]; i++) j->batch[i] = f->item[0][j->order[i]];
+    j->shuffled = epoch;
+}
 
-static basin_status copy_state(basin_store *store, const char *from, const char *to,
-                               basin_error *error) {
-    basin_tensor tensor;
-    basin_status status = basin_store_read(store, from, &tensor, error);
-    if (status) return status;
-    status = basin_store_write(store, to, &tensor, error);
-    basin_tensor_free(&tensor);
+static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
+                         basin_error *error) {
+    job *j = context;
+    int64_t size = j->train.batch, at = place->batch * size, left = j->fold->count[0] - at;
+    shuffle(j, place->epoch);
+    j->train.step = place->step;
+    basin_status status =
+        basin_graphs_plans_step(&j->train, sum, j->input, j->batch + at, left < size ? left : size,
+                                (uint64_t)place->epoch, error);
+    j->task.memory = j->train.bytes;
     return status;
 }
 
-/* Whether a state is a parameter: neither a moment nor a copy. */
-static bool is_parameter(const char *name) {
-    size_t n = strlen(name);
-    bool moment = n > 2 && (!strcmp(name + n - 2, ".m") || !strcmp(name + n - 2, ".v"));
-    return !moment && strncmp(name, "best.", 5) != 0 && strncmp(name, "run.", 4) != 0;
+static basin_status settle(void *context, basin_run_sum *sum, basin_error *error) {
+    return basin_graphs_plans_settle(&((job *)context)->train, sum, error);
 }
 
-/* Names move when states are added, so they are copied first. */
-static basin_status keep_best(basin_store *store, bool back, basin_error *error) {
-    int count = basin_store_count(store);
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < count && !status; i++) {
-        char name[300], best[320];
-        snprintf(name, sizeof name, "%s", basin_store_name(store, i));
-        snprintf(best, sizeof best, "best.%s", name);
-        if (is_parameter(name))
-            status =
-                back ? copy_state(store, best, name, error) : copy_state(store, name, best, error);
+static basin_status score(void *context, basin_score *score, const basin_run_place *place,
+                          basin_error *error) {
+    job *j = context;
+    basin_graphs_measures v;
+    float *output;
+    (void)place;
+    basin_status status = basin_graphs_outputs(&output, &j->score, j->input, j->fold->item[1],
+                                               j->fold->count[1], error);
+    if (status) return status;
+    basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
+                         j->model->outputs);
+    free(output);
+    /* Rounded, as checkpoints of 0.1 have them, so that a resumed run judges alike. */
+    score->merit = (double)(float)basin_graphs_merit(&v, j->model->target);
+    score->tie = -(double)(float)v.loss;
+    if (j->model->target != BASIN_GRAPHS_VALUES) {
+        basin_score_add(score, "validation_accuracy", v.accuracy);
+        basin_score_add(score, "validation_balanced", v.balanced);
     }
-    return status;
-}
-
-/* ---- checkpoints ---- */
-
-/* The numbers of a run beside its weights: epochs done, best epoch, its scores. */
-enum { RUN_NUMBERS = 9 };
-
-static basin_status write_numbers(state *s, basin_error *error) {
-    const basin_graphs_score *v = &s->outcome->validation;
-    double number[RUN_NUMBERS] = {(double)s->epoch, (double)s->outcome->best_epoch,
-                                  s->best,          (double)v->items,
-                                  v->accuracy,      v->balanced,
-                                  v->loss,          v->deviation};
-    if (!isfinite(number[2])) number[2] = -1e30;
-    basin_tensor t = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(RUN_NUMBERS));
-    return basin_store_write(s->session->store, "run.numbers", &t, error);
-}
-
-static basin_status read_numbers(state *s, basin_error *error) {
-    basin_tensor t;
-    basin_status status = basin_store_read(s->session->store, "run.numbers", &t, error);
-    if (status) return status;
-    s->epoch = (int64_t)basin_tensor_at(&t, 0);
-    s->outcome->best_epoch = (int64_t)basin_tensor_at(&t, 1);
-    s->best = basin_tensor_at(&t, 2);
-    s->outcome->validation = (basin_graphs_score){(int64_t)basin_tensor_at(&t, 3),
-                                                  basin_tensor_at(&t, 4), basin_tensor_at(&t, 5),
-                                                  basin_tensor_at(&t, 6), basin_tensor_at(&t, 7)};
-    s->sum = basin_tensor_at(&t, 8);
-    basin_tensor_free(&t);
+    basin_score_add(score, "validation_loss", v.loss);
+    if (j->model->target == BASIN_GRAPHS_VALUES)
+        basin_score_add(score, "validation_deviation", v.deviation);
     return BASIN_OK;
 }
 
-static basin_status write_checkpoint(state *s, basin_error *error) {
-    basin_meta meta[3];
-    if (!s->run->checkpoint) return BASIN_OK;
-    basin_status status = write_numbers(s, error);
-    if (!status) status = basin_graphs_session_meta(meta, s->session, error);
+/* ---- files ---- */
+
+static void print_data(char text[DATA_TEXT], const basin_fold *f, const basin_graphset *set) {
+    snprintf(text, DATA_TEXT, "%lld %lld %lld %lld", (long long)f->count[0], (long long)f->count[1],
+             (long long)set->nodes, (long long)set->edges);
+}
+
+static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
+    job *j = context;
+    basin_meta meta[BASIN_GRAPHS_META];
+    char text[DATA_TEXT];
+    print_data(text, j->fold, &j->input->set);
+    basin_status status = basin_graphs_meta(meta, j->model, error);
     if (status) return status;
-    status = basin_checkpoint_write(s->run->checkpoint, s->session->store, s->train.step, meta, 3,
-                                    error);
-    basin_graphs_session_meta_free(meta);
-    return status;
+    for (int i = 0; i < BASIN_GRAPHS_META && !status; i++)
+        status = basin_bundle_meta_set(checkpoint, meta[i].key, meta[i].value, error);
+    basin_graphs_meta_free(meta);
+    return status ? status : basin_bundle_meta_set(checkpoint, DATA_KEY, text, error);
 }
 
-/* States that training makes must be there before a checkpoint can fill them. */
-static basin_status make_states(state *s, basin_error *error) {
-    basin_graphs_plan *plan;
-    basin_graphs_capacity room = {1, 3, 8};
-    basin_status status = keep_best(s->session->store, false, error);
-    if (!status) status = write_numbers(s, error);
-    if (!status) status = basin_graphs_plan_new(&plan, s->session, room, &s->train.schedule, error);
-    if (!status) basin_graphs_plan_free(plan);
-    return status;
+/* 0.1 did not note the graphs. */
+static basin_status restore(void *context, int64_t member, const basin_bundle *checkpoint,
+                            basin_error *error) {
+    job *j = context;
+    const char *found = basin_bundle_meta(checkpoint, DATA_KEY);
+    char wanted[DATA_TEXT];
+    (void)member;
+    print_data(wanted, j->fold, &j->input->set);
+    if (!found || !strcmp(found, wanted)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: its run has %.60s (training graphs, validation graphs, nodes, edges), "
+                      "given are %s",
+                      basin_bundle_path(checkpoint), found, wanted);
 }
 
-static basin_status resume(state *s, basin_error *error) {
-    basin_bundle *bundle;
-    basin_status status = make_states(s, error);
-    if (!status) status = basin_bundle_read(&bundle, s->run->checkpoint, error);
-    if (status) return status;
-    status = basin_checkpoint_read(&s->train.step, s->session->store, bundle, error);
-    basin_bundle_free(bundle);
-    return status ? status : read_numbers(s, error);
+static basin_status write_model(void *context, const char *path, basin_error *error) {
+    return basin_graphs_write(path, ((job *)context)->model, error);
 }
 
-/* ---- epochs ---- */
+/* ---- one run ---- */
 
-static void show(const state *s, int64_t done, double loss, double began) {
-    int64_t total = s->run->trains;
-    double spent = basin_clock() - began;
-    double speed = spent > 0 ? (double)done / spent : 0;
-    int64_t all = s->session->settings.epochs * total, past = s->epoch * total + done;
-    basin_news news = {.what = "training",
-                       .done = past,
-                       .total = all,
-                       .loss = loss,
-                       .speed = speed,
-                       .unit = "graphs",
-                       .seconds_left = speed > 0 ? (double)(all - past) / speed : NAN};
-    basin_watch_show(s->run->watch, &news);
+static basin_run_task task_of(job *j) {
+    const basin_graphs_settings *s = &j->model->settings;
+    int64_t trains = j->fold->count[0], batch = s->batch < trains ? s->batch : trains;
+    int64_t steps = (trains + batch - 1) / batch;
+    return (basin_run_task){.context = j,
+                            .unit = "graphs",
+                            .members = 1,
+                            .epochs = s->epochs,
+                            .steps = steps,
+                            .items = trains,
+                            .patience = s->patience,
+                            .choose = j->fold->count[1] > 0,
+                            .schedule = basin_schedule_make(steps, s->epochs, s->warmup, s->rate,
+                                                            s->rate_first, s->rate_last),
+                            .store = j->model->store,
+                            .params = &j->model->params,
+                            .scored = "",
+                            .begin = begin,
+                            .step = step,
+                            .settle = settle,
+                            .score = j->fold->count[1] ? score : NULL,
+                            .describe = describe,
+                            .restore = restore,
+                            .write = write_model};
 }
 
-/* Begins where a checkpoint left the epoch. */
-static basin_status run_epoch(state *s, basin_error *error) {
-    const basin_graphs_run *r = s->run;
-    int64_t size = s->train.batch, steps = (r->trains + size - 1) / size;
-    int64_t from = (s->train.step - s->epoch * steps) * size;
-    double began = basin_clock();
-    basin_status status = BASIN_OK;
-    basin_random_permutation(s->order, (size_t)r->trains, (uint64_t)s->session->settings.seed,
-                             STREAM_SHUFFLE + ((uint64_t)s->epoch << 8));
-    for (int64_t i = 0; i < r->trains; i++) s->batch[i] = r->train[s->order[i]];
-    for (int64_t at = from; at < r->trains && !status; at += size) {
-        int64_t now = r->trains - at < size ? r->trains - at : size;
-        if (basin_watch_stopped(r->watch)) break;
-        status = basin_graphs_plans_step(&s->train, &s->sum, r->set, r->positions, s->batch + at,
-                                         now, (uint64_t)s->epoch, error);
-        if (!status) show(s, at + now, at > 0 ? s->sum / (double)at : NAN, began);
-    }
-    if (!status) status = basin_graphs_plans_settle(&s->train, &s->sum, error);
-    s->seconds[s->timed++] = basin_clock() - began;
-    return status;
-}
-
-static basin_status write_log(state *s, double loss, const basin_graphs_score *score,
+basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,
+                              const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error) {
-    if (!s->log.file) return BASIN_OK;
-    const basin_schedule *c = &s->train.schedule;
-    basin_json line = basin_log_line(&s->log);
-    basin_json_integer(&line, "step", s->train.step);
-    basin_json_integer(&line, "epoch", s->epoch);
-    if (s->run->protocol) basin_json_text(&line, "protocol", s->run->protocol);
-    basin_json_number(&line, "loss", loss);
-    basin_json_number(
-        &line, "rate",
-        basin_rate_cosine(s->train.step, c->warmup, c->total, c->first, c->peak, c->last));
-    if (s->run->validations && s->session->task == BASIN_GRAPHS_VALUES)
-        basin_json_number(&line, "validation_mae", score->loss);
-    else if (s->run->validations) {
-        basin_json_number(&line, "validation_accuracy", score->accuracy);
-        basin_json_number(&line, "validation_balanced", score->balanced);
-        basin_json_number(&line, "validation_loss", score->loss);
-    }
-    basin_json_number(&line, "seconds", s->seconds[s->timed - 1]);
-    basin_json_integer(&line, "bytes", (int64_t)basin_graphs_plans_bytes(&s->train));
-    return basin_log_end(&s->log, &line, error);
-}
-
-/* As a checkpoint keeps it, so that a resumed run judges alike. */
-static double merit_of(const state *s, const basin_graphs_score *score) {
-    return (double)(float)basin_graphs_merit(score, s->session->task);
-}
-
-/* Ties of the merit go to the lower loss: validation sets are small, and ties common. */
-static bool is_better(const state *s, const basin_graphs_score *score) {
-    double merit = merit_of(s, score);
-    if (!s->outcome->best_epoch || merit > s->best) return true;
-    return merit == s->best && (float)score->loss < (float)s->outcome->validation.loss;
-}
-
-static basin_status judge(state *s, basin_graphs_score *score, basin_error *error) {
-    const basin_graphs_run *r = s->run;
-    *score = (basin_graphs_score){0};
-    if (!r->validations) {
-        s->outcome->best_epoch = s->epoch;
-        return BASIN_OK;
-    }
-    basin_status status = basin_graphs_evaluate(score, &s->score, r->set, r->positions,
-                                                r->validation, r->validations, error);
-    if (status || !is_better(s, score)) return status;
-    s->best = merit_of(s, score);
-    s->outcome->validation = *score;
-    s->outcome->best_epoch = s->epoch;
-    return keep_best(s->session->store, false, error);
-}
-
-static bool done(const state *s) {
-    const basin_graphs_run *r = s->run;
-    if (s->epoch >= s->session->settings.epochs) return true;
-    return r->patience && r->validations && s->epoch - s->outcome->best_epoch >= r->patience;
-}
-
-/* A checkpoint now and then, at the end, and wherever the run is stopped. */
-static basin_status save(state *s, bool now, basin_error *error) {
-    double time = basin_clock();
-    if (!now && time - s->saved < s->run->checkpoint_seconds) return BASIN_OK;
-    s->saved = time;
-    return write_checkpoint(s, error);
-}
-
-static basin_status run_all(state *s, basin_error *error) {
-    const basin_graphs_run *r = s->run;
-    basin_status status = BASIN_OK;
-    s->saved = basin_clock();
-    while (!done(s) && !status) {
-        basin_graphs_score score;
-        status = run_epoch(s, error);
-        s->outcome->stopped = basin_watch_stopped(r->watch);
-        if (status) break;
-        if (s->outcome->stopped) return save(s, true, error);
-        s->epoch++;
-        double loss = s->outcome->loss = s->sum / (double)r->trains;
-        s->sum = 0;
-        status = judge(s, &score, error);
-        if (!status) status = write_log(s, loss, &score, error);
-        if (!status && r->epoch) r->epoch(r->context, s->epoch, loss, &score);
-        if (!status) status = save(s, done(s), error);
-    }
+    job j = {.model = model, .input = input, .fold = fold, .shuffled = -1};
+    size_t trains = (size_t)fold->count[0];
+    if (!trains) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
+    j.task = task_of(&j);
+    basin_graphs_plans_begin(&j.train, model, &input->set, fold->item[0], fold->count[0],
+                             &j.task.schedule);
+    basin_graphs_plans_begin(&j.score, model, &input->set, fold->item[1], fold->count[1], NULL);
+    j.train.run = run;
+    j.order = basin_array_new(trains, sizeof *j.order);
+    j.batch = basin_array_new(trains, sizeof *j.batch);
+    basin_status status = j.order && j.batch
+                              ? basin_run_train(outcome, run, &j.task, error)
+                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+    basin_graphs_plans_free(&j.train);
+    basin_graphs_plans_free(&j.score);
+    free(j.order);
+    free(j.batch);
     return status;
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
+/* ---- from data to a model ---- */
 
-static basin_status prepare(state *s, basin_error *error) {
-    const basin_graphs_run *r = s->run;
-    const basin_graphs_settings *c = &s->session->settings;
-    int64_t batch = c->batch < r->trains ? c->batch : r->trains;
-    int64_t steps = batch ? (r->trains + batch - 1) / batch : 0;
-    basin_schedule schedule =
-        basin_schedule_make(steps, c->epochs, c->warmup, c->rate, c->rate_first, c->rate_last);
-    if (!r->trains) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
-    basin_graphs_plans_begin(&s->train, s->session, r->set, r->train, r->trains, &schedule);
-    basin_graphs_plans_begin(&s->score, s->session, r->set, r->validation, r->validations, NULL);
-    s->order = basin_array_new((size_t)r->trains, sizeof *s->order);
-    s->batch = basin_array_new((size_t)r->trains, sizeof *s->batch);
-    s->seconds = basin_array_new((size_t)c->epochs + 1, sizeof *s->seconds);
-    if (!s->order || !s->batch || !s->seconds)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
-    basin_status status = r->resume ? resume(s, error) : BASIN_OK;
-    return status
-               ? status
-               : basin_log_open(&s->log, r->log,
-                                r->resume ? &(basin_log_place){0, s->epoch, s->train.step} : NULL,
-                                error);
-}
+typedef struct work {
+    basin_graphs_data data;
+    const basin_graphs_settings *settings; /* as asked for */
+    basin_run *run;
+    basin_graphset read;
+    basin_graphs_input input;
+    basin_fold fold; /* owns its lists */
+    basin_graphs_model *model;
+} work;
 
-basin_status basin_graphs_train(basin_graphs_outcome *outcome, basin_graphs_session *session,
-                                const basin_graphs_run *run, basin_error *error) {
-    state s = {.session = session, .run = run, .outcome = outcome, .best = -INFINITY};
-    *outcome = (basin_graphs_outcome){0};
-    double began = basin_clock();
-    basin_status status = prepare(&s, error);
-    if (!status) status = run_all(&s, error);
-    outcome->bytes = basin_graphs_plans_bytes(&s.train);
-    if (!status && run->validations && outcome->best_epoch && !outcome->stopped)
-        status = keep_best(session->store, true, error);
-    outcome->epochs = s.epoch;
-    outcome->seconds = basin_clock() - began;
-    if (s.timed) {
-        qsort(s.seconds, (size_t)s.timed, sizeof *s.seconds, by_size);
-        outcome->epoch_seconds = s.seconds[s.timed / 2];
+static basin_status take_list(int64_t **to, int64_t *count, const int64_t *list, int64_t length,
+                              const basin_graphset *set, basin_error *error) {
+    *to = basin_array_new((size_t)length, sizeof **to);
+    if (!*to) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    for (int64_t i = 0; i < length; i++) {
+        if (list[i] < 0 || list[i] >= set->graphs)
+            return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; %s has %lld graphs",
+                              (long long)list[i], set->name, (long long)set->graphs);
+        (*to)[i] = list[i];
     }
-    basin_log_close(&s.log);
-    basin_graphs_plans_free(&s.train);
-    basin_graphs_plans_free(&s.score);
-    free(s.order);
-    free(s.batch);
-    free(s.seconds);
+    *count = length;
+    return BASIN_OK;
+}
+
+/* The caller's graphs, the set's own parts, or a stratified part for validation. */
+static basin_status divide(work *w, basin_error *error) {
+    const basin_graphset *set = w->data.set;
+    const basin_graphs_data *d = &w->data;
+    basin_fold *f = &w->fold;
+    if (d->graph) {
+        basin_status status = take_list(&f->item[0], &f->count[0], d->graph, d->graphs, set, error);
+        if (status || !d->validation) return status;
+        return take_list(&f->item[1], &f->count[1], d->validation, d->validations, set, error);
+    }
+    bool divided = set->split[0] > 0;
+    f->count[0] = divided ? set->split[0] : set->graphs;
+    f->count[1] = divided ? set->split[1] : 0;
+    f->item[0] = basin_graphs_range(0, f->count[0]);
+    if (divided) f->item[1] = basin_graphs_range(f->count[0], f->count[1]);
+    if (!f->item[0] || (divided && !f->item[1]))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+    if (divided || !(d->hold_out > 0)) return BASIN_OK;
+    const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
+    return basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error);
+}
+
+static basin_status open_data(work *w, basin_error *error) {
+    basin_status status = BASIN_OK;
+    if (!w->data.set && !w->data.path)
+        return basin_fail(error, BASIN_BAD_VALUE, "neither a set of graphs nor a path of one");
+    if (!w->data.set) {
+        status = basin_graphset_read(&w->read, w->data.path, error);
+        w->data.set = &w->read;
+    }
+    if (!status) status = basin_graphs_check_labels(w->data.set, w->data.path, error);
+    if (!status) status = divide(w, error);
+    if (status) return status;
+    return basin_graphs_input_begin(&w->input, w->settings, w->data.set, 0, w->data.set->graphs,
+                                    error);
+}
+
+/* The model of an earlier run, or of an earlier leg of this one, keeps its encoding: its weights
+ * know no other. */
+static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_error *error) {
+    const basin_training *t = basin_run_training(w->run);
+    basin_graphs_settings settings = *w->settings;
+    settings.epochs =
+        basin_graphs_epochs(&settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
+    basin_status status = basin_graphs_model_read(&w->model, bundle, &settings, t->backend, error);
+    if (!status && bundle == basin_run_from(w->run))
+        status = basin_graphs_model_take_classes(w->model, &w->input.set, error);
+    if (status) return status;
+    return basin_graphs_input_match(&w->input, w->model, w->data.path, true, error);
+}
+
+/* A resumed run has the settings that it began with, but for the loose ones. */
+static basin_status match_settings(const work *w, const basin_bundle *saved, basin_error *error) {
+    basin_graphs_settings before;
+    const basin_watch *watch = basin_run_training(w->run)->watch;
+    int64_t epochs =
+        basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
+    basin_status status = basin_graphs_settings_read(&before, saved, error);
+    if (!status)
+        status = basin_settings_match(&before, w->settings, basin_graphs_task.table,
+                                      basin_bundle_path(saved), error);
+    if (!status && before.epochs != epochs)
+        basin_watch_note(watch,
+                         "the run had %lld epochs and now has %lld: learning rates follow the "
+                         "schedule of %lld epochs from here on",
+                         (long long)before.epochs, (long long)epochs, (long long)epochs);
+    return status;
+}
+
+static basin_status open_model(work *w, basin_error *error) {
+    const basin_bundle *saved = basin_run_checkpoint(w->run), *from = basin_run_from(w->run);
+    basin_status status = saved ? match_settings(w, saved, error) : BASIN_OK;
+    if (status) return status;
+    if (saved || from) return open_earlier(w, saved ? saved : from, error);
+    return basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->fold.item[0],
+                                  w->fold.count[0], basin_run_training(w->run)->backend, error);
+}
+
+static basin_status train(work *w, basin_outcome *outcome, basin_error *error) {
+    const basin_training *t = basin_run_training(w->run);
+    if (basin_run_finished(w->run)) {
+        *outcome = (basin_outcome){.finished_before = true};
+        basin_status status = basin_graphs_open(&w->model, t->output, t->backend, error);
+        if (!status) outcome->parameters = basin_graphs_parameters(w->model);
+        return status;
+    }
+    basin_status status = open_data(w, error);
+    if (!status) status = open_model(w, error);
+    if (!status)
+        status = basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs,
+                                          w->data.cache, error);
+    return status ? status
+                  : basin_graphs_run(outcome, w->model, w->run, &w->input, &w->fold, error);
+}
+
+basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
+                                const basin_settings *settings, const basin_graphs_data *data,
+                                const basin_training *training, basin_error *error) {
+    work w = {0};
+    *outcome = (basin_outcome){0};
+    if (model) *model = NULL;
+    basin_status status = basin_graphs_data_take(&w.data, data, error);
+    if (!status) status = basin_graphs_settings_take(&w.settings, settings, error);
+    if (!status) status = basin_run_open(&w.run, training, "graph", error);
+    if (!status) status = train(&w, outcome, error);
+    basin_run_close(w.run);
+    basin_graphs_input_free(&w.input);
+    basin_graphset_free(&w.read);
+    for (int i = 0; i < 3; i++) free(w.fold.item[i]);
+    if (model && !status)
+        *model = w.model;
+    else
+        basin_graphs_close(w.model);
     return status;
 }

@@ -22,11 +22,11 @@ static inline void must(basin_status status, const basin_error *error) {
 /* `graphs` rings of 3 to 10 nodes with a few chords and labels 0 .. kinds - 1. Graphs of class 1
  * have every other label raised by one, so that classes can be learnt. `order` moves the nodes of
  * graph 0: node i becomes order[i]. */
-static inline void world_new(basin_graphset *set, basin_graphs_target task, int64_t graphs,
+static inline void world_new(basin_graphset *set, basin_graphs_target target, int64_t graphs,
                              int32_t kinds, const int64_t *order) {
     basin_random random = basin_random_start(5, 5, 0);
     basin_error error;
-    *set = (basin_graphset){.task = task, .graphs = graphs, .name = "world", .node_labels = 1};
+    *set = (basin_graphset){.task = target, .graphs = graphs, .name = "world", .node_labels = 1};
     int32_t *edge = malloc((size_t)graphs * 100 * sizeof *edge);
     int64_t *class_of = malloc((size_t)graphs * 10 * sizeof *class_of), edges = 0;
     set->node_start = malloc((size_t)(graphs + 1) * sizeof *set->node_start);
@@ -37,7 +37,7 @@ static inline void world_new(basin_graphset *set, basin_graphs_target task, int6
         int64_t own = (int64_t)basin_random_below(&random, 2);
         set->node_start[g] = first;
         set->target[g] = (float)n + (own ? 0.5f : 0);
-        if (task != BASIN_NODE_CLASSES) class_of[g] = own;
+        if (target != BASIN_NODE_CLASSES) class_of[g] = own;
         for (int32_t i = 0; i < n; i++) {
             int32_t label = (int32_t)basin_random_below(&random, (uint64_t)kinds - 1);
             int32_t chord = (int32_t)basin_random_below(&random, (uint64_t)n);
@@ -45,7 +45,7 @@ static inline void world_new(basin_graphset *set, basin_graphs_target task, int6
             int32_t next = g == 0 && order ? (int32_t)order[(i + 1) % n] : (i + 1) % n;
             int32_t across = g == 0 && order ? (int32_t)order[chord] : chord;
             set->node_label[first + place] = label + (own && i % 2);
-            if (task == BASIN_NODE_CLASSES)
+            if (target == BASIN_NODE_CLASSES)
                 class_of[first + place] = set->node_label[first + place] % 2;
             const int32_t both[8] = {first + place, first + next,   first + next,   first + place,
                                      first + place, first + across, first + across, first + place};
@@ -55,10 +55,10 @@ static inline void world_new(basin_graphset *set, basin_graphs_target task, int6
         set->nodes += n;
     }
     set->node_start[graphs] = set->nodes;
-    set->targets = task == BASIN_GRAPHS_VALUES;
-    if (task != BASIN_GRAPHS_VALUES)
+    set->targets = target == BASIN_GRAPHS_VALUES;
+    if (target != BASIN_GRAPHS_VALUES)
         must(basin_graphset_set_classes(set, class_of,
-                                        task == BASIN_NODE_CLASSES ? set->nodes : graphs, &error),
+                                        target == BASIN_NODE_CLASSES ? set->nodes : graphs, &error),
              &error);
     must(basin_graphset_set_edges(set, edge, edges, "world", "edges", &error), &error);
     free(edge);

@@ -1,5 +1,5 @@
-/* The graph task: predictions that depend on the graph alone, runs that resume to the same bits,
- * models in files, the paper's parameter counts, gradient centralisation, learning. */
+/* Graph models: predictions that depend on the graph alone, models in files, learning, the paper's
+ * parameter counts, gradient centralisation. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,29 +8,33 @@
 
 typedef struct scene {
     basin_graphset set;
-    basin_positions positions;
+    basin_graphs_input input;
     basin_backend *backend;
-    basin_graphs_session session;
+    basin_graphs_model *model;
     int64_t *all;
 } scene;
 
-static void scene_open(scene *s, basin_graphs_target task, const basin_graphs_settings *settings,
+/* A model with its first weights. */
+static void scene_open(scene *s, basin_graphs_target target, const basin_graphs_settings *settings,
                        const int64_t *order) {
     basin_error error;
-    world_new(&s->set, task, 20, 4, order);
+    *s = (scene){0};
+    world_new(&s->set, target, 20, 4, order);
     s->all = basin_graphs_range(0, s->set.graphs);
-    must(basin_graphset_add_edge_walks(&s->set, settings->edge_walks, &error), &error);
-    must(basin_graphs_session_positions(&s->positions, settings, &s->set, NULL, &error), &error);
+    must(basin_graphs_input_begin(&s->input, settings, &s->set, 0, s->set.graphs, &error), &error);
+    must(basin_graphs_input_place(&s->input, settings, 0, s->set.graphs, NULL, &error), &error);
     must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
-    must(basin_graphs_session_new(&s->session, settings, &s->set, s->all, s->set.graphs, s->backend,
-                                  &error),
+    must(basin_graphs_model_new(&s->model, settings, &s->input.set, s->all, s->set.graphs,
+                                s->backend, &error),
+         &error);
+    must(basin_params_init(&s->model->params, s->model->store, (uint64_t)settings->seed, &error),
          &error);
 }
 
 static void scene_close(scene *s) {
-    basin_graphs_session_close(&s->session);
+    basin_graphs_close(s->model);
     basin_backend_close(s->backend);
-    basin_positions_free(&s->positions);
+    basin_graphs_input_free(&s->input);
     basin_graphset_free(&s->set);
     free(s->all);
 }
@@ -39,13 +43,15 @@ static void scene_close(scene *s) {
 static float *outputs(scene *s, const int64_t *graph, int64_t count) {
     basin_graphs_plans plans;
     basin_error error;
-    int64_t rows = basin_graphs_rows(&s->set, graph, count);
-    float *output = malloc((size_t)(rows * s->session.outputs) * sizeof *output);
-    basin_graphs_plans_begin(&plans, &s->session, &s->set, graph, count, NULL);
-    must(basin_graphs_plans_score(&plans, output, &s->set, &s->positions, graph, count, &error),
-         &error);
+    float *output;
+    basin_graphs_plans_begin(&plans, s->model, &s->input.set, graph, count, NULL);
+    must(basin_graphs_outputs(&output, &plans, &s->input, graph, count, &error), &error);
     basin_graphs_plans_free(&plans);
     return output;
+}
+
+static int64_t rows(const scene *s, const int64_t *graph, int64_t count) {
+    return basin_graphs_count_rows(&s->set, s->set.task, graph, count);
 }
 
 static void assert_near(const float *a, const float *b, int64_t count, double tolerance) {
@@ -67,7 +73,7 @@ static void batches_do_not_matter(void **state) {
         scene_open(&s, (basin_graphs_target)(p % 3), &settings, NULL);
         float *together = outputs(&s, s.all, s.set.graphs), *at = together;
         for (int64_t g = 0; g < s.set.graphs; g++) {
-            int64_t count = basin_graphs_rows(&s.set, &g, 1) * s.session.outputs;
+            int64_t count = rows(&s, &g, 1) * s.model->outputs;
             float *alone = outputs(&s, &g, 1);
             assert_near(at, alone, count, 1e-6);
             at += count;
@@ -131,11 +137,11 @@ static void model_files(void **state) {
         scene_open(&s, (basin_graphs_target)task, &settings, NULL);
         float *before = outputs(&s, s.all, s.set.graphs);
         folder_path(path, state, "model.safetensors");
-        must(basin_graphs_session_write(path, &s.session, &error), &error);
-        basin_graphs_session_close(&s.session);
-        must(basin_graphs_session_open(&s.session, path, s.backend, &error), &error);
+        must(basin_graphs_write(path, s.model, &error), &error);
+        basin_graphs_close(s.model);
+        must(basin_graphs_open(&s.model, path, s.backend, &error), &error);
         float *after = outputs(&s, s.all, s.set.graphs);
-        int64_t count = basin_graphs_rows(&s.set, s.all, s.set.graphs) * s.session.outputs;
+        int64_t count = rows(&s, s.all, s.set.graphs) * s.model->outputs;
         assert_memory_equal(before, after, (size_t)count * sizeof *before);
         free(before);
         free(after);
@@ -148,7 +154,7 @@ static void values_of_several_units(void **state) {
     char path[PATH_TEXT];
     basin_error error;
     basin_graphset set;
-    basin_graphs_session session;
+    basin_graphs_model *model;
     basin_backend *backend;
     basin_graphs_settings settings = world_settings();
     const int64_t graph[] = {0, 1, 2, 3, 4};
@@ -159,109 +165,56 @@ static void values_of_several_units(void **state) {
     for (int g = 0; g < 6; g++)
         set.target[2 * g] = 3000 + 10 * (float)g, set.target[2 * g + 1] = 1e-3f * (float)(g % 5);
     must(basin_backend_open(&backend, "cpu", 1, &error), &error);
-    must(basin_graphs_session_new(&session, &settings, &set, graph, 5, backend, &error), &error);
+    must(basin_graphs_model_new(&model, &settings, &set, graph, 5, backend, &error), &error);
+    must(basin_params_init(&model->params, model->store, 0, &error), &error);
     folder_path(path, state, "model.safetensors");
-    must(basin_graphs_session_write(path, &session, &error), &error);
-    basin_graphs_session_close(&session);
-    must(basin_graphs_session_open(&session, path, backend, &error), &error);
-    assert_true(fabs(session.target_mean[0] - 3020) < 1e-3);
-    assert_true(fabs(session.target_mean[1] - 2e-3) < 1e-8);
-    assert_true(fabs(session.target_scale[0] - sqrt(200)) < 1e-2);
-    assert_true(fabs(session.target_scale[1] - sqrt(2e-6)) < 1e-7);
-    basin_graphs_session_close(&session);
+    must(basin_graphs_write(path, model, &error), &error);
+    basin_graphs_close(model);
+    must(basin_graphs_open(&model, path, backend, &error), &error);
+    assert_true(fabs(model->target_mean[0] - 3020) < 1e-3);
+    assert_true(fabs(model->target_mean[1] - 2e-3) < 1e-8);
+    assert_true(fabs(model->target_scale[0] - sqrt(200)) < 1e-2);
+    assert_true(fabs(model->target_scale[1] - sqrt(2e-6)) < 1e-7);
+    basin_graphs_close(model);
     basin_backend_close(backend);
     basin_graphset_free(&set);
 }
 
 /* ---- training ---- */
 
-static basin_graphs_run run_of(const scene *s) {
-    return (basin_graphs_run){.set = &s->set,
-                              .positions = &s->positions,
-                              .train = s->all,
-                              .trains = 15,
-                              .validation = s->all + 15,
-                              .validations = 5};
+/* Trains on the first `trains` graphs; the others, where asked for, choose the epoch. */
+static basin_outcome train(scene *s, int64_t trains, bool choose, const basin_watch *watch) {
+    basin_error error;
+    basin_outcome outcome;
+    basin_run *run;
+    basin_training training = {.size = sizeof training, .backend = s->backend, .watch = watch};
+    basin_fold fold = {.item = {s->all, s->all + trains},
+                       .count = {trains, choose ? s->set.graphs - trains : 0}};
+    must(basin_run_open(&run, &training, "graph", &error), &error);
+    must(basin_graphs_run(&outcome, s->model, run, &s->input, &fold, &error), &error);
+    basin_run_close(run);
+    return outcome;
 }
 
 /* Each task gets better on what it is trained on. */
 static void learns(void **state) {
     (void)state;
-    for (int task = 0; task < 3; task++) {
+    for (int target = 0; target < 3; target++) {
         scene s;
-        basin_error error;
-        basin_graphs_outcome outcome;
-        basin_graphs_score score;
-        basin_graphs_plans plans;
+        basin_graphs_measures score;
         basin_graphs_settings settings = world_settings();
         settings.epochs = 60, settings.dropout = 0, settings.smoothing = 0;
-        scene_open(&s, (basin_graphs_target)task, &settings, NULL);
-        basin_graphs_run run = run_of(&s);
-        run.validations = 0;
-        run.trains = 20;
-        must(basin_graphs_train(&outcome, &s.session, &run, &error), &error);
-        assert_int_equal(outcome.epochs, 60);
-        basin_graphs_plans_begin(&plans, &s.session, &s.set, s.all, 20, NULL);
-        must(basin_graphs_evaluate(&score, &plans, &s.set, &s.positions, s.all, 20, &error),
-             &error);
-        if (task == BASIN_GRAPHS_VALUES)
+        scene_open(&s, (basin_graphs_target)target, &settings, NULL);
+        assert_int_equal(train(&s, 20, false, NULL).epochs, 60);
+        float *output = outputs(&s, s.all, 20);
+        basin_graphs_measure(&score, output, &s.set, s.all, 20, s.model->outputs);
+        if (target == BASIN_GRAPHS_VALUES)
             assert_true(score.loss < 0.3);
         else
             assert_true(score.accuracy >= 95);
-        basin_graphs_plans_free(&plans);
+        free(output);
         scene_close(&s);
     }
-}
-
-typedef struct stopper {
-    sig_atomic_t stop;
-    int64_t steps, limit;
-} stopper;
-
-static void count_steps(void *context, const basin_news *news) {
-    stopper *s = context;
-    if (news->what && ++s->steps == s->limit) s->stop = 1;
-}
-
-static void weights(float *to, basin_graphs_session *session) {
-    basin_tensor t;
-    basin_error error;
-    must(basin_store_read(session->store, "block1.xi", &t, &error), &error);
-    memcpy(to, t.data, basin_tensor_bytes(&t));
-    basin_tensor_free(&t);
-}
-
-/* A run that is stopped, twice, in the middle of an epoch, ends with the bits of one that is not.
- */
-static void resumes(void **state) {
-    char path[PATH_TEXT];
-    float want[24 * 16], got[24 * 16];
-    basin_error error;
-    basin_graphs_outcome outcome, whole;
-    basin_graphs_settings settings = world_settings();
-    scene s;
-    folder_path(path, state, "model.checkpoint");
-    scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
-    basin_graphs_run run = run_of(&s);
-    must(basin_graphs_train(&whole, &s.session, &run, &error), &error);
-    weights(want, &s.session);
-    scene_close(&s);
-    static const int64_t limit[] = {3, 2, 100};
-    for (int part = 0; part < 3; part++) {
-        stopper stop = {.limit = limit[part]};
-        basin_watch watch = {.show = count_steps, .context = &stop, .stop = &stop.stop};
-        scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
-        run = run_of(&s);
-        run.checkpoint = path;
-        run.resume = part > 0;
-        run.watch = &watch;
-        must(basin_graphs_train(&outcome, &s.session, &run, &error), &error);
-        assert_int_equal(outcome.stopped, part < 2);
-        weights(got, &s.session);
-        scene_close(&s);
-    }
-    assert_memory_equal(got, want, sizeof want);
-    assert_int_equal(outcome.best_epoch, whole.best_epoch);
 }
 
 /* One output of a matrix: the published centralisation leaves it without a gradient for ever. */
@@ -269,16 +222,13 @@ static void single_outputs_learn(void **state) {
     (void)state;
     scene s;
     basin_error error;
-    basin_graphs_outcome outcome;
     basin_tensor before, after;
     basin_graphs_settings settings = world_settings();
     settings.centralise = true, settings.hidden = 0, settings.decay = 0, settings.epochs = 2;
     scene_open(&s, BASIN_GRAPHS_VALUES, &settings, NULL);
-    must(basin_store_read(s.session.store, "dec_w", &before, &error), &error);
-    basin_graphs_run run = run_of(&s);
-    run.validations = 0;
-    must(basin_graphs_train(&outcome, &s.session, &run, &error), &error);
-    must(basin_store_read(s.session.store, "dec_w", &after, &error), &error);
+    must(basin_store_read(s.model->store, "dec_w", &before, &error), &error);
+    train(&s, 15, false, NULL);
+    must(basin_store_read(s.model->store, "dec_w", &after, &error), &error);
     double moved = 0;
     for (int64_t i = 0; i < basin_shape_count(after.shape); i++)
         moved += fabs(basin_tensor_at(&after, i) - basin_tensor_at(&before, i));
@@ -291,30 +241,30 @@ static void single_outputs_learn(void **state) {
 /* ---- the paper's models ---- */
 
 /* A set of one graph with the columns of a published one. */
-static int64_t parameters(const char *preset, basin_graphs_target task, int64_t attributes,
+static int64_t parameters(const char *preset, basin_graphs_target target, int64_t attributes,
                           int32_t kinds, int64_t edge_attributes, int64_t classes) {
     basin_graphs_settings settings;
-    basin_graphs_session session;
+    basin_graphs_model *model;
     basin_backend *backend;
     basin_error error;
     basin_graphset set;
     int64_t zero = 0;
-    world_new(&set, task, 1, 4, NULL);
+    world_new(&set, target, 1, 4, NULL);
     set.node_labels = kinds > 0;
     for (int64_t i = 0; i < set.nodes; i++) set.node_label[i] = i ? kinds - 1 : 0;
     set.node_attributes = attributes, set.edge_attributes = edge_attributes;
     set.node_attribute = calloc((size_t)(set.nodes * attributes) + 1, sizeof(float));
     set.edge_attribute = calloc((size_t)(set.edges * edge_attributes) + 1, sizeof(float));
-    if (task != BASIN_GRAPHS_VALUES) {
+    if (target != BASIN_GRAPHS_VALUES) {
         free(set.class_value);
         set.class_value = calloc((size_t)classes, sizeof *set.class_value);
         set.classes = classes;
     }
     basin_graphs_task.fill(&settings, preset);
     must(basin_backend_open(&backend, "cpu", 1, &error), &error);
-    must(basin_graphs_session_new(&session, &settings, &set, &zero, 1, backend, &error), &error);
-    int64_t total = basin_graphs_session_parameters(&session);
-    basin_graphs_session_close(&session);
+    must(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &error), &error);
+    int64_t total = basin_graphs_parameters(model);
+    basin_graphs_close(model);
     basin_backend_close(backend);
     basin_graphset_free(&set);
     return total;
@@ -350,7 +300,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(model_files, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(values_of_several_units, folder_new, folder_remove),
         cmocka_unit_test(learns),
-        cmocka_unit_test_setup_teardown(resumes, folder_new, folder_remove),
         cmocka_unit_test(single_outputs_learn),
         cmocka_unit_test(counts),
         cmocka_unit_test(folds_at_once),

@@ -1,0 +1,149 @@
+/* Graphs: models that tell classes or values of graphs, or classes of their nodes.
+ *
+ *     basin_error error;
+ *     basin_backend *backend;
+ *     basin_graphs_model *model;
+ *     basin_graphset set;
+ *     basin_backend_open(&backend, "cpu", 0, &error);
+ *     basin_graphs_open(&model, "model.safetensors", backend, &error);
+ *     basin_graphset_read(&set, "MUTAG.zip", &error);
+ *     basin_graphs_data data = {.size = sizeof data, .set = &set};
+ *     float *output = malloc(basin_graphs_rows(model, &data) * basin_graphs_columns(model) * 4);
+ *     basin_graphs_predict(output, NULL, model, &data, &error);
+ *
+ * Sets come from files (basin/tasks/graphset.h) or from arrays (basin_graphset_from_arrays). */
+#ifndef BASIN_TASKS_GRAPHS_H
+#define BASIN_TASKS_GRAPHS_H
+
+#include "basin/tasks/graphset.h"
+#include "basin/tasks/run.h"
+#include "basin/tasks/settings.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- a model ---- */
+
+/* It belongs to its backend, which must outlive it, and with it to one thread at a time. */
+typedef struct basin_graphs_model basin_graphs_model;
+
+BASIN_API basin_status basin_graphs_open(basin_graphs_model **model, const char *path,
+                                         basin_backend *backend, basin_error *error);
+BASIN_API void basin_graphs_close(basin_graphs_model *model);
+BASIN_API basin_status basin_graphs_write(const char *path, basin_graphs_model *model,
+                                          basin_error *error);
+/* What it is; owned by the model. */
+BASIN_API const basin_settings *basin_graphs_get_settings(const basin_graphs_model *model);
+BASIN_API int64_t basin_graphs_parameters(const basin_graphs_model *model);
+BASIN_API basin_graphs_target basin_graphs_get_target(const basin_graphs_model *model);
+/* The columns of its predictions: classes, or values. */
+BASIN_API int64_t basin_graphs_columns(const basin_graphs_model *model);
+/* [columns] the number that the training data give each class; NULL of a model of values. */
+BASIN_API const int64_t *basin_graphs_class_values(const basin_graphs_model *model);
+
+/* ---- data ---- */
+
+/* Graphs of a set. Zero fields mean their defaults. */
+typedef struct basin_graphs_data {
+    size_t size; /* sizeof(basin_graphs_data) */
+    const basin_graphset *set;
+    const char *path; /* training: read from here where there is no set; else a name for messages */
+    const int64_t *graph; /* [graphs] those to train on, predict or score; NULL: all of the set, or
+                             in training its training part */
+    int64_t graphs;
+    const int64_t *validation; /* [validations] training on given graphs: these choose the epoch */
+    int64_t validations;
+    double hold_out; /* training on a set that is not divided: this part of it, stratified, chooses
+                        the epoch; 0: the last epoch is kept */
+    const char *cache; /* a folder that keeps positions of nodes between calls; NULL: none */
+} basin_graphs_data;
+
+/* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the
+ * test part of a set that has one, else all. Free *list. */
+BASIN_API basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
+                                         const char *part, basin_error *error);
+
+/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
+ * the message. Training asks this, too. */
+BASIN_API basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                                 basin_error *error);
+
+/* ---- use ---- */
+
+/* How many rows predictions have: the graphs, or with classes of nodes all their nodes. */
+BASIN_API int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *data);
+/* Probabilities of the classes, or values in the units of the training data. `class_value` may be
+ * NULL, and is not written by a model of values. The set needs no labels. */
+BASIN_API basin_status basin_graphs_predict(float *output /* [rows, columns] */,
+                                            int64_t *class_value /* [rows] the likeliest */,
+                                            basin_graphs_model *model,
+                                            const basin_graphs_data *data, basin_error *error);
+
+typedef struct basin_graphs_measures {
+    int64_t items;    /* graphs, or nodes, whose class the model knows */
+    double accuracy;  /* percent of items */
+    double balanced;  /* percent, mean over the classes */
+    double loss;      /* cross entropy, or mean absolute error */
+    double deviation; /* root mean square error of values */
+} basin_graphs_measures;
+
+/* How well the model does on labelled graphs. */
+BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
+                                          basin_graphs_model *model, const basin_graphs_data *data,
+                                          basin_error *error);
+/* The number that chooses epochs, more is better: accuracy, class-averaged accuracy of nodes, or
+ * minus the mean absolute error. */
+BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,
+                                    basin_graphs_target target);
+
+/* ---- training ---- */
+
+/* Trains a model; `model` NULL: only its file is wanted. Where the run was stopped, the model is
+ * what it has learnt by then. The outcome's scores are validation_accuracy, validation_balanced and
+ * validation_loss of classes, validation_loss and validation_deviation of values. */
+BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
+                                          const basin_settings *settings,
+                                          const basin_graphs_data *data,
+                                          const basin_training *training, basin_error *error);
+
+/* ---- cross-validation ---- */
+
+typedef struct basin_graphs_cv {
+    size_t size;         /* sizeof(basin_graphs_cv) */
+    int64_t fold;        /* the one fold to run, from 1; 0: all */
+    int64_t members;     /* models a fold, of different seeds, whose outputs are averaged; 0: one */
+    int64_t jobs;        /* folds at once, each on a backend and a thread of its own; 0: one a core,
+                            with cuda, where they share a device and its memory, 10 at most */
+    int threads;         /* of each fold; 0: cores / jobs */
+    const char *backend; /* NULL: "cpu" */
+    basin_products products;
+    const char *cache;        /* as in basin_graphs_data */
+    const basin_watch *watch; /* told from the calling thread */
+} basin_graphs_cv;
+
+typedef struct basin_graphs_fold {
+    bool done;
+    int64_t trains, validations, tests; /* graphs */
+    int64_t epochs, best_epoch;         /* of the first member */
+    basin_graphs_measures validation, test;
+    double seconds, epoch_seconds;
+    int64_t memory; /* bytes of the training plan */
+} basin_graphs_fold;
+
+/* A new model for each fold: trained on its training graphs, its epoch chosen by its validation
+ * graphs alone, tested once. What is computed does not depend on `jobs`. An error in one fold, or
+ * an interrupt, ends all. */
+BASIN_API basin_status basin_graphs_cross_validate(basin_graphs_fold *result /* [folds] */,
+                                                   const basin_settings *settings,
+                                                   const basin_graphset *set,
+                                                   const basin_folds *folds,
+                                                   const basin_graphs_cv *spec, basin_error *error);
+/* The published notebooks' protocol as a fold: trained on all `graphs`, and tested on the same. */
+BASIN_API basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs,
+                                             basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

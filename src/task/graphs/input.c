@@ -1,0 +1,124 @@
+/* A set as a model sees it: walks along edges, positions and the model's numbers of classes beside
+ * the caller's arrays, which stay as they are; see graphs.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/graphset/graphset.h"
+#include "task/given.h"
+#include "task/graphs/graphs.h"
+
+basin_status basin_graphs_data_take(basin_graphs_data *taken, const basin_graphs_data *data,
+                                    basin_error *error) {
+    basin_status status = basin_given_take(taken, sizeof *taken, data, "basin_graphs_data", error);
+    const basin_graphset *set = taken->set;
+    if (!taken->path && set) taken->path = *set->name ? set->name : "the set";
+    return status;
+}
+
+basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                       basin_error *error) {
+    if (set->task == BASIN_GRAPHS_VALUES ? set->target != NULL : set->class_of && set->classes > 1)
+        return BASIN_OK;
+    if (set->task != BASIN_GRAPHS_VALUES && set->class_of && set->classes == 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: all %s have the class %lld; wanted two classes or more", path,
+                          set->task == BASIN_NODE_CLASSES ? "nodes" : "graphs",
+                          (long long)set->class_value[0]);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: no labels and no values; wanted a set that has them (of a TUDataset, "
+                      "DS_graph_labels.txt or DS_graph_attributes.txt)",
+                      path);
+}
+
+/* ---- walks and positions ---- */
+
+basin_status basin_graphs_input_begin(basin_graphs_input *input,
+                                      const basin_graphs_settings *settings,
+                                      const basin_graphset *set, int64_t first, int64_t count,
+                                      basin_error *error) {
+    int64_t walks = settings->edge_walks;
+    *input = (basin_graphs_input){.set = *set};
+    if (set->edge_walks == walks) return BASIN_OK;
+    if (set->edge_walks)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s has %lld walks along its edges, edge_walks is %lld; wanted a set "
+                          "without any",
+                          set->name, (long long)set->edge_walks, (long long)walks);
+    basin_status status =
+        basin_graphset_edge_walks(&input->edge_attribute, set, walks, first, count, error);
+    if (status) return status;
+    input->set.edge_attribute = input->edge_attribute;
+    input->set.edge_attributes += walks;
+    input->set.edge_walks = walks;
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_input_place(basin_graphs_input *input,
+                                      const basin_graphs_settings *settings, int64_t first,
+                                      int64_t count, const char *cache, basin_error *error) {
+    basin_position_spec spec = {settings->eigenvectors, settings->walks, settings->cls_laplacian};
+    return basin_positions_new_part(&input->positions, &input->set, &spec, first, count, cache,
+                                    error);
+}
+
+void basin_graphs_input_free(basin_graphs_input *input) {
+    free(input->edge_attribute);
+    free(input->class_of);
+    basin_positions_free(&input->positions);
+    *input = (basin_graphs_input){0};
+}
+
+/* ---- classes ---- */
+
+static bool same_classes(const basin_graphset *set, const basin_graphs_model *m) {
+    return set->classes == m->classes &&
+           !memcmp(set->class_value, m->class_value, (size_t)m->classes * sizeof *m->class_value);
+}
+
+static int32_t number_of(int64_t value, const basin_graphs_model *m) {
+    for (int64_t c = 0; c < m->classes; c++)
+        if (m->class_value[c] == value) return (int32_t)c;
+    return -1;
+}
+
+/* A set may lack some of the model's classes, or have others, which are then unknown. */
+static basin_status renumber(basin_graphs_input *input, const basin_graphs_model *m,
+                             basin_error *error) {
+    basin_graphset *set = &input->set;
+    int64_t items = set->task == BASIN_NODE_CLASSES ? set->nodes : set->graphs;
+    input->class_of = basin_array_new((size_t)items, sizeof *input->class_of);
+    if (!input->class_of) return basin_fail(error, BASIN_NO_MEMORY, "no memory for classes");
+    for (int64_t i = 0; i < items; i++) {
+        int32_t own = set->class_of[i];
+        input->class_of[i] = own < 0 ? -1 : number_of(set->class_value[own], m);
+    }
+    set->class_of = input->class_of;
+    set->classes = m->classes;
+    set->class_value = m->class_value;
+    return BASIN_OK;
+}
+
+static basin_status match_labels(basin_graphs_input *input, const basin_graphs_model *m,
+                                 const char *path, basin_error *error) {
+    const basin_graphset *set = &input->set;
+    if (!set->class_of && !set->target) return basin_graphs_check_labels(set, path, error);
+    if (set->task != m->target)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s has %s; the model wants %s", path,
+                          basin_graphs_target_name(set->task), basin_graphs_target_name(m->target));
+    if (m->target != BASIN_GRAPHS_VALUES)
+        return same_classes(set, m) ? BASIN_OK : renumber(input, m, error);
+    if (set->targets == m->outputs) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld values a graph; the model has %lld",
+                      path, (long long)set->targets, (long long)m->outputs);
+}
+
+basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
+                                      const char *path, bool labels, basin_error *error) {
+    basin_status status = basin_graphset_encoding_check(&model->encoding, &input->set, path, error);
+    if (status || labels) return status ? status : match_labels(input, model, path, error);
+    input->set.task = model->target;
+    input->set.class_of = NULL;
+    input->set.target = NULL;
+    return BASIN_OK;
+}

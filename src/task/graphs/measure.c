@@ -1,0 +1,116 @@
+/* How well outputs fit: accuracy, the benchmark's class-averaged accuracy of nodes, absolute
+ * error. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "task/graphs/graphs.h"
+
+static int64_t best_of(const float *output, int64_t count) {
+    int64_t best = 0;
+    for (int64_t c = 1; c < count; c++)
+        if (output[c] > output[best]) best = c;
+    return best;
+}
+
+static double cross_entropy(const float *output, int64_t count, int64_t class_of) {
+    double top = (double)output[best_of(output, count)], sum = 0;
+    for (int64_t c = 0; c < count; c++) sum += exp((double)output[c] - top);
+    return log(sum) + top - (double)output[class_of];
+}
+
+/* Right and all items by class, for class averages. */
+typedef struct tally {
+    double right[256], all[256];
+} tally;
+
+static double class_mean(const tally *t, int64_t classes) {
+    double sum = 0, present = 0;
+    for (int64_t c = 0; c < classes && c < 256; c++)
+        if (t->all[c] > 0) sum += t->right[c] / t->all[c], present++;
+    return present > 0 ? 100 * sum / present : 0;
+}
+
+/* One item; unknown classes are left out. */
+static void add_item(basin_graphs_measures *measures, tally *t, const float *output,
+                     int64_t outputs, int32_t own) {
+    if (own < 0) return;
+    bool right = best_of(output, outputs) == own;
+    measures->items++;
+    measures->accuracy += right;
+    measures->loss += cross_entropy(output, outputs, own);
+    if (own < 256) t->right[own] += right, t->all[own]++;
+}
+
+static void measure_values(basin_graphs_measures *measures, const float *output,
+                           const basin_graphset *set, const int64_t *graph, int64_t count) {
+    double squares = 0, n = (double)(count * set->targets);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < set->targets; c++) {
+            double miss = (double)output[i * set->targets + c] -
+                          (double)set->target[graph[i] * set->targets + c];
+            measures->loss += fabs(miss) / n;
+            squares += miss * miss / n;
+        }
+    measures->items = count;
+    measures->deviation = sqrt(squares);
+}
+
+/* The class average is taken over all nodes. */
+static void measure_nodes(basin_graphs_measures *measures, tally *t, const float *output,
+                          const basin_graphset *set, const int64_t *graph, int64_t count,
+                          int64_t outputs) {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t n = set->node_start[graph[i]]; n < set->node_start[graph[i] + 1]; n++) {
+            add_item(measures, t, output, outputs, set->class_of[n]);
+            output += outputs;
+        }
+}
+
+void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
+                          const basin_graphset *set, const int64_t *graph, int64_t count,
+                          int64_t outputs) {
+    tally t = {0};
+    *measures = (basin_graphs_measures){0};
+    if (set->task == BASIN_GRAPHS_VALUES) {
+        measure_values(measures, output, set, graph, count);
+        return;
+    }
+    if (set->task == BASIN_NODE_CLASSES)
+        measure_nodes(measures, &t, output, set, graph, count, outputs);
+    else
+        for (int64_t i = 0; i < count; i++)
+            add_item(measures, &t, output + i * outputs, outputs, set->class_of[graph[i]]);
+    measures->balanced = class_mean(&t, set->classes);
+    if (measures->items) {
+        measures->accuracy *= 100 / (double)measures->items;
+        measures->loss /= (double)measures->items;
+    }
+}
+
+int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target target,
+                                const int64_t *graph, int64_t count) {
+    int64_t rows = 0;
+    if (target != BASIN_NODE_CLASSES) return count;
+    for (int64_t i = 0; i < count; i++) rows += basin_graphset_tokens(set, graph[i]) - 1;
+    return rows;
+}
+
+basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
+                                  const basin_graphs_input *input, const int64_t *graph,
+                                  int64_t count, basin_error *error) {
+    const basin_graphs_model *m = plans->model;
+    int64_t rows = basin_graphs_count_rows(&input->set, m->target, graph, count);
+    *output = basin_array_new((size_t)rows, (size_t)m->outputs * sizeof **output);
+    if (!*output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+    basin_status status = basin_graphs_plans_score(plans, *output, input, graph, count, error);
+    if (!status) return BASIN_OK;
+    free(*output);
+    *output = NULL;
+    return status;
+}
+
+double basin_graphs_merit(const basin_graphs_measures *measures, basin_graphs_target target) {
+    if (target == BASIN_GRAPHS_VALUES) return -measures->loss;
+    return target == BASIN_NODE_CLASSES ? measures->balanced : measures->accuracy;
+}

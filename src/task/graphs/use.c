@@ -1,0 +1,119 @@
+/* Using a model on graphs of a set: predictions and scores; see include/basin/tasks/graphs.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "task/graphs/graphs.h"
+
+/* Graphs with all that a model needs to see them. */
+typedef struct use {
+    basin_graphs_data data;
+    basin_graphs_input input;
+    int64_t *all;         /* own; NULL: the caller chose */
+    const int64_t *graph; /* [count] */
+    int64_t count;
+    float *output; /* [rows, C] */
+} use;
+
+static basin_status take_data(basin_graphs_data *taken, const basin_graphs_data *data,
+                              basin_error *error) {
+    basin_status status = basin_graphs_data_take(taken, data, error);
+    if (status) return status;
+    const basin_graphset *set = taken->set;
+    if (!set) return basin_fail(error, BASIN_BAD_VALUE, "there is no set of graphs");
+    for (int64_t i = 0; taken->graph && i < taken->graphs; i++)
+        if (taken->graph[i] < 0 || taken->graph[i] >= set->graphs)
+            return basin_fail(error, BASIN_BAD_VALUE, "graph[%lld] is %lld; %s has %lld graphs",
+                              (long long)i, (long long)taken->graph[i], taken->path,
+                              (long long)set->graphs);
+    return BASIN_OK;
+}
+
+/* Walks and positions are made of the graphs from the first to the last that is wanted. */
+static basin_status open_input(use *u, const basin_graphs_model *model, bool labels,
+                               basin_error *error) {
+    int64_t first = u->count ? u->graph[0] : 0, last = first;
+    const basin_graphs_settings *s = &model->settings;
+    for (int64_t i = 1; i < u->count; i++) {
+        first = u->graph[i] < first ? u->graph[i] : first;
+        last = u->graph[i] > last ? u->graph[i] : last;
+    }
+    int64_t span = u->count ? last - first + 1 : 0;
+    basin_status status = basin_graphs_input_begin(&u->input, s, u->data.set, first, span, error);
+    if (!status) status = basin_graphs_input_match(&u->input, model, u->data.path, labels, error);
+    if (status) return status;
+    return basin_graphs_input_place(&u->input, s, first, span, u->data.cache, error);
+}
+
+static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
+                             bool labels, basin_error *error) {
+    basin_graphs_plans plans;
+    *u = (use){0};
+    basin_status status = take_data(&u->data, data, error);
+    if (status) return status;
+    u->count = u->data.graph ? u->data.graphs : u->data.set->graphs;
+    if (!u->data.graph && !(u->all = basin_graphs_range(0, u->count)))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    u->graph = u->data.graph ? u->data.graph : u->all;
+    status = open_input(u, model, labels, error);
+    if (status) return status;
+    basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
+    status = basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
+    basin_graphs_plans_free(&plans);
+    return status;
+}
+
+static void use_close(use *u) {
+    free(u->output);
+    free(u->all);
+    basin_graphs_input_free(&u->input);
+}
+
+int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *data) {
+    basin_graphs_data d;
+    if (take_data(&d, data, NULL)) return 0;
+    if (d.graph) return basin_graphs_count_rows(d.set, model->target, d.graph, d.graphs);
+    return model->target == BASIN_NODE_CLASSES ? d.set->nodes : d.set->graphs;
+}
+
+/* Probabilities of the model's classes; outputs beyond them are left out. The likeliest class. */
+static int64_t put_probabilities(float *to, const float *output, const basin_graphs_model *model) {
+    double top = (double)output[0], sum = 0;
+    int64_t best = 0;
+    for (int64_t c = 1; c < model->classes; c++) {
+        if ((double)output[c] > top) best = c;
+        top = fmax(top, (double)output[c]);
+    }
+    for (int64_t c = 0; c < model->classes; c++) sum += exp((double)output[c] - top);
+    for (int64_t c = 0; c < model->classes; c++)
+        to[c] = (float)(exp((double)output[c] - top) / sum);
+    return model->class_value[best];
+}
+
+basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_graphs_model *model,
+                                  const basin_graphs_data *data, basin_error *error) {
+    use u;
+    int64_t columns = basin_graphs_columns(model);
+    basin_status status = use_open(&u, model, data, false, error);
+    int64_t rows = status ? 0 : basin_graphs_rows(model, data);
+    for (int64_t i = 0; i < rows; i++) {
+        const float *from = u.output + i * model->outputs;
+        if (model->target == BASIN_GRAPHS_VALUES) {
+            for (int64_t c = 0; c < columns; c++) output[i * columns + c] = from[c];
+        } else {
+            int64_t best = put_probabilities(output + i * columns, from, model);
+            if (class_value) class_value[i] = best;
+        }
+    }
+    use_close(&u);
+    return status;
+}
+
+basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_model *model,
+                                const basin_graphs_data *data, basin_error *error) {
+    use u;
+    basin_status status = use_open(&u, model, data, true, error);
+    if (!status)
+        basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs);
+    use_close(&u);
+    return status;
+}

@@ -1,0 +1,54 @@
+/* basin graph train killed without warning, again and again, and resumed. */
+#include "cli/kill.h"
+#include "task/graphs/graph_world.h"
+
+#define TRAIN                                                                                      \
+    "graph train set.safetensors --dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 "        \
+    "--hidden 8 --walks 4 --edge-walks 2 --cache none --threads 1 -q --save-every 0.02 "
+
+static int make_set(void **state) {
+    char path[PATH_TEXT];
+    basin_graphset set;
+    basin_error error;
+    if (folder_new(state)) return -1;
+    world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
+    must(basin_graphset_write(folder_path(path, state, "set.safetensors"), &set, &error), &error);
+    basin_graphset_free(&set);
+    return 0;
+}
+
+static void killed_again_and_again(void **state) {
+    survive_kills(state, TRAIN "--batch 4 --epochs 60", 3, 120, 1);
+}
+
+static void killed_without_validation(void **state) {
+    survive_kills(state, TRAIN "--batch 4 --epochs 60 --validation 0", 3, 120, 1);
+}
+
+/* A write that a kill cut short leaves a file aside, which the next run removes. */
+static void nothing_is_left_aside(void **state) {
+    char path[PATH_TEXT];
+    static const char *const left[] = {"m.safetensors.tmp-1-0", "m.safetensors.checkpoint.tmp-1-0"};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(file_put(folder_path(path, state, left[i]), "x", 1), 0);
+    const program *p = run(state, TRAIN "--epochs 1 -o m.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    assert_int_equal(folder_count(state), 2);
+}
+
+static void a_finished_run_is_left_alone(void **state) {
+    assert_int_equal(run(state, TRAIN "--epochs 1 -o m.safetensors --resume")->code, 0);
+    const program *p = run(state, TRAIN "--epochs 1 -o m.safetensors --resume");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "m.safetensors is finished; there is no checkpoint to go on from");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(killed_again_and_again, make_set, program_teardown),
+        cmocka_unit_test_setup_teardown(killed_without_validation, make_set, program_teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_left_aside, make_set, program_teardown),
+        cmocka_unit_test_setup_teardown(a_finished_run_is_left_alone, make_set, program_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
