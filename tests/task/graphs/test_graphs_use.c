@@ -1,0 +1,189 @@
+/* Using graph models through the public API: predictions and scores of graphs of a set. */
+#include <math.h>
+
+#include "task/graphs/graph_world.h"
+
+enum { GRAPHS = 16 };
+
+typedef struct scene {
+    basin_graphset set;
+    basin_backend *backend;
+    basin_graphs_model *model;
+} scene;
+
+static void scene_open(scene *s, basin_graphs_target target) {
+    basin_error error;
+    basin_outcome outcome;
+    basin_graphs_settings values = world_settings();
+    values.epochs = 2, values.edge_walks = 2;
+    basin_settings settings = {&basin_graphs_task, &values};
+    world_new(&s->set, target, GRAPHS, 4, NULL);
+    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    basin_graphs_data data = {.size = sizeof data, .set = &s->set};
+    basin_training training = {.size = sizeof training, .backend = s->backend};
+    must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);
+}
+
+static void scene_close(scene *s) {
+    basin_graphs_close(s->model);
+    basin_backend_close(s->backend);
+    basin_graphset_free(&s->set);
+}
+
+static void says_what_it_is(void **state) {
+    (void)state;
+    char text[64];
+    basin_error error;
+    scene s;
+    scene_open(&s, BASIN_GRAPHS_CLASSES);
+    const basin_settings *settings = basin_graphs_get_settings(s.model);
+    assert_string_equal(basin_settings_task(settings), "graphs");
+    must(basin_settings_get(text, sizeof text, settings, "head_dim", &error), &error);
+    assert_string_equal(text, "8");
+    assert_int_equal(basin_graphs_columns(s.model), 2);
+    assert_int_equal(basin_graphs_class_values(s.model)[1], 1);
+    assert_true(basin_graphs_parameters(s.model) > 1000);
+    scene_close(&s);
+    scene_open(&s, BASIN_GRAPHS_VALUES);
+    assert_null(basin_graphs_class_values(s.model));
+    scene_close(&s);
+}
+
+/* Of all graphs, and of some in any order; probabilities sum to one. */
+static void predicts_chosen_graphs(void **state) {
+    (void)state;
+    static const int64_t some[] = {9, 2, 11};
+    for (int target = 0; target < 3; target++) {
+        scene s;
+        basin_error error;
+        scene_open(&s, (basin_graphs_target)target);
+        basin_graphs_data all = {.size = sizeof all, .set = &s.set};
+        basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = some, .graphs = 3};
+        int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
+        int64_t columns = basin_graphs_columns(s.model), row = 0;
+        assert_int_equal(rows, target == BASIN_NODE_CLASSES ? s.set.nodes : GRAPHS);
+        float *x = calloc((size_t)(rows * columns), sizeof *x);
+        float *y = calloc((size_t)(few * columns), sizeof *y);
+        int64_t *class_value = calloc((size_t)rows, sizeof *class_value);
+        must(basin_graphs_predict(x, class_value, s.model, &all, &error), &error);
+        must(basin_graphs_predict(y, NULL, s.model, &data, &error), &error);
+        for (int i = 0; i < 3; i++) {
+            bool nodes = target == BASIN_NODE_CLASSES;
+            int64_t at = nodes ? s.set.node_start[some[i]] : some[i];
+            int64_t count = nodes ? s.set.node_start[some[i] + 1] - at : 1;
+            for (int64_t k = 0; k < count * columns; k++, row++)
+                assert_true(fabsf(x[at * columns + k] - y[row]) < 1e-4f);
+        }
+        assert_int_equal(row, few * columns);
+        for (int64_t i = 0; i < rows && target != BASIN_GRAPHS_VALUES; i++) {
+            assert_true(fabsf(x[2 * i] + x[2 * i + 1] - 1) < 1e-6f);
+            assert_int_equal(class_value[i], x[2 * i + 1] > x[2 * i]);
+        }
+        free(x), free(y), free(class_value);
+        scene_close(&s);
+    }
+}
+
+/* Predictions need no labels and mind no labels of another kind; scores need the model's. */
+static void labels_matter_to_scores_alone(void **state) {
+    (void)state;
+    scene s, other;
+    basin_error error;
+    basin_graphs_measures measures;
+    float output[2 * GRAPHS];
+    scene_open(&s, BASIN_GRAPHS_CLASSES);
+    scene_open(&other, BASIN_GRAPHS_VALUES);
+    basin_graphs_data data = {.size = sizeof data, .set = &other.set};
+    must(basin_graphs_predict(output, NULL, s.model, &data, &error), &error);
+    assert_int_equal(basin_graphs_score(&measures, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "world has graph values; the model wants graph classes"));
+    scene_close(&other);
+    scene_close(&s);
+}
+
+/* Classes go by their values, not by their numbers; one that the model does not know is left out.
+ */
+static void classes_go_by_value(void **state) {
+    (void)state;
+    scene s;
+    basin_error error;
+    basin_graphs_measures before, after;
+    scene_open(&s, BASIN_GRAPHS_CLASSES);
+    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
+    must(basin_graphs_score(&before, s.model, &data, &error), &error);
+    int64_t value[GRAPHS];
+    for (int i = 0; i < GRAPHS; i++) value[i] = s.set.class_of[i];
+    value[GRAPHS - 1] = -7;
+    free(s.set.class_of), free(s.set.class_value);
+    must(basin_graphset_set_classes(&s.set, value, GRAPHS, &error), &error);
+    must(basin_graphs_score(&after, s.model, &data, &error), &error);
+    assert_int_equal(s.set.classes, 3);
+    assert_int_equal(after.items, GRAPHS - 1);
+    assert_true(fabs(after.accuracy * (GRAPHS - 1) - before.accuracy * GRAPHS) < 101);
+    scene_close(&s);
+}
+
+static void refuses_what_it_cannot_use(void **state) {
+    (void)state;
+    static const int64_t wrong[] = {3, GRAPHS};
+    scene s;
+    basin_error error;
+    float output[2 * GRAPHS];
+    scene_open(&s, BASIN_GRAPHS_CLASSES);
+    basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = wrong, .graphs = 2};
+    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "graph[1] is 16; world has 16 graphs");
+    data.size = 0;
+    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "sizeof(basin_graphs_data)"));
+    data = (basin_graphs_data){.size = sizeof data};
+    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    s.set.node_labels = 0;
+    data.set = &s.set;
+    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "0 node labels"));
+    s.set.node_labels = 1;
+    scene_close(&s);
+}
+
+static void refuses_other_settings(void **state) {
+    (void)state;
+    basin_error error;
+    basin_settings *settings;
+    basin_outcome outcome;
+    basin_graphs_data data = {.size = sizeof data, .path = "none"};
+    basin_training training = {.size = sizeof training};
+    must(basin_settings_new(&settings, "image", NULL, &error), &error);
+    assert_int_equal(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "settings of the task image, wanted graphs");
+    basin_settings_free(settings);
+}
+
+static void parts_by_name(void **state) {
+    (void)state;
+    basin_graphset set = {.name = "divided", .graphs = 10, .split = {6, 0, 4}};
+    basin_error error;
+    int64_t *list, count;
+    must(basin_graphs_part(&list, &count, &set, "auto", &error), &error);
+    assert_true(count == 4 && list[0] == 6);
+    free(list);
+    must(basin_graphs_part(&list, &count, &set, "all", &error), &error);
+    assert_true(count == 10 && list[0] == 0);
+    free(list);
+    assert_int_equal(basin_graphs_part(&list, &count, &set, "validation", &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_graphs_part(&list, &count, &set, "tests", &error), BASIN_BAD_VALUE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_it_is),
+        cmocka_unit_test(predicts_chosen_graphs),
+        cmocka_unit_test(labels_matter_to_scores_alone),
+        cmocka_unit_test(classes_go_by_value),
+        cmocka_unit_test(refuses_what_it_cannot_use),
+        cmocka_unit_test(refuses_other_settings),
+        cmocka_unit_test(parts_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
