@@ -2,6 +2,7 @@
 #ifndef TESTS_TASK_GRAPH_WORLD_H
 #define TESTS_TASK_GRAPH_WORLD_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,6 +74,24 @@ static inline basin_graphs_settings world_settings(void) {
     s.couplings = 2;
     s.eigenvectors = 0, s.walks = 4, s.batch = 8, s.epochs = 4, s.warmup = 1, s.rate = 5e-3;
     return s;
+}
+
+/* The same tensors in two files, each number up to `tolerance`. */
+static inline void world_same_files(const char *a, const char *b, double tolerance) {
+    basin_bundle *x, *y;
+    basin_error error;
+    must(basin_bundle_read(&x, a, &error), &error);
+    must(basin_bundle_read(&y, b, &error), &error);
+    assert_int_equal(basin_bundle_count(x), basin_bundle_count(y));
+    for (size_t i = 0; i < basin_bundle_count(x); i++) {
+        const basin_tensor *t = basin_bundle_at(x, i), *other;
+        must(basin_bundle_get(&other, y, basin_bundle_name(x, i), &error), &error);
+        assert_true(basin_shape_equal(t->shape, other->shape));
+        for (int64_t k = 0; k < basin_shape_count(t->shape); k++)
+            assert_true(fabs(basin_tensor_at(t, k) - basin_tensor_at(other, k)) <= tolerance);
+    }
+    basin_bundle_free(x);
+    basin_bundle_free(y);
 }
 
 #endif

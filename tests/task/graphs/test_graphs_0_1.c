@@ -49,23 +49,6 @@ static void copy_file(const char *to, const char *from) {
     assert_true(size < sizeof data && !file_put(to, data, size));
 }
 
-static void near_files(const char *a, const char *b) {
-    basin_bundle *x, *y;
-    basin_error error;
-    must(basin_bundle_read(&x, a, &error), &error);
-    must(basin_bundle_read(&y, b, &error), &error);
-    assert_int_equal(basin_bundle_count(x), basin_bundle_count(y));
-    for (size_t i = 0; i < basin_bundle_count(x); i++) {
-        const basin_tensor *t = basin_bundle_at(x, i), *other;
-        must(basin_bundle_get(&other, y, basin_bundle_name(x, i), &error), &error);
-        assert_true(basin_shape_equal(t->shape, other->shape));
-        for (int64_t k = 0; k < basin_shape_count(t->shape); k++)
-            assert_true(fabs(basin_tensor_at(t, k) - basin_tensor_at(other, k)) < 1e-5);
-    }
-    basin_bundle_free(x);
-    basin_bundle_free(y);
-}
-
 /* The command is in the README there. */
 static void resumes_as_before(void **state) {
     static const char *const given[][2] = {{"dim", "8"},        {"heads", "1"},  {"head_dim", "4"},
@@ -88,7 +71,7 @@ static void resumes_as_before(void **state) {
         must(basin_settings_set(settings, given[i][0], given[i][1], &error), &error);
     must(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error), &error);
     assert_true(outcome.resumed && outcome.epochs == 4 && outcome.steps == 20);
-    near_files(output, FOLDER "graph.safetensors");
+    world_same_files(output, FOLDER "graph.safetensors", 1e-5);
     assert_true(basin_score_get(&outcome.best, "validation_loss") > 0);
     basin_settings_free(settings);
     basin_backend_close(training.backend);
