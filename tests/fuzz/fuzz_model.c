@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 #include "task/anomaly/anomaly.h"
-#include "task/graphs/graphs.h"
 
 static void check(basin_status status, const basin_error *error) {
     if (status && (error->status != status || !*error->text || strchr(error->text, '\n'))) abort();
@@ -23,16 +23,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[MEMORY_PATH];
     basin_error error = {0};
     basin_image_model *image;
-    basin_graphs_session graph;
+    basin_graphs_model *graph;
     basin_anomaly_detector *detector;
     int fd = memory_file(path, data, size);
     basin_backend *backend = backend_new();
     basin_status status = basin_image_open(&image, path, backend, &error);
     check(status, &error);
     if (!status) basin_image_close(image);
-    status = basin_graphs_session_open(&graph, path, backend, &error);
+    status = basin_graphs_open(&graph, path, backend, &error);
     check(status, &error);
-    if (!status) basin_graphs_session_close(&graph);
+    if (!status) basin_graphs_close(graph);
     status = basin_anomaly_read(&detector, path, &error);
     check(status, &error);
     if (!status) basin_anomaly_free(detector);

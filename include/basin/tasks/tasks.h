@@ -9,6 +9,7 @@
  *     settings.h    what is trained and how, by name
  *     run.h         training runs: who watches, where results go, what came of it
  *     image.h       models that complete pictures: train, complete, score
+ *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     picture.h     one picture: JPEG and PNG in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
  *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
@@ -20,6 +21,7 @@
 
 #include "basin/tasks/augment.h"
 #include "basin/tasks/feed.h"
+#include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/network.h"
