@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backend/cpu/attention/attention.h"
-#include "backend/cpu/isa.h"
+#include "backend/isa.h"
 #include "base/memory.h"
 
 static uint64_t random_state = 1;

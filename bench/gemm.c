@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/isa.h"
+#include "backend/gemm.h"
+#include "backend/isa.h"
 #include "base/memory.h"
 
 #if defined(__x86_64__)

@@ -5,7 +5,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/gemm.h"
 #include "base/memory.h"
 #include "basin/random.h"
 #include "bench/bench.h"

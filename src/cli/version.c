@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "backend/cpu/isa.h"
+#include "backend/isa.h"
 #include "bench/blas.h"
 #include "cli/command.h"
 #include "io/json_writer.h"

@@ -3,8 +3,8 @@
 #ifndef BASIN_CLI_WATCH_H
 #define BASIN_CLI_WATCH_H
 
+#include "basin/tasks/run.h"
 #include "cli/progress.h"
-#include "train/run/watch.h"
 
 typedef struct basin_cli_watch {
     basin_watch watch; /* hand &watch to a task */

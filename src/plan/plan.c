@@ -6,7 +6,7 @@
 
 #include "backend/device.h"
 #include "base/memory.h"
-#include "plan/program.h"
+#include "plan/passes/program.h"
 #include "plan/store.h"
 
 static basin_status no_memory(basin_error *error) {

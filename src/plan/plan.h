@@ -5,7 +5,7 @@
 #include "basin/plan.h"
 #include "plan/bounds.h"
 #include "plan/ir.h"
-#include "plan/simplify.h"
+#include "plan/passes/simplify.h"
 
 /* Blocks of a plan's calls. */
 enum { BASIN_BLOCK_ARENA, BASIN_BLOCK_INPUTS, BASIN_BLOCK_STATES };

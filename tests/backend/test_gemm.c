@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/isa.h"
+#include "backend/gemm.h"
+#include "backend/isa.h"
 #include "base/memory.h"
 
 static uint64_t state = 1;

@@ -216,7 +216,8 @@ function check_rooms(    room, header) {
 function check_arrows(    key, end, down) {
     for (key in arrow) {
         split(key, end, SUBSEP)
-        down = height(room_of(end[1])) < height(room_of(end[2])) || end[1] ~ /\//
+        down = height(room_of(end[1])) < height(room_of(end[2])) || end[1] ~ /\// ||
+               index(end[2], end[1] "/") == 1 # a room uses a floor of its own
         if (!down && !mark[key]) {
             complain("docs/architecture.md: " end[1] " -> " end[2] " goes up")
         }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/gemm.h"
 
 enum { SLAB = 1 << 20 }; /* floats of P at a time, at least one row of the output */
 

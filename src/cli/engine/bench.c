@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "backend/cpu/isa.h"
+#include "backend/isa.h"
 #include "bench/bench.h"
 #include "bench/blas.h"
 #include "cli/command.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "backend/cpu/attention/edges.h"
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/gemm.h"
 
 enum {
     TILE_FLOATS = 65536, /* of one score tile: with its twin and the operands in a cache of 1 MiB */

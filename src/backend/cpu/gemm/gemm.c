@@ -2,12 +2,12 @@
  * second-level cache, and the tiles of kernel.h are taken from them. k is cut into blocks
  * whose sums are added in order; the cut depends on k alone, so the numbers do not depend on the
  * rest. */
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/gemm.h"
 
 #include <omp.h>
 
 #include "backend/cpu/gemm/kernel.h"
-#include "backend/cpu/isa.h"
+#include "backend/isa.h"
 
 enum {
     K_BLOCK = 1024,      /* at most so many steps of k between two sums, ... */

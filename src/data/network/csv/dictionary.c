@@ -1,5 +1,5 @@
 /* Strings by number, in an open table with linear probing, never more than half full. */
-#include "data/network/dictionary.h"
+#include "data/network/csv/dictionary.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The expressions of a plan, rewritten; see simplify.c. */
-#ifndef BASIN_PLAN_SIMPLIFY_H
-#define BASIN_PLAN_SIMPLIFY_H
+#ifndef BASIN_PLAN_PASSES_SIMPLIFY_H
+#define BASIN_PLAN_PASSES_SIMPLIFY_H
 
 #include "basin/plan.h"
 #include "expr/graph.h"

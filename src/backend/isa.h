@@ -1,6 +1,6 @@
 /* Which instruction set the fast backend uses, found once when the program runs. */
-#ifndef BASIN_BACKEND_CPU_ISA_H
-#define BASIN_BACKEND_CPU_ISA_H
+#ifndef BASIN_BACKEND_ISA_H
+#define BASIN_BACKEND_ISA_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* Detection of instruction sets; see isa.h. */
-#include "backend/cpu/isa.h"
+#include "backend/isa.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

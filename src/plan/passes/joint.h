@@ -1,7 +1,7 @@
 /* Joint values in the making: matrices that several values of a plan become rows or columns of. See
  * join.c. */
-#ifndef BASIN_PLAN_JOINT_H
-#define BASIN_PLAN_JOINT_H
+#ifndef BASIN_PLAN_PASSES_JOINT_H
+#define BASIN_PLAN_PASSES_JOINT_H
 
 #include "plan/ir.h"
 

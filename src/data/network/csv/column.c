@@ -1,5 +1,5 @@
 /* Cells and columns of tables of nodes; see csv_column.h. */
-#include "data/network/csv_column.h"
+#include "data/network/csv/column.h"
 
 #include <ctype.h>
 #include <inttypes.h>

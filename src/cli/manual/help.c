@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/manual.h"
+#include "cli/manual/manual.h"
 
 typedef struct options {
     const char *completion, *output;

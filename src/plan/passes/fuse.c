@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "plan/ir.h"
-#include "plan/program.h"
+#include "plan/passes/program.h"
 
 typedef struct fusion {
     basin_ir *ir;

@@ -1,5 +1,5 @@
 /* Joint values and their parts, and gangs of instructions that one instruction replaces. */
-#include "plan/joint.h"
+#include "plan/passes/joint.h"
 
 #include "base/memory.h"
 

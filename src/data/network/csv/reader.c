@@ -1,5 +1,5 @@
 /* CSV and TSV; see csv_reader.h. Plain files and packed ones go the same way, through gz.h. */
-#include "data/network/csv_reader.h"
+#include "data/network/csv/reader.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

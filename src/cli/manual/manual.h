@@ -1,6 +1,6 @@
 /* What else is made of the tables of options: man pages and scripts that complete commands. */
-#ifndef BASIN_CLI_MANUAL_H
-#define BASIN_CLI_MANUAL_H
+#ifndef BASIN_CLI_MANUAL_MANUAL_H
+#define BASIN_CLI_MANUAL_MANUAL_H
 
 #include "cli/command.h"
 

@@ -3,7 +3,7 @@
  * the first writes them beside r, in an order that the backend chooses. There is room for the bits
  * of m rounded up to a multiple of 64 rows: a backend may keep those of square blocks together. */
 #include "plan/ir.h"
-#include "plan/program.h"
+#include "plan/passes/program.h"
 
 static bool is_narrow(const basin_ir *ir, int value) {
     return value >= 0 && ir->value[ir->value[value].root].kind == BASIN_NARROW;

@@ -1,6 +1,6 @@
 /* Strings by number: each different one gets the next number. */
-#ifndef BASIN_DATA_NETWORK_DICTIONARY_H
-#define BASIN_DATA_NETWORK_DICTIONARY_H
+#ifndef BASIN_DATA_NETWORK_CSV_DICTIONARY_H
+#define BASIN_DATA_NETWORK_CSV_DICTIONARY_H
 
 #include "data/network/network.h"
 

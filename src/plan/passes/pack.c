@@ -1,7 +1,7 @@
 /* Packing: the right factor of several products (a weight, the same in all steps of a descent) is
  * brought once into the layout in which the backend's products read it. */
 #include "plan/ir.h"
-#include "plan/program.h"
+#include "plan/passes/program.h"
 
 /* Whether two instructions are products by one and the same matrix. */
 static bool share_factor(const basin_ir *ir, const basin_ir_instruction *a,

@@ -5,7 +5,7 @@
 
 #include "basin/version.h"
 #include "cli/folder.h"
-#include "cli/manual.h"
+#include "cli/manual/manual.h"
 #include "io/file.h"
 
 /* A letter that roff would take for something else. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/manual.h"
+#include "cli/manual/manual.h"
 
 void basin_completion_print(FILE *file, const char *shell) {
     if (!strcmp(shell, "bash")) basin_completion_bash(file);

@@ -1,7 +1,7 @@
 /* Completion of commands for zsh; see manual.h. */
 #include <string.h>
 
-#include "cli/manual.h"
+#include "cli/manual/manual.h"
 
 static void put_item(FILE *file, const char *name, const char *summary) {
     fprintf(file, "            '%s:", name);

@@ -4,8 +4,8 @@
  * caller's epilogue while it is still in the nearest cache. Every element is summed in the same
  * order whatever the number of threads, the place of the element and the packing of B, so results
  * repeat bit for bit. Nothing here allocates: the caller brings the workspace. */
-#ifndef BASIN_BACKEND_CPU_GEMM_GEMM_H
-#define BASIN_BACKEND_CPU_GEMM_GEMM_H
+#ifndef BASIN_BACKEND_GEMM_H
+#define BASIN_BACKEND_GEMM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "plan/joint.h"
-#include "plan/program.h"
+#include "plan/passes/joint.h"
+#include "plan/passes/program.h"
 
 enum {
     ALIGNED = 32,    /* parts begin at multiples of so many elements */

@@ -5,8 +5,8 @@
 #ifndef BASIN_DATA_NETWORK_CSV_COLUMN_H
 #define BASIN_DATA_NETWORK_CSV_COLUMN_H
 
-#include "data/network/csv_reader.h"
-#include "data/network/dictionary.h"
+#include "data/network/csv/dictionary.h"
+#include "data/network/csv/reader.h"
 
 typedef enum basin_column_kind {
     BASIN_COLUMN_SKIP,

@@ -1,6 +1,6 @@
 /* Groups of pointwise instructions and the programs made of them. */
-#ifndef BASIN_PLAN_PROGRAM_H
-#define BASIN_PLAN_PROGRAM_H
+#ifndef BASIN_PLAN_PASSES_PROGRAM_H
+#define BASIN_PLAN_PASSES_PROGRAM_H
 
 #include "plan/ir.h"
 

@@ -1,7 +1,7 @@
 /* Completion of commands for fish; see manual.h. */
 #include <string.h>
 
-#include "cli/manual.h"
+#include "cli/manual/manual.h"
 
 static void put_text(FILE *file, const char *text) {
     fputs(" -d '", file);

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "data/network/csv_column.h"
+#include "data/network/csv/column.h"
 
 enum { MOST_TABLES = 64, MOST_RELATIONS = 1000, CATEGORIES = 32 };
 

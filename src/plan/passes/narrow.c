@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "plan/ir.h"
-#include "plan/program.h"
+#include "plan/passes/program.h"
 
 typedef struct narrowing {
     basin_ir *ir;

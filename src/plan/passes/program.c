@@ -1,6 +1,6 @@
 /* Pointwise programs: a group of the plan's instructions becomes instructions over a few registers,
  * its domain with axes merged as far as all operands allow. */
-#include "plan/program.h"
+#include "plan/passes/program.h"
 
 #include <stdlib.h>
 

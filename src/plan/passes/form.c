@@ -1,6 +1,6 @@
 /* What epilogues make of their products, as far as the passes over plans want to know. */
 #include "backend/form.h"
-#include "plan/program.h"
+#include "plan/passes/program.h"
 
 basin_program_form basin_program_form_of(const basin_program *program) {
     basin_form f = basin_form_of(program, NULL); /* programs do not know kinds */
