@@ -195,11 +195,11 @@ static void sweep_one(const char *path) {
     close(fd);
 }
 
-void basin_writer_sweep(const char *path) {
+basin_status basin_writer_sweep(const char *path, basin_error *error) {
     static const char ending[] = ".tmp-*";
     size_t length = strlen(path);
     char *pattern = malloc(2 * length + sizeof ending);
-    if (!pattern) return;
+    if (!pattern) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a pattern", path);
     char *to = pattern;
     for (const char *from = path; *from; from++) {
         if (strchr("*?[\\", *from)) *to++ = '\\';
@@ -212,4 +212,5 @@ void basin_writer_sweep(const char *path) {
         globfree(&found);
     }
     free(pattern);
+    return BASIN_OK;
 }

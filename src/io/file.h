@@ -35,6 +35,6 @@ basin_status basin_writer_put(basin_writer *writer, const void *data, size_t byt
 basin_status basin_writer_commit(basin_writer *writer, basin_error *error);
 void basin_writer_discard(basin_writer *writer);
 /* Removes what killed processes left beside `path`; what a living one writes stays. */
-void basin_writer_sweep(const char *path);
+basin_status basin_writer_sweep(const char *path, basin_error *error);
 
 #endif

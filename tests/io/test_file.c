@@ -55,7 +55,7 @@ static void spares_living_writers(void **state) {
     folder_path(path, state, "model");
     assert_int_equal(file_put(path, "old", 3), 0);
     other o = start_writer(path);
-    basin_writer_sweep(path);
+    assert_int_equal(basin_writer_sweep(path, NULL), BASIN_OK);
     assert_int_equal(folder_count(state), 2); /* the file, and what is written aside */
     assert_int_equal(wait_for(&o), 0);
     assert_int_equal(folder_count(state), 1);
@@ -72,7 +72,7 @@ static void removes_what_the_dead_left(void **state) {
     assert_int_equal(kill(o.pid, SIGKILL), 0);
     assert_true(WIFSIGNALED(wait_for(&o)));
     int before = folder_count(state);
-    basin_writer_sweep(path);
+    assert_int_equal(basin_writer_sweep(path, NULL), BASIN_OK);
     assert_int_equal(folder_count(state), before - 1);
     assert_int_equal(access(path, F_OK), -1);
 }

@@ -195,7 +195,7 @@ static int run(const void *values, int operands, char **operand) {
     if (!t.o->output)
         return basin_report_usage(&basin_command_anomaly_train, "wants --output FILE");
     name_checkpoint(&t);
-    if (t.o->resume) basin_writer_sweep(t.checkpoint);
+    if (t.o->resume) basin_writer_sweep(t.checkpoint, &error);
     if (t.o->resume && access(t.checkpoint, F_OK) && !access(t.o->output, F_OK)) {
         printf("%s is finished; there is no checkpoint to go on from\n", t.o->output);
         return BASIN_EXIT_OK;

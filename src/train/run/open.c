@@ -60,10 +60,11 @@ static basin_status set_aside(const basin_run *run, basin_error *error) {
 /* The checkpoint that is to be resumed, or none. */
 static basin_status look(basin_run *run, const char *kind, basin_error *error) {
     const basin_training *t = &run->training;
-    basin_writer_sweep(run->checkpoint);
+    basin_status status = basin_writer_sweep(run->checkpoint, error);
+    if (status) return status;
     bool there = exists(run->checkpoint);
     if (there && t->resume) {
-        basin_status status = basin_bundle_read(&run->saved, run->checkpoint, error);
+        status = basin_bundle_read(&run->saved, run->checkpoint, error);
         return status ? status : check_kind(run->saved, kind, error);
     }
     if (there && t->restart) return set_aside(run, error);
@@ -94,9 +95,9 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
         run->checkpoint = join(t->output, ".checkpoint");
     if ((t->checkpoint || t->output) && !run->checkpoint)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
-    if (t->output) basin_writer_sweep(t->output);
-    if (t->log) basin_writer_sweep(t->log);
-    if (run->checkpoint) status = look(run, kind, error);
+    if (t->output) status = basin_writer_sweep(t->output, error);
+    if (!status && t->log) status = basin_writer_sweep(t->log, error);
+    if (!status && run->checkpoint) status = look(run, kind, error);
     if (status || run->finished) return status;
     status = check_writable(t->output, error);
     if (!status) status = check_writable(run->checkpoint, error);
