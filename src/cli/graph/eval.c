@@ -5,7 +5,7 @@
 #include "cli/graph/options.h"
 
 typedef struct options {
-    const char *part, *cache, *backend, *products;
+    const char *part, *cache, *backend, *products, *dtype;
     int64_t threads;
     bool quiet, json;
 } options;
@@ -46,7 +46,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     (void)operands;
     basin_status status =
-        basin_option_backend(&u.backend, o->backend, o->threads, o->products, NULL, &error);
+        basin_option_backend(&u.backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status)
         status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache, &error);
     if (!status) status = basin_graphs_score(&measures, u.model, &u.data, &error);

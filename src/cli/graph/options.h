@@ -19,8 +19,7 @@ const char *basin_graph_cache(const char *option, char *text, size_t size);
 #define BASIN_GRAPH_OPTIONS(type)                                                                  \
     BASIN_CHOICE(type, part, "part", "auto|train|validation|test|all",                             \
                  "Which graphs; auto: the test part of a set that has one, else all."),            \
-        BASIN_GRAPH_OPTION_CACHE(type), BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type),   \
-        BASIN_OPTION_THREADS(type)
+        BASIN_GRAPH_OPTION_CACHE(type), BASIN_OPTIONS_COMPUTE(type)
 
 /* A model and the graphs it is to be used on. */
 typedef struct basin_graph_use {

@@ -6,7 +6,7 @@
 #include "io/file.h"
 
 typedef struct options {
-    const char *part, *output, *cache, *backend, *products;
+    const char *part, *output, *cache, *backend, *products, *dtype;
     int64_t threads;
     bool quiet;
 } options;
@@ -90,7 +90,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     (void)operands;
     basin_status status =
-        basin_option_backend(&j.use.backend, o->backend, o->threads, o->products, NULL, &error);
+        basin_option_backend(&j.use.backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status)
         status = basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, &error);
     if (!status) status = predict(&j, &error);

@@ -8,7 +8,7 @@ typedef struct options {
     basin_settings *settings;
     basin_start start;
     basin_training_flags training;
-    const char *cache, *backend, *products;
+    const char *cache, *backend, *products, *dtype;
     double validation;
     int64_t threads;
     bool quiet, json;
@@ -27,9 +27,7 @@ static const basin_option table[] = {
                "epoch is kept."),
     BASIN_OPTIONS_START(options),
     BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -117,7 +115,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_outcome outcome;
     if (!operands && o->start.print_config) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_graph_train, "wants DATA");
-    if (basin_option_backend(&backend, o->backend, o->threads, o->products, NULL, &error))
+    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
         return basin_report(&error);
     basin_status status = train(&model, &outcome, o, backend, operand[0], &error);
     int code = status ? basin_report(&error) : print(o, operand[0], &outcome, model);

@@ -9,7 +9,7 @@
 #include "view/strip.h"
 
 typedef struct options {
-    const char *folder, *mask, *fit, *backend;
+    const char *folder, *mask, *fit, *backend, *products, *dtype;
     double ratio;
     int64_t limit, threads, seed;
     bool frames, quiet;
@@ -20,6 +20,7 @@ static const options defaults = {
     .mask = "random",
     .fit = "tile",
     .backend = "cpu",
+    .products = "f32",
     .ratio = 0.5,
     .limit = 8,
 };
@@ -36,8 +37,7 @@ static const basin_option table[] = {
     BASIN_FLAG(options, frames, 0, "frames",
                "Write every step of the descent, as PNG frames and as an animated PNG."),
     BASIN_INTEGER(options, limit, "limit", "N", 1, 1e9, "At most so many pictures."),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
@@ -159,7 +159,7 @@ static int run(const void *values, int operands, char **operand) {
                      .seed = (uint64_t)o->seed,
                      .resize = !strcmp(o->fit, "resize"),
                      .frames = o->frames}};
-    if (basin_backend_open(&backend, o->backend, (int)o->threads, &error))
+    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
         return basin_report(&error);
     basin_status status = basin_image_open(&j.model, operand[0], backend, &error);
     if (!status)

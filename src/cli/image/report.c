@@ -8,7 +8,7 @@
 #include "cli/watch.h"
 
 typedef struct options {
-    const char *data, *output, *log, *split, *backend;
+    const char *data, *output, *log, *split, *backend, *products, *dtype;
     int64_t limit, hold_out, masks, shown, traced, extremes, threads;
     bool quiet;
 } options;
@@ -16,6 +16,7 @@ typedef struct options {
 static const options defaults = {.output = "report.html",
                                  .split = "test",
                                  .backend = "cpu",
+                                 .products = "f32",
                                  .limit = 256,
                                  .masks = 1,
                                  .shown = 9,
@@ -38,8 +39,7 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, traced, "traced", "N", 1, 16, "Pictures to show step by step."),
     BASIN_INTEGER(options, extremes, "extremes", "N", 0, 50,
                   "So many of the best and of the worst pictures."),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
@@ -78,7 +78,8 @@ static basin_status write_report(const options *o, basin_image_scores *scores, c
                                        .extremes = o->extremes,
                                        .log = o->log,
                                        .watch = &watch.watch};
-    basin_status status = basin_backend_open(&backend, o->backend, (int)o->threads, error);
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_image_open(&model, file, backend, error);
     if (!status) status = basin_image_report(o->output, scores, model, &reporting, error);
     basin_cli_watch_end(&watch);

@@ -19,7 +19,6 @@ static const options defaults = {
     .training = BASIN_TRAINING_DEFAULT,
     .backend = "cpu",
     .products = "f32",
-    .dtype = "f32",
     .keep_decoded = "auto",
     .cut_from = "auto",
 };
@@ -39,10 +38,7 @@ static const basin_option table[] = {
                  "What crops are cut from: the parts of files that each needs, the picture decoded "
                  "whole, or that with its short side reduced to 8/7 of SIZE. auto: whole where "
                  "pictures are kept, reduced where they are large, else files."),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_DTYPE(options),
-    BASIN_OPTION_THREADS(options),
+    BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
