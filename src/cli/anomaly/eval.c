@@ -95,11 +95,11 @@ static void put_scores(const bench *b, const double *probability, int64_t run) {
 
 static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run,
                                  basin_error *error) {
-    basin_anomaly_settings recipe = *(const basin_anomaly_settings *)b->o->settings->values;
+    basin_anomaly_settings settings = *(const basin_anomaly_settings *)b->o->settings->values;
     basin_anomaly_detector *detector;
-    recipe.seed += run;
+    settings.seed += run;
     basin_status status =
-        basin_anomaly_fit(&detector, b->network, b->part, &recipe, &b->work, error);
+        basin_anomaly_fit(&detector, b->network, b->part, &settings, &b->work, error);
     if (status) return status;
     b->stopped = detector->stopped;
     memcpy(b->how, detector->how, sizeof b->how);
@@ -107,8 +107,8 @@ static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run
     if (!b->stopped && !detector->score)
         status = basin_fail(error, BASIN_BAD_VALUE, "%s: no validation nodes", b->network->path);
     else if (!b->stopped)
-        status =
-            basin_anomaly_measure(f, detector->score, b->network, b->part, recipe.threshold, error);
+        status = basin_anomaly_measure(f, detector->score, b->network, b->part, settings.threshold,
+                                       error);
     if (!b->stopped && !status && b->scores.file) put_scores(b, detector->score, run);
     f->epoch = detector->member[0].epoch;
     f->seconds = detector->seconds;

@@ -1,4 +1,4 @@
-/* Options that the anomaly commands share: the recipe, the data, the work. */
+/* Options that the anomaly commands share: the settings, the data, the work. */
 #ifndef BASIN_CLI_ANOMALY_OPTIONS_H
 #define BASIN_CLI_ANOMALY_OPTIONS_H
 

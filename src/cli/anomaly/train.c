@@ -85,7 +85,7 @@ typedef struct training {
 
 static basin_status measure(training *t, basin_error *error) {
     const basin_anomaly_detector *d = t->detector;
-    const char *threshold = d->recipe.threshold;
+    const char *threshold = d->settings.threshold;
     t->tested = basin_split_nodes(NULL, t->part, t->network->nodes, BASIN_PART_TEST) > 0;
     t->measured = d->score != NULL;
     if (!t->measured) return BASIN_OK;

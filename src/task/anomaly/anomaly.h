@@ -1,9 +1,9 @@
 /* Anomaly detection as a task: from a network and a split to a trained detector, scores, figures
  * and reasons. Nothing here prints; commands do.
  *
- *     basin_anomaly_settings recipe;
+ *     basin_anomaly_settings settings;
  *     basin_anomaly_task.fill(&settings, "default");
- *     basin_anomaly_fit(&detector, network, part, &recipe, &work, &error);
+ *     basin_anomaly_fit(&detector, network, part, &settings, &work, &error);
  *     basin_anomaly_score(probability, detector, network, &work, &error);
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
@@ -17,7 +17,7 @@
 #include "train/run/watch.h"
 
 /* Scalings of features, each with the three others joined, and how to list either. Beside these a
- * recipe may have "none", or "auto" for those that validation prefers. Of equals, the first. */
+ * settings may have "none", or "auto" for those that validation prefers. Of equals, the first. */
 #define BASIN_ANOMALY_SCALINGS(X)                                                                  \
     X("both", "standard+quantile+bins")                                                            \
     X("standard", "both+quantile+bins")                                                            \
@@ -109,7 +109,7 @@ typedef struct basin_anomaly_member {
 } basin_anomaly_member;
 
 typedef struct basin_anomaly_detector {
-    basin_anomaly_settings recipe;
+    basin_anomaly_settings settings;
     int64_t nodes, features; /* of the network it was trained on */
     int relations;           /* the model runs on */
     char **relation;         /* [relations] their names */
@@ -127,7 +127,8 @@ typedef struct basin_anomaly_detector {
 
 /* Trains on the nodes of part TRAIN; VAL chooses epoch and threshold. */
 basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
-                               const uint8_t *part /* [N] */, const basin_anomaly_settings *recipe,
+                               const uint8_t *part /* [N] */,
+                               const basin_anomaly_settings *settings,
                                const basin_anomaly_work *work, basin_error *error);
 void basin_anomaly_free(basin_anomaly_detector *detector);
 /* Probabilities of all nodes of a network, the one it was trained on or another with such features.
@@ -162,7 +163,7 @@ basin_status basin_anomaly_measure_val(basin_anomaly_figures *figures, const dou
                                        const char *threshold, basin_error *error);
 
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
- * features, and the same with one- and two-hop means. Each is a recipe; of several strengths of
+ * features, and the same with one- and two-hop means. Each is a settings; of several strengths of
  * weight decay and ways of scaling validation chooses. */
 enum { BASIN_BASELINES = 4 };
 extern const char *const basin_baseline_name[BASIN_BASELINES];

@@ -15,8 +15,8 @@ static int64_t draws_of(double fraction, int64_t count) {
     return n < 1 ? 1 : n < count ? n : count;
 }
 
-int64_t basin_batch_count(const basin_batch_source *source) {
-    const basin_anomaly_settings *r = source->view->recipe;
+int64_t basin_anomaly_batch_count(const basin_anomaly_source *source) {
+    const basin_anomaly_settings *r = source->inputs->settings;
     if (!basin_choice_is(r->sampling, "neighbours")) return 1;
     return (draws_of(r->fraction, source->train_count) + r->batch - 1) / r->batch;
 }
@@ -35,13 +35,13 @@ static int64_t *choose(int64_t n, int64_t count, uint64_t seed, uint64_t stream)
     return item;
 }
 
-static basin_status draw_subgraph(basin_batch *b, const basin_batch_source *s, uint64_t seed,
-                                  int64_t epoch, basin_error *error) {
-    const basin_view *view = s->view;
-    int64_t N = view->shape.nodes, n = draws_of(view->recipe->fraction, N);
+static basin_status draw_subgraph(basin_anomaly_batch *b, const basin_anomaly_source *s,
+                                  uint64_t seed, int64_t epoch, basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    int64_t N = inputs->shape.nodes, n = draws_of(inputs->settings->fraction, N);
     int64_t *node = choose(N, n, seed, STREAM_SUBGRAPH + (uint64_t)epoch);
     if (!node) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a subgraph");
-    basin_status status = basin_network_induce(&b->network, view->network, node, n, error);
+    basin_status status = basin_network_induce(&b->network, inputs->network, node, n, error);
     free(node);
     b->targets = n;
     return status;
@@ -59,10 +59,11 @@ static void bound_walk(int64_t *nodes, int64_t *edges, const int64_t *fanout, in
     }
 }
 
-static basin_status draw_neighbours(basin_batch *b, const basin_batch_source *s, uint64_t seed,
-                                    int64_t epoch, int64_t number, basin_error *error) {
-    const basin_view *view = s->view;
-    const basin_anomaly_settings *r = view->recipe;
+static basin_status draw_neighbours(basin_anomaly_batch *b, const basin_anomaly_source *s,
+                                    uint64_t seed, int64_t epoch, int64_t number,
+                                    basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    const basin_anomaly_settings *r = inputs->settings;
     int64_t wanted = draws_of(r->fraction, s->train_count), first = number * r->batch;
     int64_t count = wanted - first < r->batch ? wanted - first : r->batch;
     int64_t fanout[3] = {r->fanout, 1 + r->fanout / 4, 1 + r->fanout / 4};
@@ -77,13 +78,13 @@ static basin_status draw_neighbours(basin_batch *b, const basin_batch_source *s,
                               .stream = (uint64_t)STREAM_WALK + (uint64_t)epoch * 65536 +
                                         (uint64_t)number};
     basin_status status =
-        basin_network_sample(&b->network, view->network, order, count, &spec, error);
+        basin_network_sample(&b->network, inputs->network, order, count, &spec, error);
     free(order);
     b->targets = count;
     int64_t nodes, edges;
     bound_walk(&nodes, &edges, fanout, steps, r->batch);
-    b->shape.nodes = nodes < view->shape.nodes ? nodes : view->shape.nodes;
-    for (int i = 0; i < view->shape.relations; i++) b->shape.pairs[i] = edges;
+    b->shape.nodes = nodes < inputs->shape.nodes ? nodes : inputs->shape.nodes;
+    for (int i = 0; i < inputs->shape.relations; i++) b->shape.pairs[i] = edges;
     return status;
 }
 
@@ -94,74 +95,77 @@ static int64_t capacity(int64_t start, int64_t need) {
     return size;
 }
 
-static void size_up(basin_batch *b, const basin_view *view) {
-    double f = view->recipe->fraction;
-    b->shape.columns = view->shape.columns;
-    b->shape.relations = view->shape.relations;
+static void size_up(basin_anomaly_batch *b, const basin_node_inputs *inputs) {
+    double f = inputs->settings->fraction;
+    b->shape.columns = inputs->shape.columns;
+    b->shape.relations = inputs->shape.relations;
     if (b->shape.nodes < b->network->nodes) b->shape.nodes = b->network->nodes;
     for (int r = 0; r < b->shape.relations; r++) {
         int64_t start = b->shape.pairs[r];
-        if (!start) start = (int64_t)(1.5 * f * f * (double)view->shape.pairs[r]) + 1;
+        if (!start) start = (int64_t)(1.5 * f * f * (double)inputs->shape.pairs[r]) + 1;
         b->shape.pairs[r] = capacity(start, b->pairs[r].pairs);
     }
 }
 
-static basin_status gather(basin_batch *b, const basin_batch_source *s, basin_error *error) {
-    const basin_view *view = s->view;
-    int64_t n = b->network->nodes, C = view->shape.columns;
+static basin_status gather(basin_anomaly_batch *b, const basin_anomaly_source *s,
+                           basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    int64_t n = b->network->nodes, C = inputs->shape.columns;
     const int64_t *origin = b->network->origin;
     size_t cells;
     if (basin_size_multiply(&cells, (size_t)n, (size_t)C))
         b->table = basin_array_new(cells, sizeof *b->table);
-    int64_t k = view->eigenvectors ? view->recipe->eigenvectors : 0;
+    int64_t k = inputs->eigenvectors ? inputs->settings->eigenvectors : 0;
     b->eigenvectors = basin_array_new((size_t)n, (size_t)k * sizeof(float));
     b->label = basin_array_new((size_t)n, sizeof *b->label);
     b->weight = basin_array_new((size_t)n, sizeof *b->weight);
     bool good = b->table && b->eigenvectors && b->label && b->weight;
-    for (int r = 0; r < view->shape.relations && good && view->node_weight[0]; r++)
+    for (int r = 0; r < inputs->shape.relations && good && inputs->node_weight[0]; r++)
         good = (b->node_weight[r] = basin_array_new((size_t)n, sizeof(float))) != NULL;
     if (!good) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch");
     for (int64_t i = 0; i < n; i++) {
         int64_t from = origin[i];
-        memcpy(b->table + i * C, view->table + from * C, (size_t)C * sizeof(float));
+        memcpy(b->table + i * C, inputs->table + from * C, (size_t)C * sizeof(float));
         if (k)
-            memcpy(b->eigenvectors + i * k, view->eigenvectors + from * k,
+            memcpy(b->eigenvectors + i * k, inputs->eigenvectors + from * k,
                    (size_t)k * sizeof(float));
         b->label[i] = s->label[from];
         b->weight[i] = i < b->targets ? s->weight[from] : 0;
-        for (int r = 0; r < view->shape.relations && view->node_weight[0]; r++)
-            b->node_weight[r][i] = view->node_weight[r][from];
+        for (int r = 0; r < inputs->shape.relations && inputs->node_weight[0]; r++)
+            b->node_weight[r][i] = inputs->node_weight[r][from];
     }
     return BASIN_OK;
 }
 
-basin_status basin_batch_draw(basin_batch *batch, const basin_batch_source *source, uint64_t seed,
-                              int64_t epoch, int64_t number, basin_error *error) {
-    *batch = (basin_batch){0};
-    bool walk = basin_choice_is(source->view->recipe->sampling, "neighbours");
+basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
+                                      const basin_anomaly_source *source, uint64_t seed,
+                                      int64_t epoch, int64_t number, basin_error *error) {
+    *batch = (basin_anomaly_batch){0};
+    bool walk = basin_choice_is(source->inputs->settings->sampling, "neighbours");
     basin_status status = walk ? draw_neighbours(batch, source, seed, epoch, number, error)
                                : draw_subgraph(batch, source, seed, epoch, error);
-    if (!status) status = basin_view_pairs(batch->pairs, source->view, batch->network, error);
+    if (!status)
+        status = basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error);
     if (!status) status = gather(batch, source, error);
     if (!status)
-        size_up(batch, source->view);
+        size_up(batch, source->inputs);
     else
-        basin_batch_free(batch);
+        basin_anomaly_batch_free(batch);
     return status;
 }
 
-basin_net_data basin_batch_data(const basin_batch *batch) {
-    basin_net_data data = {.table = batch->table,
-                           .eigenvectors = batch->eigenvectors,
-                           .label = batch->label,
-                           .weight = batch->weight,
-                           .pairs = batch->pairs,
-                           .nodes = batch->network->nodes};
+basin_anomaly_net_data basin_anomaly_batch_data(const basin_anomaly_batch *batch) {
+    basin_anomaly_net_data data = {.table = batch->table,
+                                   .eigenvectors = batch->eigenvectors,
+                                   .label = batch->label,
+                                   .weight = batch->weight,
+                                   .pairs = batch->pairs,
+                                   .nodes = batch->network->nodes};
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) data.node_weight[r] = batch->node_weight[r];
     return data;
 }
 
-void basin_batch_free(basin_batch *batch) {
+void basin_anomaly_batch_free(basin_anomaly_batch *batch) {
     basin_network_free(batch->network);
     free(batch->table);
     free(batch->eigenvectors);
@@ -171,5 +175,5 @@ void basin_batch_free(basin_batch *batch) {
         basin_pairs_free(&batch->pairs[r]);
         free(batch->node_weight[r]);
     }
-    *batch = (basin_batch){0};
+    *batch = (basin_anomaly_batch){0};
 }

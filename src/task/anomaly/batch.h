@@ -5,28 +5,29 @@
 
 #include "task/anomaly/inputs.h"
 
-typedef struct basin_batch {
+typedef struct basin_anomaly_batch {
     basin_network *network; /* the part; `origin` leads back */
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
-    basin_net_shape shape; /* capacities a plan for it should have */
-    int64_t targets;       /* nodes that the loss counts */
-} basin_batch;
+    basin_anomaly_shape shape; /* capacities a plan for it should have */
+    int64_t targets;           /* nodes that the loss counts */
+} basin_anomaly_batch;
 
 /* What batches are drawn from. */
-typedef struct basin_batch_source {
-    const basin_view *view;
+typedef struct basin_anomaly_source {
+    const basin_node_inputs *inputs;
     const float *label, *weight; /* [N]; weight 0: not a training node */
     const int64_t *train;        /* [train_count] */
     int64_t train_count;
-} basin_batch_source;
+} basin_anomaly_source;
 
 /* How many batches an epoch has: subgraphs one, neighbours `fraction` of the training nodes. */
-int64_t basin_batch_count(const basin_batch_source *source);
+int64_t basin_anomaly_batch_count(const basin_anomaly_source *source);
 /* Batch `number` of an epoch. */
-basin_status basin_batch_draw(basin_batch *batch, const basin_batch_source *source, uint64_t seed,
-                              int64_t epoch, int64_t number, basin_error *error);
-basin_net_data basin_batch_data(const basin_batch *batch);
-void basin_batch_free(basin_batch *batch);
+basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
+                                      const basin_anomaly_source *source, uint64_t seed,
+                                      int64_t epoch, int64_t number, basin_error *error);
+basin_anomaly_net_data basin_anomaly_batch_data(const basin_anomaly_batch *batch);
+void basin_anomaly_batch_free(basin_anomaly_batch *batch);
 
 #endif

@@ -1,5 +1,5 @@
 /* The checkpoint of a training run: the store (weights, moments, averages, the best so far,
- * finished members), the recipe, and where the run stands, so that one that goes on ends with the
+ * finished members), the settings, and where the run stands, so that one that goes on ends with the
  * same bits.
  */
 #include <math.h>
@@ -23,11 +23,11 @@ static void print_members(char *text, size_t size, const basin_anomaly_detector 
                                d->member[m].chosen);
 }
 
-basin_status basin_fit_save(const char *path, const basin_anomaly_settings *recipe,
+basin_status basin_fit_save(const char *path, const basin_anomaly_settings *settings,
                             basin_store *store, int64_t step, const basin_fit_state *s,
                             const basin_anomaly_detector *detector, basin_error *error) {
     char text[4][NUMBER], members[MOST_MEMBERS * MEMBER_TEXT];
-    char *config = basin_settings_print(recipe, basin_anomaly_task.table, false);
+    char *config = basin_settings_print(settings, basin_anomaly_task.table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
     snprintf(text[0], NUMBER, "%lld", (long long)s->member);
     snprintf(text[1], NUMBER, "%lld", (long long)s->epoch);
@@ -49,13 +49,13 @@ basin_status basin_fit_save(const char *path, const basin_anomaly_settings *reci
 
 /* ---- reading ---- */
 
-static basin_status read_recipe(basin_anomaly_settings *recipe, const basin_bundle *bundle,
-                                basin_error *error) {
+static basin_status read_settings(basin_anomaly_settings *settings, const basin_bundle *bundle,
+                                  basin_error *error) {
     const char *config = basin_bundle_meta(bundle, "basin.config"),
                *path = basin_bundle_path(bundle);
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration; wanted a checkpoint", path);
-    return basin_settings_parse(recipe, basin_anomaly_task.table, config, true, path, error);
+    return basin_settings_parse(settings, basin_anomaly_task.table, config, true, path, error);
 }
 
 /* Whether the batches asked for, halved some times or not at all, are those found. */
@@ -64,30 +64,30 @@ static bool is_halved(int64_t asked, int64_t found) {
     return asked == found;
 }
 
-basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_settings *recipe,
+basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_settings *settings,
                             const char *path, basin_error *error) {
-    basin_anomaly_settings found = *recipe;
+    basin_anomaly_settings found = *settings;
     *checkpoint = NULL;
     if (!path) return BASIN_OK;
     if (access(path, F_OK)) return BASIN_OK;
     basin_status status = basin_bundle_read(checkpoint, path, error);
-    if (!status) status = read_recipe(&found, *checkpoint, error);
+    if (!status) status = read_settings(&found, *checkpoint, error);
     if (status) return status;
-    if (!strcmp(recipe->scaling, "auto")) recipe->scaling = found.scaling;
-    if (recipe->hops < 0) recipe->hops = found.hops;
-    if (strcmp(recipe->sampling, "auto")) return BASIN_OK;
-    recipe->sampling = found.sampling;
-    if (is_halved(recipe->batch, found.batch)) recipe->batch = found.batch;
+    if (!strcmp(settings->scaling, "auto")) settings->scaling = found.scaling;
+    if (settings->hops < 0) settings->hops = found.hops;
+    if (strcmp(settings->sampling, "auto")) return BASIN_OK;
+    settings->sampling = found.sampling;
+    if (is_halved(settings->batch, found.batch)) settings->batch = found.batch;
     return BASIN_OK;
 }
 
-static basin_status check_recipe(const basin_anomaly_settings *recipe, const basin_bundle *bundle,
-                                 basin_error *error) {
-    basin_anomaly_settings found = *recipe;
-    basin_status status = read_recipe(&found, bundle, error);
+static basin_status check_settings(const basin_anomaly_settings *settings,
+                                   const basin_bundle *bundle, basin_error *error) {
+    basin_anomaly_settings found = *settings;
+    basin_status status = read_settings(&found, bundle, error);
     if (status) return status;
-    return basin_settings_match(&found, recipe, basin_anomaly_task.table, basin_bundle_path(bundle),
-                                error);
+    return basin_settings_match(&found, settings, basin_anomaly_task.table,
+                                basin_bundle_path(bundle), error);
 }
 
 static basin_status read_number(double *value, const basin_bundle *bundle, const char *key,
@@ -137,10 +137,10 @@ static basin_status read_members(basin_anomaly_detector *d, const basin_bundle *
 
 basin_status basin_fit_load(int64_t *step, basin_fit_state *state, basin_anomaly_detector *detector,
                             basin_store *store, const basin_bundle *checkpoint,
-                            const basin_anomaly_settings *recipe, const basin_params *params,
+                            const basin_anomaly_settings *settings, const basin_params *params,
                             basin_error *error) {
-    basin_status status = check_recipe(recipe, checkpoint, error);
-    if (!status) status = read_state(state, checkpoint, recipe->members, error);
+    basin_status status = check_settings(settings, checkpoint, error);
+    if (!status) status = read_state(state, checkpoint, settings->members, error);
     if (!status) status = read_members(detector, checkpoint, state->member, error);
     for (int64_t m = 0; !status && m < state->member; m++) {
         char prefix[32];

@@ -28,7 +28,7 @@ static basin_status take_part(double **score, uint8_t **label, int64_t *count,
 static basin_status measure_val(basin_anomaly_figures *f, const double *score, const uint8_t *label,
                                 int64_t count, const char *threshold, basin_error *error) {
     basin_ranking ranking;
-    basin_threshold_scan scan = basin_recipe_scan(threshold);
+    basin_threshold_scan scan = basin_anomaly_scan(threshold);
     basin_status status =
         basin_threshold_best(&f->threshold, &f->val_macro_f1, score, label, count, scan, error);
     if (!status) status = basin_ranking_measure(&ranking, score, label, count, 0, error);
@@ -82,7 +82,7 @@ basin_status basin_anomaly_measure(basin_anomaly_figures *figures, const double 
 
 /* ---- baselines ---- */
 
-static basin_anomaly_settings baseline_recipe(int which, int64_t seed) {
+static basin_anomaly_settings baseline_settings(int which, int64_t seed) {
     basin_anomaly_settings r;
     basin_anomaly_task.fill(&r, "default");
     r.form = which % 2 ? "mlp" : "linear";
@@ -114,12 +114,12 @@ basin_status basin_baseline_fit(double *probability, int64_t *epoch, int which,
     quiet.watch = &stop;
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < sizeof trials / sizeof *trials && !status; i++) {
-        basin_anomaly_settings recipe = baseline_recipe(which, seed);
+        basin_anomaly_settings settings = baseline_settings(which, seed);
         basin_anomaly_detector *detector;
         basin_anomaly_figures figures;
-        recipe.decay = trials[i].decay;
-        recipe.scaling = trials[i].scaling;
-        status = basin_anomaly_fit(&detector, network, part, &recipe, &quiet, error);
+        settings.decay = trials[i].decay;
+        settings.scaling = trials[i].scaling;
+        status = basin_anomaly_fit(&detector, network, part, &settings, &quiet, error);
         if (status) break;
         if (!detector->score)
             status = basin_fail(error, BASIN_BAD_VALUE, "%s: no validation nodes, or stopped",

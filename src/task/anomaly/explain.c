@@ -14,9 +14,9 @@ enum { PATH_STEPS = 24 };
 
 /* The plan with everything that is asked of it. */
 typedef struct lens {
-    const basin_view *view;
+    const basin_node_inputs *inputs;
     basin_store *store;
-    basin_net net;
+    basin_anomaly_net net;
     basin_plan *plan;
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     basin_expr pick, logit, slope;             /* [N], [], [N, columns] */
@@ -78,20 +78,20 @@ static void watch_descent(lens *l, int relation) {
 }
 
 static basin_status lens_plan(lens *l, basin_error *error) {
-    const basin_view *view = l->view;
+    const basin_node_inputs *inputs = l->inputs;
     basin_expr output[8 + BASIN_ANOMALY_RELATIONS];
     int outputs = 0;
-    l->pick = basin_input(l->net.graph, "pick", BASIN_SHAPE(view->shape.nodes));
+    l->pick = basin_input(l->net.graph, "pick", BASIN_SHAPE(inputs->shape.nodes));
     l->logit = basin_sum_all(basin_mul(l->pick, l->net.logits));
     l->slope = basin_grad(l->logit, l->net.features);
     output[outputs++] = l->logit;
     output[outputs++] = l->slope;
     output[outputs++] = l->net.probability;
-    if (basin_choice_is(view->recipe->form, "energy"))
-        for (int r = 0; r < view->shape.relations; r++) watch_descent(l, r);
+    if (basin_choice_is(inputs->settings->form, "energy"))
+        for (int r = 0; r < inputs->shape.relations; r++) watch_descent(l, r);
     if (l->attention) output[outputs++] = l->attention;
     if (l->hopfield) output[outputs++] = l->hopfield;
-    for (int r = 0; r < view->shape.relations; r++)
+    for (int r = 0; r < inputs->shape.relations; r++)
         if (l->share[r]) output[outputs++] = l->share[r];
     const basin_error *found = basin_graph_error(l->net.graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
@@ -100,22 +100,24 @@ static basin_status lens_plan(lens *l, basin_error *error) {
 }
 
 static basin_status lens_write(lens *l, basin_error *error) {
-    const basin_view *view = l->view;
-    int64_t N = view->shape.nodes;
-    basin_net_data data = {
-        .table = view->table, .eigenvectors = view->eigenvectors, .pairs = l->pairs, .nodes = N};
-    for (int r = 0; r < view->shape.relations; r++) data.node_weight[r] = view->node_weight[r];
-    basin_status status = basin_view_pairs(l->pairs, view, view->network, error);
-    if (!status) status = basin_net_write(&l->net, l->plan, &data, error);
+    const basin_node_inputs *inputs = l->inputs;
+    int64_t N = inputs->shape.nodes;
+    basin_anomaly_net_data data = {.table = inputs->table,
+                                   .eigenvectors = inputs->eigenvectors,
+                                   .pairs = l->pairs,
+                                   .nodes = N};
+    for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
+    basin_status status = basin_node_inputs_pairs(l->pairs, inputs, inputs->network, error);
+    if (!status) status = basin_anomaly_net_write(&l->net, l->plan, &data, error);
     if (status) return status;
-    size_t cells = (size_t)(N * view->shape.columns);
+    size_t cells = (size_t)(N * inputs->shape.columns);
     l->table = basin_array_new(cells, sizeof *l->table);
     float *pick = calloc((size_t)N, sizeof *pick);
     if (!l->table || !pick) {
         free(pick);
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
     }
-    memcpy(l->table, view->table, cells * sizeof *l->table);
+    memcpy(l->table, inputs->table, cells * sizeof *l->table);
     pick[l->node] = 1;
     basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(N));
     status = basin_plan_write(l->plan, l->pick, &tensor, error);
@@ -123,18 +125,19 @@ static basin_status lens_write(lens *l, basin_error *error) {
     return status;
 }
 
-static basin_status lens_open(lens *l, const basin_view *view, int64_t node,
+static basin_status lens_open(lens *l, const basin_node_inputs *inputs, int64_t node,
                               const basin_anomaly_work *work, basin_error *error) {
-    *l = (lens){.view = view, .node = node};
+    *l = (lens){.inputs = inputs, .node = node};
     basin_status status = basin_store_new(&l->store, work->backend, error);
-    if (!status) status = basin_net_new(&l->net, view->recipe, &view->shape, false, error);
+    if (!status)
+        status = basin_anomaly_net_new(&l->net, inputs->settings, &inputs->shape, false, error);
     if (!status) status = lens_plan(l, error);
     return status ? status : lens_write(l, error);
 }
 
 static void lens_close(lens *l) {
     basin_plan_free(l->plan);
-    basin_net_free(&l->net);
+    basin_anomaly_net_free(&l->net);
     basin_store_free(l->store);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&l->pairs[r]);
     free(l->table);
@@ -154,9 +157,9 @@ typedef struct gathered {
 static double *zeros(int64_t count) { return calloc((size_t)count + 1, sizeof(double)); }
 
 static bool gathered_new(gathered *g, const lens *l) {
-    int64_t N = l->view->shape.nodes, C = l->view->shape.columns, pairs = 0;
-    for (int r = 0; r < l->view->shape.relations; r++)
-        if (l->view->shape.pairs[r] > pairs) pairs = l->view->shape.pairs[r];
+    int64_t N = l->inputs->shape.nodes, C = l->inputs->shape.columns, pairs = 0;
+    for (int r = 0; r < l->inputs->shape.relations; r++)
+        if (l->inputs->shape.pairs[r] > pairs) pairs = l->inputs->shape.pairs[r];
     g->probability = zeros(N), g->attention = zeros(N), g->hopfield = zeros(N);
     g->share = zeros(N), g->returned = zeros(N), g->push = zeros(N);
     g->typical = zeros(C), g->feature = zeros(C);
@@ -192,13 +195,13 @@ static basin_status add_logit(double *sum, lens *l, double factor, basin_error *
 /* What the node gives its neighbours and what they give it. */
 static basin_status read_shares(gathered *g, lens *l, double factor, basin_error *error) {
     basin_status status = BASIN_OK;
-    for (int r = 0; r < l->view->shape.relations && !status; r++) {
+    for (int r = 0; r < l->inputs->shape.relations && !status; r++) {
         if (!l->share[r]) continue;
         const basin_pairs *p = &l->pairs[r];
         basin_tensor tensor =
             basin_tensor_borrow(g->pair, BASIN_F64, basin_expr_shape(l->share[r]));
         status = basin_plan_read(l->plan, l->share[r], &tensor, error);
-        double weight = factor / l->view->shape.relations;
+        double weight = factor / l->inputs->shape.relations;
         for (int32_t e = p->row[l->node]; e < p->row[l->node + 1] && !status; e++)
             g->share[p->key[e]] += weight * g->pair[e];
         for (int32_t e = p->column[l->node]; e < p->column[l->node + 1] && !status; e++)
@@ -215,7 +218,7 @@ static basin_status read_slope(gathered *g, lens *l, basin_error *error) {
 
 /* The run on the data as they are. */
 static basin_status look(gathered *g, lens *l, double factor, basin_error *error) {
-    int64_t N = l->view->shape.nodes, C = l->view->shape.columns;
+    int64_t N = l->inputs->shape.nodes, C = l->inputs->shape.columns;
     basin_status status = basin_plan_run(l->plan, error);
     if (!status) status = read_into(g->probability, g->slope, l, l->net.probability, factor, error);
     if (!status) status = read_into(g->attention, g->slope, l, l->attention, factor, error);
@@ -226,13 +229,13 @@ static basin_status look(gathered *g, lens *l, double factor, basin_error *error
     if (status) return status;
     for (int64_t i = 0; i < N; i++)
         for (int64_t c = 0; c < C; c++)
-            g->push[i] += factor * g->slope[i * C + c] * (double)l->view->table[i * C + c];
+            g->push[i] += factor * g->slope[i * C + c] * (double)l->inputs->table[i * C + c];
     return BASIN_OK;
 }
 
 static basin_status run_with_row(lens *l, const gathered *g, double t, basin_error *error) {
-    int64_t N = l->view->shape.nodes, C = l->view->shape.columns;
-    const float *own = l->view->table + l->node * C;
+    int64_t N = l->inputs->shape.nodes, C = l->inputs->shape.columns;
+    const float *own = l->inputs->table + l->node * C;
     for (int64_t c = 0; c < C; c++)
         l->table[l->node * C + c] = (float)(g->typical[c] + t * ((double)own[c] - g->typical[c]));
     basin_tensor tensor = basin_tensor_borrow(l->table, BASIN_F32, BASIN_SHAPE(N, C));
@@ -242,8 +245,8 @@ static basin_status run_with_row(lens *l, const gathered *g, double t, basin_err
 
 /* Integrated gradients by the midpoint rule: from typical inputs to its own. */
 static basin_status integrate(gathered *g, lens *l, double factor, basin_error *error) {
-    int64_t C = l->view->shape.columns;
-    const float *own = l->view->table + l->node * C;
+    int64_t C = l->inputs->shape.columns;
+    const float *own = l->inputs->table + l->node * C;
     basin_status status = run_with_row(l, g, 0, error);
     if (!status) status = add_logit(&g->typical_logit, l, factor, error);
     for (int s = 0; s < PATH_STEPS && !status; s++) {
@@ -290,10 +293,10 @@ static void place_energy(basin_explanation *e, const gathered *g, int64_t N) {
 
 /* The nodes next to it in any of the relations. */
 static int64_t list_neighbours(int64_t *next, const lens *l) {
-    int64_t N = l->view->shape.nodes, count = 0;
+    int64_t N = l->inputs->shape.nodes, count = 0;
     for (int64_t i = 0; i < N; i++) {
         bool near = false;
-        for (int r = 0; r < l->view->shape.relations && !near; r++)
+        for (int r = 0; r < l->inputs->shape.relations && !near; r++)
             near = basin_pairs_find(&l->pairs[r], (int32_t)l->node, (int32_t)i) >= 0 ||
                    basin_pairs_find(&l->pairs[r], (int32_t)i, (int32_t)l->node) >= 0;
         if (near && next) next[count] = i;
@@ -305,9 +308,9 @@ static int64_t list_neighbours(int64_t *next, const lens *l) {
 /* A feature may have become several columns (planes of the scaling): their moves add up, their
  * values are averaged. */
 static void tell_features(basin_explanation *e, const gathered *g, const lens *l) {
-    int64_t C = l->view->shape.columns, F = l->view->features;
-    int64_t planes = C / (F * (1 + l->view->recipe->hops));
-    const float *own = l->view->table + e->node * C;
+    int64_t C = l->inputs->shape.columns, F = l->inputs->features;
+    int64_t planes = C / (F * (1 + l->inputs->settings->hops));
+    const float *own = l->inputs->table + e->node * C;
     for (int64_t i = 0; i < e->features; i++) {
         basin_explained_feature *f = &e->feature[i];
         *f = (basin_explained_feature){.column = i % F, .hop = i / F};
@@ -323,9 +326,9 @@ static void tell_features(basin_explanation *e, const gathered *g, const lens *l
 
 static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
                          basin_error *error) {
-    int64_t N = l->view->shape.nodes;
+    int64_t N = l->inputs->shape.nodes;
     e->neighbours = list_neighbours(NULL, l);
-    e->features = l->view->features * (1 + l->view->recipe->hops);
+    e->features = l->inputs->features * (1 + l->inputs->settings->hops);
     e->neighbour = basin_array_new((size_t)e->neighbours, sizeof *e->neighbour);
     e->feature = basin_array_new((size_t)e->features, sizeof *e->feature);
     int64_t *next = basin_array_new((size_t)e->neighbours, sizeof *next);
@@ -352,20 +355,21 @@ static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
 }
 
 static basin_status explain_view(basin_explanation *e, const basin_anomaly_detector *detector,
-                                 const basin_view *view, const basin_anomaly_work *work,
+                                 const basin_node_inputs *inputs, const basin_anomaly_work *work,
                                  basin_error *error) {
     lens l;
     gathered g = {0};
-    int64_t N = view->shape.nodes, C = view->shape.columns;
-    basin_status status = lens_open(&l, view, e->node, work, error);
+    int64_t N = inputs->shape.nodes, C = inputs->shape.columns;
+    basin_status status = lens_open(&l, inputs, e->node, work, error);
     if (!status && !gathered_new(&g, &l))
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
     for (int64_t i = 0; i < N * C && !status; i++)
-        g.typical[i % C] += (double)view->table[i] / (double)N;
+        g.typical[i % C] += (double)inputs->table[i] / (double)N;
     double factor = 1.0 / (double)detector->members;
     for (int64_t m = 0; m < detector->members && !status; m++) {
         status = basin_states_write(l.store, detector->member[m].weights, error);
-        if (!status) status = basin_mask_write(l.plan, l.net.mask, view->recipe, m, error);
+        if (!status)
+            status = basin_anomaly_mask_write(l.plan, l.net.mask, inputs->settings, m, error);
         if (!status) status = look(&g, &l, factor, error);
         if (!status) status = integrate(&g, &l, factor, error);
     }
@@ -395,25 +399,26 @@ basin_status basin_anomaly_explain(basin_explanation *explanation,
                                    const basin_network *network, int64_t node,
                                    const basin_anomaly_work *work, basin_error *error) {
     *explanation = (basin_explanation){.node = node, .threshold = detector->threshold};
-    basin_view view = {0};
+    basin_node_inputs inputs = {0};
     basin_network *part = NULL;
     size_t bytes = 0;
-    basin_status status = basin_view_open(&view, network, &detector->recipe, error);
-    if (!status) status = basin_view_scale(&view, &detector->scale, error);
+    basin_status status = basin_node_inputs_open(&inputs, network, &detector->settings, error);
+    if (!status) status = basin_node_inputs_scale(&inputs, &detector->scale, error);
     if (!status)
-        status = basin_net_memory(&bytes, view.recipe, &view.shape, true, work->backend, error);
-    if (!status && bytes > basin_memory_limit(work) &&
-        !basin_choice_is(detector->recipe.position, "learned")) {
-        basin_view_close(&view);
+        status = basin_anomaly_net_memory(&bytes, inputs.settings, &inputs.shape, true,
+                                          work->backend, error);
+    if (!status && bytes > basin_anomaly_memory_limit(work) &&
+        !basin_choice_is(detector->settings.position, "learned")) {
+        basin_node_inputs_close(&inputs);
         explanation->nearby = true;
         explanation->node = 0; /* the target comes first */
         status = take_nearby(&part, network, node, error);
-        if (!status) status = basin_view_open(&view, part, &detector->recipe, error);
-        if (!status) status = basin_view_scale(&view, &detector->scale, error);
+        if (!status) status = basin_node_inputs_open(&inputs, part, &detector->settings, error);
+        if (!status) status = basin_node_inputs_scale(&inputs, &detector->scale, error);
     }
-    if (!status) status = explain_view(explanation, detector, &view, work, error);
+    if (!status) status = explain_view(explanation, detector, &inputs, work, error);
     if (!status && part) lead_back(explanation, part);
-    basin_view_close(&view);
+    basin_node_inputs_close(&inputs);
     basin_network_free(part);
     if (status) basin_explanation_free(explanation);
     return status;

@@ -1,6 +1,6 @@
 /* Detectors: made, scored with, written to one safetensors file and read back. The file alone is
  * enough to score: weights of all members ("0.emb_w", ...), the scale of the features, and in its
- * metadata recipe, relations, sizes and threshold. */
+ * metadata settings, relations, sizes and threshold. */
 #include "task/anomaly/file.h"
 
 #include <math.h>
@@ -11,16 +11,16 @@
 #include "base/memory.h"
 
 basin_status basin_detector_new(basin_anomaly_detector **detector,
-                                const basin_anomaly_settings *recipe, const basin_network *network,
-                                basin_error *error) {
+                                const basin_anomaly_settings *settings,
+                                const basin_network *network, basin_error *error) {
     basin_anomaly_detector *d = *detector = calloc(1, sizeof *d);
-    if (d) d->member = calloc((size_t)recipe->members + 1, sizeof *d->member);
+    if (d) d->member = calloc((size_t)settings->members + 1, sizeof *d->member);
     if (!d || !d->member) {
         free(d);
         *detector = NULL;
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a detector");
     }
-    d->recipe = *recipe;
+    d->settings = *settings;
     d->threshold = 0.5;
     if (network) {
         d->nodes = network->nodes;
@@ -31,7 +31,7 @@ basin_status basin_detector_new(basin_anomaly_detector **detector,
 
 void basin_anomaly_free(basin_anomaly_detector *detector) {
     if (!detector) return;
-    for (int64_t m = 0; m < detector->recipe.members; m++)
+    for (int64_t m = 0; m < detector->settings.members; m++)
         basin_bundle_free(detector->member[m].weights);
     for (int r = 0; r < detector->relations; r++) free(detector->relation[r]);
     free(detector->relation);
@@ -52,19 +52,19 @@ static basin_status add_relation(basin_anomaly_detector *d, const char *name, ba
     return BASIN_OK;
 }
 
-basin_status basin_detector_name(basin_anomaly_detector *detector, const basin_view *view,
+basin_status basin_detector_name(basin_anomaly_detector *detector, const basin_node_inputs *inputs,
                                  basin_error *error) {
     basin_status status = BASIN_OK;
-    for (int r = 0; r < view->shape.relations && !status; r++)
-        status = add_relation(detector, view->network->relation[view->relation[r]].name, error);
+    for (int r = 0; r < inputs->shape.relations && !status; r++)
+        status = add_relation(detector, inputs->network->relation[inputs->relation[r]].name, error);
     return status;
 }
 
 /* ---- scoring ---- */
 
 basin_status basin_anomaly_mean(double *probability, const basin_anomaly_detector *detector,
-                                basin_scorer *scorer, int64_t nodes, const basin_anomaly_work *work,
-                                basin_error *error) {
+                                basin_anomaly_scorer *scorer, int64_t nodes,
+                                const basin_anomaly_work *work, basin_error *error) {
     basin_status status = BASIN_OK;
     double *one = basin_array_new((size_t)nodes, sizeof *one);
     if (!one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
@@ -73,7 +73,7 @@ basin_status basin_anomaly_mean(double *probability, const basin_anomaly_detecto
         basin_store *store = NULL;
         status = basin_store_new(&store, work->backend, error);
         if (!status) status = basin_states_write(store, detector->member[m].weights, error);
-        if (!status) status = basin_scorer_run(scorer, one, m, store, "", error);
+        if (!status) status = basin_anomaly_scorer_run(scorer, one, m, store, "", error);
         for (int64_t i = 0; i < nodes && !status; i++)
             probability[i] += one[i] / (double)detector->members;
         basin_store_free(store);
@@ -89,7 +89,7 @@ static basin_status check_network(const basin_anomaly_detector *d, const basin_n
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features a node; the detector was trained on %lld",
                           network->path, (long long)features, (long long)d->features);
-    if (basin_choice_is(d->recipe.position, "learned") && network->nodes != d->nodes)
+    if (basin_choice_is(d->settings.position, "learned") && network->nodes != d->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld nodes; the detector has learned positions of %lld nodes and "
                           "can score no other (train with --position none)",
@@ -98,24 +98,25 @@ static basin_status check_network(const basin_anomaly_detector *d, const basin_n
 }
 
 /* What the network leaves of the memory allowed. */
-static size_t left(const basin_view *view, const basin_anomaly_work *work) {
-    size_t limit = basin_memory_limit(work), taken = basin_view_bytes(view);
+static size_t left(const basin_node_inputs *inputs, const basin_anomaly_work *work) {
+    size_t limit = basin_anomaly_memory_limit(work), taken = basin_node_inputs_bytes(inputs);
     return limit > taken ? limit - taken : 0;
 }
 
 basin_status basin_anomaly_score(double *probability, const basin_anomaly_detector *detector,
                                  const basin_network *network, const basin_anomaly_work *work,
                                  basin_error *error) {
-    basin_view view = {0};
-    basin_scorer *scorer = NULL;
+    basin_node_inputs inputs = {0};
+    basin_anomaly_scorer *scorer = NULL;
     basin_status status = check_network(detector, network, error);
-    if (!status) status = basin_view_open(&view, network, &detector->recipe, error);
-    if (!status) status = basin_view_scale(&view, &detector->scale, error);
-    if (!status) status = basin_scorer_new(&scorer, &view, left(&view, work), work, error);
+    if (!status) status = basin_node_inputs_open(&inputs, network, &detector->settings, error);
+    if (!status) status = basin_node_inputs_scale(&inputs, &detector->scale, error);
+    if (!status)
+        status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, work), work, error);
     if (!status)
         status = basin_anomaly_mean(probability, detector, scorer, network->nodes, work, error);
-    basin_scorer_free(scorer);
-    basin_view_close(&view);
+    basin_anomaly_scorer_free(scorer);
+    basin_node_inputs_close(&inputs);
     return status;
 }
 
@@ -130,8 +131,8 @@ static basin_status add_members(basin_bundle *bundle, const basin_anomaly_detect
             char name[300];
             snprintf(name, sizeof name, "%lld.%s", (long long)m,
                      basin_bundle_name(d->member[m].weights, i));
-            basin_tensor view = basin_tensor_borrow(tensor->data, tensor->dtype, tensor->shape);
-            status = basin_bundle_add(bundle, name, &view, error);
+            basin_tensor borrowed = basin_tensor_borrow(tensor->data, tensor->dtype, tensor->shape);
+            status = basin_bundle_add(bundle, name, &borrowed, error);
         }
     return status;
 }
@@ -150,7 +151,7 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_detector 
         size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", d->relation[r]);
     }
-    char *config = basin_settings_print(&d->recipe, basin_anomaly_task.table, false);
+    char *config = basin_settings_print(&d->settings, basin_anomaly_task.table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
@@ -226,7 +227,7 @@ static basin_status read_numbers(basin_anomaly_detector *d, const basin_bundle *
     basin_status status = get_number(&nodes, bundle, "nodes", 0, 1e15, error);
     if (!status) status = get_number(&features, bundle, "features", 0, 1e12, error);
     if (!status)
-        status = get_number(&members, bundle, "members", 1, (double)d->recipe.members, error);
+        status = get_number(&members, bundle, "members", 1, (double)d->settings.members, error);
     if (!status) status = get_number(&d->threshold, bundle, "threshold", -1e300, 1e300, error);
     if (status) return status;
     d->nodes = (int64_t)nodes;
@@ -238,7 +239,7 @@ static basin_status read_numbers(basin_anomaly_detector *d, const basin_bundle *
 basin_status basin_anomaly_read(basin_anomaly_detector **detector, const char *path,
                                 basin_error *error) {
     basin_bundle *bundle;
-    basin_anomaly_settings recipe = {0};
+    basin_anomaly_settings settings = {0};
     *detector = NULL;
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
@@ -248,8 +249,9 @@ basin_status basin_anomaly_read(basin_anomaly_detector **detector, const char *p
         status = basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'anomaly'", path,
                             kind ? kind : "absent");
     if (!status)
-        status = basin_settings_parse(&recipe, basin_anomaly_task.table, config, true, path, error);
-    if (!status) status = basin_detector_new(detector, &recipe, NULL, error);
+        status =
+            basin_settings_parse(&settings, basin_anomaly_task.table, config, true, path, error);
+    if (!status) status = basin_detector_new(detector, &settings, NULL, error);
     basin_anomaly_detector *d = *detector;
     if (!status) status = read_numbers(d, bundle, error);
     if (!status) status = read_relations(d, bundle, error);

@@ -22,30 +22,30 @@ typedef struct basin_fit_state {
     double best;
 } basin_fit_state;
 
-/* The recipe with all that was left to be chosen; of the detector, how its finished members went.
+/* The settings with all that was left to be chosen; of the detector, how its finished members went.
  */
-basin_status basin_fit_save(const char *path, const basin_anomaly_settings *recipe,
+basin_status basin_fit_save(const char *path, const basin_anomaly_settings *settings,
                             basin_store *store, int64_t step, const basin_fit_state *state,
                             const basin_anomaly_detector *detector, basin_error *error);
-/* The checkpoint at `path`, or NULL where there is none; what the recipe leaves open (scaling,
+/* The checkpoint at `path`, or NULL where there is none; what the settings leaves open (scaling,
  * hops, sampling) becomes what the checkpoint's run had chosen. */
-basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_settings *recipe,
+basin_status basin_fit_open(basin_bundle **checkpoint, basin_anomaly_settings *settings,
                             const char *path, basin_error *error);
-/* The recipe must be that of the checkpoint. */
+/* The settings must be that of the checkpoint. */
 basin_status basin_fit_load(int64_t *step, basin_fit_state *state, basin_anomaly_detector *detector,
                             basin_store *store, const basin_bundle *checkpoint,
-                            const basin_anomaly_settings *recipe, const basin_params *params,
+                            const basin_anomaly_settings *settings, const basin_params *params,
                             basin_error *error);
 
 basin_status basin_detector_new(basin_anomaly_detector **detector,
-                                const basin_anomaly_settings *recipe, const basin_network *network,
-                                basin_error *error);
+                                const basin_anomaly_settings *settings,
+                                const basin_network *network, basin_error *error);
 /* Remembers the relations' names. */
-basin_status basin_detector_name(basin_anomaly_detector *detector, const basin_view *view,
+basin_status basin_detector_name(basin_anomaly_detector *detector, const basin_node_inputs *inputs,
                                  basin_error *error);
 /* The mean of all members' probabilities. */
 basin_status basin_anomaly_mean(double *probability, const basin_anomaly_detector *detector,
-                                basin_scorer *scorer, int64_t nodes, const basin_anomaly_work *work,
-                                basin_error *error);
+                                basin_anomaly_scorer *scorer, int64_t nodes,
+                                const basin_anomaly_work *work, basin_error *error);
 
 #endif

@@ -13,7 +13,7 @@
 #include "task/anomaly/fit.h"
 
 static uint64_t member_seed(const basin_fit *f) {
-    return (uint64_t)f->recipe.seed + 1000003u * (uint64_t)f->at.member;
+    return (uint64_t)f->settings.seed + 1000003u * (uint64_t)f->at.member;
 }
 
 /* ---- plans ---- */
@@ -24,48 +24,53 @@ static basin_schedule schedule_of(const basin_anomaly_settings *r, int64_t batch
 
 /* To each member the columns that it sees. */
 static basin_status show_columns(basin_fit *f, basin_error *error) {
-    return basin_mask_write(f->trainer.plan, f->net.mask, &f->recipe, f->at.member, error);
+    return basin_anomaly_mask_write(f->trainer.plan, f->net.mask, &f->settings, f->at.member,
+                                    error);
 }
 
 /* A trainer for this shape; steps go on counting. */
-static basin_status make_trainer(basin_fit *f, const basin_net_shape *shape, basin_error *error) {
+static basin_status make_trainer(basin_fit *f, const basin_anomaly_shape *shape,
+                                 basin_error *error) {
     int64_t step = f->trainer.step;
-    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
+    basin_anomaly_source source = {&f->inputs, f->label, f->weight, f->train, f->train_count};
     basin_trainer_free(&f->trainer);
-    basin_net_free(&f->net);
-    basin_status status = basin_net_new(&f->net, &f->recipe, shape, true, error);
-    basin_trainer_spec spec = {.adamw = basin_net_adamw(&f->recipe),
-                               .schedule = schedule_of(&f->recipe, basin_batch_count(&source))};
+    basin_anomaly_net_free(&f->net);
+    basin_status status = basin_anomaly_net_new(&f->net, &f->settings, shape, true, error);
+    basin_trainer_spec spec = {.adamw = basin_anomaly_net_adamw(&f->settings),
+                               .schedule =
+                                   schedule_of(&f->settings, basin_anomaly_batch_count(&source))};
     if (!status)
         status =
             basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
     f->trainer.step = step;
     f->planned = *shape;
-    if (!status && !basin_choice_is(f->recipe.sampling, "full"))
+    if (!status && !basin_choice_is(f->settings.sampling, "full"))
         status = basin_fit_hold_samples(f, error);
     return status ? status : show_columns(f, error);
 }
 
 static basin_status write_whole(basin_fit *f, basin_error *error) {
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
-    bool graph = basin_recipe_on_graph(&f->recipe);
-    basin_status status = graph ? basin_view_pairs(pairs, &f->view, f->network, error) : BASIN_OK;
+    bool graph = basin_anomaly_on_graph(&f->settings);
+    basin_status status =
+        graph ? basin_node_inputs_pairs(pairs, &f->inputs, f->network, error) : BASIN_OK;
     if (status) return status;
-    basin_net_data data = {.table = f->view.table,
-                           .eigenvectors = f->view.eigenvectors,
-                           .pairs = pairs,
-                           .label = f->label,
-                           .weight = f->weight,
-                           .nodes = f->network->nodes};
-    for (int r = 0; r < f->view.shape.relations; r++) data.node_weight[r] = f->view.node_weight[r];
-    status = basin_net_write(&f->net, f->trainer.plan, &data, error);
-    for (int r = 0; r < f->view.shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
+    basin_anomaly_net_data data = {.table = f->inputs.table,
+                                   .eigenvectors = f->inputs.eigenvectors,
+                                   .pairs = pairs,
+                                   .label = f->label,
+                                   .weight = f->weight,
+                                   .nodes = f->network->nodes};
+    for (int r = 0; r < f->inputs.shape.relations; r++)
+        data.node_weight[r] = f->inputs.node_weight[r];
+    status = basin_anomaly_net_write(&f->net, f->trainer.plan, &data, error);
+    for (int r = 0; r < f->inputs.shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
     return status;
 }
 
 /* ---- an epoch ---- */
 
-static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
+static bool same_shape(const basin_anomaly_shape *a, const basin_anomaly_shape *b) {
     bool same = a->nodes == b->nodes;
     for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
     return same;
@@ -73,29 +78,29 @@ static bool same_shape(const basin_net_shape *a, const basin_net_shape *b) {
 
 static basin_status step(basin_fit *f, double *loss, basin_error *error) {
     uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)f->trainer.step;
-    basin_status status = basin_net_write_seed(&f->net, f->trainer.plan, seed, error);
+    basin_status status = basin_anomaly_net_write_seed(&f->net, f->trainer.plan, seed, error);
     if (!status) status = basin_trainer_step(&f->trainer, loss, error);
-    if (!status && f->recipe.average > 0)
-        status = basin_states_average(f->store, &f->net.params, "average.", f->recipe.average,
+    if (!status && f->settings.average > 0)
+        status = basin_states_average(f->store, &f->net.params, "average.", f->settings.average,
                                       f->trainer.step, error);
     return status;
 }
 
 static basin_status epoch_sampled(basin_fit *f, double *loss, basin_error *error) {
-    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
-    int64_t batches = basin_batch_count(&source);
+    basin_anomaly_source source = {&f->inputs, f->label, f->weight, f->train, f->train_count};
+    int64_t batches = basin_anomaly_batch_count(&source);
     double sum = 0;
     basin_status status = BASIN_OK;
     for (int64_t b = 0; b < batches && !status; b++) {
-        basin_batch batch;
-        status = basin_batch_draw(&batch, &source, member_seed(f), f->at.epoch, b, error);
+        basin_anomaly_batch batch;
+        status = basin_anomaly_batch_draw(&batch, &source, member_seed(f), f->at.epoch, b, error);
         if (status) break;
         if (!same_shape(&batch.shape, &f->planned)) status = make_trainer(f, &batch.shape, error);
-        basin_net_data data = basin_batch_data(&batch);
-        if (!status) status = basin_net_write(&f->net, f->trainer.plan, &data, error);
+        basin_anomaly_net_data data = basin_anomaly_batch_data(&batch);
+        if (!status) status = basin_anomaly_net_write(&f->net, f->trainer.plan, &data, error);
         if (!status) status = step(f, loss, error);
         sum += *loss;
-        basin_batch_free(&batch);
+        basin_anomaly_batch_free(&batch);
     }
     *loss = sum / (double)batches;
     return status;
@@ -103,15 +108,18 @@ static basin_status epoch_sampled(basin_fit *f, double *loss, basin_error *error
 
 /* ---- validation ---- */
 
-static const char *evaluated(const basin_fit *f) { return f->recipe.average > 0 ? "average." : ""; }
+static const char *evaluated(const basin_fit *f) {
+    return f->settings.average > 0 ? "average." : "";
+}
 
 /* A stream wants the memory that the plan of samples holds; the next epoch makes it anew. */
 static void rest(basin_fit *f) {
     int64_t step = f->trainer.step;
-    if (!basin_scorer_streams(f->scorer) || basin_choice_is(f->recipe.sampling, "full")) return;
+    if (!basin_anomaly_scorer_streams(f->scorer) || basin_choice_is(f->settings.sampling, "full"))
+        return;
     basin_trainer_free(&f->trainer);
     f->trainer.step = step;
-    f->planned = (basin_net_shape){0};
+    f->planned = (basin_anomaly_shape){0};
 }
 
 /* The measures of validation; all NaN without validation nodes. */
@@ -121,12 +129,12 @@ static basin_status validate(basin_fit *f, double value[3], basin_error *error) 
     if (!f->val_count) return BASIN_OK;
     rest(f);
     f->scored_best = false;
-    basin_status status =
-        basin_scorer_run(f->scorer, f->probability, f->at.member, f->store, evaluated(f), error);
+    basin_status status = basin_anomaly_scorer_run(f->scorer, f->probability, f->at.member,
+                                                   f->store, evaluated(f), error);
     if (status) return status;
     for (int64_t i = 0; i < f->val_count; i++) f->val_score[i] = f->probability[f->val[i]];
     double threshold;
-    basin_threshold_scan scan = basin_recipe_scan(f->recipe.threshold);
+    basin_threshold_scan scan = basin_anomaly_scan(f->settings.threshold);
     status = basin_threshold_best(&threshold, &value[0], f->val_score, f->val_label, f->val_count,
                                   scan, error);
     if (!status)
@@ -137,9 +145,9 @@ static basin_status validate(basin_fit *f, double value[3], basin_error *error) 
 }
 
 static basin_status consider(basin_fit *f, const double value[3], basin_error *error) {
-    double v = basin_choice_is(f->recipe.select, "auroc")   ? value[1]
-               : basin_choice_is(f->recipe.select, "auprc") ? value[2]
-                                                            : value[0];
+    double v = basin_choice_is(f->settings.select, "auroc")   ? value[1]
+               : basin_choice_is(f->settings.select, "auprc") ? value[2]
+                                                              : value[0];
     bool better = !f->val_count || v > f->at.best;
     if (!better) return BASIN_OK;
     f->at.best = v;
@@ -152,7 +160,7 @@ static basin_status write_log(basin_fit *f, double loss, const double value[3], 
                               basin_error *error) {
     if (!f->log.file) return BASIN_OK;
     basin_json line = basin_log_line(&f->log);
-    basin_json_integer(&line, "step", f->at.member * f->recipe.epochs + f->at.epoch);
+    basin_json_integer(&line, "step", f->at.member * f->settings.epochs + f->at.epoch);
     basin_json_integer(&line, "member", f->at.member);
     basin_json_integer(&line, "epoch", f->at.epoch);
     basin_json_number(&line, "loss", loss);
@@ -166,8 +174,8 @@ static basin_status write_log(basin_fit *f, double loss, const double value[3], 
 /* ---- a member ---- */
 
 static void show(const basin_fit *f, double loss, double seconds) {
-    int64_t done = f->at.member * f->recipe.epochs + f->at.epoch;
-    int64_t total = f->recipe.members * f->recipe.epochs;
+    int64_t done = f->at.member * f->settings.epochs + f->at.epoch;
+    int64_t total = f->settings.members * f->settings.epochs;
     basin_news news = {.what = "training",
                        .done = done,
                        .total = total,
@@ -180,22 +188,22 @@ static void show(const basin_fit *f, double loss, double seconds) {
 
 static basin_status save(basin_fit *f, basin_error *error) {
     if (!f->work->checkpoint) return BASIN_OK;
-    basin_status status = basin_fit_save(f->work->checkpoint, &f->recipe, f->store, f->trainer.step,
-                                         &f->at, f->detector, error);
+    basin_status status = basin_fit_save(f->work->checkpoint, &f->settings, f->store,
+                                         f->trainer.step, &f->at, f->detector, error);
     f->saved = basin_clock();
     return status;
 }
 
 static basin_status one_epoch(basin_fit *f, basin_error *error) {
     double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_clock();
-    basin_status status = basin_choice_is(f->recipe.sampling, "full")
+    basin_status status = basin_choice_is(f->settings.sampling, "full")
                               ? step(f, &loss, error)
                               : epoch_sampled(f, &loss, error);
     if (status) return status;
     double seconds = basin_clock() - began;
     f->at.epoch++;
-    bool last = f->at.epoch == f->recipe.epochs;
-    if (last || f->at.epoch % f->recipe.evaluate == 0) {
+    bool last = f->at.epoch == f->settings.epochs;
+    if (last || f->at.epoch % f->settings.evaluate == 0) {
         status = validate(f, value, error);
         if (!status) status = consider(f, value, error);
     }
@@ -212,15 +220,15 @@ static basin_status start_member(basin_fit *f, basin_error *error) {
     if (!status && f->trainer.plan) status = show_columns(f, error);
     if (!status) status = basin_states_clear_moments(f->store, &f->net.params, error);
     if (!status) status = basin_states_copy(f->store, &f->net.params, "best.", "", error);
-    if (!status && f->recipe.average > 0)
+    if (!status && f->settings.average > 0)
         status = basin_states_copy(f->store, &f->net.params, "average.", "", error);
     return status;
 }
 
 static bool finished(const basin_fit *f) {
-    return f->at.epoch >= f->recipe.epochs ||
-           (f->recipe.patience > 0 && f->val_count &&
-            f->at.epoch - f->at.best_epoch >= f->recipe.patience);
+    return f->at.epoch >= f->settings.epochs ||
+           (f->settings.patience > 0 && f->val_count &&
+            f->at.epoch - f->at.best_epoch >= f->settings.patience);
 }
 
 static basin_status run_member(basin_fit *f, basin_error *error) {
@@ -250,7 +258,7 @@ static basin_status go_on(basin_fit *f, basin_error *error) {
     basin_status status = start_member(f, error);
     if (!status)
         status = basin_fit_load(&f->trainer.step, &f->at, f->detector, f->store, f->resumed,
-                                &f->recipe, &f->net.params, error);
+                                &f->settings, &f->net.params, error);
     if (!status && f->trainer.plan) status = show_columns(f, error);
     for (int64_t m = 0; m < f->at.member && !status; m++) {
         char prefix[32];
@@ -269,7 +277,7 @@ static basin_status run_members(basin_fit *f, basin_error *error) {
             &f->log, f->work->log,
             f->resumed ? &(basin_log_place){f->at.member, f->at.epoch, 0} : NULL, error);
     f->saved = basin_clock();
-    while (!status && f->at.member < f->recipe.members) {
+    while (!status && f->at.member < f->settings.members) {
         if (!resumed) status = start_member(f, error);
         resumed = false;
         if (!status) status = run_member(f, error);
@@ -284,39 +292,41 @@ static basin_status run_members(basin_fit *f, basin_error *error) {
 
 enum { BATCH_LEAST = 32 }; /* targets, below which a step learns next to nothing */
 
-static basin_status first_shape(basin_net_shape *shape, const basin_fit *f, basin_error *error) {
-    basin_batch_source source = {&f->view, f->label, f->weight, f->train, f->train_count};
-    basin_batch batch;
-    basin_status status = basin_batch_draw(&batch, &source, (uint64_t)f->recipe.seed, 0, 0, error);
+static basin_status first_shape(basin_anomaly_shape *shape, const basin_fit *f,
+                                basin_error *error) {
+    basin_anomaly_source source = {&f->inputs, f->label, f->weight, f->train, f->train_count};
+    basin_anomaly_batch batch;
+    basin_status status =
+        basin_anomaly_batch_draw(&batch, &source, (uint64_t)f->settings.seed, 0, 0, error);
     if (status) return status;
     *shape = batch.shape;
-    basin_batch_free(&batch);
+    basin_anomaly_batch_free(&batch);
     return BASIN_OK;
 }
 
 /* With smaller batches where these are left to us. */
 static basin_status make_fitting_trainer(basin_fit *f, basin_error *error) {
     for (;;) {
-        basin_net_shape shape;
+        basin_anomaly_shape shape;
         basin_status status = first_shape(&shape, f, error);
         if (!status) status = make_trainer(f, &shape, error);
-        if (status != BASIN_NO_MEMORY || !f->shrink || f->recipe.batch <= BATCH_LEAST)
+        if (status != BASIN_NO_MEMORY || !f->shrink || f->settings.batch <= BATCH_LEAST)
             return status;
-        f->recipe.batch /= 2;
+        f->settings.batch /= 2;
     }
 }
 
 static basin_status make_first_plan(basin_fit *f, basin_error *error) {
-    if (basin_choice_is(f->recipe.sampling, "full")) {
-        basin_status status = make_trainer(f, &f->view.shape, error);
+    if (basin_choice_is(f->settings.sampling, "full")) {
+        basin_status status = make_trainer(f, &f->inputs.shape, error);
         return status ? status : write_whole(f, error);
     }
-    int64_t asked = f->recipe.batch;
+    int64_t asked = f->settings.batch;
     basin_status status = make_fitting_trainer(f, error);
-    f->detector->recipe.batch = f->recipe.batch;
-    if (!status && f->recipe.batch < asked)
+    f->detector->settings.batch = f->settings.batch;
+    if (!status && f->settings.batch < asked)
         basin_watch_note(f->work->watch, "batches of %lld targets: %lld would not fit",
-                         (long long)f->recipe.batch, (long long)asked);
+                         (long long)f->settings.batch, (long long)asked);
     return status;
 }
 
@@ -327,10 +337,10 @@ static basin_status choose_threshold(basin_fit *f, basin_error *error) {
     basin_status status = BASIN_OK;
     if (d->members > 1 || !f->scored_best)
         status =
-            basin_anomaly_mean(f->probability, d, f->scorer, f->view.shape.nodes, f->work, error);
+            basin_anomaly_mean(f->probability, d, f->scorer, f->inputs.shape.nodes, f->work, error);
     for (int64_t i = 0; i < f->val_count && !status; i++)
         f->val_score[i] = f->probability[f->val[i]];
-    basin_threshold_scan scan = basin_recipe_scan(f->recipe.threshold);
+    basin_threshold_scan scan = basin_anomaly_scan(f->settings.threshold);
     if (!status)
         status = basin_threshold_best(&d->threshold, NULL, f->val_score, f->val_label, f->val_count,
                                       scan, error);
@@ -341,22 +351,22 @@ static basin_status choose_threshold(basin_fit *f, basin_error *error) {
 }
 
 static basin_status fit_all(basin_fit *f, basin_error *error) {
-    basin_status status = basin_anomaly_check(&f->recipe, error);
+    basin_status status = basin_anomaly_check(&f->settings, error);
     if (!status && f->work->resume)
-        status = basin_fit_open(&f->resumed, &f->recipe, f->work->checkpoint, error);
+        status = basin_fit_open(&f->resumed, &f->settings, f->work->checkpoint, error);
     if (!status) status = basin_fit_prepare(f, error);
     if (!status) status = basin_fit_choose_sampling(f, error);
     if (!status) status = basin_store_new(&f->store, f->work->backend, error);
     if (!status) status = make_first_plan(f, error);
     if (status) return status;
-    size_t limit = basin_memory_limit(f->work), taken = basin_view_bytes(&f->view);
-    if (basin_choice_is(f->recipe.sampling, "full")) taken = f->bytes;
-    status =
-        basin_scorer_new(&f->scorer, &f->view, limit > taken ? limit - taken : 0, f->work, error);
+    size_t limit = basin_anomaly_memory_limit(f->work), taken = basin_node_inputs_bytes(&f->inputs);
+    if (basin_choice_is(f->settings.sampling, "full")) taken = f->bytes;
+    status = basin_anomaly_scorer_new(&f->scorer, &f->inputs, limit > taken ? limit - taken : 0,
+                                      f->work, error);
     if (!status) status = basin_fit_hold_stream(f, error);
     if (status) return status;
     basin_watch_note(f->work->watch, "training on %s%s", f->detector->how,
-                     basin_scorer_streams(f->scorer) ? "; scoring streamed" : "");
+                     basin_anomaly_scorer_streams(f->scorer) ? "; scoring streamed" : "");
     f->detector->parameters = basin_params_total(&f->net.params);
     status = run_members(f, error);
     for (int64_t m = 0; m < f->detector->members && !status; m++)
@@ -367,11 +377,11 @@ static basin_status fit_all(basin_fit *f, basin_error *error) {
 static void fit_free(basin_fit *f) {
     basin_bundle_free(f->resumed);
     basin_log_close(&f->log);
-    basin_scorer_free(f->scorer);
+    basin_anomaly_scorer_free(f->scorer);
     basin_trainer_free(&f->trainer);
-    basin_net_free(&f->net);
+    basin_anomaly_net_free(&f->net);
     basin_store_free(f->store);
-    basin_view_close(&f->view);
+    basin_node_inputs_close(&f->inputs);
     free(f->train), free(f->val), free(f->label), free(f->weight);
     free(f->probability), free(f->val_score), free(f->val_label);
 }
@@ -385,16 +395,16 @@ static int64_t members_for(const basin_network *network) {
 }
 
 basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
-                               const uint8_t *part, const basin_anomaly_settings *recipe,
+                               const uint8_t *part, const basin_anomaly_settings *settings,
                                const basin_anomaly_work *work, basin_error *error) {
     *detector = NULL;
-    basin_fit f = {.network = network, .part = part, .recipe = *recipe, .work = work};
+    basin_fit f = {.network = network, .part = part, .settings = *settings, .work = work};
     f.began = basin_clock();
-    if (!f.recipe.members) f.recipe.members = members_for(network);
-    basin_status status = basin_detector_new(&f.detector, &f.recipe, network, error);
+    if (!f.settings.members) f.settings.members = members_for(network);
+    basin_status status = basin_detector_new(&f.detector, &f.settings, network, error);
     if (status) return status;
     status = fit_all(&f, error);
-    if (!status) status = basin_detector_name(f.detector, &f.view, error);
+    if (!status) status = basin_detector_name(f.detector, &f.inputs, error);
     f.detector->seconds = basin_clock() - f.began;
     fit_free(&f);
     if (status)

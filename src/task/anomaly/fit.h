@@ -9,17 +9,17 @@
 typedef struct basin_fit {
     const basin_network *network;
     const uint8_t *part;
-    basin_anomaly_settings recipe; /* sampling decided */
+    basin_anomaly_settings settings; /* sampling decided */
     const basin_anomaly_work *work;
     basin_anomaly_detector *detector;
-    basin_view view;
+    basin_node_inputs inputs;
     basin_store *store;
-    basin_net net;
+    basin_anomaly_net net;
     basin_trainer trainer;
-    basin_net_shape planned; /* what the trainer's plan is made for */
-    bool shrink;             /* sampling was left open: so are smaller batches where it must be */
-    size_t bytes;            /* that the full graph takes in training */
-    basin_scorer *scorer;
+    basin_anomaly_shape planned; /* what the trainer's plan is made for */
+    bool shrink;  /* sampling was left open: so are smaller batches where it must be */
+    size_t bytes; /* that the full graph takes in training */
+    basin_anomaly_scorer *scorer;
     int64_t *train, *val; /* nodes */
     int64_t train_count, val_count;
     float *label, *weight; /* [N] */
@@ -33,7 +33,7 @@ typedef struct basin_fit {
     double began, saved; /* clock: of the run, of the last checkpoint */
 } basin_fit;
 
-/* Nodes, labels, weights, inputs (validation may choose them), the view. */
+/* Nodes, labels, weights, inputs (validation may choose them), the inputs. */
 basin_status basin_fit_prepare(basin_fit *fit, basin_error *error);
 /* Full where it fits, neighbours where it does not. */
 basin_status basin_fit_choose_sampling(basin_fit *fit, basin_error *error);

@@ -9,12 +9,12 @@
 #include "base/memory.h"
 #include "basin/tasks/graphset.h"
 
-static basin_status pick_relations(basin_view *view, basin_error *error) {
-    const basin_network *network = view->network;
-    int *count = &view->shape.relations;
-    if (basin_choice_is(view->recipe->relations, "one")) {
-        view->relation[(*count)++] = basin_network_main_relation(network);
-        if (view->relation[0] >= 0) return BASIN_OK;
+static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error) {
+    const basin_network *network = inputs->network;
+    int *count = &inputs->shape.relations;
+    if (basin_choice_is(inputs->settings->relations, "one")) {
+        inputs->relation[(*count)++] = basin_network_main_relation(network);
+        if (inputs->relation[0] >= 0) return BASIN_OK;
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %d relations and no union of them; wanted one named homo",
                           network->path, network->relations);
@@ -24,7 +24,7 @@ static basin_status pick_relations(basin_view *view, basin_error *error) {
         if (*count == BASIN_ANOMALY_RELATIONS)
             return basin_fail(error, BASIN_UNSUPPORTED, "%s: more than %d relations", network->path,
                               BASIN_ANOMALY_RELATIONS);
-        view->relation[(*count)++] = r;
+        inputs->relation[(*count)++] = r;
     }
     if (*count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no relation besides the union", network->path);
@@ -42,21 +42,21 @@ static float *new_floats(int64_t rows, int64_t columns, basin_error *error) {
 }
 
 /* Features and the logarithms of degrees. */
-static basin_status make_raw(basin_view *view, basin_error *error) {
-    const basin_network *network = view->network;
+static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
+    const basin_network *network = inputs->network;
     int64_t N = network->nodes, F = network->feature ? network->features : 0;
-    int64_t C = F + (view->recipe->degree ? view->shape.relations : 0);
-    view->features = C;
+    int64_t C = F + (inputs->settings->degree ? inputs->shape.relations : 0);
+    inputs->features = C;
     if (C < 1)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: no features; wanted some, or the degree as one (--degree)",
                           network->path);
-    float *x = view->raw = new_floats(N, C, error);
+    float *x = inputs->raw = new_floats(N, C, error);
     if (!x) return BASIN_NO_MEMORY;
     for (int64_t i = 0; i < N; i++) {
         if (F) memcpy(x + i * C, network->feature + i * F, (size_t)F * sizeof *x);
         for (int64_t r = F; r < C; r++) {
-            const int64_t *row = network->relation[view->relation[r - F]].row;
+            const int64_t *row = network->relation[inputs->relation[r - F]].row;
             x[i * C + r] = (float)log1p((double)(row[i + 1] - row[i]));
         }
     }
@@ -82,40 +82,42 @@ static void neighbour_means(float *to, const float *from, int64_t stride, int64_
 }
 
 /* Means run along the whole graph, or the first relation where there is no union. */
-static const basin_relation *hop_relation(const basin_view *view) {
-    int homo = basin_network_main_relation(view->network);
-    return &view->network->relation[homo >= 0 ? homo : view->relation[0]];
+static const basin_relation *hop_relation(const basin_node_inputs *inputs) {
+    int homo = basin_network_main_relation(inputs->network);
+    return &inputs->network->relation[homo >= 0 ? homo : inputs->relation[0]];
 }
 
-basin_status basin_view_scale(basin_view *view, const basin_scaler *scale, basin_error *error) {
-    int64_t N = view->network->nodes, F = view->features, hops = view->recipe->hops;
+basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
+                                     basin_error *error) {
+    int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
     int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
     if (scale->kind != BASIN_SCALE_NONE && scale->features != F)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features (with degrees), the detector was trained on %lld",
-                          view->network->path, (long long)F, (long long)scale->features);
-    float *x = view->table = new_floats(N, stride, error);
+                          inputs->network->path, (long long)F, (long long)scale->features);
+    float *x = inputs->table = new_floats(N, stride, error);
     if (!x) return BASIN_NO_MEMORY;
-    view->shape.columns = stride;
+    inputs->shape.columns = stride;
     for (int64_t i = 0; i < N; i++) {
         if (scale->kind == BASIN_SCALE_NONE) /* of a file it does not know how many there are */
-            memcpy(x + i * stride, view->raw + i * F, (size_t)F * sizeof *x);
+            memcpy(x + i * stride, inputs->raw + i * F, (size_t)F * sizeof *x);
         else
-            basin_scaler_apply(x + i * stride, scale, view->raw + i * F, 1);
+            basin_scaler_apply(x + i * stride, scale, inputs->raw + i * F, 1);
     }
-    free(view->raw);
-    view->raw = NULL;
+    free(inputs->raw);
+    inputs->raw = NULL;
     for (int64_t h = 1; h <= hops; h++)
-        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, hop_relation(view), N);
+        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, hop_relation(inputs), N);
     return BASIN_OK;
 }
 
-basin_status basin_view_fit(basin_scaler *scale, const basin_view *view, const int64_t *node,
-                            int64_t nodes, basin_error *error) {
+basin_status basin_node_inputs_fit(basin_scaler *scale, const basin_node_inputs *inputs,
+                                   const int64_t *node, int64_t nodes, basin_error *error) {
     basin_scaler_kind kind;
-    basin_status status = basin_scaling_kind(&kind, view->recipe, error);
-    return status ? status
-                  : basin_scaler_fit(scale, kind, view->raw, view->features, node, nodes, error);
+    basin_status status = basin_anomaly_scaling_kind(&kind, inputs->settings, error);
+    return status
+               ? status
+               : basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error);
 }
 
 /* Degree to a power, over its mean. */
@@ -134,11 +136,11 @@ static basin_status weigh_nodes(float **weight, const basin_relation *relation, 
 }
 
 /* Of the Laplacian of the whole graph, each of mean square 1. */
-static basin_status find_eigenvectors(basin_view *view, basin_error *error) {
-    const basin_relation *relation = hop_relation(view);
-    int64_t N = view->network->nodes, k = view->recipe->eigenvectors;
+static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *error) {
+    const basin_relation *relation = hop_relation(inputs);
+    int64_t N = inputs->network->nodes, k = inputs->settings->eigenvectors;
     basin_position_spec spec = {.vectors = k};
-    float *value = view->eigenvectors = new_floats(N + 1, k, error);
+    float *value = inputs->eigenvectors = new_floats(N + 1, k, error);
     int32_t *edge = basin_array_new((size_t)relation->edges, 2 * sizeof *edge);
     if (!value || !edge) {
         free(edge);
@@ -156,52 +158,52 @@ static basin_status find_eigenvectors(basin_view *view, basin_error *error) {
     return status;
 }
 
-basin_status basin_view_open(basin_view *view, const basin_network *network,
-                             const basin_anomaly_settings *recipe, basin_error *error) {
-    *view = (basin_view){.network = network, .recipe = recipe};
-    view->shape.nodes = network->nodes;
-    basin_status status = pick_relations(view, error);
-    if (!status) status = make_raw(view, error);
-    for (int r = 0; r < view->shape.relations && !status; r++) {
-        const basin_relation *relation = &network->relation[view->relation[r]];
-        view->shape.pairs[r] =
-            relation->edges + (basin_choice_is(recipe->self_loops, "add") ? network->nodes : 0);
-        if (recipe->degree_power > 0)
-            status = weigh_nodes(&view->node_weight[r], relation, network->nodes,
-                                 recipe->degree_power, error);
+basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
+                                    const basin_anomaly_settings *settings, basin_error *error) {
+    *inputs = (basin_node_inputs){.network = network, .settings = settings};
+    inputs->shape.nodes = network->nodes;
+    basin_status status = pick_relations(inputs, error);
+    if (!status) status = make_raw(inputs, error);
+    for (int r = 0; r < inputs->shape.relations && !status; r++) {
+        const basin_relation *relation = &network->relation[inputs->relation[r]];
+        inputs->shape.pairs[r] =
+            relation->edges + (basin_choice_is(settings->self_loops, "add") ? network->nodes : 0);
+        if (settings->degree_power > 0)
+            status = weigh_nodes(&inputs->node_weight[r], relation, network->nodes,
+                                 settings->degree_power, error);
     }
-    if (!status && basin_choice_is(recipe->position, "laplacian"))
-        status = find_eigenvectors(view, error);
-    if (status) basin_view_close(view);
+    if (!status && basin_choice_is(settings->position, "laplacian"))
+        status = find_eigenvectors(inputs, error);
+    if (status) basin_node_inputs_close(inputs);
     return status;
 }
 
-size_t basin_view_bytes(const basin_view *view) {
-    const basin_network *n = view->network;
-    size_t N = (size_t)n->nodes, bytes = N * (size_t)(view->shape.columns + n->features) * 4;
+size_t basin_node_inputs_bytes(const basin_node_inputs *inputs) {
+    const basin_network *n = inputs->network;
+    size_t N = (size_t)n->nodes, bytes = N * (size_t)(inputs->shape.columns + n->features) * 4;
     for (int r = 0; r < n->relations; r++)
         bytes += (N + 1) * sizeof(int64_t) + (size_t)n->relation[r].edges * sizeof(int32_t);
     return bytes;
 }
 
-void basin_view_close(basin_view *view) {
-    free(view->raw);
-    free(view->table);
-    free(view->eigenvectors);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) free(view->node_weight[r]);
-    *view = (basin_view){0};
+void basin_node_inputs_close(basin_node_inputs *inputs) {
+    free(inputs->raw);
+    free(inputs->table);
+    free(inputs->eigenvectors);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) free(inputs->node_weight[r]);
+    *inputs = (basin_node_inputs){0};
 }
 
-basin_status basin_view_pairs(basin_pairs *pairs, const basin_view *view,
-                              const basin_network *network, basin_error *error) {
-    const char *loops = view->recipe->self_loops;
+basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                     const basin_network *network, basin_error *error) {
+    const char *loops = inputs->settings->self_loops;
     basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_ADD
                             : basin_choice_is(loops, "drop") ? BASIN_SELF_DROP
                                                              : BASIN_SELF_KEEP;
     basin_status status = BASIN_OK;
-    for (int r = 0; r < view->shape.relations; r++) pairs[r] = (basin_pairs){0};
-    for (int r = 0; r < view->shape.relations && !status; r++)
-        status = basin_network_pairs(&pairs[r], network, view->relation[r], self, error);
-    for (int r = 0; r < view->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
+    for (int r = 0; r < inputs->shape.relations; r++) pairs[r] = (basin_pairs){0};
+    for (int r = 0; r < inputs->shape.relations && !status; r++)
+        status = basin_network_pairs(&pairs[r], network, inputs->relation[r], self, error);
+    for (int r = 0; r < inputs->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
     return status;
 }

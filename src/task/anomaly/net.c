@@ -11,12 +11,12 @@
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
 
-basin_threshold_scan basin_recipe_scan(const char *threshold) {
+basin_threshold_scan basin_anomaly_scan(const char *threshold) {
     if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
     return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
 }
 
-bool basin_recipe_on_graph(const basin_anomaly_settings *r) {
+bool basin_anomaly_on_graph(const basin_anomaly_settings *r) {
     if (basin_choice_is(r->form, "energy")) return r->attention;
     return basin_choice_is(r->form, "published");
 }
@@ -27,8 +27,8 @@ static basin_position position_of(const basin_anomaly_settings *r) {
                                                      : BASIN_POSITION_NONE;
 }
 
-basin_anomaly_config basin_net_config(const basin_anomaly_settings *r,
-                                      const basin_net_shape *shape) {
+basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
+                                              const basin_anomaly_shape *shape) {
     return (basin_anomaly_config){
         .nodes = shape->nodes,
         .features = shape->columns,
@@ -59,17 +59,17 @@ basin_anomaly_config basin_net_config(const basin_anomaly_settings *r,
     };
 }
 
-static void declare_inputs(basin_net *net, const basin_anomaly_settings *r,
-                           const basin_net_shape *shape, bool training) {
+static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings *r,
+                           const basin_anomaly_shape *shape, bool training) {
     basin_graph *graph = net->graph;
     char name[32];
     net->features = basin_input(graph, "features", BASIN_SHAPE(shape->nodes, shape->columns));
-    net->mask = basin_mask_declare(graph, r, shape->columns);
+    net->mask = basin_anomaly_mask_declare(graph, r, shape->columns);
     net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
     if (position_of(r) == BASIN_POSITION_LAPLACIAN)
         net->eigenvectors =
             basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
-    for (int i = 0; i < shape->relations && basin_recipe_on_graph(r); i++) {
+    for (int i = 0; i < shape->relations && basin_anomaly_on_graph(r); i++) {
         snprintf(name, sizeof name, "pairs%d", i);
         net->pattern[i] =
             basin_pairs_declare(graph, name, shape->nodes, shape->nodes, shape->pairs[i]);
@@ -95,7 +95,7 @@ static basin_expr dense(basin_params *params, basin_expr x, const char *w, const
 }
 
 /* Logits without a graph: one layer, or three with two of relu. */
-static basin_expr plain_logits(basin_net *net, const basin_anomaly_settings *r) {
+static basin_expr plain_logits(basin_anomaly_net *net, const basin_anomaly_settings *r) {
     basin_expr h = net->seen;
     if (basin_choice_is(r->form, "mlp")) {
         h = basin_relu(dense(&net->params, h, "w1", "b1", r->hidden));
@@ -107,9 +107,9 @@ static basin_expr plain_logits(basin_net *net, const basin_anomaly_settings *r) 
     return h ? basin_reshape(h, BASIN_SHAPE(basin_expr_shape(h).dim[0])) : NULL;
 }
 
-static basin_expr graph_logits(basin_net *net, const basin_anomaly_settings *r,
-                               const basin_net_shape *shape) {
-    basin_anomaly_config config = basin_net_config(r, shape);
+static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_settings *r,
+                               const basin_anomaly_shape *shape) {
+    basin_anomaly_config config = basin_anomaly_net_config(r, shape);
     basin_anomaly_inputs inputs = {.features = net->seen,
                                    .neighbours = net->pattern,
                                    .weight = net->node_weight[0] ? net->node_weight : NULL,
@@ -124,27 +124,29 @@ static basin_expr graph_logits(basin_net *net, const basin_anomaly_settings *r,
                : basin_anomaly_logits(&net->energy, &inputs);
 }
 
-basin_status basin_net_new(basin_net *net, const basin_anomaly_settings *recipe,
-                           const basin_net_shape *shape, bool training, basin_error *error) {
-    *net = (basin_net){.graph = basin_graph_new()};
+basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_settings *settings,
+                                   const basin_anomaly_shape *shape, bool training,
+                                   basin_error *error) {
+    *net = (basin_anomaly_net){.graph = basin_graph_new()};
     if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
     basin_params_begin(&net->params, net->graph);
-    declare_inputs(net, recipe, shape, training);
-    bool plain = basin_choice_is(recipe->form, "linear") || basin_choice_is(recipe->form, "mlp");
-    net->logits = plain ? plain_logits(net, recipe) : graph_logits(net, recipe, shape);
+    declare_inputs(net, settings, shape, training);
+    bool plain =
+        basin_choice_is(settings->form, "linear") || basin_choice_is(settings->form, "mlp");
+    net->logits = plain ? plain_logits(net, settings) : graph_logits(net, settings, shape);
     net->probability = basin_sigmoid(net->logits);
     if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
     const basin_error *found = basin_graph_error(net->graph);
     if (!found) return BASIN_OK;
     basin_status status = basin_fail(error, found->status, "%s", found->text);
-    basin_net_free(net);
+    basin_anomaly_net_free(net);
     return status;
 }
 
-void basin_net_free(basin_net *net) {
+void basin_anomaly_net_free(basin_anomaly_net *net) {
     basin_params_free(&net->params);
     basin_graph_free(net->graph);
-    *net = (basin_net){0};
+    *net = (basin_anomaly_net){0};
 }
 
 /* ---- writing ---- */
@@ -168,8 +170,8 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
     return status;
 }
 
-basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin_net_data *data,
-                             basin_error *error) {
+basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *plan,
+                                     const basin_anomaly_net_data *data, basin_error *error) {
     int64_t n = data->nodes;
     basin_status status = write_rows(plan, net->features, data->table, n, error);
     if (!status) status = write_rows(plan, net->eigenvectors, data->eigenvectors, n, error);
@@ -181,8 +183,8 @@ basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin
     return status ? status : write_rows(plan, net->weight, data->weight, n, error);
 }
 
-basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
-                                  basin_error *error) {
+basin_status basin_anomaly_net_write_seed(const basin_anomaly_net *net, basin_plan *plan,
+                                          uint64_t seed, basin_error *error) {
     int32_t word[2] = {(int32_t)(uint32_t)seed, (int32_t)(uint32_t)(seed >> 32)};
     if (!net->seed) return BASIN_OK;
     basin_tensor tensor = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
@@ -191,7 +193,7 @@ basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64
 
 /* ---- memory ---- */
 
-basin_adamw_config basin_net_adamw(const basin_anomaly_settings *r) {
+basin_adamw_config basin_anomaly_net_adamw(const basin_anomaly_settings *r) {
     return (basin_adamw_config){.beta1 = 0.9,
                                 .beta2 = r->beta2,
                                 .epsilon = 1e-8,
@@ -199,16 +201,16 @@ basin_adamw_config basin_net_adamw(const basin_anomaly_settings *r) {
                                 .clip = r->clip};
 }
 
-static basin_status small_memory(size_t *bytes, const basin_anomaly_settings *recipe,
-                                 const basin_net_shape *shape, bool training, basin_store *store,
-                                 basin_error *error) {
-    basin_net net;
+static basin_status small_memory(size_t *bytes, const basin_anomaly_settings *settings,
+                                 const basin_anomaly_shape *shape, bool training,
+                                 basin_store *store, basin_error *error) {
+    basin_anomaly_net net;
     basin_trainer trainer = {0};
     basin_plan *plan = NULL;
-    basin_status status = basin_net_new(&net, recipe, shape, training, error);
+    basin_status status = basin_anomaly_net_new(&net, settings, shape, training, error);
     if (status) return status;
     if (training) {
-        basin_trainer_spec spec = {.adamw = basin_net_adamw(recipe)};
+        basin_trainer_spec spec = {.adamw = basin_anomaly_net_adamw(settings)};
         status = basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error);
     } else {
         basin_plan_spec spec = {.output = &net.probability, .outputs = 1};
@@ -220,15 +222,15 @@ static basin_status small_memory(size_t *bytes, const basin_anomaly_settings *re
     }
     basin_trainer_free(&trainer);
     basin_plan_free(plan);
-    basin_net_free(&net);
+    basin_anomaly_net_free(&net);
     return status;
 }
 
-basin_status basin_net_memory(size_t *bytes, const basin_anomaly_settings *recipe,
-                              const basin_net_shape *shape, bool training, basin_backend *backend,
-                              basin_error *error) {
+basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_settings *settings,
+                                      const basin_anomaly_shape *shape, bool training,
+                                      basin_backend *backend, basin_error *error) {
     const int64_t part = shape->nodes > 20000 ? shape->nodes / 10000 : 1;
-    basin_net_shape small = *shape;
+    basin_anomaly_shape small = *shape;
     basin_store *store = NULL;
     small.nodes = shape->nodes / part + 1;
     int64_t pairs = 0;
@@ -237,7 +239,7 @@ basin_status basin_net_memory(size_t *bytes, const basin_anomaly_settings *recip
         pairs += shape->pairs[r];
     }
     basin_status status = basin_store_new(&store, backend, error);
-    if (!status) status = small_memory(bytes, recipe, &small, training, store, error);
+    if (!status) status = small_memory(bytes, settings, &small, training, store, error);
     basin_store_free(store);
     if (status) return status;
     /* The list that is written, besides the plan's own copy of it. */

@@ -1,16 +1,17 @@
-/* The model of a recipe as expressions over so many nodes and pairs: inputs, logits, loss. */
+/* The model that settings describe, as expressions over so many nodes and pairs: inputs, logits,
+ * loss. */
 #ifndef BASIN_TASK_ANOMALY_NET_H
 #define BASIN_TASK_ANOMALY_NET_H
 
 #include "task/anomaly/anomaly.h"
 
-typedef struct basin_net_shape {
+typedef struct basin_anomaly_shape {
     int64_t nodes, columns;
     int relations;
     int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
-} basin_net_shape;
+} basin_anomaly_shape;
 
-typedef struct basin_net {
+typedef struct basin_anomaly_net {
     basin_graph *graph;
     basin_params params;
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
@@ -21,52 +22,53 @@ typedef struct basin_net {
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
     basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
     basin_expr logits, probability, loss; /* [N], [N], [] */
-} basin_net;
+} basin_anomaly_net;
 
-basin_threshold_scan basin_recipe_scan(const char *threshold);
+basin_threshold_scan basin_anomaly_scan(const char *threshold);
 /* Whether the model runs over neighbours at all. */
-bool basin_recipe_on_graph(const basin_anomaly_settings *recipe);
-basin_anomaly_config basin_net_config(const basin_anomaly_settings *recipe,
-                                      const basin_net_shape *shape);
+bool basin_anomaly_on_graph(const basin_anomaly_settings *settings);
+basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *settings,
+                                              const basin_anomaly_shape *shape);
 
-basin_status basin_net_new(basin_net *net, const basin_anomaly_settings *recipe,
-                           const basin_net_shape *shape, bool training, basin_error *error);
-void basin_net_free(basin_net *net);
+basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_settings *settings,
+                                   const basin_anomaly_shape *shape, bool training,
+                                   basin_error *error);
+void basin_anomaly_net_free(basin_anomaly_net *net);
 
 /* What a plan over nodes is written with. Pointers may be NULL where the net has no such input. */
-typedef struct basin_net_data {
+typedef struct basin_anomaly_net_data {
     const float *table;                                /* [n, columns] */
     const float *eigenvectors;                         /* [n, k] */
     const float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [n] each */
     const basin_pairs *pairs;                          /* [relations] */
     const float *label, *weight;                       /* [n] */
     int64_t nodes;                                     /* n; the rest up to the capacity is zero */
-} basin_net_data;
+} basin_anomaly_net_data;
 
-basin_status basin_net_write(const basin_net *net, basin_plan *plan, const basin_net_data *data,
-                             basin_error *error);
+basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *plan,
+                                     const basin_anomaly_net_data *data, basin_error *error);
 /* ---- scalings ---- */
 
-/* A recipe's scaling may be several, joined by +: the table has the columns of all of them, and
+/* A settings's scaling may be several, joined by +: the table has the columns of all of them, and
  * members see one after the other's. */
-basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_settings *recipe,
-                                basin_error *error);
+basin_status basin_anomaly_scaling_kind(basin_scaler_kind *kind,
+                                        const basin_anomaly_settings *settings, basin_error *error);
 /* The mask that hides the others' columns from a member; NULL where there is one scaling. */
-basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_settings *recipe,
-                              int64_t columns);
-basin_status basin_mask_write(basin_plan *plan, basin_expr mask,
-                              const basin_anomaly_settings *recipe, int64_t member,
-                              basin_error *error);
+basin_expr basin_anomaly_mask_declare(basin_graph *graph, const basin_anomaly_settings *settings,
+                                      int64_t columns);
+basin_status basin_anomaly_mask_write(basin_plan *plan, basin_expr mask,
+                                      const basin_anomaly_settings *settings, int64_t member,
+                                      basin_error *error);
 
-basin_status basin_net_write_seed(const basin_net *net, basin_plan *plan, uint64_t seed,
-                                  basin_error *error);
+basin_status basin_anomaly_net_write_seed(const basin_anomaly_net *net, basin_plan *plan,
+                                          uint64_t seed, basin_error *error);
 
 /* The bytes that a plan for training (or scoring) of this shape will take, inputs and pair lists
  * included: found with a plan of a few thousand nodes. */
-basin_status basin_net_memory(size_t *bytes, const basin_anomaly_settings *recipe,
-                              const basin_net_shape *shape, bool training, basin_backend *backend,
-                              basin_error *error);
+basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_settings *settings,
+                                      const basin_anomaly_shape *shape, bool training,
+                                      basin_backend *backend, basin_error *error);
 
-basin_adamw_config basin_net_adamw(const basin_anomaly_settings *recipe);
+basin_adamw_config basin_anomaly_net_adamw(const basin_anomaly_settings *settings);
 
 #endif

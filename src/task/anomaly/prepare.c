@@ -47,8 +47,8 @@ static basin_status weigh(basin_fit *f, basin_error *error) {
     basin_status status = count_classes(count, f, f->train, f->train_count, "training", error);
     if (status) return status;
     double omega = (double)count[0] / (double)count[1];
-    if (basin_choice_is(f->recipe.balance, "root")) omega = sqrt(omega);
-    if (basin_choice_is(f->recipe.balance, "none")) omega = 1;
+    if (basin_choice_is(f->settings.balance, "root")) omega = sqrt(omega);
+    if (basin_choice_is(f->settings.balance, "none")) omega = 1;
     for (int64_t i = 0; i < f->train_count; i++) {
         int64_t node = f->train[i];
         f->label[node] = (float)f->network->label[node];
@@ -68,7 +68,7 @@ enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost mor
 /* An MLP on the inputs in question, trained for a moment: its measure on validation. */
 static basin_status probe(double *value, const basin_fit *f, int64_t hops, const char *scaling,
                           basin_error *error) {
-    basin_anomaly_settings r = f->recipe;
+    basin_anomaly_settings r = f->settings;
     basin_watch stop = {.stop = f->work->watch ? f->work->watch->stop : NULL};
     basin_anomaly_work quiet = {.backend = f->work->backend, .watch = &stop};
     basin_anomaly_detector *detector;
@@ -88,12 +88,13 @@ enum { SINGLES = sizeof single / sizeof *single, WIDE = 4096 };
 
 /* Means over two hops, or none. */
 static basin_status choose_hops(basin_fit *f, double *value, basin_error *error) {
-    bool joined = strchr(f->recipe.scaling, '+'), open = basin_choice_is(f->recipe.scaling, "auto");
-    const char *kind = joined || open ? "both" : f->recipe.scaling;
+    bool joined = strchr(f->settings.scaling, '+'),
+         open = basin_choice_is(f->settings.scaling, "auto");
+    const char *kind = joined || open ? "both" : f->settings.scaling;
     double with = -1;
     basin_status status = probe(value, f, 0, kind, error);
     if (!status) status = probe(&with, f, 2, kind, error);
-    f->recipe.hops = with > *value ? 2 : 0;
+    f->settings.hops = with > *value ? 2 : 0;
     *value = fmax(*value, with);
     return status;
 }
@@ -106,35 +107,35 @@ static basin_status choose_scaling(basin_fit *f, double value[SINGLES], bool kno
     basin_status status = BASIN_OK;
     int best = 0, worst = 0;
     for (int i = known; i < SINGLES && !status; i++)
-        status = probe(&value[i], f, f->recipe.hops, single[i], error);
+        status = probe(&value[i], f, f->settings.hops, single[i], error);
     for (int i = 1; i < SINGLES; i++) {
         if (value[i] > value[best]) best = i;
         if (value[i] < value[worst]) worst = i;
     }
-    f->recipe.scaling = f->recipe.members > 1 ? others[worst] : single[best];
+    f->settings.scaling = f->settings.members > 1 ? others[worst] : single[best];
     return status;
 }
 
 static basin_status choose_inputs(basin_fit *f, basin_error *error) {
-    bool hops = f->recipe.hops < 0, scaling = basin_choice_is(f->recipe.scaling, "auto");
+    bool hops = f->settings.hops < 0, scaling = basin_choice_is(f->settings.scaling, "auto");
     bool ask = f->val_count && f->network->nodes <= PROBE_NODES, asked = ask && hops;
     double value[SINGLES] = {0};
     basin_status status = asked ? choose_hops(f, &value[0], error) : BASIN_OK;
-    if (hops && !ask) f->recipe.hops = 2;
+    if (hops && !ask) f->settings.hops = 2;
     /* the columns of bins would be too many where there are many features */
-    bool wide = f->network->features * 10 * (1 + f->recipe.hops) > WIDE;
+    bool wide = f->network->features * 10 * (1 + f->settings.hops) > WIDE;
     if (!status && scaling && ask && !wide) {
         status = choose_scaling(f, value, asked, error);
         asked = true;
     } else if (scaling) {
-        f->recipe.scaling = f->recipe.members > 1 ? "both+standard+quantile" : "both";
+        f->settings.scaling = f->settings.members > 1 ? "both+standard+quantile" : "both";
     }
     if (hops || scaling)
         basin_watch_note(f->work->watch, "inputs: scaling %s, means over %lld hops%s",
-                         f->recipe.scaling, (long long)f->recipe.hops,
+                         f->settings.scaling, (long long)f->settings.hops,
                          asked ? " (chosen by validation)" : "");
-    f->detector->recipe.hops = f->recipe.hops;
-    f->detector->recipe.scaling = f->recipe.scaling;
+    f->detector->settings.hops = f->settings.hops;
+    f->detector->settings.scaling = f->settings.scaling;
     return status;
 }
 
@@ -147,31 +148,32 @@ basin_status basin_fit_prepare(basin_fit *f, basin_error *error) {
         status = basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
     if (!status) status = weigh(f, error);
     if (!status) status = choose_inputs(f, error);
-    if (!status) status = basin_view_open(&f->view, f->network, &f->recipe, error);
+    if (!status) status = basin_node_inputs_open(&f->inputs, f->network, &f->settings, error);
     if (!status)
-        status = basin_view_fit(&f->detector->scale, &f->view, f->train, f->train_count, error);
-    return status ? status : basin_view_scale(&f->view, &f->detector->scale, error);
+        status =
+            basin_node_inputs_fit(&f->detector->scale, &f->inputs, f->train, f->train_count, error);
+    return status ? status : basin_node_inputs_scale(&f->inputs, &f->detector->scale, error);
 }
 
 basin_status basin_fit_choose_sampling(basin_fit *f, basin_error *error) {
     char *how = f->detector->how;
-    size_t size = sizeof f->detector->how, bytes = 0, limit = basin_memory_limit(f->work);
-    basin_status status =
-        basin_net_memory(&bytes, &f->recipe, &f->view.shape, true, f->work->backend, error);
+    size_t size = sizeof f->detector->how, bytes = 0, limit = basin_anomaly_memory_limit(f->work);
+    basin_status status = basin_anomaly_net_memory(&bytes, &f->settings, &f->inputs.shape, true,
+                                                   f->work->backend, error);
     if (status) return status;
-    bytes += basin_view_bytes(&f->view);
+    bytes += basin_node_inputs_bytes(&f->inputs);
     f->bytes = bytes;
-    const char *asked = f->recipe.sampling;
+    const char *asked = f->settings.sampling;
     f->shrink = basin_choice_is(asked, "auto");
-    if (f->shrink) f->recipe.sampling = bytes <= limit ? "full" : "neighbours";
+    if (f->shrink) f->settings.sampling = bytes <= limit ? "full" : "neighbours";
     double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
-    if (basin_choice_is(f->recipe.sampling, "full"))
+    if (basin_choice_is(f->settings.sampling, "full"))
         snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
     else
         snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
-                 f->recipe.sampling, f->recipe.fraction, gib, most);
-    if (basin_choice_is(f->recipe.position, "learned") &&
-        !basin_choice_is(f->recipe.sampling, "full"))
+                 f->settings.sampling, f->settings.fraction, gib, most);
+    if (basin_choice_is(f->settings.position, "learned") &&
+        !basin_choice_is(f->settings.sampling, "full"))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "learned positions want the full graph, which takes %.1f GiB of %.1f "
                           "allowed; wanted position none",
@@ -185,7 +187,7 @@ basin_status basin_fit_choose_sampling(basin_fit *f, basin_error *error) {
  * and these are no longer counted among that. */
 static basin_status hold(const basin_fit *f, size_t bytes, const char *what, const char *smaller,
                          basin_error *error) {
-    size_t limit = basin_memory_limit(f->work), graph = basin_view_bytes(&f->view);
+    size_t limit = basin_anomaly_memory_limit(f->work), graph = basin_node_inputs_bytes(&f->inputs);
     size_t need = bytes + (f->work->memory ? graph : 0);
     if (f->work->least || need <= limit) return BASIN_OK;
     const double gib = 1 << 30;
@@ -200,8 +202,8 @@ static basin_status hold(const basin_fit *f, size_t bytes, const char *what, con
 /* The finished plan's own figures: those of a smaller one, times as many, can be far too high. Its
  * arena is reserved by then but not written to. */
 basin_status basin_fit_hold_samples(const basin_fit *f, basin_error *error) {
-    const basin_net_shape *shape = &f->planned;
-    bool walk = basin_choice_is(f->recipe.sampling, "neighbours");
+    const basin_anomaly_shape *shape = &f->planned;
+    bool walk = basin_choice_is(f->settings.sampling, "neighbours");
     basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
     size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
@@ -213,7 +215,8 @@ basin_status basin_fit_hold_samples(const basin_fit *f, basin_error *error) {
 }
 
 basin_status basin_fit_hold_stream(const basin_fit *f, basin_error *error) {
-    if (basin_choice_is(f->recipe.sampling, "full") || !basin_scorer_streams(f->scorer))
+    if (basin_choice_is(f->settings.sampling, "full") || !basin_anomaly_scorer_streams(f->scorer))
         return BASIN_OK;
-    return hold(f, basin_scorer_bytes(f->scorer), "scoring all nodes, streamed,", "", error);
+    return hold(f, basin_anomaly_scorer_bytes(f->scorer), "scoring all nodes, streamed,", "",
+                error);
 }

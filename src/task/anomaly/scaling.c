@@ -15,18 +15,21 @@ static basin_status pick(basin_scaler_kind *kind, const char *list, int64_t n, b
     return basin_scaler_parse(kind, name, error);
 }
 
-static bool joined(const basin_anomaly_settings *recipe) { return strchr(recipe->scaling, '+'); }
+static bool joined(const basin_anomaly_settings *settings) {
+    return strchr(settings->scaling, '+');
+}
 
-basin_status basin_scaling_kind(basin_scaler_kind *kind, const basin_anomaly_settings *recipe,
-                                basin_error *error) {
-    if (!joined(recipe)) return basin_scaler_parse(kind, recipe->scaling, error);
-    *kind = strstr(recipe->scaling, "bins") ? BASIN_SCALE_ALL : BASIN_SCALE_BOTH;
+basin_status basin_anomaly_scaling_kind(basin_scaler_kind *kind,
+                                        const basin_anomaly_settings *settings,
+                                        basin_error *error) {
+    if (!joined(settings)) return basin_scaler_parse(kind, settings->scaling, error);
+    *kind = strstr(settings->scaling, "bins") ? BASIN_SCALE_ALL : BASIN_SCALE_BOTH;
     return BASIN_OK;
 }
 
-basin_expr basin_mask_declare(basin_graph *graph, const basin_anomaly_settings *recipe,
-                              int64_t columns) {
-    return joined(recipe) ? basin_input(graph, "mask", BASIN_SHAPE(columns)) : NULL;
+basin_expr basin_anomaly_mask_declare(basin_graph *graph, const basin_anomaly_settings *settings,
+                                      int64_t columns) {
+    return joined(settings) ? basin_input(graph, "mask", BASIN_SHAPE(columns)) : NULL;
 }
 
 /* Planes of the table: standard, quantile, then bins. */
@@ -36,18 +39,18 @@ static bool sees(basin_scaler_kind kind, int64_t plane) {
     return kind == BASIN_SCALE_BINS;
 }
 
-basin_status basin_mask_write(basin_plan *plan, basin_expr mask,
-                              const basin_anomaly_settings *recipe, int64_t member,
-                              basin_error *error) {
+basin_status basin_anomaly_mask_write(basin_plan *plan, basin_expr mask,
+                                      const basin_anomaly_settings *settings, int64_t member,
+                                      basin_error *error) {
     basin_scaler_kind table, own;
     basin_tensor tensor;
     if (!mask) return BASIN_OK;
     int64_t columns = basin_expr_shape(mask).dim[0];
-    basin_status status = basin_scaling_kind(&table, recipe, error);
-    if (!status) status = pick(&own, recipe->scaling, member, error);
+    basin_status status = basin_anomaly_scaling_kind(&table, settings, error);
+    if (!status) status = pick(&own, settings->scaling, member, error);
     if (!status) status = basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(columns), error);
     if (status) return status;
-    int64_t planes = basin_scaler_planes(table), width = columns / (1 + recipe->hops) / planes;
+    int64_t planes = basin_scaler_planes(table), width = columns / (1 + settings->hops) / planes;
     for (int64_t c = 0; c < columns; c++) ((float *)tensor.data)[c] = sees(own, c / width % planes);
     status = basin_plan_write(plan, mask, &tensor, error);
     basin_tensor_free(&tensor);

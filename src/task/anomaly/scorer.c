@@ -8,82 +8,88 @@
 #include "task/anomaly/inputs.h"
 #include "task/anomaly/stream.h"
 
-struct basin_scorer {
-    const basin_view *view;
+struct basin_anomaly_scorer {
+    const basin_node_inputs *inputs;
     basin_store *store;
-    basin_net net;
-    basin_plan *plan;     /* of the whole graph, */
-    basin_stream *stream; /* or the stream */
+    basin_anomaly_net net;
+    basin_plan *plan;             /* of the whole graph, */
+    basin_anomaly_stream *stream; /* or the stream */
 };
 
-size_t basin_memory_limit(const basin_anomaly_work *work) {
+size_t basin_anomaly_memory_limit(const basin_anomaly_work *work) {
     if (work->least) return 0;
     return work->memory ? work->memory : basin_memory_share();
 }
 
-static basin_status plan_whole(basin_scorer *s, basin_error *error) {
-    const basin_view *view = s->view;
+static basin_status plan_whole(basin_anomaly_scorer *s, basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
-    basin_status status = basin_net_new(&s->net, view->recipe, &view->shape, false, error);
+    basin_status status =
+        basin_anomaly_net_new(&s->net, inputs->settings, &inputs->shape, false, error);
     if (!status) {
         basin_plan_spec spec = {.output = &s->net.probability, .outputs = 1};
         status = basin_plan_new(&s->plan, s->store, &spec, error);
     }
-    bool graph = basin_recipe_on_graph(view->recipe);
-    if (!status && graph) status = basin_view_pairs(pairs, view, view->network, error);
+    bool graph = basin_anomaly_on_graph(inputs->settings);
+    if (!status && graph) status = basin_node_inputs_pairs(pairs, inputs, inputs->network, error);
     if (status) return status;
-    basin_net_data data = {.table = view->table,
-                           .eigenvectors = view->eigenvectors,
-                           .pairs = pairs,
-                           .nodes = view->shape.nodes};
-    for (int r = 0; r < view->shape.relations; r++) data.node_weight[r] = view->node_weight[r];
-    status = basin_net_write(&s->net, s->plan, &data, error);
-    for (int r = 0; r < view->shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
+    basin_anomaly_net_data data = {.table = inputs->table,
+                                   .eigenvectors = inputs->eigenvectors,
+                                   .pairs = pairs,
+                                   .nodes = inputs->shape.nodes};
+    for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
+    status = basin_anomaly_net_write(&s->net, s->plan, &data, error);
+    for (int r = 0; r < inputs->shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
     return status;
 }
 
-basin_status basin_scorer_new(basin_scorer **scorer, const basin_view *view, size_t memory,
-                              const basin_anomaly_work *work, basin_error *error) {
+basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
+                                      const basin_node_inputs *inputs, size_t memory,
+                                      const basin_anomaly_work *work, basin_error *error) {
     size_t bytes = 0;
     *scorer = NULL;
-    basin_scorer *s = calloc(1, sizeof *s);
+    basin_anomaly_scorer *s = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scoring");
-    s->view = view;
+    s->inputs = inputs;
     basin_status status = basin_store_new(&s->store, work->backend, error);
     if (!status)
-        status = basin_net_memory(&bytes, view->recipe, &view->shape, false, work->backend, error);
+        status = basin_anomaly_net_memory(&bytes, inputs->settings, &inputs->shape, false,
+                                          work->backend, error);
     if (!status) {
         if (bytes <= memory)
             status = plan_whole(s, error);
         else
-            status = basin_stream_new(&s->stream, view, s->store, work, error);
+            status = basin_anomaly_stream_new(&s->stream, inputs, s->store, work, error);
     }
     if (status)
-        basin_scorer_free(s);
+        basin_anomaly_scorer_free(s);
     else
         *scorer = s;
     return status;
 }
 
-bool basin_scorer_streams(const basin_scorer *scorer) { return scorer->stream != NULL; }
-
-size_t basin_scorer_bytes(const basin_scorer *scorer) {
-    return scorer->stream ? basin_stream_bytes(scorer->stream) : 0;
+bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer) {
+    return scorer->stream != NULL;
 }
 
-void basin_scorer_free(basin_scorer *scorer) {
+size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer) {
+    return scorer->stream ? basin_anomaly_stream_bytes(scorer->stream) : 0;
+}
+
+void basin_anomaly_scorer_free(basin_anomaly_scorer *scorer) {
     if (!scorer) return;
-    basin_stream_free(scorer->stream);
+    basin_anomaly_stream_free(scorer->stream);
     basin_plan_free(scorer->plan);
-    basin_net_free(&scorer->net);
+    basin_anomaly_net_free(&scorer->net);
     basin_store_free(scorer->store);
     free(scorer);
 }
 
 /* The weights become the scorer's. */
-static basin_status take_weights(basin_scorer *s, basin_store *weights, const char *prefix,
+static basin_status take_weights(basin_anomaly_scorer *s, basin_store *weights, const char *prefix,
                                  basin_error *error) {
-    const basin_params *params = s->stream ? basin_stream_params(s->stream) : &s->net.params;
+    const basin_params *params =
+        s->stream ? basin_anomaly_stream_params(s->stream) : &s->net.params;
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < params->count && !status; i++) {
         char name[300];
@@ -98,15 +104,17 @@ static basin_status take_weights(basin_scorer *s, basin_store *weights, const ch
     return status;
 }
 
-basin_status basin_scorer_run(basin_scorer *scorer, double *probability, int64_t member,
-                              basin_store *weights, const char *prefix, basin_error *error) {
+basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *probability,
+                                      int64_t member, basin_store *weights, const char *prefix,
+                                      basin_error *error) {
     basin_status status = take_weights(scorer, weights, prefix, error);
     if (status) return status;
-    if (scorer->stream) return basin_stream_run(scorer->stream, probability, member, error);
-    status = basin_mask_write(scorer->plan, scorer->net.mask, scorer->view->recipe, member, error);
+    if (scorer->stream) return basin_anomaly_stream_run(scorer->stream, probability, member, error);
+    status = basin_anomaly_mask_write(scorer->plan, scorer->net.mask, scorer->inputs->settings,
+                                      member, error);
     if (!status) status = basin_plan_run(scorer->plan, error);
     if (status) return status;
     basin_tensor out =
-        basin_tensor_borrow(probability, BASIN_F64, BASIN_SHAPE(scorer->view->shape.nodes));
+        basin_tensor_borrow(probability, BASIN_F64, BASIN_SHAPE(scorer->inputs->shape.nodes));
     return basin_plan_read(scorer->plan, scorer->net.probability, &out, error);
 }

@@ -32,11 +32,11 @@ typedef struct lists {
     int32_t *query_own;
 } lists;
 
-struct basin_stream {
-    const basin_view *view;
+struct basin_anomaly_stream {
+    const basin_node_inputs *inputs;
     const basin_anomaly_work *work;
     basin_store *store;
-    basin_stream_plans plans;
+    basin_anomaly_stream_plans plans;
     lists list[BASIN_ANOMALY_RELATIONS];
     /* of all nodes, while it runs */
     float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
@@ -72,15 +72,15 @@ static basin_status turn_around(lists *l, int64_t nodes, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status open_lists(basin_stream *s, basin_error *error) {
-    const basin_view *view = s->view;
+static basin_status open_lists(basin_anomaly_stream *s, basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
     basin_status status = BASIN_OK;
-    for (int r = 0; r < view->shape.relations && !status; r++) {
-        const basin_relation *relation = &view->network->relation[view->relation[r]];
+    for (int r = 0; r < inputs->shape.relations && !status; r++) {
+        const basin_relation *relation = &inputs->network->relation[inputs->relation[r]];
         lists *l = &s->list[r];
         *l = (lists){.row = relation->row, .key = relation->col};
         l->column = l->row, l->query = l->key;
-        if (view->network->directed) status = turn_around(l, view->shape.nodes, error);
+        if (inputs->network->directed) status = turn_around(l, inputs->shape.nodes, error);
     }
     return status;
 }
@@ -100,12 +100,12 @@ static float *new_rows(size_t nodes, size_t width) {
     return memory;
 }
 
-static basin_status reserve(basin_stream *s, basin_error *error) {
-    const basin_anomaly_settings *r = s->view->recipe;
-    size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
+static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
+    const basin_anomaly_settings *r = s->inputs->settings;
+    size_t N = (size_t)s->inputs->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
     size_t D = (size_t)r->dim, S = (size_t)s->plans.stride, width = H * S * sizeof(float);
     bool good = true;
-    for (int i = 0; i < s->view->shape.relations; i++)
+    for (int i = 0; i < s->inputs->shape.relations; i++)
         good = good && (s->token[i] = basin_array_new(N, D * sizeof(float)));
     s->g = new_rows(N, S);
     s->lse = basin_array_new(N, H * sizeof(float));
@@ -120,12 +120,12 @@ static basin_status reserve(basin_stream *s, basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream %zu nodes", N);
 }
 
-size_t basin_stream_bytes(const basin_stream *s) {
-    const basin_anomaly_settings *r = s->view->recipe;
-    size_t N = (size_t)s->view->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
-    size_t R = (size_t)s->view->shape.relations, S = (size_t)s->plans.stride;
+size_t basin_anomaly_stream_bytes(const basin_anomaly_stream *s) {
+    const basin_anomaly_settings *r = s->inputs->settings;
+    size_t N = (size_t)s->inputs->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
+    size_t R = (size_t)s->inputs->shape.relations, S = (size_t)s->plans.stride;
     size_t floats = N * (R * (size_t)r->dim + S + H) + B * (2 * H * S + S) + 2 * S * H * S + H;
-    size_t bytes = floats * sizeof(float) + basin_stream_plans_bytes(&s->plans);
+    size_t bytes = floats * sizeof(float) + basin_anomaly_stream_plans_bytes(&s->plans);
     for (size_t i = 0; i < R; i++)
         if (s->list[i].query_own)
             bytes += (N + 1) * sizeof *s->list[i].column_own +
@@ -138,45 +138,46 @@ static void drop(float **array) {
     *array = NULL;
 }
 
-static void release(basin_stream *s) {
+static void release(basin_anomaly_stream *s) {
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]);
     drop(&s->g), drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
     drop(&s->ask), drop(&s->answer), drop(&s->beta);
 }
 
-static basin_status check(const basin_view *view, basin_error *error) {
-    const basin_anomaly_settings *r = view->recipe;
+static basin_status check(const basin_node_inputs *inputs, basin_error *error) {
+    const basin_anomaly_settings *r = inputs->settings;
     if (basin_choice_is(r->form, "energy") && !basin_choice_is(r->position, "learned"))
         return BASIN_OK;
     return basin_fail(
         error, BASIN_UNSUPPORTED,
         "%s: the graph does not fit into the memory allowed, and form %s with "
         "position %s cannot be streamed; wanted form energy without learned positions",
-        view->network->path, r->form, r->position);
+        inputs->network->path, r->form, r->position);
 }
 
-basin_status basin_stream_new(basin_stream **stream, const basin_view *view, basin_store *store,
-                              const basin_anomaly_work *work, basin_error *error) {
+basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
+                                      const basin_node_inputs *inputs, basin_store *store,
+                                      const basin_anomaly_work *work, basin_error *error) {
     *stream = NULL;
-    basin_status status = check(view, error);
+    basin_status status = check(inputs, error);
     if (status) return status;
-    basin_stream *s = calloc(1, sizeof *s);
+    basin_anomaly_stream *s = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
-    s->view = view, s->store = store, s->work = work;
-    int64_t rows = BLOCK_NUMBERS / (view->recipe->heads * view->recipe->dim);
-    rows = least(most(BLOCK_LEAST, least(rows, BLOCK_MOST)), view->shape.nodes);
+    s->inputs = inputs, s->store = store, s->work = work;
+    int64_t rows = BLOCK_NUMBERS / (inputs->settings->heads * inputs->settings->dim);
+    rows = least(most(BLOCK_LEAST, least(rows, BLOCK_MOST)), inputs->shape.nodes);
     status = open_lists(s, error);
-    if (!status) status = basin_stream_plans_new(&s->plans, view, rows, store, error);
+    if (!status) status = basin_anomaly_stream_plans_new(&s->plans, inputs, rows, store, error);
     if (status)
-        basin_stream_free(s);
+        basin_anomaly_stream_free(s);
     else
         *stream = s;
     return status;
 }
 
-void basin_stream_free(basin_stream *s) {
+void basin_anomaly_stream_free(basin_anomaly_stream *s) {
     if (!s) return;
-    basin_stream_plans_free(&s->plans);
+    basin_anomaly_stream_plans_free(&s->plans);
     release(s);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
         free(s->list[r].column_own);
@@ -185,7 +186,7 @@ void basin_stream_free(basin_stream *s) {
     free(s);
 }
 
-const basin_params *basin_stream_params(const basin_stream *stream) {
+const basin_params *basin_anomaly_stream_params(const basin_anomaly_stream *stream) {
     return &stream->plans.params;
 }
 
@@ -206,22 +207,22 @@ static basin_status run(float *out, basin_plan *plan, basin_expr output, basin_e
 }
 
 /* Where the last block is short, the rows before it come again, so that every block is whole. */
-static int64_t block_start(const basin_stream *s, int64_t first) {
-    return least(first, s->view->shape.nodes - s->plans.rows);
+static int64_t block_start(const basin_anomaly_stream *s, int64_t first) {
+    return least(first, s->inputs->shape.nodes - s->plans.rows);
 }
 
-static basin_status write_features(basin_stream *s, basin_plan *plan, int64_t start,
+static basin_status write_features(basin_anomaly_stream *s, basin_plan *plan, int64_t start,
                                    basin_error *error) {
-    const basin_view *v = s->view;
+    const basin_node_inputs *v = s->inputs;
     basin_status status =
         write(plan, s->plans.features, v->table + start * v->shape.columns, error);
     if (status || !s->plans.eigenvectors) return status;
-    return write(plan, s->plans.eigenvectors, v->eigenvectors + start * v->recipe->eigenvectors,
+    return write(plan, s->plans.eigenvectors, v->eigenvectors + start * v->settings->eigenvectors,
                  error);
 }
 
-static basin_status embed(basin_stream *s, float *token, basin_error *error) {
-    int64_t N = s->view->shape.nodes, D = s->view->recipe->dim;
+static basin_status embed(basin_anomaly_stream *s, float *token, basin_error *error) {
+    int64_t N = s->inputs->shape.nodes, D = s->inputs->settings->dim;
     basin_status status = BASIN_OK;
     for (int64_t first = 0; first < N && !status; first += s->plans.rows) {
         int64_t start = block_start(s, first);
@@ -231,9 +232,10 @@ static basin_status embed(basin_stream *s, float *token, basin_error *error) {
     return status;
 }
 
-static basin_status normalise(basin_stream *s, const float *token, int block, basin_error *error) {
-    const basin_stream_plans *p = &s->plans;
-    int64_t N = s->view->shape.nodes, D = s->view->recipe->dim;
+static basin_status normalise(basin_anomaly_stream *s, const float *token, int block,
+                              basin_error *error) {
+    const basin_anomaly_stream_plans *p = &s->plans;
+    int64_t N = s->inputs->shape.nodes, D = s->inputs->settings->dim;
     basin_status status = BASIN_OK;
     for (int64_t first = 0; first < N && !status; first += p->rows) {
         int64_t start = block_start(s, first);
@@ -245,10 +247,11 @@ static basin_status normalise(basin_stream *s, const float *token, int block, ba
 }
 
 /* x += alpha out, for the nodes from `first` on of the block that begins at `start`. */
-static void step_block(basin_stream *s, float *token, int64_t first, int64_t start, int64_t width,
-                       const float *weight) {
-    int64_t D = s->view->recipe->dim, end = least(start + s->plans.rows, s->view->shape.nodes);
-    float alpha = (float)s->view->recipe->alpha;
+static void step_block(basin_anomaly_stream *s, float *token, int64_t first, int64_t start,
+                       int64_t width, const float *weight) {
+    int64_t D = s->inputs->settings->dim,
+            end = least(start + s->plans.rows, s->inputs->shape.nodes);
+    float alpha = (float)s->inputs->settings->alpha;
     for (int64_t i = first; i < end; i++) {
         const float *from = s->out + (i - start) * width;
         float *x = token + i * D, size = weight ? alpha * weight[i] : alpha;
@@ -256,22 +259,22 @@ static void step_block(basin_stream *s, float *token, int64_t first, int64_t sta
     }
 }
 
-static basin_status recall(basin_stream *s, float *token, int block, basin_error *error) {
-    const basin_stream_plans *p = &s->plans;
+static basin_status recall(basin_anomaly_stream *s, float *token, int block, basin_error *error) {
+    const basin_anomaly_stream_plans *p = &s->plans;
     basin_status status = BASIN_OK;
-    for (int64_t first = 0; first < s->view->shape.nodes && !status; first += p->rows) {
+    for (int64_t first = 0; first < s->inputs->shape.nodes && !status; first += p->rows) {
         int64_t start = block_start(s, first);
         status = write(p->recall[block], p->g, s->g + start * p->stride, error);
         if (!status) status = run(s->out, p->recall[block], p->recalled[block], error);
-        if (!status) step_block(s, token, first, start, s->view->recipe->dim, NULL);
+        if (!status) step_block(s, token, first, start, s->inputs->settings->dim, NULL);
     }
     return status;
 }
 
 /* ---- along edges ---- */
 
-static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
-    const basin_anomaly_settings *r = s->view->recipe;
+static basin_walk walk_of(const basin_anomaly_stream *s, const lists *l, bool ask) {
+    const basin_anomaly_settings *r = s->inputs->settings;
     int threads = basin_backend_threads(s->work->backend); /* 0 of a GPU's */
     return (basin_walk){.rows = s->g,
                         .stride = s->plans.stride,
@@ -285,13 +288,13 @@ static basin_walk walk_of(const basin_stream *s, const lists *l, bool ask) {
 }
 
 /* All nodes as queries (ask) or as keys. */
-static basin_status walk(basin_stream *s, int relation, bool ask, basin_error *error) {
-    const basin_stream_plans *p = &s->plans;
-    const float *weight = s->view->node_weight[relation], *stack = ask ? s->ask : s->answer;
+static basin_status walk(basin_anomaly_stream *s, int relation, bool ask, basin_error *error) {
+    const basin_anomaly_stream_plans *p = &s->plans;
+    const float *weight = s->inputs->node_weight[relation], *stack = ask ? s->ask : s->answer;
     basin_walk w = walk_of(s, &s->list[relation], ask);
     basin_status status = write(p->project, p->stack, stack, error);
     if (!status) status = write(p->pull, p->stack, stack, error);
-    for (int64_t first = 0; first < s->view->shape.nodes && !status; first += p->rows) {
+    for (int64_t first = 0; first < s->inputs->shape.nodes && !status; first += p->rows) {
         int64_t start = block_start(s, first);
         status = write(p->project, p->g, s->g + start * p->stride, error);
         if (!status) status = run(s->own, p->project, p->own, error);
@@ -310,27 +313,29 @@ static basin_status walk(basin_stream *s, int relation, bool ask, basin_error *e
 
 /* ---- descent ---- */
 
-static basin_status descend_step(basin_stream *s, int block, int relation, basin_error *error) {
+static basin_status descend_step(basin_anomaly_stream *s, int block, int relation,
+                                 basin_error *error) {
     const basin_anomaly_config *c = &s->plans.model.config;
     float *x = s->token[relation];
     basin_status status = normalise(s, x, block, error);
     if (!status && !c->block.no_attention) {
-        status = basin_stream_stack(s->ask, s->answer, s->beta, &s->plans,
-                                    basin_anomaly_block(&s->plans.model, block), s->store, error);
+        status = basin_anomaly_stream_stack(s->ask, s->answer, s->beta, &s->plans,
+                                            basin_anomaly_block(&s->plans.model, block), s->store,
+                                            error);
         if (!status) status = walk(s, relation, true, error);
         if (!status) status = walk(s, relation, false, error);
     }
     return status || c->block.no_hopfield ? status : recall(s, x, block, error);
 }
 
-static basin_status read_heads(basin_stream *s, double *probability, basin_error *error) {
-    const basin_stream_plans *p = &s->plans;
-    int64_t N = s->view->shape.nodes, D = s->view->recipe->dim;
+static basin_status read_heads(basin_anomaly_stream *s, double *probability, basin_error *error) {
+    const basin_anomaly_stream_plans *p = &s->plans;
+    int64_t N = s->inputs->shape.nodes, D = s->inputs->settings->dim;
     basin_status status = BASIN_OK;
     for (int64_t first = 0; first < N && !status; first += p->rows) {
         int64_t start = block_start(s, first);
         status = write_features(s, p->head, start, error);
-        for (int r = 0; r < s->view->shape.relations && !status; r++)
+        for (int r = 0; r < s->inputs->shape.relations && !status; r++)
             status = write(p->head, p->last[r], s->token[r] + start * D, error);
         if (!status) status = run(s->out, p->head, p->probability, error);
         for (int64_t i = 0; i < p->rows && !status; i++) probability[start + i] = s->out[i];
@@ -338,13 +343,15 @@ static basin_status read_heads(basin_stream *s, double *probability, basin_error
     return status;
 }
 
-basin_status basin_stream_run(basin_stream *s, double *probability, int64_t member,
-                              basin_error *error) {
+basin_status basin_anomaly_stream_run(basin_anomaly_stream *s, double *probability, int64_t member,
+                                      basin_error *error) {
     const basin_anomaly_config *c = &s->plans.model.config;
-    const basin_anomaly_settings *recipe = s->view->recipe;
+    const basin_anomaly_settings *settings = s->inputs->settings;
     basin_status status = reserve(s, error);
-    if (!status) status = basin_mask_write(s->plans.embed, s->plans.mask, recipe, member, error);
-    if (!status) status = basin_mask_write(s->plans.head, s->plans.mask, recipe, member, error);
+    if (!status)
+        status = basin_anomaly_mask_write(s->plans.embed, s->plans.mask, settings, member, error);
+    if (!status)
+        status = basin_anomaly_mask_write(s->plans.head, s->plans.mask, settings, member, error);
     int total = c->relations * c->blocks * c->descent.steps, done = 0;
     for (int r = 0; r < c->relations && !status; r++) {
         status = embed(s, s->token[r], error);

@@ -4,14 +4,15 @@
 
 #include "task/anomaly/inputs.h"
 
-typedef struct basin_stream basin_stream;
-basin_status basin_stream_new(basin_stream **stream, const basin_view *view, basin_store *store,
-                              const basin_anomaly_work *work, basin_error *error);
-void basin_stream_free(basin_stream *stream);
-/* What it takes while it runs, beside the view. */
-size_t basin_stream_bytes(const basin_stream *stream);
-const basin_params *basin_stream_params(const basin_stream *stream);
-basin_status basin_stream_run(basin_stream *stream, double *probability /* [N] */, int64_t member,
-                              basin_error *error);
+typedef struct basin_anomaly_stream basin_anomaly_stream;
+basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
+                                      const basin_node_inputs *inputs, basin_store *store,
+                                      const basin_anomaly_work *work, basin_error *error);
+void basin_anomaly_stream_free(basin_anomaly_stream *stream);
+/* What it takes while it runs, beside the inputs. */
+size_t basin_anomaly_stream_bytes(const basin_anomaly_stream *stream);
+const basin_params *basin_anomaly_stream_params(const basin_anomaly_stream *stream);
+basin_status basin_anomaly_stream_run(basin_anomaly_stream *stream, double *probability /* [N] */,
+                                      int64_t member, basin_error *error);
 
 #endif

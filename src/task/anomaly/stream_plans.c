@@ -9,11 +9,11 @@
 #include "backend/walk.h"
 #include "base/memory.h"
 
-static void declare_inputs(basin_stream_plans *p, const basin_view *view) {
-    const basin_anomaly_settings *r = view->recipe;
+static void declare_inputs(basin_anomaly_stream_plans *p, const basin_node_inputs *inputs) {
+    const basin_anomaly_settings *r = inputs->settings;
     int64_t B = p->rows, S = p->stride;
-    p->features = basin_input(p->graph, "features", BASIN_SHAPE(B, view->shape.columns));
-    p->mask = basin_mask_declare(p->graph, r, view->shape.columns);
+    p->features = basin_input(p->graph, "features", BASIN_SHAPE(B, inputs->shape.columns));
+    p->mask = basin_anomaly_mask_declare(p->graph, r, inputs->shape.columns);
     if (basin_choice_is(r->position, "laplacian"))
         p->eigenvectors = basin_input(p->graph, "eigenvectors", BASIN_SHAPE(B, r->eigenvectors));
     p->x = basin_input(p->graph, "x", BASIN_SHAPE(B, r->dim));
@@ -23,14 +23,14 @@ static void declare_inputs(basin_stream_plans *p, const basin_view *view) {
 }
 
 /* Zeros beyond the width. */
-static basin_expr widen(const basin_stream_plans *p, basin_expr a) {
+static basin_expr widen(const basin_anomaly_stream_plans *p, basin_expr a) {
     int64_t D = p->model.config.block.dim;
     if (p->stride == D) return a;
     basin_expr zero = basin_fill(p->graph, BASIN_SHAPE(p->rows, p->stride - D), 0);
     return basin_concat((basin_expr[]){a, zero}, 2, 1);
 }
 
-static void declare_blocks(basin_stream_plans *p) {
+static void declare_blocks(basin_anomaly_stream_plans *p) {
     const basin_anomaly_config *c = &p->model.config;
     for (int b = 0; b < c->blocks; b++) {
         const basin_block *block = basin_anomaly_block(&p->model, b);
@@ -45,7 +45,7 @@ static void declare_blocks(basin_stream_plans *p) {
     p->back = basin_matmul_t(p->sum, false, p->stack, true);
 }
 
-static void declare_ends(basin_stream_plans *p) {
+static void declare_ends(basin_anomaly_stream_plans *p) {
     const basin_anomaly_config *c = &p->model.config;
     basin_expr last[BASIN_ANOMALY_RELATIONS];
     char name[32];
@@ -66,7 +66,8 @@ static basin_status make_plan(basin_plan **plan, basin_store *store, basin_expr 
     return basin_plan_new(plan, store, &spec, error);
 }
 
-static basin_status make_plans(basin_stream_plans *p, basin_store *store, basin_error *error) {
+static basin_status make_plans(basin_anomaly_stream_plans *p, basin_store *store,
+                               basin_error *error) {
     const basin_anomaly_config *c = &p->model.config;
     const basin_error *found = basin_graph_error(p->graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
@@ -82,16 +83,17 @@ static basin_status make_plans(basin_stream_plans *p, basin_store *store, basin_
     return status ? status : make_plan(&p->pull, store, p->back, error);
 }
 
-basin_status basin_stream_plans_new(basin_stream_plans *p, const basin_view *view, int64_t rows,
-                                    basin_store *store, basin_error *error) {
-    basin_anomaly_config config = basin_net_config(view->recipe, &view->shape);
+basin_status basin_anomaly_stream_plans_new(basin_anomaly_stream_plans *p,
+                                            const basin_node_inputs *inputs, int64_t rows,
+                                            basin_store *store, basin_error *error) {
+    basin_anomaly_config config = basin_anomaly_net_config(inputs->settings, &inputs->shape);
     int64_t align = BASIN_WALK_ALIGN;
     config.dropout = 0;
-    *p = (basin_stream_plans){.graph = basin_graph_new(), .rows = rows};
+    *p = (basin_anomaly_stream_plans){.graph = basin_graph_new(), .rows = rows};
     if (!p->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
-    p->stride = (view->recipe->dim + align - 1) / align * align;
+    p->stride = (inputs->settings->dim + align - 1) / align * align;
     basin_params_begin(&p->params, p->graph);
-    declare_inputs(p, view);
+    declare_inputs(p, inputs);
     if (!basin_anomaly_declare(&p->model, &p->params, &config)) {
         declare_blocks(p);
         declare_ends(p);
@@ -99,7 +101,7 @@ basin_status basin_stream_plans_new(basin_stream_plans *p, const basin_view *vie
     return make_plans(p, store, error);
 }
 
-void basin_stream_plans_free(basin_stream_plans *p) {
+void basin_anomaly_stream_plans_free(basin_anomaly_stream_plans *p) {
     for (int b = 0; b < BASIN_ANOMALY_BLOCKS; b++) {
         basin_plan_free(p->norm[b]);
         basin_plan_free(p->recall[b]);
@@ -110,7 +112,7 @@ void basin_stream_plans_free(basin_stream_plans *p) {
     basin_plan_free(p->head);
     basin_params_free(&p->params);
     basin_graph_free(p->graph);
-    *p = (basin_stream_plans){0};
+    *p = (basin_anomaly_stream_plans){0};
 }
 
 static size_t plan_bytes(const basin_plan *plan) {
@@ -119,7 +121,7 @@ static size_t plan_bytes(const basin_plan *plan) {
     return stats.arena_bytes + stats.input_bytes;
 }
 
-size_t basin_stream_plans_bytes(const basin_stream_plans *p) {
+size_t basin_anomaly_stream_plans_bytes(const basin_anomaly_stream_plans *p) {
     size_t bytes =
         plan_bytes(p->embed) + plan_bytes(p->project) + plan_bytes(p->pull) + plan_bytes(p->head);
     for (int b = 0; b < BASIN_ANOMALY_BLOCKS; b++)
@@ -151,8 +153,10 @@ static void fill_stack(float *ask, float *answer, const float *wk, const float *
         }
 }
 
-basin_status basin_stream_stack(float *ask, float *answer, float *beta, const basin_stream_plans *p,
-                                const basin_block *block, basin_store *store, basin_error *error) {
+basin_status basin_anomaly_stream_stack(float *ask, float *answer, float *beta,
+                                        const basin_anomaly_stream_plans *p,
+                                        const basin_block *block, basin_store *store,
+                                        basin_error *error) {
     const basin_block_config *c = &block->config;
     int64_t H = c->heads, D = c->dim, Y = c->head_dim, width = H * p->stride;
     basin_tensor wk = {0}, wq = {0}, learned = {0};

@@ -5,7 +5,7 @@
 
 #include "task/anomaly/inputs.h"
 
-typedef struct basin_stream_plans {
+typedef struct basin_anomaly_stream_plans {
     basin_graph *graph;
     basin_params params;
     basin_anomaly model;
@@ -23,17 +23,19 @@ typedef struct basin_stream_plans {
     basin_expr recalled[BASIN_ANOMALY_BLOCKS]; /* [B, D] */
     basin_plan *embed, *project, *pull, *head;
     basin_plan *norm[BASIN_ANOMALY_BLOCKS], *recall[BASIN_ANOMALY_BLOCKS];
-} basin_stream_plans;
+} basin_anomaly_stream_plans;
 
-basin_status basin_stream_plans_new(basin_stream_plans *plans, const basin_view *view, int64_t rows,
-                                    basin_store *store, basin_error *error);
-void basin_stream_plans_free(basin_stream_plans *plans);
-size_t basin_stream_plans_bytes(const basin_stream_plans *plans);
+basin_status basin_anomaly_stream_plans_new(basin_anomaly_stream_plans *plans,
+                                            const basin_node_inputs *inputs, int64_t rows,
+                                            basin_store *store, basin_error *error);
+void basin_anomaly_stream_plans_free(basin_anomaly_stream_plans *plans);
+size_t basin_anomaly_stream_plans_bytes(const basin_anomaly_stream_plans *plans);
 
 /* M = Wk' Wq of all heads of a block side by side, [stride, H stride]: `ask` has M' of each head,
  * `answer` M. beta [H]. */
-basin_status basin_stream_stack(float *ask, float *answer, float *beta,
-                                const basin_stream_plans *plans, const basin_block *block,
-                                basin_store *store, basin_error *error);
+basin_status basin_anomaly_stream_stack(float *ask, float *answer, float *beta,
+                                        const basin_anomaly_stream_plans *plans,
+                                        const basin_block *block, basin_store *store,
+                                        basin_error *error);
 
 #endif

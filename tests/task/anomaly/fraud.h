@@ -71,8 +71,8 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
     return network;
 }
 
-/* A small recipe that trains in a moment. */
-static inline basin_anomaly_settings fraud_recipe(void) {
+/* A small settings that trains in a moment. */
+static inline basin_anomaly_settings fraud_settings(void) {
     basin_anomaly_settings r;
     basin_anomaly_task.fill(&r, "default");
     r.scaling = "standard", r.hops = 2, r.evaluate = 1;

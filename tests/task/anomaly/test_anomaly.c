@@ -8,12 +8,12 @@
 #include "task/anomaly/fraud.h"
 
 static double test_auroc(const basin_network *network, const uint8_t *part,
-                         const basin_anomaly_settings *recipe, const basin_anomaly_work *work) {
+                         const basin_anomaly_settings *settings, const basin_anomaly_work *work) {
     basin_anomaly_detector *detector;
     basin_anomaly_figures figures;
     basin_error error;
     double *p = calloc((size_t)network->nodes, sizeof *p);
-    must(basin_anomaly_fit(&detector, network, part, recipe, work, &error), &error);
+    must(basin_anomaly_fit(&detector, network, part, settings, work, &error), &error);
     must(basin_anomaly_score(p, detector, network, work, &error), &error);
     must(basin_anomaly_measure(&figures, p, network, part, "all", &error), &error);
     basin_anomaly_free(detector);
@@ -29,19 +29,19 @@ static void a_planted_signal_is_found(void **state) {
     basin_error error;
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
-    recipe.hops = 0; /* the block itself must carry the signal */
-    double full = test_auroc(network, part, &recipe, &work);
-    recipe.sampling = "subgraph", recipe.fraction = 0.5;
-    double subgraph = test_auroc(network, part, &recipe, &work);
-    recipe.sampling = "neighbours", recipe.fraction = 0.5, recipe.batch = 100;
-    double neighbours = test_auroc(network, part, &recipe, &work);
-    recipe = fraud_recipe();
-    recipe.form = "mlp", recipe.hops = 0, recipe.degree = false;
-    double plain = test_auroc(network, part, &recipe, &work);
-    recipe = fraud_recipe();
-    recipe.form = "published", recipe.hops = 0, recipe.self_loops = "add";
-    double published = test_auroc(network, part, &recipe, &work);
+    basin_anomaly_settings settings = fraud_settings();
+    settings.hops = 0; /* the block itself must carry the signal */
+    double full = test_auroc(network, part, &settings, &work);
+    settings.sampling = "subgraph", settings.fraction = 0.5;
+    double subgraph = test_auroc(network, part, &settings, &work);
+    settings.sampling = "neighbours", settings.fraction = 0.5, settings.batch = 100;
+    double neighbours = test_auroc(network, part, &settings, &work);
+    settings = fraud_settings();
+    settings.form = "mlp", settings.hops = 0, settings.degree = false;
+    double plain = test_auroc(network, part, &settings, &work);
+    settings = fraud_settings();
+    settings.form = "published", settings.hops = 0, settings.self_loops = "add";
+    double published = test_auroc(network, part, &settings, &work);
     if (!(full > 0.9 && subgraph > 0.8 && neighbours > 0.85 && published > 0.85 && plain < 0.8))
         fail_msg("AUROC full %g subgraph %g neighbours %g published %g, without the graph %g", full,
                  subgraph, neighbours, published, plain);
@@ -53,14 +53,14 @@ static void a_planted_signal_is_found(void **state) {
 /* ---- streaming ---- */
 
 static void compare_stream(const char *what, const basin_network *network,
-                           const basin_anomaly_settings *recipe, const basin_anomaly_work *work) {
+                           const basin_anomaly_settings *settings, const basin_anomaly_work *work) {
     basin_anomaly_detector *detector;
     basin_error error;
     uint8_t *part = calloc((size_t)network->nodes, 1);
     double *whole = calloc((size_t)network->nodes, sizeof *whole);
     double *stream = calloc((size_t)network->nodes, sizeof *stream);
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
-    must(basin_anomaly_fit(&detector, network, part, recipe, work, &error), &error);
+    must(basin_anomaly_fit(&detector, network, part, settings, work, &error), &error);
     must(basin_anomaly_score(whole, detector, network, work, &error), &error);
     basin_anomaly_work small = *work;
     small.least = true;
@@ -81,31 +81,31 @@ static void compare_stream(const char *what, const basin_network *network,
 static void streaming_equals_the_whole(void **state) {
     (void)state;
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_network *network = fraud_new(700, 5, 1, false);
-    recipe.epochs = 15, recipe.blocks = 2, recipe.steps = 2, recipe.alpha = 0.5;
-    compare_stream("two blocks", network, &recipe, &work);
-    recipe.scaling = "both+quantile+bins", recipe.members = 3, recipe.epochs = 5;
-    compare_stream("members that see different scalings", network, &recipe, &work);
-    recipe.heads = 18, recipe.head_dim = 4, recipe.dim = 100, recipe.members = 1;
-    compare_stream("several blocks of nodes, rows that are padded", network, &recipe, &work);
-    recipe = fraud_recipe();
-    recipe.epochs = 15, recipe.blocks = 2, recipe.steps = 2, recipe.alpha = 0.5;
-    recipe.degree_power = 0.5, recipe.self_loops = "add", recipe.embedding = 12;
-    compare_stream("weights of nodes, self loops", network, &recipe, &work);
-    recipe.position = "laplacian", recipe.eigenvectors = 4, recipe.sampling = "subgraph";
-    recipe.fraction = 0.5;
-    compare_stream("laplacian positions", network, &recipe, &work);
-    recipe.position = "none", recipe.sampling = "full";
-    recipe.hopfield = false;
-    compare_stream("attention alone", network, &recipe, &work);
+    settings.epochs = 15, settings.blocks = 2, settings.steps = 2, settings.alpha = 0.5;
+    compare_stream("two blocks", network, &settings, &work);
+    settings.scaling = "both+quantile+bins", settings.members = 3, settings.epochs = 5;
+    compare_stream("members that see different scalings", network, &settings, &work);
+    settings.heads = 18, settings.head_dim = 4, settings.dim = 100, settings.members = 1;
+    compare_stream("several blocks of nodes, rows that are padded", network, &settings, &work);
+    settings = fraud_settings();
+    settings.epochs = 15, settings.blocks = 2, settings.steps = 2, settings.alpha = 0.5;
+    settings.degree_power = 0.5, settings.self_loops = "add", settings.embedding = 12;
+    compare_stream("weights of nodes, self loops", network, &settings, &work);
+    settings.position = "laplacian", settings.eigenvectors = 4, settings.sampling = "subgraph";
+    settings.fraction = 0.5;
+    compare_stream("laplacian positions", network, &settings, &work);
+    settings.position = "none", settings.sampling = "full";
+    settings.hopfield = false;
+    compare_stream("attention alone", network, &settings, &work);
     basin_network_free(network);
     network = fraud_new(600, 6, 2, true);
-    recipe = fraud_recipe();
-    recipe.epochs = 15, recipe.relations = "concat";
-    compare_stream("two directed relations", network, &recipe, &work);
-    recipe.relations = "max", recipe.attention = false;
-    compare_stream("hopfield alone", network, &recipe, &work);
+    settings = fraud_settings();
+    settings.epochs = 15, settings.relations = "concat";
+    compare_stream("two directed relations", network, &settings, &work);
+    settings.relations = "max", settings.attention = false;
+    compare_stream("hopfield alone", network, &settings, &work);
     basin_network_free(network);
     basin_backend_close(work.backend);
 }
@@ -116,19 +116,19 @@ static void a_file_scores_as_the_detector_did(void **state) {
     char path[PATH_TEXT];
     folder_path(path, state, "model.safetensors");
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *detector, *back;
     basin_error error;
-    recipe.members = 3, recipe.epochs = 10, recipe.scaling = "both+quantile+bins";
+    settings.members = 3, settings.epochs = 10, settings.scaling = "both+quantile+bins";
     basin_network *network = fraud_new(500, 8, 1, false), *unseen = fraud_new(300, 9, 1, false);
     uint8_t *part = calloc(500, 1);
     double a[500], b[500];
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
-    must(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error), &error);
+    must(basin_anomaly_fit(&detector, network, part, &settings, &work, &error), &error);
     must(basin_anomaly_write(path, detector, &error), &error);
     must(basin_anomaly_read(&back, path, &error), &error);
     basin_error unlike;
-    if (basin_settings_match(&back->recipe, &detector->recipe, basin_anomaly_task.table, "f",
+    if (basin_settings_match(&back->settings, &detector->settings, basin_anomaly_task.table, "f",
                              &unlike))
         fail_msg("%s", unlike.text);
     assert_true(back->threshold == detector->threshold);
@@ -155,18 +155,18 @@ static void a_file_scores_as_the_detector_did(void **state) {
 static void small_graphs_get_more_members(void **state) {
     (void)state;
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *detector;
     basin_error error;
-    recipe.members = 0, recipe.epochs = 1, recipe.scaling = "auto", recipe.hops = -1;
+    settings.members = 0, settings.epochs = 1, settings.scaling = "auto", settings.hops = -1;
     basin_network *network = fraud_new(120, 8, 1, false);
     uint8_t part[120];
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
-    must(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error), &error);
+    must(basin_anomaly_fit(&detector, network, part, &settings, &work, &error), &error);
     assert_int_equal(detector->members, 6);
-    assert_int_equal(detector->recipe.members, 6);
-    assert_true(detector->recipe.hops == 0 || detector->recipe.hops == 2);
-    assert_non_null(strchr(detector->recipe.scaling, '+'));
+    assert_int_equal(detector->settings.members, 6);
+    assert_true(detector->settings.hops == 0 || detector->settings.hops == 2);
+    assert_non_null(strchr(detector->settings.scaling, '+'));
     basin_anomaly_free(detector);
     basin_network_free(network);
     basin_backend_close(work.backend);
@@ -197,30 +197,31 @@ static void check_resumed(void **state, const char *sampling) {
     char path[PATH_TEXT];
     folder_path(path, state, "checkpoint.safetensors");
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *straight, *broken, *resumed;
     basin_error error;
-    recipe.members = 2, recipe.epochs = 8, recipe.sampling = sampling, recipe.fraction = 0.6;
-    recipe.batch = 64, recipe.scaling = "both+quantile+bins";
+    settings.members = 2, settings.epochs = 8, settings.sampling = sampling,
+    settings.fraction = 0.6;
+    settings.batch = 64, settings.scaling = "both+quantile+bins";
     basin_network *network = fraud_new(400, 4, 1, false);
     uint8_t *part = calloc(400, 1);
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
-    must(basin_anomaly_fit(&straight, network, part, &recipe, &work, &error), &error);
+    must(basin_anomaly_fit(&straight, network, part, &settings, &work, &error), &error);
     for (int64_t at = 3; at < 16; at += 8) { /* in the first member, in the second */
         stopper s = {0, at};
         basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
         work.watch = &watch, work.checkpoint = path, work.resume = false;
-        must(basin_anomaly_fit(&broken, network, part, &recipe, &work, &error), &error);
+        must(basin_anomaly_fit(&broken, network, part, &settings, &work, &error), &error);
         assert_true(broken->stopped);
         basin_anomaly_free(broken);
         work.watch = NULL, work.resume = true;
-        must(basin_anomaly_fit(&resumed, network, part, &recipe, &work, &error), &error);
+        must(basin_anomaly_fit(&resumed, network, part, &settings, &work, &error), &error);
         assert_true(resumed->threshold == straight->threshold);
         assert_same_members(straight, resumed);
         basin_anomaly_free(resumed);
     }
-    recipe.rate *= 2;
-    assert_int_equal(basin_anomaly_fit(&resumed, network, part, &recipe, &work, &error),
+    settings.rate *= 2;
+    assert_int_equal(basin_anomaly_fit(&resumed, network, part, &settings, &work, &error),
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "rate"));
     basin_anomaly_free(straight);
@@ -236,10 +237,10 @@ static void spoiled_checkpoints_are_refused(void **state) {
     const char *const key[] = {"member", "epoch", "best_epoch", "best"};
     const char *const bad[] = {"2", "1e300", "nan", "x"};
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *detector;
     basin_error error;
-    recipe.members = 2, recipe.epochs = 8;
+    settings.members = 2, settings.epochs = 8;
     basin_network *network = fraud_new(400, 4, 1, false);
     uint8_t *part = calloc(400, 1);
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
@@ -248,14 +249,14 @@ static void spoiled_checkpoints_are_refused(void **state) {
         basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
         basin_bundle *bundle;
         work.watch = &watch, work.checkpoint = path, work.resume = false;
-        must(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error), &error);
+        must(basin_anomaly_fit(&detector, network, part, &settings, &work, &error), &error);
         basin_anomaly_free(detector);
         must(basin_bundle_read(&bundle, path, &error), &error);
         must(basin_bundle_meta_set(bundle, key[i], bad[i], &error), &error);
         must(basin_bundle_write(path, bundle, &error), &error);
         basin_bundle_free(bundle);
         work.watch = NULL, work.resume = true;
-        assert_int_equal(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error),
+        assert_int_equal(basin_anomaly_fit(&detector, network, part, &settings, &work, &error),
                          BASIN_BAD_FILE);
         assert_non_null(strstr(error.text, key[i]));
     }
@@ -273,10 +274,10 @@ static void a_resumed_run_ends_with_the_same_bits(void **state) {
 
 static void check_refused(const basin_network *network, const uint8_t *part, const char *wanted) {
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *detector;
     basin_error error;
-    assert_int_not_equal(basin_anomaly_fit(&detector, network, part, &recipe, &work, &error), 0);
+    assert_int_not_equal(basin_anomaly_fit(&detector, network, part, &settings, &work, &error), 0);
     assert_null(detector);
     if (!strstr(error.text, wanted)) fail_msg("'%s' is not in '%s'", wanted, error.text);
     basin_backend_close(work.backend);
@@ -304,12 +305,12 @@ static basin_status fit_within(size_t memory, bool least, const char *sampling,
                                const basin_network *network, const uint8_t *part,
                                basin_error *error) {
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *detector;
     work.memory = memory, work.least = least;
-    recipe.sampling = sampling, recipe.epochs = 1, recipe.fraction = 0.2, recipe.batch = 64;
-    recipe.fanout = 4;
-    basin_status status = basin_anomaly_fit(&detector, network, part, &recipe, &work, error);
+    settings.sampling = sampling, settings.epochs = 1, settings.fraction = 0.2, settings.batch = 64;
+    settings.fanout = 4;
+    basin_status status = basin_anomaly_fit(&detector, network, part, &settings, &work, error);
     if (!status && least) assert_non_null(strstr(detector->how, "neighbours"));
     assert_int_equal(!status, detector != NULL);
     basin_anomaly_free(detector);
@@ -337,7 +338,7 @@ static void a_shrunk_run_is_resumed(void **state) {
     char path[PATH_TEXT];
     folder_path(path, state, "shrunk.safetensors");
     basin_anomaly_work work = fraud_work();
-    basin_anomaly_settings recipe = fraud_recipe();
+    basin_anomaly_settings settings = fraud_settings();
     basin_anomaly_detector *straight, *broken, *resumed;
     basin_error error;
     basin_network *network = fraud_new(400, 3, 1, false);
@@ -346,16 +347,16 @@ static void a_shrunk_run_is_resumed(void **state) {
     basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
     must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
     work.memory = least_limit("auto", network, part);
-    recipe.sampling = "auto", recipe.epochs = 4, recipe.fraction = 0.2, recipe.batch = 64;
-    recipe.fanout = 4;
-    must(basin_anomaly_fit(&straight, network, part, &recipe, &work, &error), &error);
-    assert_true(straight->recipe.batch < 64);
+    settings.sampling = "auto", settings.epochs = 4, settings.fraction = 0.2, settings.batch = 64;
+    settings.fanout = 4;
+    must(basin_anomaly_fit(&straight, network, part, &settings, &work, &error), &error);
+    assert_true(straight->settings.batch < 64);
     work.watch = &watch, work.checkpoint = path;
-    must(basin_anomaly_fit(&broken, network, part, &recipe, &work, &error), &error);
+    must(basin_anomaly_fit(&broken, network, part, &settings, &work, &error), &error);
     assert_true(broken->stopped);
     work.watch = NULL, work.resume = true;
-    must(basin_anomaly_fit(&resumed, network, part, &recipe, &work, &error), &error);
-    assert_int_equal(resumed->recipe.batch, straight->recipe.batch);
+    must(basin_anomaly_fit(&resumed, network, part, &settings, &work, &error), &error);
+    assert_int_equal(resumed->settings.batch, straight->settings.batch);
     assert_same_members(straight, resumed);
     basin_anomaly_free(straight), basin_anomaly_free(broken), basin_anomaly_free(resumed);
     basin_network_free(network);

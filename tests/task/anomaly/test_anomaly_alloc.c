@@ -10,7 +10,7 @@ enum { NODES = 24 };
 
 typedef struct scene {
     basin_network *network;
-    basin_anomaly_settings recipe;
+    basin_anomaly_settings settings;
     basin_anomaly_detector *detector;
     const char *path, *checkpoint;
     bool least;
@@ -18,22 +18,22 @@ typedef struct scene {
 } scene;
 
 static void scene_new(scene *s, char path[2][PATH_TEXT], void **state) {
-    *s = (scene){.network = fraud_new(NODES, 3, 1, true), .recipe = fraud_recipe()};
+    *s = (scene){.network = fraud_new(NODES, 3, 1, true), .settings = fraud_settings()};
     s->path = folder_path(path[0], state, "model.safetensors");
     s->checkpoint = folder_path(path[1], state, "checkpoint.safetensors");
     for (int i = 0; i < NODES; i++) {
         s->network->label[i] = i % 3 == 0;
         s->part[i] = i < 12 ? BASIN_PART_TRAIN : BASIN_PART_VAL;
     }
-    s->recipe.dim = 4, s->recipe.heads = 1, s->recipe.head_dim = 2, s->recipe.memories = 3;
-    s->recipe.hidden = 0, s->recipe.epochs = 1, s->recipe.hops = 1;
+    s->settings.dim = 4, s->settings.heads = 1, s->settings.head_dim = 2, s->settings.memories = 3;
+    s->settings.hidden = 0, s->settings.epochs = 1, s->settings.hops = 1;
 }
 
 /* Only the runs under test may leave nothing behind: the detector they use is made before. */
 static void scene_train(scene *s) {
     basin_anomaly_work work = fraud_work();
     basin_error error;
-    must(basin_anomaly_fit(&s->detector, s->network, s->part, &s->recipe, &work, &error), &error);
+    must(basin_anomaly_fit(&s->detector, s->network, s->part, &s->settings, &work, &error), &error);
     basin_backend_close(work.backend);
 }
 
@@ -54,7 +54,7 @@ static basin_status train(void *context) {
     basin_status status = open_work(&work, s);
     work.checkpoint = s->checkpoint;
     if (!status)
-        status = basin_anomaly_fit(&detector, s->network, s->part, &s->recipe, &work, NULL);
+        status = basin_anomaly_fit(&detector, s->network, s->part, &s->settings, &work, NULL);
     if (!status) status = basin_anomaly_write(s->path, detector, NULL);
     basin_anomaly_free(detector);
     if (work.backend) basin_backend_close(work.backend);
@@ -73,9 +73,9 @@ static void training_on_samples(void **state) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
-    s.recipe.sampling = "neighbours", s.recipe.fraction = 1,
-    s.recipe.scaling = "both+quantile+bins";
-    s.recipe.batch = 8, s.recipe.degree_power = 0.5;
+    s.settings.sampling = "neighbours", s.settings.fraction = 1,
+    s.settings.scaling = "both+quantile+bins";
+    s.settings.batch = 8, s.settings.degree_power = 0.5;
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
     scene_free(&s);
 }
@@ -87,7 +87,7 @@ static basin_status go_on(void *context) {
     basin_status status = open_work(&work, s);
     work.checkpoint = s->checkpoint, work.resume = true, work.save_every = 1e9;
     if (!status)
-        status = basin_anomaly_fit(&detector, s->network, s->part, &s->recipe, &work, NULL);
+        status = basin_anomaly_fit(&detector, s->network, s->part, &s->settings, &work, NULL);
     basin_anomaly_free(detector);
     if (work.backend) basin_backend_close(work.backend);
     return status;
@@ -98,13 +98,13 @@ static void going_on(void **state) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
-    s.recipe.epochs = 2;
+    s.settings.epochs = 2;
     volatile sig_atomic_t stop = 1;
     basin_watch watch = {.stop = &stop};
     basin_anomaly_work work = fraud_work();
     basin_error error;
     work.checkpoint = s.checkpoint, work.watch = &watch;
-    must(basin_anomaly_fit(&s.detector, s.network, s.part, &s.recipe, &work, &error), &error);
+    must(basin_anomaly_fit(&s.detector, s.network, s.part, &s.settings, &work, &error), &error);
     assert_true(s.detector->stopped);
     assert_true(alloc_fail_sample(go_on, &s, 40) > 200);
     basin_backend_close(work.backend);
@@ -145,7 +145,7 @@ static void reading(void **state) {
     scene s;
     basin_error error;
     scene_new(&s, path, state);
-    s.recipe.scaling = "both";
+    s.settings.scaling = "both";
     scene_train(&s);
     must(basin_anomaly_write(s.path, s.detector, &error), &error);
     assert_true(alloc_fail_sweep(read_file, &s) > 20);
