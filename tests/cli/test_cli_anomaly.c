@@ -2,6 +2,7 @@
  * that are words; and what each of them says about data it cannot use. */
 #include <math.h>
 
+#include "basin/tasks/network.h"
 #include "cli/accounts.h"
 
 #define QUICK "--epochs 25 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 --quiet"
@@ -10,7 +11,7 @@ static void from_a_table_to_reasons(void **state) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
                                   " -o m.safetensors --log log.jsonl --json");
     cJSON *tree = run_json(p);
-    assert_true(json_number(tree, "val_auroc") > 80);
+    assert_true(json_number(tree, "validation.auroc") > 80);
     cJSON_Delete(tree);
     p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet");
     assert_int_equal(p->code, 0);
@@ -78,11 +79,81 @@ static void eval_prints_figures_and_baselines(void **state) {
 }
 
 static void presets_give_way_to_options(void **state) {
-    const program *p = run(state, "anomaly train x --heads 5 --preset amazon --print-config");
+    const program *p = run(state, "anomaly train --heads 5 --preset amazon --print-config");
     assert_int_equal(p->code, 0);
+    assert_null(strstr(p->out, "estimate"));
     assert_contains(p->out, "\"memories\":\t640");
     assert_contains(p->out, "\"heads\":\t5");
     assert_contains(p->out, "\"position\":\t\"learned\"");
+}
+
+/* With data the run is rehearsed: how large, how long. All members count, and nothing is written.
+ */
+static void a_configuration_tells_what_a_run_would_take(void **state) {
+    const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
+                                  " --members 3 -o never.safetensors --print-config");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(tree, "estimate.parameters") > 1000);
+    assert_true(json_number(tree, "estimate.memory_bytes") > 10000);
+    assert_true(json_number(tree, "estimate.steps") == 75);
+    assert_true(json_number(tree, "estimate.seconds") > 0);
+    cJSON_Delete(tree);
+    char path[PATH_TEXT];
+    assert_int_not_equal(access(folder_path(path, state, "never.safetensors"), F_OK), 0);
+}
+
+/* Fine-tuning from a model, more epochs after the end, a finished run that is resumed. */
+static void a_run_begins_with_a_model_and_goes_on(void **state) {
+    const program *p =
+        run(state, "anomaly train accounts.csv transfers.csv " QUICK
+                   " --from m.safetensors --keep-checkpoint --epochs 3 -o f.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
+                   " --resume --epochs 5 -o f.safetensors --json");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(tree, "epochs") == 5);
+    cJSON_Delete(tree);
+    p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
+                   " --resume --epochs 5 -o f.safetensors");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "f.safetensors is finished");
+}
+
+/* Before data are read and long before a model is there. */
+static void an_output_that_cannot_be_written_is_told_first(void **state) {
+    assert_error(run(state, "anomaly train nowhere.csv " QUICK " -o none/m.safetensors"), 1,
+                 "none/m.safetensors");
+}
+
+static void write_one_split(void **state) {
+    char node[PATH_TEXT], edge[PATH_TEXT], path[PATH_TEXT];
+    const char *file[] = {folder_path(node, state, "accounts.csv"),
+                          folder_path(edge, state, "transfers.csv")};
+    basin_network *network;
+    basin_error error;
+    uint8_t part[NODES], mask[NODES];
+    if (basin_network_open(&network, file, 2, NULL, &error) ||
+        basin_split_stratified(part, network, 0.4, 1, 0, &error))
+        fail_msg("%s", error.text);
+    static const char *const name[] = {"train", "val", "test"};
+    for (int p = 0; p < 3; p++) {
+        for (int i = 0; i < NODES; i++) mask[i] = part[i] == p + 1;
+        basin_tensor tensor = basin_tensor_borrow(mask, BASIN_U8, BASIN_SHAPE(NODES));
+        if (basin_network_set_masks(network, name[p], &tensor, &error)) fail_msg("%s", error.text);
+    }
+    if (basin_network_write(folder_path(path, state, "one.npz"), network, &error))
+        fail_msg("%s", error.text);
+    basin_network_free(network);
+}
+
+/* A file with one split: the runs have different seeds. */
+static void one_split_serves_all_runs(void **state) {
+    write_one_split(state);
+    const program *p = run(state, "anomaly eval one.npz " QUICK " --runs 2 --no-baselines --json");
+    cJSON *tree = run_json(p);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
+    assert_true(json_number(tree, "models.0.runs.1.test.auroc") > 50);
+    cJSON_Delete(tree);
 }
 
 static void wrong_data_get_one_line(void **state) {
@@ -96,8 +167,7 @@ static void wrong_data_get_one_line(void **state) {
     fclose(file);
     assert_error(run(state, "anomaly train one.csv few.csv -o n.safetensors " QUICK), 1,
                  "0 anomalous");
-    assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK), 2,
-                 "wants --output FILE");
+    assert_error(run(state, "anomaly train " QUICK), 2, "wants FILE...");
     assert_error(run(state, "anomaly score accounts.csv transfers.csv --quiet"), 1, "accounts.csv");
     assert_error(run(state, "anomaly explain m.safetensors nobody accounts.csv transfers.csv -q"),
                  1, "no node 'nobody'");
@@ -108,7 +178,7 @@ static void wrong_data_get_one_line(void **state) {
                  1, "published form");
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 0.0001 "
                             "--sampling neighbours -o n.safetensors"),
-                 1, "of 0.0001 allowed; wanted a larger --memory");
+                 1, "of 0.0001 allowed; wanted more memory");
 }
 
 int main(void) {
@@ -117,6 +187,10 @@ int main(void) {
         cmocka_unit_test(reasons_of_a_mixture_add_up),
         cmocka_unit_test(eval_prints_figures_and_baselines),
         cmocka_unit_test(presets_give_way_to_options),
+        cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
+        cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),
+        cmocka_unit_test(an_output_that_cannot_be_written_is_told_first),
+        cmocka_unit_test(one_split_serves_all_runs),
         cmocka_unit_test(wrong_data_get_one_line),
     };
     return cmocka_run_group_tests(tests, make_table, program_teardown);

@@ -82,7 +82,7 @@ typedef struct basin_outcome {
     bool resumed, stopped;
     bool finished_before; /* there was nothing to resume: the output is a finished model */
     int64_t parameters;
-    int64_t epochs, steps, steps_wanted; /* done; of the last member */
+    int64_t epochs, steps, steps_wanted; /* done; of the last member (rehearsed: wanted of all) */
     int64_t best_epoch;                  /* from 1; whose weights were kept; 0: the last */
     basin_score best;                    /* its score; of the last scored epoch without a choice */
     double loss;                         /* mean of the last epoch begun */

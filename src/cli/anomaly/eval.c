@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "basin/metrics.h"
 #include "cli/anomaly/options.h"
 #include "cli/csv.h"
 #include "cli/table.h"
@@ -20,7 +20,7 @@ typedef struct options {
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
     bool no_baselines, only_baselines, json, quiet;
-    const char *backend;
+    const char *backend, *products;
 } options;
 
 static const options defaults = {.start = {.preset = "default"},
@@ -29,7 +29,8 @@ static const options defaults = {.start = {.preset = "default"},
                                  .ratio = 0.4,
                                  .runs = 5,
                                  .split_seed = -1,
-                                 .backend = "cpu"};
+                                 .backend = "cpu",
+                                 .products = "f32"};
 
 static const basin_option table[] = {
     BASIN_OPTIONS_START(options),
@@ -54,28 +55,36 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-enum { MODELS = 1 + BASIN_BASELINES, MEASURES = 4 };
+enum { MODELS = 1 + BASIN_ANOMALY_BASELINES, MEASURES = 4 };
+static const char *const measures[MEASURES] = {"macro_f1", "auroc", "auprc", "recall_at_k"};
+
+/* What one model reached on one split. */
+typedef struct figures {
+    basin_score validation, test;
+    double threshold, seconds;
+    int64_t epoch;
+} figures;
 
 typedef struct bench {
     const options *o;
+    basin_backend *backend;
     basin_network *network;
-    basin_anomaly_work work;
     basin_cli_watch watch;
+    size_t memory;
     uint8_t *part;
     double *probability;
-    basin_anomaly_figures *figures; /* [MODELS, runs] */
-    basin_writer scores;            /* open where the options ask for it */
-    int64_t runs;
+    figures *figures;    /* [MODELS, runs] */
+    basin_writer scores; /* open where the options ask for it */
+    int64_t runs, seed;
     bool masks, stopped;
-    char how[200];
+    char trained_on[200];
     int64_t parameters;
 } bench;
 
 static basin_status split(bench *b, int64_t run, basin_error *error) {
-    if (b->masks) return basin_split_from_masks(b->part, b->network, run, error);
-    int64_t seed = b->o->split_seed < 0
-                       ? ((const basin_anomaly_settings *)b->o->settings->values)->seed
-                       : b->o->split_seed;
+    int64_t seed = b->o->split_seed < 0 ? b->seed : b->o->split_seed;
+    if (b->masks) /* of a file with one split, each run has another seed */
+        return basin_split_from_masks(b->part, b->network, b->network->splits > 1 ? run : 0, error);
     return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)seed, (uint64_t)run,
                                   error);
 }
@@ -93,41 +102,76 @@ static void put_scores(const bench *b, const double *probability, int64_t run) {
     }
 }
 
-static basin_status run_detector(bench *b, basin_anomaly_figures *f, int64_t run,
-                                 basin_error *error) {
-    basin_anomaly_settings settings = *(const basin_anomaly_settings *)b->o->settings->values;
-    basin_anomaly_detector *detector;
-    settings.seed += run;
-    basin_status status =
-        basin_anomaly_fit(&detector, b->network, b->part, &settings, &b->work, error);
-    if (status) return status;
-    b->stopped = detector->stopped;
-    memcpy(b->how, detector->how, sizeof b->how);
-    b->parameters = detector->parameters;
-    if (!b->stopped && !detector->score)
-        status = basin_fail(error, BASIN_BAD_VALUE, "%s: no validation nodes", b->network->path);
-    else if (!b->stopped)
-        status = basin_anomaly_measure(f, detector->score, b->network, b->part, settings.threshold,
-                                       error);
-    if (!b->stopped && !status && b->scores.file) put_scores(b, detector->score, run);
-    f->epoch = detector->member[0].epoch;
-    f->seconds = detector->seconds;
-    basin_anomaly_free(detector);
+static basin_status take(bench *b, figures *f, const basin_anomaly_model *model, int64_t run,
+                         basin_error *error) {
+    const basin_score *validation = basin_anomaly_reached(model, BASIN_PART_VAL);
+    const basin_score *test = basin_anomaly_reached(model, BASIN_PART_TEST);
+    if (!validation || !test)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for %s", b->network->path,
+                          validation ? "test" : "validation");
+    f->validation = *validation;
+    f->test = *test;
+    f->threshold = basin_anomaly_threshold(model);
+    b->parameters = basin_anomaly_parameters(model);
+    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_anomaly_trained_on(model));
+    if (b->scores.file) put_scores(b, basin_anomaly_scores(model), run);
+    return BASIN_OK;
+}
+
+static basin_status run_detector(bench *b, figures *f, int64_t run, basin_error *error) {
+    basin_anomaly_data data = {.size = sizeof data, .network = b->network, .part = b->part};
+    basin_training training = {.size = sizeof training,
+                               .backend = b->backend,
+                               .watch = &b->watch.watch,
+                               .memory = b->memory};
+    basin_anomaly_model *model = NULL;
+    basin_outcome outcome = {0};
+    char seed[32];
+    double began = basin_clock();
+    snprintf(seed, sizeof seed, "%lld", (long long)(b->seed + run));
+    basin_status status = basin_settings_set(b->o->settings, "seed", seed, error);
+    if (!status)
+        status = basin_anomaly_train(&model, &outcome, b->o->settings, &data, &training, error);
+    b->stopped = outcome.stopped;
+    f->epoch = outcome.best_epoch;
+    f->seconds = basin_clock() - began;
+    if (!status && !b->stopped) status = take(b, f, model, run, error);
+    basin_anomaly_close(model);
     return status;
 }
 
-static basin_status run_baseline(bench *b, basin_anomaly_figures *f, int which, int64_t run,
-                                 basin_error *error) {
+static basin_status run_baseline(bench *b, figures *f, int which, int64_t run, basin_error *error) {
+    basin_anomaly_work work = {.size = sizeof work, .watch = &b->watch.watch, .memory = b->memory};
+    const double *p = b->probability;
     double began = basin_clock();
-    int64_t epoch = 0;
-    basin_status status = basin_baseline_fit(
-        b->probability, &epoch, which, b->network, b->part,
-        ((const basin_anomaly_settings *)b->o->settings->values)->seed + run, &b->work, error);
+    basin_status status = basin_anomaly_baseline(b->probability, &f->epoch, which, b->network,
+                                                 b->part, b->seed + run, b->backend, &work, error);
     if (!status)
-        status = basin_anomaly_measure(f, b->probability, b->network, b->part, "all", error);
-    f->epoch = epoch;
+        status =
+            basin_anomaly_choose_threshold(&f->threshold, p, b->network, b->part, "all", error);
+    if (!status)
+        status = basin_anomaly_measure(&f->validation, p, b->network, b->part, BASIN_PART_VAL,
+                                       f->threshold, error);
+    if (!status)
+        status = basin_anomaly_measure(&f->test, p, b->network, b->part, BASIN_PART_TEST,
+                                       f->threshold, error);
     f->seconds = basin_clock() - began;
     return status;
+}
+
+static void note_split(const bench *b, const figures *f, int64_t run) {
+    char line[300];
+    double value[6];
+    for (int i = 0; i < 3; i++) {
+        value[i] = 100 * basin_score_get(&f->test, measures[i]);
+        value[3 + i] = 100 * basin_score_get(&f->validation, measures[i]);
+    }
+    snprintf(line, sizeof line,
+             "split %lld: test macro-F1 %.2f AUROC %.2f AUPRC %.2f (validation %.2f %.2f %.2f), "
+             "epoch %lld, %.0f s",
+             (long long)run, value[0], value[1], value[2], value[3], value[4], value[5],
+             (long long)f->epoch, f->seconds);
+    b->watch.watch.note(b->watch.watch.context, line);
 }
 
 static basin_status run_split(bench *b, int64_t i, basin_error *error) {
@@ -136,14 +180,7 @@ static basin_status run_split(bench *b, int64_t i, basin_error *error) {
     if (!status && !b->o->only_baselines) status = run_detector(b, &b->figures[i], run, error);
     for (int m = 1; m < MODELS && !status && !b->o->no_baselines && !b->stopped; m++)
         status = run_baseline(b, &b->figures[m * b->runs + i], m - 1, run, error);
-    const basin_anomaly_figures *f = &b->figures[i];
-    if (!status && !b->stopped && !b->o->only_baselines)
-        basin_watch_note(&b->watch.watch,
-                         "split %lld: test macro-F1 %.2f AUROC %.2f AUPRC %.2f (validation %.2f "
-                         "%.2f %.2f), epoch %lld, %.0f s",
-                         (long long)run, 100 * f->macro_f1, 100 * f->auroc, 100 * f->auprc,
-                         100 * f->val_macro_f1, 100 * f->val_auroc, 100 * f->val_auprc,
-                         (long long)f->epoch, f->seconds);
+    if (!status && !b->stopped && !b->o->only_baselines) note_split(b, &b->figures[i], run);
     return status;
 }
 
@@ -154,12 +191,11 @@ static bool shown(const bench *b, int model) {
 }
 
 static const char *model_name(const bench *b, int model) {
-    return model ? basin_baseline_name[model - 1] : b->o->start.preset;
+    return model ? basin_anomaly_baseline_name(model - 1) : b->o->start.preset;
 }
 
-static double measure(const basin_anomaly_figures *f, int which) {
-    const double value[] = {f->macro_f1, f->auroc, f->auprc, f->recall_k};
-    return 100 * value[which];
+static double measure(const figures *f, int which) {
+    return 100 * basin_score_get(&f->test, measures[which]);
 }
 
 static void summarise(const bench *b, int model, int which, double *mean, double *deviation) {
@@ -192,25 +228,22 @@ static bool print_table(const bench *b) {
 }
 
 static void print_model(basin_json *json, const bench *b, int model) {
-    static const char *const key[] = {"macro_f1", "auroc", "auprc", "recall_at_k"};
     basin_json_object(json, NULL);
     basin_json_text(json, "model", model_name(b, model));
     for (int k = 0; k < MEASURES; k++) {
         double pair[2];
         summarise(b, model, k, &pair[0], &pair[1]);
-        basin_json_numbers(json, key[k], pair, 2);
+        basin_json_numbers(json, measures[k], pair, 2);
     }
     basin_json_array(json, "runs");
     for (int64_t i = 0; i < b->runs; i++) {
-        const basin_anomaly_figures *f = &b->figures[model * b->runs + i];
+        const figures *f = &b->figures[model * b->runs + i];
         basin_json_object(json, NULL);
         basin_json_integer(json, "split", b->o->first + i);
-        for (int k = 0; k < MEASURES; k++) basin_json_number(json, key[k], measure(f, k));
-        basin_json_number(json, "val_macro_f1", 100 * f->val_macro_f1);
-        basin_json_number(json, "val_auroc", 100 * f->val_auroc);
-        basin_json_number(json, "val_auprc", 100 * f->val_auprc);
+        basin_put_percent(json, "validation", &f->validation);
+        basin_put_percent(json, "test", &f->test);
         basin_json_number(json, "threshold", f->threshold);
-        basin_json_integer(json, "epoch", f->epoch);
+        basin_json_integer(json, "best_epoch", f->epoch);
         basin_json_number(json, "seconds", f->seconds);
         basin_json_end(json);
     }
@@ -223,7 +256,7 @@ static void print_json(const bench *b) {
     basin_json_text(&json, "data", b->network->path);
     basin_json_text(&json, "split", b->masks ? "masks" : "ratio");
     if (!b->masks) basin_json_number(&json, "ratio", b->o->ratio);
-    basin_json_text(&json, "training", b->how);
+    basin_json_text(&json, "trained_on", b->trained_on);
     basin_json_integer(&json, "parameters", b->parameters);
     basin_json_array(&json, "models");
     for (int m = 0; m < MODELS; m++)
@@ -242,15 +275,12 @@ static basin_status prepare(bench *b, basin_error *error) {
     if (b->masks && o->first >= splits)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
                           b->network->path, (long long)splits, (long long)o->first);
-    if (b->masks && splits == 1)
-        b->masks = true; /* one split, several seeds */
-    else if (b->masks && b->runs > splits - o->first)
-        b->runs = splits - o->first;
+    if (b->masks && splits > 1 && b->runs > splits - o->first) b->runs = splits - o->first;
     if (!b->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
                           b->network->path);
-    b->part = basin_array_new((size_t)b->network->nodes, 1);
-    b->probability = basin_array_new((size_t)b->network->nodes, sizeof *b->probability);
+    b->part = calloc((size_t)b->network->nodes, 1);
+    b->probability = calloc((size_t)b->network->nodes, sizeof *b->probability);
     b->figures = calloc((size_t)(MODELS * b->runs), sizeof *b->figures);
     if (!b->part || !b->probability || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
@@ -259,9 +289,12 @@ static basin_status prepare(bench *b, basin_error *error) {
         if (status) return status;
         fputs("split,node,part,label,probability\n", b->scores.file);
     }
-    b->work.watch = &b->watch.watch;
-    b->work.memory = (size_t)(o->memory * (double)(1 << 30));
-    return basin_backend_open(&b->work.backend, o->backend, (int)o->threads, error);
+    char seed[32];
+    basin_status status = basin_settings_get(seed, sizeof seed, o->settings, "seed", error);
+    if (status) return status;
+    b->seed = strtoll(seed, NULL, 10);
+    b->memory = (size_t)(o->memory * (double)(1 << 30));
+    return basin_option_backend(&b->backend, o->backend, o->threads, o->products, NULL, error);
 }
 
 static int finish(bench *b, basin_status status, const basin_error *error) {
@@ -276,8 +309,8 @@ static int finish(bench *b, basin_status status, const basin_error *error) {
     } else if (!print_table(b)) {
         code = BASIN_EXIT_FAILURE;
     }
-    basin_backend_close(b->work.backend);
     basin_network_free(b->network);
+    basin_backend_close(b->backend);
     free(b->part);
     free(b->probability);
     free(b->figures);
@@ -289,7 +322,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
-    basin_status status = basin_anomaly_open(&b.network, operand, operands, &b.o->data, &error);
+    basin_status status = basin_data_open(&b.network, operand, operands, &b.o->data, &error);
     if (!status) status = prepare(&b, &error);
     for (int64_t i = 0; i < b.runs && !status && !b.stopped; i++) status = run_split(&b, i, &error);
     if (b.scores.file && !status && !b.stopped)

@@ -3,24 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "cli/anomaly/options.h"
 #include "cli/table.h"
 #include "io/file.h"
 #include "io/json_writer.h"
-#include "task/anomaly/explain.h"
 #include "view/neighbourhood.h"
 
 typedef struct options {
-    const char *svg, *backend;
+    const char *svg, *backend, *products;
     basin_data_options data;
     double memory;
     int64_t neighbours, features, threads;
     bool json, quiet;
 } options;
 
-static const options defaults = {
-    .data = {.missing = "error"}, .neighbours = 10, .features = 10, .backend = "cpu"};
+static const options defaults = {.data = {.missing = "error"},
+                                 .neighbours = 10,
+                                 .features = 10,
+                                 .backend = "cpu",
+                                 .products = "f32"};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the neighbourhood there."),
@@ -35,12 +36,12 @@ static const basin_option table[] = {
 typedef struct story {
     const options *o;
     const basin_network *network;
-    const basin_explanation *e;
+    const basin_anomaly_explanation *e;
 } story;
 
 enum { NAME = 160 };
 
-static const char *feature_name(char text[NAME], const story *s, const basin_explained_feature *f) {
+static const char *feature_name(char text[NAME], const story *s, const basin_anomaly_feature *f) {
     const basin_names *names = &s->network->column;
     char plain[NAME];
     int64_t features = s->network->feature ? s->network->features : 0;
@@ -64,7 +65,7 @@ static const char *label_name(const story *s, int64_t node) {
 }
 
 static void print_energy(const story *s) {
-    const basin_explanation *e = s->e;
+    const basin_anomaly_explanation *e = s->e;
     if (!e->has_energy) return;
     printf(
         "energy %.4g (attention %.4g, memories %.4g); of all nodes %.1f %% lie lower (mean %.4g, "
@@ -74,7 +75,7 @@ static void print_energy(const story *s) {
 }
 
 static bool print_neighbours(const story *s) {
-    const basin_explanation *e = s->e;
+    const basin_anomaly_explanation *e = s->e;
     char id[BASIN_NODE_TEXT];
     int64_t count = e->neighbours < s->o->neighbours ? e->neighbours : s->o->neighbours;
     printf("neighbours it attends to most (of %lld):\n", (long long)e->neighbours);
@@ -84,7 +85,7 @@ static bool print_neighbours(const story *s) {
     basin_table rows = {.layout = "lrrrrl"};
     for (int i = 0; i < 6; i++) basin_table_add(&rows, "%s", heading[i]);
     for (int64_t i = 0; i < count; i++) {
-        const basin_explained_neighbour *n = &e->neighbour[i];
+        const basin_anomaly_neighbour *n = &e->neighbour[i];
         basin_table_add(&rows, "%s", basin_network_id(s->network, n->node, id));
         basin_table_add(&rows, "%.4f", n->share);
         basin_table_add(&rows, "%.4f", n->returned);
@@ -96,7 +97,7 @@ static bool print_neighbours(const story *s) {
 }
 
 static bool print_features(const story *s) {
-    const basin_explanation *e = s->e;
+    const basin_anomaly_explanation *e = s->e;
     char name[NAME];
     int64_t count = e->features < s->o->features ? e->features : s->o->features;
     printf("features that move its logit from %.3f (a typical node's, here) to %.3f:\n",
@@ -106,7 +107,7 @@ static bool print_features(const story *s) {
     basin_table rows = {.layout = "lrrr"};
     for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
     for (int64_t i = 0; i < count; i++) {
-        const basin_explained_feature *f = &e->feature[i];
+        const basin_anomaly_feature *f = &e->feature[i];
         basin_table_add(&rows, "%s", feature_name(name, s, f));
         basin_table_add(&rows, "%+.4f", f->share);
         basin_table_add(&rows, "%.3f", f->value);
@@ -116,7 +117,7 @@ static bool print_features(const story *s) {
 }
 
 static bool print_text(const story *s) {
-    const basin_explanation *e = s->e;
+    const basin_anomaly_explanation *e = s->e;
     char id[BASIN_NODE_TEXT];
     printf("node %s: probability %.4f (threshold %.4f), rank %lld of %lld, label %s\n",
            basin_network_id(s->network, e->node, id), e->probability, e->threshold,
@@ -133,7 +134,7 @@ static void json_neighbours(basin_json *json, const story *s) {
     char id[BASIN_NODE_TEXT];
     basin_json_array(json, "neighbours");
     for (int64_t i = 0; i < s->e->neighbours && i < s->o->neighbours; i++) {
-        const basin_explained_neighbour *n = &s->e->neighbour[i];
+        const basin_anomaly_neighbour *n = &s->e->neighbour[i];
         basin_json_object(json, NULL);
         basin_json_text(json, "node", basin_network_id(s->network, n->node, id));
         basin_json_number(json, "attention", n->share);
@@ -150,7 +151,7 @@ static void json_features(basin_json *json, const story *s) {
     char name[NAME];
     basin_json_array(json, "features");
     for (int64_t i = 0; i < s->e->features && i < s->o->features; i++) {
-        const basin_explained_feature *f = &s->e->feature[i];
+        const basin_anomaly_feature *f = &s->e->feature[i];
         basin_json_object(json, NULL);
         basin_json_text(json, "feature", feature_name(name, s, f));
         basin_json_integer(json, "column", f->column);
@@ -164,7 +165,7 @@ static void json_features(basin_json *json, const story *s) {
 }
 
 static void print_json(const story *s) {
-    const basin_explanation *e = s->e;
+    const basin_anomaly_explanation *e = s->e;
     char id[BASIN_NODE_TEXT];
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "node", basin_network_id(s->network, e->node, id));
@@ -194,7 +195,7 @@ static void print_json(const story *s) {
 enum { RAYS = 20 };
 
 static basin_status draw(const story *s, basin_error *error) {
-    const basin_explanation *e = s->e;
+    const basin_anomaly_explanation *e = s->e;
     char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
     basin_star_ray ray[RAYS];
     int rays = e->neighbours < RAYS ? (int)e->neighbours : RAYS;
@@ -230,34 +231,42 @@ static basin_status find_node(int64_t *node, const basin_network *network, const
                       (long long)network->nodes);
 }
 
+static basin_status tell(const story *s, bool *printed, basin_error *error) {
+    *printed = true;
+    if (s->o->json)
+        print_json(s);
+    else
+        *printed = print_text(s);
+    return s->o->svg ? draw(s, error) : BASIN_OK;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_cli_watch watch;
     basin_error error;
-    basin_anomaly_detector *detector = NULL;
+    basin_backend *backend = NULL;
+    basin_anomaly_model *model = NULL;
     basin_network *network = NULL;
-    basin_explanation e = {0};
+    basin_anomaly_explanation *e = NULL;
     int64_t node = 0;
     bool printed = true;
     basin_cli_watch_begin(&watch, o->quiet);
-    basin_anomaly_work work = {.watch = &watch.watch,
+    basin_anomaly_work work = {.size = sizeof work,
+                               .watch = &watch.watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
-    basin_status status = basin_anomaly_read(&detector, operand[0], &error);
-    if (!status) status = basin_anomaly_open(&network, operand + 2, operands - 2, &o->data, &error);
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, NULL, &error);
+    if (!status) status = basin_anomaly_open(&model, operand[0], backend, &error);
+    if (!status) status = basin_data_open(&network, operand + 2, operands - 2, &o->data, &error);
     if (!status) status = find_node(&node, network, operand[1], &error);
-    if (!status) status = basin_backend_open(&work.backend, o->backend, (int)o->threads, &error);
-    if (!status) status = basin_anomaly_explain(&e, detector, network, node, &work, &error);
+    if (!status) status = basin_anomaly_explain(&e, model, network, node, &work, &error);
     basin_cli_watch_end(&watch);
-    story s = {o, network, &e};
-    if (!status && o->json)
-        print_json(&s);
-    else if (!status)
-        printed = print_text(&s);
-    if (!status && o->svg) status = draw(&s, &error);
-    basin_explanation_free(&e);
-    basin_backend_close(work.backend);
+    story s = {o, network, e};
+    if (!status) status = tell(&s, &printed, &error);
+    basin_anomaly_explanation_free(e);
+    basin_anomaly_close(model);
     basin_network_free(network);
-    basin_anomaly_free(detector);
+    basin_backend_close(backend);
     if (status) return basin_report(&error);
     return printed ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
 }

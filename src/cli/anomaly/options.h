@@ -1,10 +1,11 @@
-/* Options that the anomaly commands share: the settings, the data, the work. */
+/* What the anomaly commands share: options of the data and of the work, figures in percent. */
 #ifndef BASIN_CLI_ANOMALY_OPTIONS_H
 #define BASIN_CLI_ANOMALY_OPTIONS_H
 
+#include "basin/tasks/anomaly.h"
 #include "cli/command.h"
 #include "cli/watch.h"
-#include "task/anomaly/anomaly.h"
+#include "io/json_writer.h"
 
 /* How the files are read; `type` has `data`. */
 typedef struct basin_data_options {
@@ -29,13 +30,22 @@ typedef struct basin_data_options {
         BASIN_INTEGER(type, data.unlabelled_first, "unlabelled-first", "N", 0, 9e15,               \
                       "The first N nodes have no label that counts (Amazon: 3305).")
 
+/* What computes; `type` has backend, products, threads and quiet. */
+#define BASIN_ENGINE_OPTIONS(type)                                                                 \
+    BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type), BASIN_OPTION_THREADS(type),           \
+        BASIN_OPTION_QUIET(type)
+/* The same for commands that do not train, with memory. */
 #define BASIN_WORK_OPTIONS(type)                                                                   \
     BASIN_REAL(type, memory, "memory", "GIB", 0, 1e6,                                              \
                "Memory to stay within; 0: three quarters of what is free."),                       \
-        BASIN_OPTION_BACKEND(type), BASIN_OPTION_THREADS(type), BASIN_OPTION_QUIET(type)
+        BASIN_ENGINE_OPTIONS(type)
 
+basin_network_options basin_data_network_options(const basin_data_options *options);
 /* Opens the files as a network with the union of its relations. */
-basin_status basin_anomaly_open(basin_network **network, char **path, int paths,
-                                const basin_data_options *options, basin_error *error);
+basin_status basin_data_open(basin_network **network, char **path, int paths,
+                             const basin_data_options *options, basin_error *error);
+
+/* The measures of a score in percent, as an object; nothing where there is no score. */
+void basin_put_percent(basin_json *json, const char *key, const basin_score *score);
 
 #endif

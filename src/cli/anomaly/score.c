@@ -1,21 +1,20 @@
 /* basin anomaly score: the probability of every node, as CSV. */
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "cli/anomaly/options.h"
 #include "cli/csv.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *output, *backend;
+    const char *output, *backend, *products;
     basin_data_options data;
     double memory;
     int64_t top, threads;
     bool sort, json, quiet;
 } options;
 
-static const options defaults = {.data = {.missing = "error"}, .backend = "cpu"};
+static const options defaults = {.data = {.missing = "error"}, .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
@@ -102,30 +101,33 @@ static basin_status put(const options *o, const place *list, int64_t count,
 
 static basin_status score(const options *o, char **operand, int operands, basin_cli_watch *watch,
                           basin_error *error) {
-    basin_anomaly_work work = {.watch = &watch->watch,
+    basin_anomaly_work work = {.size = sizeof work,
+                               .watch = &watch->watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
-    basin_anomaly_detector *detector = NULL;
+    basin_backend *backend = NULL;
+    basin_anomaly_model *model = NULL;
     basin_network *network = NULL;
     double *probability = NULL;
     place *list = NULL;
-    basin_status status = basin_anomaly_read(&detector, operand[0], error);
-    if (!status) status = basin_anomaly_open(&network, operand + 1, operands - 1, &o->data, error);
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, NULL, error);
+    if (!status) status = basin_anomaly_open(&model, operand[0], backend, error);
+    if (!status) status = basin_data_open(&network, operand + 1, operands - 1, &o->data, error);
     if (!status) {
-        probability = basin_array_new((size_t)network->nodes, sizeof *probability);
-        list = basin_array_new((size_t)network->nodes, sizeof *list);
+        probability = calloc((size_t)network->nodes, sizeof *probability);
+        list = calloc((size_t)network->nodes, sizeof *list);
         if (!probability || !list)
             status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     }
-    if (!status) status = basin_backend_open(&work.backend, o->backend, (int)o->threads, error);
-    if (!status) status = basin_anomaly_score(probability, detector, network, &work, error);
+    if (!status) status = basin_anomaly_score(probability, model, network, &work, error);
     basin_cli_watch_end(watch);
     if (!status) {
         int64_t count = rank(list, probability, network->nodes, o);
-        status = put(o, list, count, network, detector->threshold, error);
+        status = put(o, list, count, network, basin_anomaly_threshold(model), error);
     }
-    basin_backend_close(work.backend);
+    basin_anomaly_close(model);
     basin_network_free(network);
-    basin_anomaly_free(detector);
+    basin_backend_close(backend);
     free(probability);
     free(list);
     return status;

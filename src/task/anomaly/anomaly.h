@@ -1,23 +1,24 @@
-/* Anomaly detection as a task: from a network and a split to a trained detector, scores, figures
- * and reasons. Nothing here prints; commands do.
+/* Anomaly detection inside the library: settings, the model, and what is handed from file to file.
+ * Callers see include/basin/tasks/anomaly.h. From the top down:
  *
- *     basin_anomaly_settings settings;
- *     basin_anomaly_task.fill(&settings, "default");
- *     basin_anomaly_fit(&detector, network, part, &settings, &work, &error);
- *     basin_anomaly_score(probability, detector, network, &work, &error);
+ *     train.c     a run from data to a model
+ *     choose.c    inputs that validation prefers, by quick probes; baselines.c: the plain models
+ *     fit.c       trains with settings that leave nothing open
+ *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
+ *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
 #define BASIN_TASK_ANOMALY_ANOMALY_H
 
 #include "basin/metrics.h"
 #include "basin/model.h"
-#include "basin/tasks/network.h"
+#include "basin/tasks/anomaly.h"
 #include "basin/train.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
 
 /* Scalings of features, each with the three others joined, and how to list either. Beside these a
- * settings may have "none", or "auto" for those that validation prefers. Of equals, the first. */
+ * scaling may be "none", or "auto" for those that validation prefers. Of equals, the first. */
 #define BASIN_ANOMALY_SCALINGS(X)                                                                  \
     X("both", "standard+quantile+bins")                                                            \
     X("standard", "both+quantile+bins")                                                            \
@@ -86,89 +87,61 @@ typedef struct basin_anomaly_settings {
 } basin_anomaly_settings;
 
 extern const basin_task_settings basin_anomaly_task;
-basin_status basin_anomaly_check(const basin_anomaly_settings *settings, basin_error *error);
 
-/* What the work is done with and who watches. */
-typedef struct basin_anomaly_work {
+/* A basin_anomaly_work with zeros for what the caller did not know, and what computes. */
+typedef struct basin_anomaly_resources {
     basin_backend *backend;
     const basin_watch *watch;
-    size_t memory;          /* bytes that may be used; 0: three quarters of what is free */
-    bool least;             /* instead: nothing whole that can be sampled or streamed, any limit */
-    const char *checkpoint; /* file to go on from later; NULL: none */
-    double save_every;      /* seconds between checkpoints; one is written when stopped, too */
-    bool resume;            /* go on from the checkpoint; start where there is none */
-    const char *log;        /* one JSON line an epoch; NULL: none */
-} basin_anomaly_work;
+    size_t memory; /* bytes that may be used; 0: three quarters of what is free */
+    bool least;    /* force sampling and streaming, and hold to no limit */
+} basin_anomaly_resources;
 
-/* One trained member: its parameters by name. */
-typedef struct basin_anomaly_member {
-    basin_bundle *weights;
-    int64_t epoch; /* that validation chose, */
-    int64_t last;  /* of so many */
-    double chosen; /* its measure there */
-} basin_anomaly_member;
+basin_anomaly_resources basin_anomaly_resources_of(const basin_anomaly_work *work,
+                                                   basin_backend *backend);
+/* Bytes that may be used; none where `least` is set. */
+size_t basin_anomaly_memory_limit(const basin_anomaly_resources *work);
 
-typedef struct basin_anomaly_detector {
-    basin_anomaly_settings settings;
-    int64_t nodes, features; /* of the network it was trained on */
-    int relations;           /* the model runs on */
-    char **relation;         /* [relations] their names */
-    basin_scaler scale;      /* of features and degrees */
+struct basin_anomaly_model {
+    basin_backend *backend;
+    basin_anomaly_settings settings; /* as asked for, with what training chose */
+    basin_settings face;             /* the same for callers; points to `settings` */
+    int64_t nodes, features;         /* of the network it was trained on */
+    int relations;                   /* the model runs on */
+    char **relation;                 /* [relations] their names */
+    basin_scaler scale;              /* of features and degrees */
     double threshold;
-    int64_t members;
-    basin_anomaly_member *member; /* [members] */
-    double *score; /* [nodes] probabilities of the training network's nodes; NULL: not known */
-    /* how training went */
-    int64_t parameters, epochs;
-    double seconds; /* of training */
-    char how[200];  /* "full graph, 1.2 GiB" */
-    bool stopped;   /* the watcher asked for it; a checkpoint was written if one is kept */
-} basin_anomaly_detector;
+    int64_t members;       /* trained so far, of settings.members */
+    basin_bundle **member; /* [settings.members] parameters by name; NULL: not trained */
+    /* of one that was trained just now */
+    double *score;                            /* [nodes] or NULL */
+    basin_score reached[BASIN_PART_TEST + 1]; /* by part */
+    char trained_on[200];
+};
 
-/* Trains on the nodes of part TRAIN; VAL chooses epoch and threshold. */
-basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
-                               const uint8_t *part /* [N] */,
-                               const basin_anomaly_settings *settings,
-                               const basin_anomaly_work *work, basin_error *error);
-void basin_anomaly_free(basin_anomaly_detector *detector);
-/* Probabilities of all nodes of a network, the one it was trained on or another with such features.
- */
-basin_status basin_anomaly_score(double *probability /* [N] */,
-                                 const basin_anomaly_detector *detector,
-                                 const basin_network *network, const basin_anomaly_work *work,
-                                 basin_error *error);
-basin_status basin_anomaly_write(const char *path, const basin_anomaly_detector *detector,
-                                 basin_error *error);
-basin_status basin_anomaly_read(basin_anomaly_detector **detector, const char *path,
-                                basin_error *error);
+basin_status basin_anomaly_check(const basin_anomaly_settings *settings, basin_error *error);
+/* A model without members; `network` (or NULL) tells its sizes. */
+basin_status basin_anomaly_model_new(basin_anomaly_model **model,
+                                     const basin_anomaly_settings *settings,
+                                     const basin_network *network, basin_backend *backend,
+                                     basin_error *error);
+basin_status basin_anomaly_model_add_relation(basin_anomaly_model *model, const char *name,
+                                              basin_error *error);
+/* The parameters of one member of a model file, by name, as a new bundle. */
+basin_status basin_anomaly_member_read(basin_bundle **member, const basin_bundle *file,
+                                       int64_t number, basin_error *error);
+/* The configuration of a model file or a checkpoint. */
+basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
+                                         const basin_bundle *bundle, basin_error *error);
 
-/* ---- the protocol ---- */
+/* An error where the model cannot score these nodes. */
+basin_status basin_anomaly_check_network(const basin_anomaly_model *model,
+                                         const basin_network *network, basin_error *error);
 
-/* What one model reached on one split's test nodes. */
-typedef struct basin_anomaly_figures {
-    double macro_f1, auroc, auprc, recall_k;
-    double val_macro_f1, val_auroc, val_auprc;
-    double threshold, seconds;
-    int64_t epoch;
-} basin_anomaly_figures;
-
-/* From probabilities of all nodes: the threshold from validation, the rest from test. */
-basin_status basin_anomaly_measure(basin_anomaly_figures *figures, const double *probability,
-                                   const basin_network *network, const uint8_t *part,
-                                   const char *threshold, basin_error *error);
-
-/* Validation alone, where there are no test nodes. */
-basin_status basin_anomaly_measure_val(basin_anomaly_figures *figures, const double *probability,
-                                       const basin_network *network, const uint8_t *part,
-                                       const char *threshold, basin_error *error);
-
-/* The plain models beside which a detector is judged: logistic regression and an MLP on the
- * features, and the same with one- and two-hop means. Each is a settings; of several strengths of
- * weight decay and ways of scaling validation chooses. */
-enum { BASIN_BASELINES = 4 };
-extern const char *const basin_baseline_name[BASIN_BASELINES];
-basin_status basin_baseline_fit(double *probability /* [N] */, int64_t *epoch, int which,
-                                const basin_network *network, const uint8_t *part, int64_t seed,
-                                const basin_anomaly_work *work, basin_error *error);
+/* basin_anomaly_train with `least` as in the resources. */
+basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome *outcome,
+                                      const basin_anomaly_settings *settings,
+                                      const basin_anomaly_data *data,
+                                      const basin_training *training, bool least,
+                                      basin_error *error);
 
 #endif

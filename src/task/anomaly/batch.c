@@ -1,4 +1,4 @@
-/* Sampled parts of a network; see anomaly_batch.h. */
+/* Sampled parts of a network; see batch.h. */
 #include "task/anomaly/batch.h"
 
 #include <math.h>
@@ -19,6 +19,14 @@ int64_t basin_anomaly_batch_count(const basin_anomaly_source *source) {
     const basin_anomaly_settings *r = source->inputs->settings;
     if (!basin_choice_is(r->sampling, "neighbours")) return 1;
     return (draws_of(r->fraction, source->train_count) + r->batch - 1) / r->batch;
+}
+
+int64_t basin_anomaly_batch_nodes(const basin_anomaly_source *source) {
+    const basin_anomaly_settings *r = source->inputs->settings;
+    int64_t all = source->inputs->shape.nodes;
+    if (basin_choice_is(r->sampling, "full")) return all;
+    bool walk = basin_choice_is(r->sampling, "neighbours");
+    return draws_of(r->fraction, walk ? source->train_count : all);
 }
 
 /* The first `count` of a random order of 0 .. n - 1, for which only they are drawn: a partial

@@ -23,6 +23,8 @@ typedef struct basin_anomaly_source {
 
 /* How many batches an epoch has: subgraphs one, neighbours `fraction` of the training nodes. */
 int64_t basin_anomaly_batch_count(const basin_anomaly_source *source);
+/* How many nodes they take: those whose loss counts where neighbours are sampled, else all. */
+int64_t basin_anomaly_batch_nodes(const basin_anomaly_source *source);
 /* Batch `number` of an epoch. */
 basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
                                       const basin_anomaly_source *source, uint64_t seed,

@@ -1,14 +1,13 @@
 /* Why a node scores as it does: its energy among all energies, the attention it gives and gets, and
  * exact gradients of its logit, integrated from a typical node's inputs to its own (so that the
  * shares of the features add up to the difference of the logits). */
-#include "task/anomaly/explain.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/anomaly/file.h"
+#include "task/anomaly/inputs.h"
+#include "train/run/run.h"
 
 enum { PATH_STEPS = 24 };
 
@@ -52,8 +51,9 @@ static void node_energies(lens *l, const basin_block *b, basin_expr x, int relat
         l->attention = l->attention ? basin_add(l->attention, part) : part;
     }
     if (!b->config.no_hopfield) {
-        basin_expr h = basin_relu(basin_matmul_t(g, false, b->xi, true));
-        basin_expr part = basin_scale(basin_sum(basin_square(h), 1, 1), -0.5);
+        basin_shape shape = basin_expr_shape(g); /* a batch of one token each: energies apart */
+        basin_expr one = basin_reshape(g, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
+        basin_expr part = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);
         l->hopfield = l->hopfield ? basin_add(l->hopfield, part) : part;
     }
 }
@@ -102,11 +102,7 @@ static basin_status lens_plan(lens *l, basin_error *error) {
 static basin_status lens_write(lens *l, basin_error *error) {
     const basin_node_inputs *inputs = l->inputs;
     int64_t N = inputs->shape.nodes;
-    basin_anomaly_net_data data = {.table = inputs->table,
-                                   .eigenvectors = inputs->eigenvectors,
-                                   .pairs = l->pairs,
-                                   .nodes = N};
-    for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
+    basin_anomaly_net_data data = basin_node_inputs_data(inputs, l->pairs);
     basin_status status = basin_node_inputs_pairs(l->pairs, inputs, inputs->network, error);
     if (!status) status = basin_anomaly_net_write(&l->net, l->plan, &data, error);
     if (status) return status;
@@ -126,7 +122,7 @@ static basin_status lens_write(lens *l, basin_error *error) {
 }
 
 static basin_status lens_open(lens *l, const basin_node_inputs *inputs, int64_t node,
-                              const basin_anomaly_work *work, basin_error *error) {
+                              const basin_anomaly_resources *work, basin_error *error) {
     *l = (lens){.inputs = inputs, .node = node};
     basin_status status = basin_store_new(&l->store, work->backend, error);
     if (!status)
@@ -263,18 +259,18 @@ static basin_status integrate(gathered *g, lens *l, double factor, basin_error *
 /* ---- the explanation ---- */
 
 static int larger_share(const void *a, const void *b) {
-    double x = ((const basin_explained_neighbour *)a)->share;
-    double y = ((const basin_explained_neighbour *)b)->share;
+    double x = ((const basin_anomaly_neighbour *)a)->share;
+    double y = ((const basin_anomaly_neighbour *)b)->share;
     return (x < y) - (x > y);
 }
 
 static int larger_size(const void *a, const void *b) {
-    double x = fabs(((const basin_explained_feature *)a)->share);
-    double y = fabs(((const basin_explained_feature *)b)->share);
+    double x = fabs(((const basin_anomaly_feature *)a)->share);
+    double y = fabs(((const basin_anomaly_feature *)b)->share);
     return (x < y) - (x > y);
 }
 
-static void place_energy(basin_explanation *e, const gathered *g, int64_t N) {
+static void place_energy(basin_anomaly_explanation *e, const gathered *g, int64_t N) {
     double squares = 0;
     e->attention = g->attention[e->node];
     e->hopfield = g->hopfield[e->node];
@@ -307,13 +303,13 @@ static int64_t list_neighbours(int64_t *next, const lens *l) {
 
 /* A feature may have become several columns (planes of the scaling): their moves add up, their
  * values are averaged. */
-static void tell_features(basin_explanation *e, const gathered *g, const lens *l) {
+static void tell_features(basin_anomaly_explanation *e, const gathered *g, const lens *l) {
     int64_t C = l->inputs->shape.columns, F = l->inputs->features;
     int64_t planes = C / (F * (1 + l->inputs->settings->hops));
     const float *own = l->inputs->table + e->node * C;
     for (int64_t i = 0; i < e->features; i++) {
-        basin_explained_feature *f = &e->feature[i];
-        *f = (basin_explained_feature){.column = i % F, .hop = i / F};
+        basin_anomaly_feature *f = &e->feature[i];
+        *f = (basin_anomaly_feature){.column = i % F, .hop = i / F};
         for (int64_t p = 0; p < planes; p++) {
             int64_t c = (f->hop * planes + p) * F + f->column;
             f->value += (double)own[c] / (double)planes;
@@ -324,7 +320,7 @@ static void tell_features(basin_explanation *e, const gathered *g, const lens *l
     qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_size);
 }
 
-static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
+static basin_status tell(basin_anomaly_explanation *e, const gathered *g, const lens *l,
                          basin_error *error) {
     int64_t N = l->inputs->shape.nodes;
     e->neighbours = list_neighbours(NULL, l);
@@ -339,8 +335,8 @@ static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
     list_neighbours(next, l);
     for (int64_t i = 0; i < e->neighbours; i++)
         e->neighbour[i] =
-            (basin_explained_neighbour){next[i], g->share[next[i]], g->returned[next[i]],
-                                        g->push[next[i]], g->probability[next[i]]};
+            (basin_anomaly_neighbour){next[i], g->share[next[i]], g->returned[next[i]],
+                                      g->push[next[i]], g->probability[next[i]]};
     free(next);
     qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour, larger_share);
     tell_features(e, g, l);
@@ -354,9 +350,9 @@ static basin_status tell(basin_explanation *e, const gathered *g, const lens *l,
     return BASIN_OK;
 }
 
-static basin_status explain_view(basin_explanation *e, const basin_anomaly_detector *detector,
-                                 const basin_node_inputs *inputs, const basin_anomaly_work *work,
-                                 basin_error *error) {
+static basin_status explain_with(basin_anomaly_explanation *e, const basin_anomaly_model *model,
+                                 const basin_node_inputs *inputs,
+                                 const basin_anomaly_resources *work, basin_error *error) {
     lens l;
     gathered g = {0};
     int64_t N = inputs->shape.nodes, C = inputs->shape.columns;
@@ -365,9 +361,9 @@ static basin_status explain_view(basin_explanation *e, const basin_anomaly_detec
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
     for (int64_t i = 0; i < N * C && !status; i++)
         g.typical[i % C] += (double)inputs->table[i] / (double)N;
-    double factor = 1.0 / (double)detector->members;
-    for (int64_t m = 0; m < detector->members && !status; m++) {
-        status = basin_states_write(l.store, detector->member[m].weights, error);
+    double factor = 1.0 / (double)model->members;
+    for (int64_t m = 0; m < model->members && !status; m++) {
+        status = basin_params_read(&l.net.params, l.store, model->member[m], error);
         if (!status)
             status = basin_anomaly_mask_write(l.plan, l.net.mask, inputs->settings, m, error);
         if (!status) status = look(&g, &l, factor, error);
@@ -388,45 +384,67 @@ static basin_status take_nearby(basin_network **part, const basin_network *netwo
 }
 
 /* Node numbers of a part become those of the whole. */
-static void lead_back(basin_explanation *e, const basin_network *part) {
+static void lead_back(basin_anomaly_explanation *e, const basin_network *part) {
     e->node = part->origin[e->node];
     for (int64_t i = 0; i < e->neighbours; i++)
         e->neighbour[i].node = part->origin[e->neighbour[i].node];
 }
 
-basin_status basin_anomaly_explain(basin_explanation *explanation,
-                                   const basin_anomaly_detector *detector,
-                                   const basin_network *network, int64_t node,
-                                   const basin_anomaly_work *work, basin_error *error) {
-    *explanation = (basin_explanation){.node = node, .threshold = detector->threshold};
+/* The whole graph where it fits, else the node's neighbourhood. */
+static basin_status explain(basin_anomaly_explanation *e, const basin_anomaly_model *model,
+                            const basin_network *network, const basin_anomaly_resources *work,
+                            basin_error *error) {
+    const basin_anomaly_settings *settings = &model->settings;
     basin_node_inputs inputs = {0};
     basin_network *part = NULL;
     size_t bytes = 0;
-    basin_status status = basin_node_inputs_open(&inputs, network, &detector->settings, error);
-    if (!status) status = basin_node_inputs_scale(&inputs, &detector->scale, error);
+    basin_status status = basin_node_inputs_open(&inputs, network, settings, error);
+    if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
     if (!status)
-        status = basin_anomaly_net_memory(&bytes, inputs.settings, &inputs.shape, true,
-                                          work->backend, error);
+        status =
+            basin_anomaly_net_memory(&bytes, settings, &inputs.shape, true, work->backend, error);
     if (!status && bytes > basin_anomaly_memory_limit(work) &&
-        !basin_choice_is(detector->settings.position, "learned")) {
+        !basin_choice_is(settings->position, "learned")) {
         basin_node_inputs_close(&inputs);
-        explanation->nearby = true;
-        explanation->node = 0; /* the target comes first */
-        status = take_nearby(&part, network, node, error);
-        if (!status) status = basin_node_inputs_open(&inputs, part, &detector->settings, error);
-        if (!status) status = basin_node_inputs_scale(&inputs, &detector->scale, error);
+        status = take_nearby(&part, network, e->node, error);
+        if (!status) status = basin_node_inputs_open(&inputs, part, settings, error);
+        if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
+        e->nearby = true;
+        e->node = 0; /* the target comes first */
     }
-    if (!status) status = explain_view(explanation, detector, &inputs, work, error);
-    if (!status && part) lead_back(explanation, part);
+    if (!status) status = explain_with(e, model, &inputs, work, error);
+    if (!status && part) lead_back(e, part);
     basin_node_inputs_close(&inputs);
     basin_network_free(part);
-    if (status) basin_explanation_free(explanation);
     return status;
 }
 
-void basin_explanation_free(basin_explanation *explanation) {
+basin_status basin_anomaly_explain(basin_anomaly_explanation **explanation,
+                                   const basin_anomaly_model *model, const basin_network *network,
+                                   int64_t node, const basin_anomaly_work *work,
+                                   basin_error *error) {
+    basin_anomaly_resources with = basin_anomaly_resources_of(work, model->backend);
+    *explanation = NULL;
+    if (node < 0 || node >= network->nodes)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld", network->path,
+                          (long long)node, (long long)network->nodes - 1);
+    basin_status status = basin_anomaly_check_network(model, network, error);
+    if (status) return status;
+    basin_anomaly_explanation *e = calloc(1, sizeof *e);
+    if (!e) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    e->node = node;
+    e->threshold = model->threshold;
+    status = explain(e, model, network, &with, error);
+    if (status)
+        basin_anomaly_explanation_free(e);
+    else
+        *explanation = e;
+    return status;
+}
+
+void basin_anomaly_explanation_free(basin_anomaly_explanation *explanation) {
+    if (!explanation) return;
     free(explanation->neighbour);
     free(explanation->feature);
-    explanation->neighbour = NULL;
-    explanation->feature = NULL;
+    free(explanation);
 }

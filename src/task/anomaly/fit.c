@@ -1,300 +1,82 @@
-/* Training a detector: members one after the other, epochs over the whole graph or over samples of
- * it, validation after each, the best weights kept. A checkpoint is the store (weights, moments,
- * averages, the best so far, finished members) and a few numbers, so that a run that goes on ends
- * with the same bits. */
+/* A detector as a task of the one run (train/run/run.h): members one after the other; a step is the
+ * whole graph or a sample of it, a score the probabilities of the validation nodes. A sample is a
+ * function of the member's seed and the step's place. */
+#include "task/anomaly/fit.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "task/anomaly/batch.h"
-#include "task/anomaly/fit.h"
+#include "task/anomaly/states.h"
 
-static uint64_t member_seed(const basin_fit *f) {
-    return (uint64_t)f->settings.seed + 1000003u * (uint64_t)f->at.member;
+static uint64_t member_seed(const basin_anomaly_fitting *f) {
+    return (uint64_t)f->settings.seed + 1000003u * (uint64_t)f->member;
+}
+
+static bool is_full(const basin_anomaly_fitting *f) {
+    return basin_choice_is(f->settings.sampling, "full");
+}
+
+static basin_anomaly_source source_of(const basin_anomaly_fitting *f) {
+    return (basin_anomaly_source){&f->inputs, f->label, f->weight, f->train, f->train_count};
+}
+
+/* How many an epoch has. */
+static int64_t steps_of(const basin_anomaly_fitting *f) {
+    basin_anomaly_source source = source_of(f);
+    return basin_anomaly_batch_count(&source);
+}
+
+static basin_schedule schedule_of(const basin_anomaly_fitting *f) {
+    const basin_anomaly_settings *s = &f->settings;
+    return basin_schedule_make(steps_of(f), s->epochs, s->warmup, s->rate, s->rate_first,
+                               s->rate_last);
 }
 
 /* ---- plans ---- */
 
-static basin_schedule schedule_of(const basin_anomaly_settings *r, int64_t batches) {
-    return basin_schedule_make(batches, r->epochs, r->warmup, r->rate, r->rate_first, r->rate_last);
-}
-
 /* To each member the columns that it sees. */
-static basin_status show_columns(basin_fit *f, basin_error *error) {
-    return basin_anomaly_mask_write(f->trainer.plan, f->net.mask, &f->settings, f->at.member,
-                                    error);
+static basin_status show_columns(basin_anomaly_fitting *f, basin_error *error) {
+    if (!f->trainer.plan) return BASIN_OK;
+    return basin_anomaly_mask_write(f->trainer.plan, f->net.mask, &f->settings, f->member, error);
 }
 
-/* A trainer for this shape; steps go on counting. */
-static basin_status make_trainer(basin_fit *f, const basin_anomaly_shape *shape,
+static basin_status make_trainer(basin_anomaly_fitting *f, const basin_anomaly_shape *shape,
                                  basin_error *error) {
-    int64_t step = f->trainer.step;
-    basin_anomaly_source source = {&f->inputs, f->label, f->weight, f->train, f->train_count};
     basin_trainer_free(&f->trainer);
     basin_anomaly_net_free(&f->net);
     basin_status status = basin_anomaly_net_new(&f->net, &f->settings, shape, true, error);
     basin_trainer_spec spec = {.adamw = basin_anomaly_net_adamw(&f->settings),
-                               .schedule =
-                                   schedule_of(&f->settings, basin_anomaly_batch_count(&source))};
+                               .schedule = schedule_of(f)};
     if (!status)
         status =
             basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
-    f->trainer.step = step;
     f->planned = *shape;
-    if (!status && !basin_choice_is(f->settings.sampling, "full"))
-        status = basin_fit_hold_samples(f, error);
+    if (!status && !is_full(f)) status = basin_anomaly_hold_samples(f, error);
     return status ? status : show_columns(f, error);
 }
 
-static basin_status write_whole(basin_fit *f, basin_error *error) {
+static basin_status write_whole(basin_anomaly_fitting *f, basin_error *error) {
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     bool graph = basin_anomaly_on_graph(&f->settings);
     basin_status status =
         graph ? basin_node_inputs_pairs(pairs, &f->inputs, f->network, error) : BASIN_OK;
     if (status) return status;
-    basin_anomaly_net_data data = {.table = f->inputs.table,
-                                   .eigenvectors = f->inputs.eigenvectors,
-                                   .pairs = pairs,
-                                   .label = f->label,
-                                   .weight = f->weight,
-                                   .nodes = f->network->nodes};
-    for (int r = 0; r < f->inputs.shape.relations; r++)
-        data.node_weight[r] = f->inputs.node_weight[r];
+    basin_anomaly_net_data data = basin_node_inputs_data(&f->inputs, pairs);
+    data.label = f->label, data.weight = f->weight;
     status = basin_anomaly_net_write(&f->net, f->trainer.plan, &data, error);
     for (int r = 0; r < f->inputs.shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
     return status;
 }
 
-/* ---- an epoch ---- */
-
-static bool same_shape(const basin_anomaly_shape *a, const basin_anomaly_shape *b) {
-    bool same = a->nodes == b->nodes;
-    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
-    return same;
-}
-
-static basin_status step(basin_fit *f, double *loss, basin_error *error) {
-    uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)f->trainer.step;
-    basin_status status = basin_anomaly_net_write_seed(&f->net, f->trainer.plan, seed, error);
-    if (!status) status = basin_trainer_step(&f->trainer, loss, error);
-    if (!status && f->settings.average > 0)
-        status = basin_states_average(f->store, &f->net.params, "average.", f->settings.average,
-                                      f->trainer.step, error);
-    return status;
-}
-
-static basin_status epoch_sampled(basin_fit *f, double *loss, basin_error *error) {
-    basin_anomaly_source source = {&f->inputs, f->label, f->weight, f->train, f->train_count};
-    int64_t batches = basin_anomaly_batch_count(&source);
-    double sum = 0;
-    basin_status status = BASIN_OK;
-    for (int64_t b = 0; b < batches && !status; b++) {
-        basin_anomaly_batch batch;
-        status = basin_anomaly_batch_draw(&batch, &source, member_seed(f), f->at.epoch, b, error);
-        if (status) break;
-        if (!same_shape(&batch.shape, &f->planned)) status = make_trainer(f, &batch.shape, error);
-        basin_anomaly_net_data data = basin_anomaly_batch_data(&batch);
-        if (!status) status = basin_anomaly_net_write(&f->net, f->trainer.plan, &data, error);
-        if (!status) status = step(f, loss, error);
-        sum += *loss;
-        basin_anomaly_batch_free(&batch);
-    }
-    *loss = sum / (double)batches;
-    return status;
-}
-
-/* ---- validation ---- */
-
-static const char *evaluated(const basin_fit *f) {
-    return f->settings.average > 0 ? "average." : "";
-}
-
-/* A stream wants the memory that the plan of samples holds; the next epoch makes it anew. */
-static void rest(basin_fit *f) {
-    int64_t step = f->trainer.step;
-    if (!basin_anomaly_scorer_streams(f->scorer) || basin_choice_is(f->settings.sampling, "full"))
-        return;
-    basin_trainer_free(&f->trainer);
-    f->trainer.step = step;
-    f->planned = (basin_anomaly_shape){0};
-}
-
-/* The measures of validation; all NaN without validation nodes. */
-static basin_status validate(basin_fit *f, double value[3], basin_error *error) {
-    basin_ranking ranking;
-    value[0] = value[1] = value[2] = NAN;
-    if (!f->val_count) return BASIN_OK;
-    rest(f);
-    f->scored_best = false;
-    basin_status status = basin_anomaly_scorer_run(f->scorer, f->probability, f->at.member,
-                                                   f->store, evaluated(f), error);
-    if (status) return status;
-    for (int64_t i = 0; i < f->val_count; i++) f->val_score[i] = f->probability[f->val[i]];
-    double threshold;
-    basin_threshold_scan scan = basin_anomaly_scan(f->settings.threshold);
-    status = basin_threshold_best(&threshold, &value[0], f->val_score, f->val_label, f->val_count,
-                                  scan, error);
-    if (!status)
-        status =
-            basin_ranking_measure(&ranking, f->val_score, f->val_label, f->val_count, 0, error);
-    if (!status) value[1] = ranking.auroc, value[2] = ranking.auprc;
-    return status;
-}
-
-static basin_status consider(basin_fit *f, const double value[3], basin_error *error) {
-    double v = basin_choice_is(f->settings.select, "auroc")   ? value[1]
-               : basin_choice_is(f->settings.select, "auprc") ? value[2]
-                                                              : value[0];
-    bool better = !f->val_count || v > f->at.best;
-    if (!better) return BASIN_OK;
-    f->at.best = v;
-    f->at.best_epoch = f->at.epoch;
-    f->scored_best = f->val_count > 0;
-    return basin_states_copy(f->store, &f->net.params, "best.", evaluated(f), error);
-}
-
-static basin_status write_log(basin_fit *f, double loss, const double value[3], double seconds,
-                              basin_error *error) {
-    if (!f->log.file) return BASIN_OK;
-    basin_json line = basin_log_line(&f->log);
-    basin_json_integer(&line, "step", f->at.member * f->settings.epochs + f->at.epoch);
-    basin_json_integer(&line, "member", f->at.member);
-    basin_json_integer(&line, "epoch", f->at.epoch);
-    basin_json_number(&line, "loss", loss);
-    basin_json_number(&line, "val_macro_f1", value[0]);
-    basin_json_number(&line, "val_auroc", value[1]);
-    basin_json_number(&line, "val_auprc", value[2]);
-    basin_json_number(&line, "seconds", seconds);
-    return basin_log_end(&f->log, &line, error);
-}
-
-/* ---- a member ---- */
-
-static void show(const basin_fit *f, double loss, double seconds) {
-    int64_t done = f->at.member * f->settings.epochs + f->at.epoch;
-    int64_t total = f->settings.members * f->settings.epochs;
-    basin_news news = {.what = "training",
-                       .done = done,
-                       .total = total,
-                       .loss = loss,
-                       .speed = 1 / seconds,
-                       .unit = "epochs",
-                       .seconds_left = seconds * (double)(total - done)};
-    basin_watch_show(f->work->watch, &news);
-}
-
-static basin_status save(basin_fit *f, basin_error *error) {
-    if (!f->work->checkpoint) return BASIN_OK;
-    basin_status status = basin_fit_save(f->work->checkpoint, &f->settings, f->store,
-                                         f->trainer.step, &f->at, f->detector, error);
-    f->saved = basin_clock();
-    return status;
-}
-
-static basin_status one_epoch(basin_fit *f, basin_error *error) {
-    double loss = NAN, value[3] = {NAN, NAN, NAN}, began = basin_clock();
-    basin_status status = basin_choice_is(f->settings.sampling, "full")
-                              ? step(f, &loss, error)
-                              : epoch_sampled(f, &loss, error);
-    if (status) return status;
-    double seconds = basin_clock() - began;
-    f->at.epoch++;
-    bool last = f->at.epoch == f->settings.epochs;
-    if (last || f->at.epoch % f->settings.evaluate == 0) {
-        status = validate(f, value, error);
-        if (!status) status = consider(f, value, error);
-    }
-    if (!status) status = write_log(f, loss, value, seconds, error);
-    show(f, loss, basin_clock() - began);
-    bool due = basin_clock() - f->saved > f->work->save_every;
-    return status || !due ? status : save(f, error);
-}
-
-static basin_status start_member(basin_fit *f, basin_error *error) {
-    f->at = (basin_fit_state){.member = f->at.member, .best = -1};
-    f->trainer.step = 0;
-    basin_status status = basin_params_init(&f->net.params, f->store, member_seed(f), error);
-    if (!status && f->trainer.plan) status = show_columns(f, error);
-    if (!status) status = basin_states_clear_moments(f->store, &f->net.params, error);
-    if (!status) status = basin_states_copy(f->store, &f->net.params, "best.", "", error);
-    if (!status && f->settings.average > 0)
-        status = basin_states_copy(f->store, &f->net.params, "average.", "", error);
-    return status;
-}
-
-static bool finished(const basin_fit *f) {
-    return f->at.epoch >= f->settings.epochs ||
-           (f->settings.patience > 0 && f->val_count &&
-            f->at.epoch - f->at.best_epoch >= f->settings.patience);
-}
-
-static basin_status run_member(basin_fit *f, basin_error *error) {
-    basin_status status = BASIN_OK;
-    while (!status && !finished(f)) {
-        status = one_epoch(f, error);
-        if (!status && basin_watch_stopped(f->work->watch)) {
-            f->detector->stopped = true;
-            status = save(f, error);
-            break;
-        }
-    }
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "member%lld.", (long long)f->at.member);
-    if (!status && !f->detector->stopped)
-        status = basin_states_copy(f->store, &f->net.params, prefix, "best.", error);
-    basin_anomaly_member *member = &f->detector->member[f->at.member];
-    member->epoch = f->at.best_epoch;
-    member->last = f->at.epoch;
-    member->chosen = f->at.best;
-    return status ? status
-                  : basin_states_bundle(&member->weights, f->store, &f->net.params, "best.", error);
-}
-
-/* Goes on from the checkpoint: the state, and the members that were done. */
-static basin_status go_on(basin_fit *f, basin_error *error) {
-    basin_status status = start_member(f, error);
-    if (!status)
-        status = basin_fit_load(&f->trainer.step, &f->at, f->detector, f->store, f->resumed,
-                                &f->settings, &f->net.params, error);
-    if (!status && f->trainer.plan) status = show_columns(f, error);
-    for (int64_t m = 0; m < f->at.member && !status; m++) {
-        char prefix[32];
-        snprintf(prefix, sizeof prefix, "member%lld.", (long long)m);
-        status = basin_states_bundle(&f->detector->member[m].weights, f->store, &f->net.params,
-                                     prefix, error);
-    }
-    return status;
-}
-
-static basin_status run_members(basin_fit *f, basin_error *error) {
-    bool resumed = f->resumed;
-    basin_status status = resumed ? go_on(f, error) : BASIN_OK;
-    if (!status)
-        status = basin_log_open(
-            &f->log, f->work->log,
-            f->resumed ? &(basin_log_place){f->at.member, f->at.epoch, 0} : NULL, error);
-    f->saved = basin_clock();
-    while (!status && f->at.member < f->settings.members) {
-        if (!resumed) status = start_member(f, error);
-        resumed = false;
-        if (!status) status = run_member(f, error);
-        f->detector->members = f->at.member + 1;
-        if (f->detector->stopped) break;
-        f->at.member++;
-    }
-    return status;
-}
-
-/* ---- all of it ---- */
-
 enum { BATCH_LEAST = 32 }; /* targets, below which a step learns next to nothing */
 
-static basin_status first_shape(basin_anomaly_shape *shape, const basin_fit *f,
+static basin_status first_shape(basin_anomaly_shape *shape, const basin_anomaly_fitting *f,
                                 basin_error *error) {
-    basin_anomaly_source source = {&f->inputs, f->label, f->weight, f->train, f->train_count};
+    basin_anomaly_source source = source_of(f);
     basin_anomaly_batch batch;
     basin_status status =
         basin_anomaly_batch_draw(&batch, &source, (uint64_t)f->settings.seed, 0, 0, error);
@@ -304,8 +86,8 @@ static basin_status first_shape(basin_anomaly_shape *shape, const basin_fit *f,
     return BASIN_OK;
 }
 
-/* With smaller batches where these are left to us. */
-static basin_status make_fitting_trainer(basin_fit *f, basin_error *error) {
+/* Batches are halved until they fit, where they are left to us. */
+static basin_status make_fitting_trainer(basin_anomaly_fitting *f, basin_error *error) {
     for (;;) {
         basin_anomaly_shape shape;
         basin_status status = first_shape(&shape, f, error);
@@ -316,100 +98,303 @@ static basin_status make_fitting_trainer(basin_fit *f, basin_error *error) {
     }
 }
 
-static basin_status make_first_plan(basin_fit *f, basin_error *error) {
-    if (basin_choice_is(f->settings.sampling, "full")) {
+static basin_status make_first_plan(basin_anomaly_fitting *f, basin_error *error) {
+    if (is_full(f)) {
         basin_status status = make_trainer(f, &f->inputs.shape, error);
         return status ? status : write_whole(f, error);
     }
     int64_t asked = f->settings.batch;
     basin_status status = make_fitting_trainer(f, error);
-    f->detector->settings.batch = f->settings.batch;
+    f->model->settings.batch = f->settings.batch;
     if (!status && f->settings.batch < asked)
-        basin_watch_note(f->work->watch, "batches of %lld targets: %lld would not fit",
+        basin_watch_note(f->work.watch, "batches of %lld targets: %lld would not fit",
                          (long long)f->settings.batch, (long long)asked);
     return status;
 }
 
-static basin_status choose_threshold(basin_fit *f, basin_error *error) {
-    basin_anomaly_detector *d = f->detector;
-    d->threshold = 0.5;
-    if (!f->val_count || d->stopped) return BASIN_OK;
-    basin_status status = BASIN_OK;
-    if (d->members > 1 || !f->scored_best)
-        status =
-            basin_anomaly_mean(f->probability, d, f->scorer, f->inputs.shape.nodes, f->work, error);
-    for (int64_t i = 0; i < f->val_count && !status; i++)
-        f->val_score[i] = f->probability[f->val[i]];
-    basin_threshold_scan scan = basin_anomaly_scan(f->settings.threshold);
-    if (!status)
-        status = basin_threshold_best(&d->threshold, NULL, f->val_score, f->val_label, f->val_count,
-                                      scan, error);
+static basin_status make_scorer(basin_anomaly_fitting *f, basin_error *error) {
+    size_t limit = basin_anomaly_memory_limit(&f->work);
+    size_t taken = is_full(f) ? f->bytes : basin_node_inputs_bytes(&f->inputs);
+    basin_status status = basin_anomaly_scorer_new(
+        &f->scorer, &f->inputs, limit > taken ? limit - taken : 0, &f->work, error);
+    return status ? status : basin_anomaly_hold_stream(f, error);
+}
+
+/* ---- members ---- */
+
+/* What is scored and kept. */
+static const char *scored(const basin_anomaly_fitting *f) {
+    return f->settings.average > 0 ? "average." : "";
+}
+
+/* Averages begin as the weights. */
+static basin_status start_average(basin_anomaly_fitting *f, basin_error *error) {
+    if (!(f->settings.average > 0)) return BASIN_OK;
+    return basin_states_copy(f->store, &f->net.params, "average.", "", error);
+}
+
+static basin_status begin(void *context, int64_t member, basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    f->member = member;
+    basin_status status = basin_params_init(&f->net.params, f->store, member_seed(f), error);
+    if (!status) status = show_columns(f, error);
+    if (!status) status = basin_states_clear_moments(f->store, &f->net.params, error);
+    return status ? status : start_average(f, error);
+}
+
+/* From the model's members, counted round and round where it has fewer. */
+static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
+                          basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    basin_anomaly_settings its = f->settings;
+    basin_bundle *weights = NULL;
+    basin_status status = basin_anomaly_read_settings(&its, from, error);
+    int64_t number = status || its.members < 1 ? 0 : member % its.members;
+    if (!status) status = basin_anomaly_member_read(&weights, from, number, error);
+    if (!status) status = basin_params_read(&f->net.params, f->store, weights, error);
+    basin_bundle_free(weights);
+    return status ? status : start_average(f, error);
+}
+
+static basin_status keep_member(basin_anomaly_fitting *f, int64_t member, const char *prefix,
+                                basin_error *error) {
+    if (f->model->members <= member) f->model->members = member + 1;
+    return basin_states_bundle(&f->model->member[member], f->store, &f->net.params, prefix, error);
+}
+
+static const char *member_prefix(char text[32], int64_t member) {
+    snprintf(text, 32, "member%lld.", (long long)member);
+    return text;
+}
+
+static basin_status finish(void *context, int64_t member, const basin_run_member *how,
+                           basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    char prefix[32];
+    (void)how;
+    member_prefix(prefix, member);
+    basin_status status = basin_states_copy(f->store, &f->net.params, prefix, "", error);
+    return status ? status : keep_member(f, member, prefix, error);
+}
+
+static basin_status restore(void *context, int64_t member, const basin_bundle *checkpoint,
+                            basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    char prefix[32];
+    (void)checkpoint;
+    f->member = member;
+    basin_status status = show_columns(f, error);
+    for (int64_t m = 0; m < member && !status; m++)
+        status = keep_member(f, m, member_prefix(prefix, m), error);
+    return status;
+}
+
+/* ---- steps ---- */
+
+static bool same_shape(const basin_anomaly_shape *a, const basin_anomaly_shape *b) {
+    bool same = a->nodes == b->nodes;
+    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
+    return same;
+}
+
+static basin_status write_sample(basin_anomaly_fitting *f, const basin_run_place *place,
+                                 basin_error *error) {
+    basin_anomaly_source source = source_of(f);
+    basin_anomaly_batch batch;
+    basin_status status = basin_anomaly_batch_draw(&batch, &source, member_seed(f), place->epoch,
+                                                   place->batch, error);
     if (status) return status;
-    d->score = f->probability;
+    if (!same_shape(&batch.shape, &f->planned)) status = make_trainer(f, &batch.shape, error);
+    basin_anomaly_net_data data = basin_anomaly_batch_data(&batch);
+    if (!status) status = basin_anomaly_net_write(&f->net, f->trainer.plan, &data, error);
+    basin_anomaly_batch_free(&batch);
+    return status;
+}
+
+static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
+                         basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)place->step;
+    double loss = NAN;
+    basin_status status = is_full(f) ? BASIN_OK : write_sample(f, place, error);
+    f->trainer.step = place->step;
+    if (!status) status = basin_anomaly_net_write_seed(&f->net, f->trainer.plan, seed, error);
+    if (!status) status = basin_trainer_step(&f->trainer, &loss, error);
+    if (!status && f->settings.average > 0)
+        status = basin_states_average(f->store, &f->net.params, "average.", f->settings.average,
+                                      f->trainer.step, error);
+    sum->loss += loss;
+    sum->weight += 1;
+    return status;
+}
+
+/* ---- scores ---- */
+
+/* A stream wants the memory that the plan of samples holds; the next step makes it anew. */
+static void rest(basin_anomaly_fitting *f) {
+    if (!basin_anomaly_scorer_streams(f->scorer) || is_full(f)) return;
+    basin_trainer_free(&f->trainer);
+    f->planned = (basin_anomaly_shape){0};
+}
+
+static basin_status score(void *context, basin_score *score, const basin_run_place *place,
+                          basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    basin_ranking ranking;
+    double threshold, macro_f1, *value = f->validation_score;
+    const uint8_t *label = f->validation_label;
+    int64_t count = f->validation_count;
+    rest(f);
+    basin_status status = basin_anomaly_scorer_run(f->scorer, f->probability, place->member,
+                                                   f->store, scored(f), error);
+    if (status) return status;
+    for (int64_t i = 0; i < count; i++) value[i] = f->probability[f->validation[i]];
+    status = basin_threshold_best(&threshold, &macro_f1, value, label, count,
+                                  basin_anomaly_scan(f->settings.threshold), error);
+    if (!status) status = basin_ranking_measure(&ranking, value, label, count, 0, error);
+    if (status) return status;
+    basin_score_add(score, "validation_macro_f1", macro_f1);
+    basin_score_add(score, "validation_auroc", ranking.auroc);
+    basin_score_add(score, "validation_auprc", ranking.auprc);
+    score->merit = basin_choice_is(f->settings.select, "auroc")   ? ranking.auroc
+                   : basin_choice_is(f->settings.select, "auprc") ? ranking.auprc
+                                                                  : macro_f1;
+    return BASIN_OK;
+}
+
+/* ---- afterwards ---- */
+
+/* The threshold, by the mean of all members. */
+static basin_status conclude(basin_anomaly_fitting *f, basin_error *error) {
+    basin_anomaly_model *m = f->model;
+    if (!f->validation_count || m->score) return BASIN_OK;
+    rest(f);
+    basin_status status = basin_anomaly_scorer_mean(f->scorer, f->probability, m, error);
+    if (!status)
+        status = basin_anomaly_choose_threshold(&m->threshold, f->probability, f->network, f->part,
+                                                f->settings.threshold, error);
+    if (status) return status;
+    m->score = f->probability;
     f->probability = NULL;
     return BASIN_OK;
 }
 
-static basin_status fit_all(basin_fit *f, basin_error *error) {
-    basin_status status = basin_anomaly_check(&f->settings, error);
-    if (!status && f->work->resume)
-        status = basin_fit_open(&f->resumed, &f->settings, f->work->checkpoint, error);
-    if (!status) status = basin_fit_prepare(f, error);
-    if (!status) status = basin_fit_choose_sampling(f, error);
-    if (!status) status = basin_store_new(&f->store, f->work->backend, error);
-    if (!status) status = make_first_plan(f, error);
-    if (status) return status;
-    size_t limit = basin_anomaly_memory_limit(f->work), taken = basin_node_inputs_bytes(&f->inputs);
-    if (basin_choice_is(f->settings.sampling, "full")) taken = f->bytes;
-    status = basin_anomaly_scorer_new(&f->scorer, &f->inputs, limit > taken ? limit - taken : 0,
-                                      f->work, error);
-    if (!status) status = basin_fit_hold_stream(f, error);
-    if (status) return status;
-    basin_watch_note(f->work->watch, "training on %s%s", f->detector->how,
-                     basin_anomaly_scorer_streams(f->scorer) ? "; scoring streamed" : "");
-    f->detector->parameters = basin_params_total(&f->net.params);
-    status = run_members(f, error);
-    for (int64_t m = 0; m < f->detector->members && !status; m++)
-        f->detector->epochs += f->detector->member[m].last;
-    return status ? status : choose_threshold(f, error);
+static basin_status write_model(void *context, const char *path, basin_error *error) {
+    basin_anomaly_fitting *f = context;
+    basin_status status = conclude(f, error);
+    return status ? status : basin_anomaly_write(path, f->model, error);
 }
 
-static void fit_free(basin_fit *f) {
-    basin_bundle_free(f->resumed);
-    basin_log_close(&f->log);
+static basin_status measure(basin_anomaly_fitting *f, basin_error *error) {
+    basin_anomaly_model *m = f->model;
+    basin_status status = conclude(f, error);
+    for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && m->score && !status; p++)
+        if (basin_split_nodes(NULL, f->part, f->network->nodes, p))
+            status = basin_anomaly_measure(&m->reached[p], m->score, f->network, f->part, p,
+                                           m->threshold, error);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
+    const basin_anomaly_fitting *f = context;
+    return basin_anomaly_describe(checkpoint, &f->settings, error);
+}
+
+static basin_run_task task_of(basin_anomaly_fitting *f) {
+    const basin_anomaly_settings *s = &f->settings;
+    basin_anomaly_source source = source_of(f);
+    bool judged = f->validation_count > 0;
+    return (basin_run_task){.context = f,
+                            .unit = "nodes",
+                            .members = s->members,
+                            .epochs = s->epochs,
+                            .steps = steps_of(f),
+                            .items = basin_anomaly_batch_nodes(&source),
+                            .score_every = s->evaluate,
+                            .patience = s->patience,
+                            .choose = judged,
+                            .memory = f->bytes,
+                            .schedule = schedule_of(f),
+                            .store = f->store,
+                            .params = &f->net.params,
+                            .scored = scored(f),
+                            .begin = begin,
+                            .adopt = adopt,
+                            .step = step,
+                            .score = judged ? score : NULL,
+                            .finish = finish,
+                            .describe = describe,
+                            .restore = restore,
+                            .write = write_model};
+}
+
+static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(f->run);
+    basin_status status = basin_anomaly_check(&f->settings, error);
+    if (!status && checkpoint)
+        status = basin_anomaly_resume(&f->settings, checkpoint, f->work.watch, error);
+    if (!status) status = basin_anomaly_prepare(f, error);
+    for (int r = 0; r < f->inputs.shape.relations && !status; r++)
+        status = basin_anomaly_model_add_relation(
+            f->model, f->network->relation[f->inputs.relation[r]].name, error);
+    if (!status) status = basin_anomaly_choose_sampling(f, error);
+    if (!status) status = basin_store_new(&f->store, f->work.backend, error);
+    if (!status) status = make_first_plan(f, error);
+    if (!status) status = make_scorer(f, error);
+    if (!status)
+        basin_watch_note(f->work.watch, "training on %s%s", f->model->trained_on,
+                         basin_anomaly_scorer_streams(f->scorer) ? "; scoring streamed" : "");
+    return status;
+}
+
+static void fitting_free(basin_anomaly_fitting *f) {
     basin_anomaly_scorer_free(f->scorer);
     basin_trainer_free(&f->trainer);
     basin_anomaly_net_free(&f->net);
     basin_store_free(f->store);
     basin_node_inputs_close(&f->inputs);
-    free(f->train), free(f->val), free(f->label), free(f->weight);
-    free(f->probability), free(f->val_score), free(f->val_label);
+    free(f->train), free(f->validation), free(f->label), free(f->weight);
+    free(f->probability), free(f->validation_score), free(f->validation_label);
 }
 
-/* What is left open: more members where they cost little. */
-static int64_t members_for(const basin_network *network) {
-    int64_t edges = 0;
-    for (int r = 0; r < network->relations; r++)
-        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
-    return edges <= 2000000 ? 6 : edges <= 20000000 ? 3 : 1;
-}
-
-basin_status basin_anomaly_fit(basin_anomaly_detector **detector, const basin_network *network,
-                               const uint8_t *part, const basin_anomaly_settings *settings,
-                               const basin_anomaly_work *work, basin_error *error) {
-    *detector = NULL;
-    basin_fit f = {.network = network, .part = part, .settings = *settings, .work = work};
-    f.began = basin_clock();
-    if (!f.settings.members) f.settings.members = members_for(network);
-    basin_status status = basin_detector_new(&f.detector, &f.settings, network, error);
+basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outcome, basin_run *run,
+                               const basin_anomaly_job *job, basin_error *error) {
+    const basin_training *t = basin_run_training(run);
+    basin_anomaly_fitting f = {.network = job->network,
+                               .part = job->part,
+                               .run = run,
+                               .settings = *job->settings,
+                               .work = {t->backend, t->watch, t->memory, job->least}};
+    *model = NULL;
+    basin_status status =
+        basin_anomaly_model_new(&f.model, job->settings, job->network, t->backend, error);
     if (status) return status;
-    status = fit_all(&f, error);
-    if (!status) status = basin_detector_name(f.detector, &f.inputs, error);
-    f.detector->seconds = basin_clock() - f.began;
-    fit_free(&f);
+    status = get_ready(&f, error);
+    basin_run_task task = {0};
+    if (!status) task = task_of(&f);
+    if (!status) status = basin_run_train(outcome, run, &task, error);
+    if (!status && !outcome->stopped && !job->probe && !(t->rehearse > 0))
+        status = measure(&f, error);
+    fitting_free(&f);
     if (status)
-        basin_anomaly_free(f.detector);
+        basin_anomaly_close(f.model);
     else
-        *detector = f.detector;
+        *model = f.model;
+    return status;
+}
+
+basin_status basin_anomaly_fit_quietly(basin_anomaly_model **model, basin_outcome *outcome,
+                                       const basin_anomaly_job *job,
+                                       const basin_anomaly_resources *work, basin_error *error) {
+    basin_watch stop = {.stop = work->watch ? work->watch->stop : NULL};
+    basin_training training = {
+        .size = sizeof training, .backend = work->backend, .watch = &stop, .memory = work->memory};
+    basin_run *run;
+    *model = NULL;
+    basin_status status = basin_run_open(&run, &training, "anomaly", error);
+    if (!status) status = basin_anomaly_fit(model, outcome, run, job, error);
+    basin_run_close(run);
     return status;
 }

@@ -1,45 +1,74 @@
-/* A training run of a detector: what it works on and where it stands. Internal to anomaly_fit.c,
- * which trains, and anomaly_prepare.c, which decides before what is trained on. */
+/* Training with settings that leave nothing open but the sampling: what fit.c works on, and
+ * prepare.c prepares. */
 #ifndef BASIN_TASK_ANOMALY_FIT_H
 #define BASIN_TASK_ANOMALY_FIT_H
 
-#include "task/anomaly/file.h"
-#include "train/run/log.h"
+#include "task/anomaly/scorer.h"
+#include "train/run/run.h"
 
-typedef struct basin_fit {
+/* What is trained on, and how. */
+typedef struct basin_anomaly_job {
+    const basin_network *network;
+    const uint8_t *part; /* [N] */
+    const basin_anomaly_settings *settings;
+    bool least; /* see basin_anomaly_resources */
+    bool probe; /* only the outcome is wanted: no threshold, no scores */
+} basin_anomaly_job;
+
+/* Trains in an opened run. The model is there after an interrupt, too. */
+basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outcome, basin_run *run,
+                               const basin_anomaly_job *job, basin_error *error);
+
+/* The same in a run of its own, which writes nothing and tells its watcher nothing. */
+basin_status basin_anomaly_fit_quietly(basin_anomaly_model **model, basin_outcome *outcome,
+                                       const basin_anomaly_job *job,
+                                       const basin_anomaly_resources *work, basin_error *error);
+
+/* ---- resume.c: settings that come from files ---- */
+
+/* Scaling, hops and members that `settings` leave open become those of a checkpoint or model. */
+basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_bundle *bundle,
+                                  basin_error *error);
+/* The same for sampling and batch, of a checkpoint, whose other settings must match. */
+basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_bundle *checkpoint,
+                                  const basin_watch *watch, basin_error *error);
+/* Into a checkpoint's metadata. */
+basin_status basin_anomaly_describe(basin_bundle *checkpoint,
+                                    const basin_anomaly_settings *settings, basin_error *error);
+
+/* ---- what fit.c and prepare.c share ---- */
+
+typedef struct basin_anomaly_fitting {
     const basin_network *network;
     const uint8_t *part;
+    basin_run *run;
     basin_anomaly_settings settings; /* sampling decided */
-    const basin_anomaly_work *work;
-    basin_anomaly_detector *detector;
+    basin_anomaly_resources work;
+    basin_anomaly_model *model;
     basin_node_inputs inputs;
     basin_store *store;
     basin_anomaly_net net;
     basin_trainer trainer;
     basin_anomaly_shape planned; /* what the trainer's plan is made for */
-    bool shrink;  /* sampling was left open: so are smaller batches where it must be */
-    size_t bytes; /* that the full graph takes in training */
+    bool shrink;                 /* sampling was left open: batches are halved until they fit */
+    size_t bytes;                /* that training takes */
+    int64_t member;              /* that is trained */
     basin_anomaly_scorer *scorer;
-    int64_t *train, *val; /* nodes */
-    int64_t train_count, val_count;
-    float *label, *weight; /* [N] */
-    double *probability;   /* [N] */
-    bool scored_best;      /* they are those of the best weights so far */
-    double *val_score;
-    uint8_t *val_label;
-    basin_bundle *resumed; /* the checkpoint that the run goes on from; NULL: a new run */
-    basin_fit_state at;
-    basin_run_log log;
-    double began, saved; /* clock: of the run, of the last checkpoint */
-} basin_fit;
+    int64_t *train, *validation; /* nodes */
+    int64_t train_count, validation_count;
+    float *label, *weight;     /* [N] */
+    double *probability;       /* [N] */
+    double *validation_score;  /* [validation_count] */
+    uint8_t *validation_label; /* [validation_count] */
+} basin_anomaly_fitting;
 
-/* Nodes, labels, weights, inputs (validation may choose them), the inputs. */
-basin_status basin_fit_prepare(basin_fit *fit, basin_error *error);
+/* Nodes, labels, weights, inputs. */
+basin_status basin_anomaly_prepare(basin_anomaly_fitting *fit, basin_error *error);
 /* Full where it fits, neighbours where it does not. */
-basin_status basin_fit_choose_sampling(basin_fit *fit, basin_error *error);
+basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *fit, basin_error *error);
 /* An error where the trainer's plan of samples, or scoring streamed, would take more beside the
  * graph than is allowed. */
-basin_status basin_fit_hold_samples(const basin_fit *fit, basin_error *error);
-basin_status basin_fit_hold_stream(const basin_fit *fit, basin_error *error);
+basin_status basin_anomaly_hold_samples(basin_anomaly_fitting *fit, basin_error *error);
+basin_status basin_anomaly_hold_stream(const basin_anomaly_fitting *fit, basin_error *error);
 
 #endif

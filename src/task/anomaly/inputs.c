@@ -49,7 +49,7 @@ static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
     inputs->features = C;
     if (C < 1)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no features; wanted some, or the degree as one (--degree)",
+                          "%s: no features; wanted some, or degree, which makes one",
                           network->path);
     float *x = inputs->raw = new_floats(N, C, error);
     if (!x) return BASIN_NO_MEMORY;
@@ -206,4 +206,14 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs
         status = basin_network_pairs(&pairs[r], network, inputs->relation[r], self, error);
     for (int r = 0; r < inputs->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
     return status;
+}
+
+basin_anomaly_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
+                                              const basin_pairs *pairs) {
+    basin_anomaly_net_data data = {.table = inputs->table,
+                                   .eigenvectors = inputs->eigenvectors,
+                                   .pairs = pairs,
+                                   .nodes = inputs->shape.nodes};
+    for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
+    return data;
 }

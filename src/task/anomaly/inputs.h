@@ -4,7 +4,7 @@
 
 #include "task/anomaly/net.h"
 
-/* A network seen through a settings. */
+/* Of all nodes of a network, as the settings have it. */
 typedef struct basin_node_inputs {
     const basin_network *network;
     const basin_anomaly_settings *settings;
@@ -12,7 +12,7 @@ typedef struct basin_node_inputs {
     int64_t features;                            /* and degrees, before the means */
     float *raw;                                  /* [N, features] unscaled */
     float *table;                                /* [N, shape.columns] */
-    float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [N], where the settings asks for them */
+    float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [N], where the settings ask for them */
     float *eigenvectors;                         /* [N, k], likewise */
     basin_anomaly_shape shape;                   /* of the whole network */
 } basin_node_inputs;
@@ -34,24 +34,8 @@ size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
                                      const basin_node_inputs *inputs, const basin_network *network,
                                      basin_error *error);
-
-/* Scores all nodes of a network with given weights, on the whole graph at once or, where that does
- * not fit, streamed in blocks of nodes. */
-typedef struct basin_anomaly_scorer basin_anomaly_scorer;
-basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
-                                      const basin_node_inputs *inputs, size_t memory,
-                                      const basin_anomaly_work *work, basin_error *error);
-bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer);
-/* What a stream takes while it runs; 0 of a plan of the whole graph. */
-size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer);
-void basin_anomaly_scorer_free(basin_anomaly_scorer *scorer);
-/* `weights` has every parameter of the member under `prefix` + its name. */
-basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *probability /* [N] */,
-                                      int64_t member, basin_store *weights, const char *prefix,
-                                      basin_error *error);
-
-/* Bytes that may be used: what was asked for, or three quarters of what is free; none where
- * the least was. */
-size_t basin_anomaly_memory_limit(const basin_anomaly_work *work);
+/* All nodes as a plan is written with them; `pairs` as above. */
+basin_anomaly_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
+                                              const basin_pairs *pairs);
 
 #endif

@@ -1,5 +1,5 @@
-/* Recipes as expressions; see anomaly_net.h. Also the two forms without a graph, a linear one and
- * an MLP, which are the baselines. */
+/* Settings as expressions; see net.h. Also the two forms without a graph, a linear one and an MLP,
+ * which are the baselines. */
 #include "task/anomaly/net.h"
 
 #include <stdio.h>
@@ -10,11 +10,6 @@
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
-
-basin_threshold_scan basin_anomaly_scan(const char *threshold) {
-    if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
-    return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
-}
 
 bool basin_anomaly_on_graph(const basin_anomaly_settings *r) {
     if (basin_choice_is(r->form, "energy")) return r->attention;
@@ -94,7 +89,7 @@ static basin_expr dense(basin_params *params, basin_expr x, const char *w, const
     return basin_add(basin_matmul(x, weight), bias);
 }
 
-/* Logits without a graph: one layer, or three with two of relu. */
+/* Logits without a graph: linear, or an MLP with two hidden layers. */
 static basin_expr plain_logits(basin_anomaly_net *net, const basin_anomaly_settings *r) {
     basin_expr h = net->seen;
     if (basin_choice_is(r->form, "mlp")) {

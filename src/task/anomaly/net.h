@@ -24,6 +24,7 @@ typedef struct basin_anomaly_net {
     basin_expr logits, probability, loss; /* [N], [N], [] */
 } basin_anomaly_net;
 
+/* What the setting threshold says. */
 basin_threshold_scan basin_anomaly_scan(const char *threshold);
 /* Whether the model runs over neighbours at all. */
 bool basin_anomaly_on_graph(const basin_anomaly_settings *settings);

@@ -1,4 +1,4 @@
-/* Several scalings in one table, and what of it each member sees; see anomaly_net.h. For each hop
+/* Several scalings in one table, and what of it each member sees; see net.h. For each hop
  * the table has the planes of the scaler one after the other, each with all features. */
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Scoring all nodes with given weights: one plan over the whole graph where it fits the memory,
- * else the stream of anomaly_stream.c. */
+ * else the stream of stream.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/anomaly/inputs.h"
+#include "task/anomaly/scorer.h"
 #include "task/anomaly/stream.h"
 
 struct basin_anomaly_scorer {
@@ -15,11 +15,6 @@ struct basin_anomaly_scorer {
     basin_plan *plan;             /* of the whole graph, */
     basin_anomaly_stream *stream; /* or the stream */
 };
-
-size_t basin_anomaly_memory_limit(const basin_anomaly_work *work) {
-    if (work->least) return 0;
-    return work->memory ? work->memory : basin_memory_share();
-}
 
 static basin_status plan_whole(basin_anomaly_scorer *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
@@ -33,11 +28,7 @@ static basin_status plan_whole(basin_anomaly_scorer *s, basin_error *error) {
     bool graph = basin_anomaly_on_graph(inputs->settings);
     if (!status && graph) status = basin_node_inputs_pairs(pairs, inputs, inputs->network, error);
     if (status) return status;
-    basin_anomaly_net_data data = {.table = inputs->table,
-                                   .eigenvectors = inputs->eigenvectors,
-                                   .pairs = pairs,
-                                   .nodes = inputs->shape.nodes};
-    for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
+    basin_anomaly_net_data data = basin_node_inputs_data(inputs, pairs);
     status = basin_anomaly_net_write(&s->net, s->plan, &data, error);
     for (int r = 0; r < inputs->shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
     return status;
@@ -45,7 +36,7 @@ static basin_status plan_whole(basin_anomaly_scorer *s, basin_error *error) {
 
 basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
                                       const basin_node_inputs *inputs, size_t memory,
-                                      const basin_anomaly_work *work, basin_error *error) {
+                                      const basin_anomaly_resources *work, basin_error *error) {
     size_t bytes = 0;
     *scorer = NULL;
     basin_anomaly_scorer *s = calloc(1, sizeof *s);
@@ -85,11 +76,14 @@ void basin_anomaly_scorer_free(basin_anomaly_scorer *scorer) {
     free(scorer);
 }
 
+static const basin_params *params_of(const basin_anomaly_scorer *s) {
+    return s->stream ? basin_anomaly_stream_params(s->stream) : &s->net.params;
+}
+
 /* The weights become the scorer's. */
 static basin_status take_weights(basin_anomaly_scorer *s, basin_store *weights, const char *prefix,
                                  basin_error *error) {
-    const basin_params *params =
-        s->stream ? basin_anomaly_stream_params(s->stream) : &s->net.params;
+    const basin_params *params = params_of(s);
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < params->count && !status; i++) {
         char name[300];
@@ -104,17 +98,39 @@ static basin_status take_weights(basin_anomaly_scorer *s, basin_store *weights, 
     return status;
 }
 
+/* With the weights that the scorer has. */
+static basin_status run(basin_anomaly_scorer *s, double *probability, int64_t member,
+                        basin_error *error) {
+    if (s->stream) return basin_anomaly_stream_run(s->stream, probability, member, error);
+    basin_status status =
+        basin_anomaly_mask_write(s->plan, s->net.mask, s->inputs->settings, member, error);
+    if (!status) status = basin_plan_run(s->plan, error);
+    if (status) return status;
+    basin_tensor out =
+        basin_tensor_borrow(probability, BASIN_F64, BASIN_SHAPE(s->inputs->shape.nodes));
+    return basin_plan_read(s->plan, s->net.probability, &out, error);
+}
+
 basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *probability,
                                       int64_t member, basin_store *weights, const char *prefix,
                                       basin_error *error) {
     basin_status status = take_weights(scorer, weights, prefix, error);
-    if (status) return status;
-    if (scorer->stream) return basin_anomaly_stream_run(scorer->stream, probability, member, error);
-    status = basin_anomaly_mask_write(scorer->plan, scorer->net.mask, scorer->inputs->settings,
-                                      member, error);
-    if (!status) status = basin_plan_run(scorer->plan, error);
-    if (status) return status;
-    basin_tensor out =
-        basin_tensor_borrow(probability, BASIN_F64, BASIN_SHAPE(scorer->inputs->shape.nodes));
-    return basin_plan_read(scorer->plan, scorer->net.probability, &out, error);
+    return status ? status : run(scorer, probability, member, error);
+}
+
+basin_status basin_anomaly_scorer_mean(basin_anomaly_scorer *scorer, double *probability,
+                                       const basin_anomaly_model *model, basin_error *error) {
+    int64_t nodes = scorer->inputs->shape.nodes;
+    basin_status status = BASIN_OK;
+    double *one = basin_array_new((size_t)nodes, sizeof *one);
+    if (!one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    for (int64_t i = 0; i < nodes; i++) probability[i] = 0;
+    for (int64_t m = 0; m < model->members && !status; m++) {
+        status = basin_params_read(params_of(scorer), scorer->store, model->member[m], error);
+        if (!status) status = run(scorer, one, m, error);
+        for (int64_t i = 0; i < nodes && !status; i++)
+            probability[i] += one[i] / (double)model->members;
+    }
+    free(one);
+    return status;
 }

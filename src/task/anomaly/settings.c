@@ -133,12 +133,13 @@ basin_status basin_anomaly_check(const basin_anomaly_settings *r, basin_error *e
     if (!r->attention && !r->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor hopfield: an energy wants one of them");
-    if (published &&
-        (!r->attention || !r->hopfield || r->blocks > 1 ||
-         basin_choice_is(r->relations, "concat") || !basin_choice_is(r->position, "none")))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the published form has attention and hopfield, one block, no positions, "
-                          "and max over relations; wanted form energy for anything else");
+    if (published && (!r->attention || !r->hopfield || !basin_choice_is(r->hopfield_kind, "relu") ||
+                      r->blocks > 1 || basin_choice_is(r->relations, "concat") ||
+                      !basin_choice_is(r->position, "none")))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "the published form has attention and hopfield of kind relu, one block, no positions, "
+            "and max over relations; wanted form energy for anything else");
     if (basin_choice_is(r->position, "learned") &&
         (basin_choice_is(r->sampling, "subgraph") || basin_choice_is(r->sampling, "neighbours")))
         return basin_fail(error, BASIN_BAD_VALUE,

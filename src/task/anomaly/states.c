@@ -1,10 +1,8 @@
-/* Copies of parameters within a store; see anomaly_file.h. */
+/* Parameters of a store averaged, their moments cleared, taken out; see states.h. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "task/anomaly/file.h"
+#include "task/anomaly/states.h"
 
 enum { NAME = 300 };
 
@@ -75,14 +73,5 @@ basin_status basin_states_bundle(basin_bundle **bundle, basin_store *store,
         status = basin_bundle_add(*bundle, basin_expr_name(state), &tensor, error);
         basin_tensor_free(&tensor);
     }
-    return status;
-}
-
-basin_status basin_states_write(basin_store *store, const basin_bundle *bundle,
-                                basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++)
-        status = basin_store_write(store, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i),
-                                   error);
     return status;
 }

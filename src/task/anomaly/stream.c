@@ -1,5 +1,5 @@
 /* Scoring a graph that does not fit as one plan. The tokens x of all nodes are kept, and their
- * activations g; everything else runs over blocks of nodes, by the plans of anomaly_stream_plans.c
+ * activations g; everything else runs over blocks of nodes, by the plans of stream_plans.c
  * and, along edges, by backend/walk.h. A step of descent, with M = Wk' Wq of each head:
  *
  *     g = layernorm(x)           of all nodes
@@ -34,7 +34,7 @@ typedef struct lists {
 
 struct basin_anomaly_stream {
     const basin_node_inputs *inputs;
-    const basin_anomaly_work *work;
+    const basin_anomaly_resources *work;
     basin_store *store;
     basin_anomaly_stream_plans plans;
     lists list[BASIN_ANOMALY_RELATIONS];
@@ -157,7 +157,7 @@ static basin_status check(const basin_node_inputs *inputs, basin_error *error) {
 
 basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
                                       const basin_node_inputs *inputs, basin_store *store,
-                                      const basin_anomaly_work *work, basin_error *error) {
+                                      const basin_anomaly_resources *work, basin_error *error) {
     *stream = NULL;
     basin_status status = check(inputs, error);
     if (status) return status;

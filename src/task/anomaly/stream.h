@@ -7,7 +7,7 @@
 typedef struct basin_anomaly_stream basin_anomaly_stream;
 basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
                                       const basin_node_inputs *inputs, basin_store *store,
-                                      const basin_anomaly_work *work, basin_error *error);
+                                      const basin_anomaly_resources *work, basin_error *error);
 void basin_anomaly_stream_free(basin_anomaly_stream *stream);
 /* What it takes while it runs, beside the inputs. */
 size_t basin_anomaly_stream_bytes(const basin_anomaly_stream *stream);

@@ -1,4 +1,4 @@
-/* Expressions and plans of a stream; see anomaly_stream_plans.h. */
+/* Expressions and plans of a stream; see stream_plans.h. */
 #include "task/anomaly/stream_plans.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void declare_blocks(basin_anomaly_stream_plans *p) {
         p->normed[b] = widen(p, basin_block_norm(block, p->x));
         if (c->block.no_hopfield) continue;
         basin_expr g = basin_variable(basin_slice(p->g, 1, 0, c->block.dim));
-        basin_expr energy = basin_energy_hopfield(g, block->xi, BASIN_HOPFIELD_RELU, 0);
+        basin_expr energy = basin_energy_hopfield(g, block->xi, c->block.hopfield, c->block.power);
         p->recalled[b] = basin_neg(basin_grad(energy, g));
     }
     if (c->block.no_attention) return;

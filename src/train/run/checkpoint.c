@@ -143,8 +143,8 @@ basin_status basin_run_restore(basin_run_state *state, const basin_run_task *tas
                                const basin_bundle *checkpoint, basin_error *error) {
     basin_status status = basin_run_state_read(state, checkpoint, task, error);
     if (!status) status = restore_store(task, checkpoint, error);
-    if (!status && state->best_epoch && task->choose &&
-        !basin_states_exist(task->store, task->params, "best."))
+    if (!task->choose) state->best_epoch = 0; /* 0.1 counted epochs without validation as best */
+    if (!status && state->best_epoch && !basin_states_exist(task->store, task->params, "best."))
         status = basin_fail(error, BASIN_BAD_FILE, "%s: the weights of its best epoch, %lld, lack",
                             basin_bundle_path(checkpoint), (long long)state->best_epoch);
     if (!status && task->restore)

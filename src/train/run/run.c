@@ -311,7 +311,7 @@ static void tell(basin_outcome *o, basin_run *r) {
     o->parameters = basin_params_total(t->params);
     o->epochs = r->at.epoch;
     o->steps = r->at.step;
-    o->steps_wanted = t->epochs * t->steps;
+    o->steps_wanted = t->epochs * t->steps * (r->training.rehearse > 0 ? t->members : 1);
     o->best_epoch = r->at.best_epoch;
     o->best = r->at.best_epoch ? r->at.best : r->at.last;
     o->seconds = r->seconds_before + spent;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -71,7 +72,7 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
     return network;
 }
 
-/* A small settings that trains in a moment. */
+/* Small settings that train in a moment. */
 static inline basin_anomaly_settings fraud_settings(void) {
     basin_anomaly_settings r;
     basin_anomaly_task.fill(&r, "default");
@@ -81,11 +82,70 @@ static inline basin_anomaly_settings fraud_settings(void) {
     return r;
 }
 
-static inline basin_anomaly_work fraud_work(void) {
-    basin_anomaly_work work = {0};
+static inline basin_training fraud_training(void) {
+    basin_training training = {.size = sizeof training};
     basin_error error;
-    must(basin_backend_open(&work.backend, "cpu", 1, &error), &error);
-    return work;
+    must(basin_backend_open(&training.backend, "cpu", 1, &error), &error);
+    return training;
+}
+
+/* Trains on the nodes of `part`. */
+static inline basin_status fraud_try(basin_anomaly_model **model, basin_outcome *outcome,
+                                     const basin_network *network, const uint8_t *part,
+                                     const basin_anomaly_settings *settings,
+                                     const basin_training *training, basin_error *error) {
+    basin_anomaly_data data = {.size = sizeof data, .network = network, .part = part};
+    return basin_anomaly_train_with(model, outcome, settings, &data, training, false, error);
+}
+
+static inline basin_anomaly_model *fraud_train(const basin_network *network, const uint8_t *part,
+                                               const basin_anomaly_settings *settings,
+                                               const basin_training *training) {
+    basin_anomaly_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    must(fraud_try(&model, &outcome, network, part, settings, training, &error), &error);
+    return model;
+}
+
+/* A stratified split; free it. */
+static inline uint8_t *fraud_split(const basin_network *network) {
+    uint8_t *part = calloc((size_t)network->nodes, 1);
+    basin_error error;
+    must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
+    return part;
+}
+
+/* A watcher who stops after some steps. */
+typedef struct stopper {
+    volatile sig_atomic_t stop;
+    int64_t at;
+} stopper;
+
+static inline void stop_later(void *context, const basin_news *news) {
+    stopper *s = context;
+    if (news->done >= s->at) s->stop = 1;
+}
+
+static inline void assert_same_members(const basin_anomaly_model *a, const basin_anomaly_model *b) {
+    assert_int_equal(a->members, b->members);
+    for (int64_t m = 0; m < a->members; m++)
+        for (size_t i = 0; i < basin_bundle_count(a->member[m]); i++) {
+            const basin_tensor *x = basin_bundle_at(a->member[m], i);
+            const basin_tensor *y = basin_bundle_at(b->member[m], i);
+            assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
+        }
+}
+
+static inline void copy_file(const char *to, const char *from) {
+    char block[4096];
+    size_t count;
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    if (!in || !out) fail_msg("cannot copy %s to %s", from, to);
+    while ((count = fread(block, 1, sizeof block, in)) > 0)
+        if (fwrite(block, 1, count, out) != count) fail_msg("cannot write %s", to);
+    fclose(in);
+    fclose(out);
 }
 
 #endif

@@ -2,8 +2,6 @@
  * streamed, and explaining fail one by one; an error each time, and nothing leaks. */
 #include "io/folder.h"
 #include "support/alloc_fail.h"
-#include "task/anomaly/explain.h"
-#include "task/anomaly/file.h"
 #include "task/anomaly/fraud.h"
 
 enum { NODES = 24 };
@@ -11,8 +9,9 @@ enum { NODES = 24 };
 typedef struct scene {
     basin_network *network;
     basin_anomaly_settings settings;
-    basin_anomaly_detector *detector;
-    const char *path, *checkpoint;
+    basin_backend *backend; /* of the model */
+    basin_anomaly_model *model;
+    const char *path, *checkpoint, *saved;
     bool least;
     uint8_t part[NODES];
 } scene;
@@ -29,36 +28,40 @@ static void scene_new(scene *s, char path[2][PATH_TEXT], void **state) {
     s->settings.hidden = 0, s->settings.epochs = 1, s->settings.hops = 1;
 }
 
-/* Only the runs under test may leave nothing behind: the detector they use is made before. */
+/* Only the runs under test may leave nothing behind: the model they use is made before. */
 static void scene_train(scene *s) {
-    basin_anomaly_work work = fraud_work();
-    basin_error error;
-    must(basin_anomaly_fit(&s->detector, s->network, s->part, &s->settings, &work, &error), &error);
-    basin_backend_close(work.backend);
+    basin_training training = fraud_training();
+    s->backend = training.backend;
+    s->model = fraud_train(s->network, s->part, &s->settings, &training);
 }
 
 static void scene_free(scene *s) {
-    basin_anomaly_free(s->detector);
+    basin_anomaly_close(s->model);
     basin_network_free(s->network);
+    basin_backend_close(s->backend);
 }
 
-static basin_status open_work(basin_anomaly_work *work, const scene *s) {
-    *work = (basin_anomaly_work){.least = s->least};
-    return basin_backend_open(&work->backend, "cpu", 1, NULL);
+static basin_status train_with(const scene *s, basin_training *training) {
+    basin_anomaly_data data = {.size = sizeof data, .network = s->network, .part = s->part};
+    basin_anomaly_model *model = NULL;
+    basin_outcome outcome;
+    basin_status status = basin_backend_open(&training->backend, "cpu", 1, NULL);
+    if (!status)
+        status =
+            basin_anomaly_train_with(&model, &outcome, &s->settings, &data, training, false, NULL);
+    basin_anomaly_close(model);
+    basin_backend_close(training->backend);
+    return status;
 }
 
 static basin_status train(void *context) {
     const scene *s = context;
-    basin_anomaly_work work;
-    basin_anomaly_detector *detector = NULL;
-    basin_status status = open_work(&work, s);
-    work.checkpoint = s->checkpoint;
-    if (!status)
-        status = basin_anomaly_fit(&detector, s->network, s->part, &s->settings, &work, NULL);
-    if (!status) status = basin_anomaly_write(s->path, detector, NULL);
-    basin_anomaly_free(detector);
-    if (work.backend) basin_backend_close(work.backend);
-    return status;
+    basin_training training = {.size = sizeof training,
+                               .output = s->path,
+                               .checkpoint = s->checkpoint,
+                               .restart = true,
+                               .save_every = 1e-9};
+    return train_with(s, &training);
 }
 
 static void training(void **state) {
@@ -73,7 +76,7 @@ static void training_on_samples(void **state) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
-    s.settings.sampling = "neighbours", s.settings.fraction = 1,
+    s.settings.sampling = "neighbours", s.settings.fraction = 1;
     s.settings.scaling = "both+quantile+bins";
     s.settings.batch = 8, s.settings.degree_power = 0.5;
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
@@ -82,43 +85,39 @@ static void training_on_samples(void **state) {
 
 static basin_status go_on(void *context) {
     const scene *s = context;
-    basin_anomaly_work work;
-    basin_anomaly_detector *detector = NULL;
-    basin_status status = open_work(&work, s);
-    work.checkpoint = s->checkpoint, work.resume = true, work.save_every = 1e9;
-    if (!status)
-        status = basin_anomaly_fit(&detector, s->network, s->part, &s->settings, &work, NULL);
-    basin_anomaly_free(detector);
-    if (work.backend) basin_backend_close(work.backend);
-    return status;
+    basin_training training = {
+        .size = sizeof training, .checkpoint = s->checkpoint, .resume = true, .save_every = 1e-9};
+    copy_file(s->checkpoint, s->saved);
+    return train_with(s, &training);
 }
 
 /* From the checkpoint of a run that its watcher cut. */
 static void going_on(void **state) {
-    char path[2][PATH_TEXT];
+    char path[2][PATH_TEXT], saved[PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
+    s.saved = folder_path(saved, state, "saved.checkpoint");
     s.settings.epochs = 2;
-    volatile sig_atomic_t stop = 1;
-    basin_watch watch = {.stop = &stop};
-    basin_anomaly_work work = fraud_work();
-    basin_error error;
-    work.checkpoint = s.checkpoint, work.watch = &watch;
-    must(basin_anomaly_fit(&s.detector, s.network, s.part, &s.settings, &work, &error), &error);
-    assert_true(s.detector->stopped);
+    stopper stop = {0, 1};
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
+    basin_training training = fraud_training();
+    training.checkpoint = s.saved, training.watch = &watch;
+    s.model = fraud_train(s.network, s.part, &s.settings, &training);
+    s.backend = training.backend;
+    assert_true(stop.stop);
     assert_true(alloc_fail_sample(go_on, &s, 40) > 200);
-    basin_backend_close(work.backend);
     scene_free(&s);
+}
+
+static basin_anomaly_work work_of(const scene *s) {
+    return (basin_anomaly_work){.size = sizeof(basin_anomaly_work), .least = s->least};
 }
 
 static basin_status score(void *context) {
     const scene *s = context;
-    basin_anomaly_work work;
+    basin_anomaly_work work = work_of(s);
     double probability[NODES];
-    basin_status status = open_work(&work, s);
-    if (!status) status = basin_anomaly_score(probability, s->detector, s->network, &work, NULL);
-    if (work.backend) basin_backend_close(work.backend);
-    return status;
+    return basin_anomaly_score(probability, s->model, s->network, &work, NULL);
 }
 
 static void scoring(void **state) {
@@ -134,9 +133,9 @@ static void scoring(void **state) {
 
 static basin_status read_file(void *context) {
     const scene *s = context;
-    basin_anomaly_detector *detector = NULL;
-    basin_status status = basin_anomaly_read(&detector, s->path, NULL);
-    basin_anomaly_free(detector);
+    basin_anomaly_model *model = NULL;
+    basin_status status = basin_anomaly_open(&model, s->path, s->backend, NULL);
+    basin_anomaly_close(model);
     return status;
 }
 
@@ -147,20 +146,17 @@ static void reading(void **state) {
     scene_new(&s, path, state);
     s.settings.scaling = "both";
     scene_train(&s);
-    must(basin_anomaly_write(s.path, s.detector, &error), &error);
+    must(basin_anomaly_write(s.path, s.model, &error), &error);
     assert_true(alloc_fail_sweep(read_file, &s) > 20);
     scene_free(&s);
 }
 
 static basin_status explain(void *context) {
     const scene *s = context;
-    basin_anomaly_work work;
-    basin_explanation explanation = {0};
-    basin_status status = open_work(&work, s);
-    if (!status)
-        status = basin_anomaly_explain(&explanation, s->detector, s->network, 2, &work, NULL);
-    basin_explanation_free(&explanation);
-    if (work.backend) basin_backend_close(work.backend);
+    basin_anomaly_work work = work_of(s);
+    basin_anomaly_explanation *explanation = NULL;
+    basin_status status = basin_anomaly_explain(&explanation, s->model, s->network, 2, &work, NULL);
+    basin_anomaly_explanation_free(explanation);
     return status;
 }
 

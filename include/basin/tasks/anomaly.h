@@ -1,0 +1,176 @@
+/* Anomalous nodes of a graph: a detector learns from the labelled nodes of a network, gives every
+ * node of this network, or of another with the same features, a probability, and says why.
+ *
+ *     basin_anomaly_model *model;
+ *     if (basin_anomaly_open(&model, "model.safetensors", backend, &error) ||
+ *         basin_anomaly_score(probability, model, network, NULL, &error))
+ *         return fprintf(stderr, "%s\n", error.text), 1;
+ *     for (int64_t i = 0; i < network->nodes; i++)
+ *         if (probability[i] > basin_anomaly_threshold(model)) ... node i is anomalous ...
+ *     basin_anomaly_close(model);
+ *
+ * Training takes settings (basin/tasks/settings.h), data and a basin_training (basin/tasks/run.h):
+ *
+ *     basin_settings_new(&settings, "anomaly", NULL, &error);
+ *     basin_anomaly_data data = {.size = sizeof data, .network = network};
+ *     basin_training training = {.size = sizeof training, .backend = backend,
+ *                                .output = "model.safetensors"};
+ *     basin_anomaly_train(NULL, &outcome, settings, &data, &training, &error);
+ *
+ * A network comes from files (basin_network_open) or from arrays (basin_network_from_arrays).
+ * examples/10_score_nodes.c is a whole program. Part of libbasin_tasks. */
+#ifndef BASIN_TASKS_ANOMALY_H
+#define BASIN_TASKS_ANOMALY_H
+
+#include "basin/tasks/network.h"
+#include "basin/tasks/run.h"
+#include "basin/tasks/settings.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_anomaly_model basin_anomaly_model;
+
+/* ---- models ---- */
+
+/* Reads a model file. `backend` must stay open as long as the model. */
+BASIN_API basin_status basin_anomaly_open(basin_anomaly_model **model, const char *path,
+                                          basin_backend *backend, basin_error *error);
+BASIN_API void basin_anomaly_close(basin_anomaly_model *model);
+BASIN_API basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *model,
+                                           basin_error *error);
+/* What it is: its settings, with everything that training chose. */
+BASIN_API const basin_settings *basin_anomaly_get_settings(const basin_anomaly_model *model);
+/* Numbers that one of its members learned. */
+BASIN_API int64_t basin_anomaly_parameters(const basin_anomaly_model *model);
+/* How many members are averaged. */
+BASIN_API int64_t basin_anomaly_members(const basin_anomaly_model *model);
+/* Nodes of the network that it was trained on. */
+BASIN_API int64_t basin_anomaly_nodes(const basin_anomaly_model *model);
+/* The probability above which a node counts as anomalous; validation chose it. */
+BASIN_API double basin_anomaly_threshold(const basin_anomaly_model *model);
+
+/* ---- training ---- */
+
+/* A network, given as it is or by files, and who trains and who validates. */
+typedef struct basin_anomaly_data {
+    size_t size; /* sizeof(basin_anomaly_data): fields beyond it are taken as zero */
+    const basin_network *network;
+    /* Where `network` is NULL: files that basin_network_open understands. */
+    const char *const *path; /* [paths] */
+    int paths;
+    const basin_network_options *options; /* or NULL */
+    /* Where `part` is NULL, the first of these that is set: split `split` of the network's masks;
+     * `ratio` of the labelled nodes trains and the rest, one to two, validates and tests;
+     * `validation` of them validates (0: 0.2; below 0: none) and the others train. */
+    const uint8_t *part; /* [N] BASIN_PART_TRAIN, ..; or NULL */
+    bool masks;
+    int64_t split;
+    double ratio, validation;
+} basin_anomaly_data;
+
+/* Trains; validation chooses epoch and threshold. `model` may be NULL where the file is all that
+ * is wanted. After an interrupt the model holds what was learnt, with 0.5 as its threshold, and is
+ * NULL where there was no first step. */
+BASIN_API basin_status basin_anomaly_train(basin_anomaly_model **model, basin_outcome *outcome,
+                                           const basin_settings *settings,
+                                           const basin_anomaly_data *data,
+                                           const basin_training *training, basin_error *error);
+
+/* Of a model that was trained just now, not read from a file: */
+
+/* The probabilities of the network's nodes, [N]; NULL without validation nodes. */
+BASIN_API const double *basin_anomaly_scores(const basin_anomaly_model *model);
+/* What these reach on a part of the nodes, see basin_anomaly_measure; NULL: there are none. */
+BASIN_API const basin_score *basin_anomaly_reached(const basin_anomaly_model *model, int part);
+/* What it was trained on, in words: "the full graph in 0.21 GiB of 5.8 allowed". */
+BASIN_API const char *basin_anomaly_trained_on(const basin_anomaly_model *model);
+
+/* ---- use ---- */
+
+/* How scoring and explaining may go about it. NULL in place of it: all zeros. */
+typedef struct basin_anomaly_work {
+    size_t size;              /* sizeof(basin_anomaly_work) */
+    const basin_watch *watch; /* or NULL */
+    size_t memory;            /* bytes that may be used; 0: three quarters of what is free */
+    bool least; /* take little memory in any case: scores streamed, reasons from nearby nodes */
+} basin_anomaly_work;
+
+/* The probability of every node to be anomalous. Nodes are scored with all their neighbours; a
+ * graph that does not fit into the memory allowed is streamed. */
+BASIN_API basin_status basin_anomaly_score(double *probability /* [N] */,
+                                           const basin_anomaly_model *model,
+                                           const basin_network *network,
+                                           const basin_anomaly_work *work, basin_error *error);
+
+typedef struct basin_anomaly_neighbour {
+    int64_t node;
+    double share;    /* of the node's attention, mean over heads, blocks and relations */
+    double returned; /* of this neighbour's own attention that the node gets */
+    double push;     /* gradient of the logit along this neighbour's inputs times these inputs */
+    double probability;
+} basin_anomaly_neighbour;
+
+typedef struct basin_anomaly_feature {
+    int64_t column; /* of the network's features; beyond them the degree in a relation */
+    int64_t hop;    /* 0: its own, 1: the mean over its neighbours, .. */
+    double value;   /* as the model reads it: scaled */
+    double typical; /* the mean over all nodes */
+    double share;   /* of the logit's distance from that of a typical node (integrated gradients) */
+} basin_anomaly_feature;
+
+/* Why a node scores as it does. The library makes these; fields may be added at the end. */
+typedef struct basin_anomaly_explanation {
+    int64_t node;
+    double probability, threshold;
+    int64_t rank;                       /* 1: the highest of all nodes */
+    double logit, typical_logit;        /* its own; with its inputs replaced by typical ones */
+    bool has_energy;                    /* the model has form energy */
+    double energy, attention, hopfield; /* at the end of the descent */
+    double energy_mean, energy_deviation;
+    double energy_below; /* the part of all nodes with a lower energy */
+    int64_t neighbours, features;
+    basin_anomaly_neighbour *neighbour; /* [neighbours] by falling share */
+    basin_anomaly_feature *feature;     /* [features] by falling size of their share */
+    bool nearby; /* the graph did not fit: only the node's neighbourhood was looked at */
+} basin_anomaly_explanation;
+
+BASIN_API basin_status basin_anomaly_explain(basin_anomaly_explanation **explanation,
+                                             const basin_anomaly_model *model,
+                                             const basin_network *network, int64_t node,
+                                             const basin_anomaly_work *work, basin_error *error);
+BASIN_API void basin_anomaly_explanation_free(basin_anomaly_explanation *explanation);
+
+/* ---- figures ---- */
+
+/* The threshold of the best macro-F1 on validation nodes; `scan` is what the setting threshold may
+ * be: "all", "grid" or "smooth". */
+BASIN_API basin_status basin_anomaly_choose_threshold(double *threshold,
+                                                      const double *probability /* [N] */,
+                                                      const basin_network *network,
+                                                      const uint8_t *part /* [N] */,
+                                                      const char *scan, basin_error *error);
+/* "macro_f1" at the threshold, "auroc", "auprc" and "recall_at_k" (k: as many as there are
+ * anomalies) over the nodes of part `which`, from 0 to 1. */
+BASIN_API basin_status basin_anomaly_measure(basin_score *score,
+                                             const double *probability /* [N] */,
+                                             const basin_network *network,
+                                             const uint8_t *part /* [N] */, int which,
+                                             double threshold, basin_error *error);
+
+/* The plain models beside which a detector is judged: logistic regression and an MLP on the
+ * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and
+ * epoch. */
+enum { BASIN_ANOMALY_BASELINES = 4 };
+BASIN_API const char *basin_anomaly_baseline_name(int which);
+BASIN_API basin_status basin_anomaly_baseline(double *probability /* [N] */, int64_t *epoch,
+                                              int which, const basin_network *network,
+                                              const uint8_t *part /* [N] */, int64_t seed,
+                                              basin_backend *backend,
+                                              const basin_anomaly_work *work, basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

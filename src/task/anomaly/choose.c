@@ -1,0 +1,104 @@
+/* Which inputs validation prefers: for each candidate an MLP is trained for a moment. See choose.h.
+ */
+#include "task/anomaly/choose.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "task/anomaly/fit.h"
+
+enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
+
+typedef struct choice {
+    basin_anomaly_settings *settings;
+    const basin_network *network;
+    const uint8_t *part;
+    basin_anomaly_resources work;
+    bool stopped;
+} choice;
+
+/* Trains on the inputs in question; their measure on validation. */
+static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
+                          basin_error *error) {
+    basin_anomaly_settings s = *c->settings;
+    basin_anomaly_model *model;
+    basin_outcome outcome;
+    *value = 0;
+    if (c->stopped) return BASIN_OK;
+    s.form = "mlp", s.position = "none", s.sampling = "full";
+    s.hops = hops, s.scaling = scaling;
+    s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1;
+    s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
+    basin_anomaly_job job = {c->network, c->part, &s, .probe = true};
+    basin_status status = basin_anomaly_fit_quietly(&model, &outcome, &job, &c->work, error);
+    basin_anomaly_close(model);
+    if (status) return status;
+    *value = outcome.best.merit;
+    c->stopped = outcome.stopped;
+    return BASIN_OK;
+}
+
+static const char *const single[] = {BASIN_ANOMALY_SCALINGS(BASIN_SCALING_ALONE)};
+enum { SINGLES = sizeof single / sizeof *single, WIDE = 4096 };
+
+/* Means over two hops, or none. */
+static basin_status choose_hops(choice *c, double *value, basin_error *error) {
+    const char *asked = c->settings->scaling;
+    const char *kind = strchr(asked, '+') || basin_choice_is(asked, "auto") ? "both" : asked;
+    double with = -1;
+    basin_status status = probe(value, c, 0, kind, error);
+    if (!status) status = probe(&with, c, 2, kind, error);
+    c->settings->hops = with > *value ? 2 : 0;
+    *value = fmax(*value, with);
+    return status;
+}
+
+/* Of four scalings the one that does worst is left out; members see the others in turn. One member
+ * sees the best. `value` has that of the first where it is known. */
+static basin_status choose_scaling(choice *c, double value[SINGLES], bool known,
+                                   basin_error *error) {
+    static const char *const others[] = {BASIN_ANOMALY_SCALINGS(BASIN_SCALING_OTHERS)};
+    basin_status status = BASIN_OK;
+    int best = 0, worst = 0;
+    for (int i = known; i < SINGLES && !status; i++)
+        status = probe(&value[i], c, c->settings->hops, single[i], error);
+    for (int i = 1; i < SINGLES; i++) {
+        if (value[i] > value[best]) best = i;
+        if (value[i] < value[worst]) worst = i;
+    }
+    c->settings->scaling = c->settings->members > 1 ? others[worst] : single[best];
+    return status;
+}
+
+static basin_status choose(choice *c, bool ask, basin_error *error) {
+    basin_anomaly_settings *s = c->settings;
+    bool hops = s->hops < 0, scaling = basin_choice_is(s->scaling, "auto"), asked = ask && hops;
+    double value[SINGLES] = {0};
+    basin_status status = asked ? choose_hops(c, &value[0], error) : BASIN_OK;
+    if (hops && !ask) s->hops = 2;
+    /* The columns of bins would be too many where there are many features. */
+    bool wide = c->network->features * 10 * (1 + s->hops) > WIDE;
+    if (!status && scaling && ask && !wide) {
+        status = choose_scaling(c, value, asked, error);
+        asked = true;
+    } else if (scaling) {
+        s->scaling = s->members > 1 ? "both+standard+quantile" : "both";
+    }
+    if ((hops || scaling) && !c->stopped)
+        basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops%s", s->scaling,
+                         (long long)s->hops, asked ? " (chosen by validation)" : "");
+    return status;
+}
+
+basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings, bool *stopped,
+                                         const basin_network *network, const uint8_t *part,
+                                         bool ask, const basin_anomaly_resources *work,
+                                         basin_error *error) {
+    basin_anomaly_settings chosen = *settings;
+    choice c = {&chosen, network, part, {work->backend, work->watch, 0, false}, false};
+    bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL) > 0;
+    basin_status status = choose(&c, ask && judged && network->nodes <= PROBE_NODES, error);
+    *stopped = c.stopped;
+    if (!status && !c.stopped) *settings = chosen;
+    return status;
+}

@@ -1,0 +1,14 @@
+/* Inputs that settings leave open. */
+#ifndef BASIN_TASK_ANOMALY_CHOOSE_H
+#define BASIN_TASK_ANOMALY_CHOOSE_H
+
+#include "task/anomaly/anomaly.h"
+
+/* Settles scaling and hops: by quick probes on validation, or, where there is none or `ask` is
+ * false, by rule. *stopped: the watcher stopped a probe, and nothing is settled. */
+basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings, bool *stopped,
+                                         const basin_network *network,
+                                         const uint8_t *part /* [N] */, bool ask,
+                                         const basin_anomaly_resources *work, basin_error *error);
+
+#endif

@@ -1,0 +1,70 @@
+/* Figures: the threshold that validation chooses, and what probabilities reach on a part of the
+ * nodes. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "task/anomaly/net.h"
+
+/* Probabilities and labels of one part of the nodes. */
+typedef struct samples {
+    double *score;
+    uint8_t *label;
+    int64_t count;
+} samples;
+
+static basin_status take_part(samples *s, const double *probability, const basin_network *network,
+                              const uint8_t *part, int which, basin_error *error) {
+    *s = (samples){.count = basin_split_nodes(NULL, part, network->nodes, which)};
+    if (!network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
+    s->score = basin_array_new((size_t)s->count, sizeof *s->score);
+    s->label = basin_array_new((size_t)s->count, sizeof *s->label);
+    if (!s->score || !s->label) return basin_fail(error, BASIN_NO_MEMORY, "no memory for figures");
+    for (int64_t i = 0, n = 0; i < network->nodes; i++) {
+        if (part[i] != which) continue;
+        s->score[n] = probability[i];
+        s->label[n++] = network->label[i] == 1;
+    }
+    return BASIN_OK;
+}
+
+static void samples_free(samples *s) {
+    free(s->score);
+    free(s->label);
+}
+
+basin_threshold_scan basin_anomaly_scan(const char *threshold) {
+    if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
+    return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
+}
+
+basin_status basin_anomaly_choose_threshold(double *threshold, const double *probability,
+                                            const basin_network *network, const uint8_t *part,
+                                            const char *scan, basin_error *error) {
+    samples s;
+    basin_status status = take_part(&s, probability, network, part, BASIN_PART_VAL, error);
+    if (!status)
+        status = basin_threshold_best(threshold, NULL, s.score, s.label, s.count,
+                                      basin_anomaly_scan(scan), error);
+    samples_free(&s);
+    return status;
+}
+
+basin_status basin_anomaly_measure(basin_score *score, const double *probability,
+                                   const basin_network *network, const uint8_t *part, int which,
+                                   double threshold, basin_error *error) {
+    samples s;
+    basin_ranking ranking;
+    *score = (basin_score){0};
+    basin_status status = take_part(&s, probability, network, part, which, error);
+    if (!status) status = basin_ranking_measure(&ranking, s.score, s.label, s.count, 0, error);
+    if (!status) {
+        basin_confusion c = basin_confusion_count(s.score, s.label, s.count, threshold);
+        basin_score_add(score, "macro_f1", basin_confusion_macro_f1(&c));
+        basin_score_add(score, "auroc", ranking.auroc);
+        basin_score_add(score, "auprc", ranking.auprc);
+        basin_score_add(score, "recall_at_k", ranking.recall_k);
+    }
+    samples_free(&s);
+    return status;
+}

@@ -1,0 +1,245 @@
+/* Models: made, written to one safetensors file and read back. The file alone is enough to score:
+ * weights of all members ("0.emb_w", ...), the scale of the features, and in its metadata settings,
+ * relations, sizes and threshold. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "io/bundle.h"
+#include "task/anomaly/anomaly.h"
+
+basin_status basin_anomaly_model_new(basin_anomaly_model **model,
+                                     const basin_anomaly_settings *settings,
+                                     const basin_network *network, basin_backend *backend,
+                                     basin_error *error) {
+    basin_anomaly_model *m = *model = calloc(1, sizeof *m);
+    if (m) m->member = calloc((size_t)settings->members + 1, sizeof *m->member);
+    if (!m || !m->member) {
+        free(m);
+        *model = NULL;
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    }
+    m->backend = backend;
+    m->settings = *settings;
+    m->face = (basin_settings){&basin_anomaly_task, &m->settings};
+    m->threshold = 0.5;
+    if (network) {
+        m->nodes = network->nodes;
+        m->features = network->feature ? network->features : 0;
+    }
+    return BASIN_OK;
+}
+
+void basin_anomaly_close(basin_anomaly_model *model) {
+    if (!model) return;
+    for (int64_t m = 0; m < model->settings.members; m++) basin_bundle_free(model->member[m]);
+    for (int r = 0; r < model->relations; r++) free(model->relation[r]);
+    free(model->relation);
+    free(model->score);
+    free(model->member);
+    basin_scaler_free(&model->scale);
+    free(model);
+}
+
+basin_status basin_anomaly_model_add_relation(basin_anomaly_model *model, const char *name,
+                                              basin_error *error) {
+    if (!model->relation)
+        model->relation = calloc(BASIN_ANOMALY_RELATIONS, sizeof *model->relation);
+    char *copy = basin_string_copy(name);
+    if (!model->relation || !copy) {
+        free(copy);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a relation's name");
+    }
+    model->relation[model->relations++] = copy;
+    return BASIN_OK;
+}
+
+/* ---- asking ---- */
+
+const basin_settings *basin_anomaly_get_settings(const basin_anomaly_model *model) {
+    return &model->face;
+}
+
+int64_t basin_anomaly_parameters(const basin_anomaly_model *model) {
+    int64_t count = 0;
+    const basin_bundle *first = model->members ? model->member[0] : NULL;
+    for (size_t i = 0; first && i < basin_bundle_count(first); i++)
+        count += basin_shape_count(basin_bundle_at(first, i)->shape);
+    return count;
+}
+
+int64_t basin_anomaly_members(const basin_anomaly_model *model) { return model->members; }
+int64_t basin_anomaly_nodes(const basin_anomaly_model *model) { return model->nodes; }
+double basin_anomaly_threshold(const basin_anomaly_model *model) { return model->threshold; }
+const double *basin_anomaly_scores(const basin_anomaly_model *model) { return model->score; }
+const char *basin_anomaly_trained_on(const basin_anomaly_model *model) { return model->trained_on; }
+
+const basin_score *basin_anomaly_reached(const basin_anomaly_model *model, int part) {
+    if (part < 0 || part > BASIN_PART_TEST || !model->reached[part].measures) return NULL;
+    return &model->reached[part];
+}
+
+/* ---- writing ---- */
+
+static basin_status add_members(basin_bundle *bundle, const basin_anomaly_model *m,
+                                basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int64_t k = 0; k < m->members; k++)
+        for (size_t i = 0; i < basin_bundle_count(m->member[k]) && !status; i++) {
+            const basin_tensor *tensor = basin_bundle_at(m->member[k], i);
+            char name[300];
+            snprintf(name, sizeof name, "%lld.%s", (long long)k,
+                     basin_bundle_name(m->member[k], i));
+            basin_tensor borrowed = basin_tensor_borrow(tensor->data, tensor->dtype, tensor->shape);
+            status = basin_bundle_add(bundle, name, &borrowed, error);
+        }
+    return status;
+}
+
+static basin_status set_number(basin_bundle *bundle, const char *key, double value,
+                               basin_error *error) {
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", value);
+    return basin_bundle_meta_set(bundle, key, text, error);
+}
+
+static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
+                             basin_error *error) {
+    char names[1024] = "";
+    for (int r = 0; r < m->relations; r++) {
+        size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
+    }
+    char *config = basin_settings_print(&m->settings, basin_anomaly_task.table, false);
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
+    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
+    if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
+    if (!status) status = set_number(bundle, "nodes", (double)m->nodes, error);
+    if (!status) status = set_number(bundle, "features", (double)m->features, error);
+    if (!status) status = set_number(bundle, "members", (double)m->members, error);
+    if (!status) status = set_number(bundle, "threshold", m->threshold, error);
+    free(config);
+    return status;
+}
+
+basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *model,
+                                 basin_error *error) {
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status) status = add_meta(bundle, model, error);
+    if (!status) status = add_members(bundle, model, error);
+    if (!status) status = basin_scaler_store(bundle, "scale.", &model->scale, error);
+    if (!status) status = basin_bundle_write(path, bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* ---- reading ---- */
+
+basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
+                                         const basin_bundle *bundle, basin_error *error) {
+    const char *config = basin_bundle_meta(bundle, "basin.config");
+    const char *path = basin_bundle_path(bundle);
+    if (!config)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
+    return basin_settings_parse(settings, basin_anomaly_task.table, config, true, path, error);
+}
+
+static basin_status get_number(double *value, const basin_bundle *bundle, const char *key,
+                               double low, double high, basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, key);
+    char *end = NULL;
+    *value = text ? strtod(text, &end) : NAN;
+    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is '%s'; wanted a number from %g to %g",
+                      basin_bundle_path(bundle), key, text ? text : "absent", low, high);
+}
+
+static basin_status read_relations(basin_anomaly_model *m, const basin_bundle *bundle,
+                                   basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "relations");
+    basin_status status = BASIN_OK;
+    while (text && *text && !status && m->relations < BASIN_ANOMALY_RELATIONS) {
+        char name[256];
+        int length = (int)strcspn(text, "\n");
+        snprintf(name, sizeof name, "%.*s", length, text);
+        status = basin_anomaly_model_add_relation(m, name, error);
+        text += length + (text[length] == '\n');
+    }
+    return status;
+}
+
+/* Adds a copy of a tensor in float. */
+static basin_status add_copy(basin_bundle *bundle, const char *name, const basin_tensor *from,
+                             basin_error *error) {
+    basin_tensor copy;
+    basin_status status = basin_tensor_new(&copy, BASIN_F32, from->shape, error);
+    if (!status) status = basin_tensor_convert(&copy, from, error);
+    if (!status) status = basin_bundle_add(bundle, name, &copy, error);
+    basin_tensor_free(&copy);
+    return status;
+}
+
+basin_status basin_anomaly_member_read(basin_bundle **member, const basin_bundle *file,
+                                       int64_t number, basin_error *error) {
+    char prefix[32];
+    size_t length = (size_t)snprintf(prefix, sizeof prefix, "%lld.", (long long)number);
+    basin_status status = basin_bundle_open(member, basin_bundle_path(file), error);
+    for (size_t i = 0; i < basin_bundle_count(file) && !status; i++) {
+        const char *name = basin_bundle_name(file, i);
+        if (!strncmp(name, prefix, length))
+            status = add_copy(*member, name + length, basin_bundle_at(file, i), error);
+    }
+    return status;
+}
+
+static basin_status read_numbers(basin_anomaly_model *m, const basin_bundle *bundle,
+                                 basin_error *error) {
+    double nodes, features, members;
+    basin_status status = get_number(&nodes, bundle, "nodes", 0, 1e15, error);
+    if (!status) status = get_number(&features, bundle, "features", 0, 1e12, error);
+    if (!status)
+        status = get_number(&members, bundle, "members", 1, (double)m->settings.members, error);
+    if (!status) status = get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error);
+    if (status) return status;
+    m->nodes = (int64_t)nodes;
+    m->features = (int64_t)features;
+    m->members = (int64_t)members;
+    return BASIN_OK;
+}
+
+static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bundle,
+                             basin_backend *backend, basin_error *error) {
+    basin_anomaly_settings settings = {0};
+    const char *kind = basin_bundle_meta(bundle, "basin.model");
+    if (!kind || strcmp(kind, "anomaly"))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted 'anomaly'",
+                          basin_bundle_path(bundle), kind ? kind : "absent");
+    basin_status status = basin_anomaly_read_settings(&settings, bundle, error);
+    if (!status) status = basin_anomaly_model_new(model, &settings, NULL, backend, error);
+    if (status) return status;
+    basin_anomaly_model *m = *model;
+    status = read_numbers(m, bundle, error);
+    if (!status) status = read_relations(m, bundle, error);
+    for (int64_t i = 0; i < m->members && !status; i++)
+        status = basin_anomaly_member_read(&m->member[i], bundle, i, error);
+    return status ? status : basin_scaler_load(&m->scale, bundle, "scale.", error);
+}
+
+basin_status basin_anomaly_open(basin_anomaly_model **model, const char *path,
+                                basin_backend *backend, basin_error *error) {
+    basin_bundle *bundle;
+    *model = NULL;
+    basin_status status = basin_bundle_read(&bundle, path, error);
+    if (status) return status;
+    status = read_all(model, bundle, backend, error);
+    basin_bundle_free(bundle);
+    if (status) {
+        basin_anomaly_close(*model);
+        *model = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,56 @@
+/* Probabilities of all nodes of a network; see include/basin/tasks/anomaly.h. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly/scorer.h"
+
+basin_anomaly_resources basin_anomaly_resources_of(const basin_anomaly_work *work,
+                                                   basin_backend *backend) {
+    basin_anomaly_work known = {0};
+    if (work) memcpy(&known, work, work->size < sizeof known ? work->size : sizeof known);
+    return (basin_anomaly_resources){backend, known.watch, known.memory, known.least};
+}
+
+size_t basin_anomaly_memory_limit(const basin_anomaly_resources *work) {
+    if (work->least) return 0;
+    return work->memory ? work->memory : basin_memory_free() / 4 * 3;
+}
+
+basin_status basin_anomaly_check_network(const basin_anomaly_model *model,
+                                         const basin_network *network, basin_error *error) {
+    int64_t features = network->feature ? network->features : 0;
+    if (features != model->features)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %lld features a node; the detector was trained on %lld",
+                          network->path, (long long)features, (long long)model->features);
+    if (basin_choice_is(model->settings.position, "learned") && network->nodes != model->nodes)
+        return basin_fail(
+            error, BASIN_BAD_SHAPE,
+            "%s: %lld nodes; the detector has learned positions of %lld nodes and can "
+            "score no other (wanted one trained with position none)",
+            network->path, (long long)network->nodes, (long long)model->nodes);
+    return BASIN_OK;
+}
+
+/* What the network leaves of the memory allowed. */
+static size_t left(const basin_node_inputs *inputs, const basin_anomaly_resources *work) {
+    size_t limit = basin_anomaly_memory_limit(work), taken = basin_node_inputs_bytes(inputs);
+    return limit > taken ? limit - taken : 0;
+}
+
+basin_status basin_anomaly_score(double *probability, const basin_anomaly_model *model,
+                                 const basin_network *network, const basin_anomaly_work *work,
+                                 basin_error *error) {
+    basin_anomaly_resources with = basin_anomaly_resources_of(work, model->backend);
+    basin_node_inputs inputs = {0};
+    basin_anomaly_scorer *scorer = NULL;
+    basin_status status = basin_anomaly_check_network(model, network, error);
+    if (!status) status = basin_node_inputs_open(&inputs, network, &model->settings, error);
+    if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
+    if (!status)
+        status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, &with), &with, error);
+    if (!status) status = basin_anomaly_scorer_mean(scorer, probability, model, error);
+    basin_anomaly_scorer_free(scorer);
+    basin_node_inputs_close(&inputs);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Scoring all nodes of a network with given weights, on the whole graph at once or, where that does
+ * not fit, streamed in blocks of nodes. */
+#ifndef BASIN_TASK_ANOMALY_SCORER_H
+#define BASIN_TASK_ANOMALY_SCORER_H
+
+#include "task/anomaly/inputs.h"
+
+typedef struct basin_anomaly_scorer basin_anomaly_scorer;
+basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
+                                      const basin_node_inputs *inputs, size_t memory,
+                                      const basin_anomaly_resources *work, basin_error *error);
+bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer);
+/* What a stream takes while it runs; 0 of a plan of the whole graph. */
+size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer);
+void basin_anomaly_scorer_free(basin_anomaly_scorer *scorer);
+/* `weights` has every parameter of the member under `prefix` + its name. */
+basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *probability /* [N] */,
+                                      int64_t member, basin_store *weights, const char *prefix,
+                                      basin_error *error);
+
+/* The mean of all members' probabilities. */
+basin_status basin_anomaly_scorer_mean(basin_anomaly_scorer *scorer, double *probability /* [N] */,
+                                       const basin_anomaly_model *model, basin_error *error);
+
+#endif

@@ -1,0 +1,151 @@
+/* A run from data to a model: opens the run and the network, splits the nodes, settles what the
+ * settings leave open, and trains. See include/basin/tasks/anomaly.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly/choose.h"
+#include "task/anomaly/fit.h"
+
+typedef struct whole {
+    basin_run *run;
+    basin_anomaly_data data;
+    basin_anomaly_settings settings;
+    basin_network *opened; /* by us; NULL: the caller's is used */
+    uint8_t *part;         /* [N] split by us; NULL: the caller's is used */
+    bool least;
+} whole;
+
+/* ---- data ---- */
+
+static basin_status take_data(whole *t, const basin_anomaly_data *data, basin_error *error) {
+    size_t size = data->size < sizeof t->data ? data->size : sizeof t->data;
+    memcpy(&t->data, data, size);
+    if (t->data.network || (t->data.path && t->data.paths > 0)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "no network to train on: wanted one, or files (and the size of "
+                      "basin_anomaly_data, which is %zu)",
+                      data->size);
+}
+
+static basin_status open_network(whole *t, basin_error *error) {
+    basin_anomaly_data *d = &t->data;
+    if (d->network) return BASIN_OK;
+    basin_status status = basin_network_open(&t->opened, d->path, d->paths, d->options, error);
+    if (!status && basin_network_main_relation(t->opened) < 0)
+        status = basin_network_add_union(t->opened, error);
+    d->network = t->opened;
+    return status;
+}
+
+/* Validation nodes are held out; all others that are labelled train. */
+static basin_status hold_out(whole *t, double validation, basin_error *error) {
+    const basin_network *n = t->data.network;
+    if (validation >= 1.0 / 3)
+        return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
+                          validation);
+    basin_status status = basin_split_stratified(t->part, n, 1 - 3 * validation,
+                                                 (uint64_t)t->settings.seed, 0, error);
+    for (int64_t i = 0; i < n->nodes && !status; i++)
+        if (t->part[i] == BASIN_PART_TEST) t->part[i] = BASIN_PART_TRAIN;
+    return status;
+}
+
+static basin_status split(whole *t, basin_error *error) {
+    const basin_anomaly_data *d = &t->data;
+    const basin_network *n = d->network;
+    if (!n->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", n->path);
+    if (d->part) return BASIN_OK;
+    t->part = calloc((size_t)n->nodes + 1, 1);
+    if (!t->part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+    t->data.part = t->part;
+    if (d->masks) return basin_split_from_masks(t->part, n, d->split, error);
+    if (d->ratio > 0)
+        return basin_split_stratified(t->part, n, d->ratio, (uint64_t)t->settings.seed, 0, error);
+    if (d->validation >= 0) return hold_out(t, d->validation > 0 ? d->validation : 0.2, error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        t->part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+/* ---- settings ---- */
+
+/* More members where they cost little. */
+static int64_t members_for(const basin_network *network) {
+    int64_t edges = 0;
+    for (int r = 0; r < network->relations; r++)
+        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
+    return edges <= 2000000 ? 6 : edges <= 20000000 ? 3 : 1;
+}
+
+/* What the settings leave open: as the checkpoint or the model has it with which the run begins,
+ * or by the data. A rehearsal does not wait for probes. */
+static basin_status settle(whole *t, bool *stopped, basin_error *error) {
+    const basin_training *how = basin_run_training(t->run);
+    const basin_bundle *file = basin_run_checkpoint(t->run);
+    basin_anomaly_resources work = {how->backend, how->watch, how->memory, t->least};
+    if (!file) file = basin_run_from(t->run);
+    basin_status status = file ? basin_anomaly_settle(&t->settings, file, error) : BASIN_OK;
+    if (!t->settings.members) t->settings.members = members_for(t->data.network);
+    if (status) return status;
+    return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, t->data.part,
+                                       !(how->rehearse > 0), &work, error);
+}
+
+/* ---- all of it ---- */
+
+static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, whole *t,
+                          basin_error *error) {
+    bool stopped = false;
+    basin_status status = open_network(t, error);
+    if (!status) status = split(t, error);
+    if (!status) status = settle(t, &stopped, error);
+    if (status) return status;
+    outcome->stopped = stopped;
+    if (stopped) return BASIN_OK;
+    basin_anomaly_job job = {t->data.network, t->data.part, &t->settings, .least = t->least};
+    return basin_anomaly_fit(model, outcome, t->run, &job, error);
+}
+
+basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome *outcome,
+                                      const basin_anomaly_settings *settings,
+                                      const basin_anomaly_data *data, const basin_training *how,
+                                      bool least, basin_error *error) {
+    whole t = {.settings = *settings, .least = least};
+    *model = NULL;
+    *outcome = (basin_outcome){.loss = NAN};
+    basin_status status = take_data(&t, data, error);
+    if (!status) status = basin_anomaly_check(settings, error);
+    if (!status) status = basin_run_open(&t.run, how, "anomaly", error);
+    if (status) return status;
+    if (basin_run_finished(t.run)) {
+        outcome->finished_before = true;
+        status = basin_anomaly_open(model, how->output, how->backend, error);
+    } else {
+        status = train(model, outcome, &t, error);
+    }
+    basin_run_close(t.run);
+    basin_network_free(t.opened);
+    free(t.part);
+    return status;
+}
+
+basin_status basin_anomaly_train(basin_anomaly_model **model, basin_outcome *outcome,
+                                 const basin_settings *settings, const basin_anomaly_data *data,
+                                 const basin_training *training, basin_error *error) {
+    basin_anomaly_model *trained = NULL;
+    if (model) *model = NULL;
+    if (settings->kind != &basin_anomaly_task)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the settings are of the task %s, wanted those of anomaly",
+                          basin_settings_task(settings));
+    basin_status status =
+        basin_anomaly_train_with(&trained, outcome, settings->values, data, training, false, error);
+    if (model)
+        *model = trained;
+    else
+        basin_anomaly_close(trained);
+    return status;
+}
