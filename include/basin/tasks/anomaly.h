@@ -161,14 +161,13 @@ BASIN_API basin_status basin_anomaly_measure(basin_score *score,
 
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
  * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and
- * epoch. */
+ * epoch. Of `training` backend, memory and the watcher's stop count. */
 enum { BASIN_ANOMALY_BASELINES = 4 };
 BASIN_API const char *basin_anomaly_baseline_name(int which);
-BASIN_API basin_status basin_anomaly_baseline(double *probability /* [N] */, int64_t *epoch,
-                                              int which, const basin_network *network,
-                                              const uint8_t *part /* [N] */, int64_t seed,
-                                              basin_backend *backend,
-                                              const basin_anomaly_work *work, basin_error *error);
+BASIN_API basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin_outcome *outcome,
+                                              int which, int64_t seed, const basin_network *network,
+                                              const uint8_t *part /* [N] */,
+                                              const basin_training *training, basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -268,6 +268,27 @@ BASIN_API const char *basin_scaler_name(basin_scaler_kind kind); /* "none", "sta
 BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name,
                                           basin_error *error);
 
+/* ---- from arrays ---- */
+
+/* A network that lies in a caller's arrays. Those that are NULL are not known. */
+typedef struct basin_network_arrays {
+    size_t size; /* sizeof(basin_network_arrays): fields beyond it are taken as zero */
+    int64_t nodes, features;
+    const float *feature;              /* [N, F] */
+    const int32_t *label;              /* [N] 0 normal, 1 anomalous, -1 unknown */
+    const uint8_t *train, *val, *test; /* [N] 1: in that part */
+    int relations;
+    const char *const *name;  /* [relations]; NULL: "homo" of one, "relation 0", .. of several */
+    const basin_edges *edges; /* [relations] */
+} basin_network_arrays;
+
+/* Copies the arrays, checked as what a file holds is. Where there are several relations, their
+ * union "homo" is added. */
+BASIN_API basin_status basin_network_from_arrays(basin_network **network,
+                                                 const basin_network_arrays *arrays,
+                                                 const basin_network_options *options,
+                                                 basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

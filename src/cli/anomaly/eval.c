@@ -72,7 +72,6 @@ typedef struct bench {
     basin_cli_watch watch;
     size_t memory;
     uint8_t *part;
-    double *probability;
     figures *figures;    /* [MODELS, runs] */
     basin_writer scores; /* open where the options ask for it */
     int64_t runs, seed;
@@ -102,7 +101,7 @@ static void put_scores(const bench *b, const double *probability, int64_t run) {
     }
 }
 
-static basin_status take(bench *b, figures *f, const basin_anomaly_model *model, int64_t run,
+static basin_status take(bench *b, figures *f, const basin_anomaly_model *model,
                          basin_error *error) {
     const basin_score *validation = basin_anomaly_reached(model, BASIN_PART_VAL);
     const basin_score *test = basin_anomaly_reached(model, BASIN_PART_TEST);
@@ -112,50 +111,45 @@ static basin_status take(bench *b, figures *f, const basin_anomaly_model *model,
     f->validation = *validation;
     f->test = *test;
     f->threshold = basin_anomaly_threshold(model);
-    b->parameters = basin_anomaly_parameters(model);
-    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_anomaly_trained_on(model));
-    if (b->scores.file) put_scores(b, basin_anomaly_scores(model), run);
     return BASIN_OK;
 }
 
-static basin_status run_detector(bench *b, figures *f, int64_t run, basin_error *error) {
+/* Of the detector alone. */
+static void keep(bench *b, const basin_anomaly_model *model, int64_t run) {
+    b->parameters = basin_anomaly_parameters(model);
+    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_anomaly_trained_on(model));
+    if (b->scores.file) put_scores(b, basin_anomaly_scores(model), run);
+}
+
+static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, bench *b, int number,
+                          int64_t seed, basin_error *error) {
+    char text[32];
     basin_anomaly_data data = {.size = sizeof data, .network = b->network, .part = b->part};
     basin_training training = {.size = sizeof training,
                                .backend = b->backend,
                                .watch = &b->watch.watch,
                                .memory = b->memory};
+    if (number)
+        return basin_anomaly_baseline(model, outcome, number - 1, seed, b->network, b->part,
+                                      &training, error);
+    snprintf(text, sizeof text, "%lld", (long long)seed);
+    basin_status status = basin_settings_set(b->o->settings, "seed", text, error);
+    if (status) return status;
+    return basin_anomaly_train(model, outcome, b->o->settings, &data, &training, error);
+}
+
+/* The detector is number 0, then come the plain models. */
+static basin_status run_model(bench *b, figures *f, int number, int64_t run, basin_error *error) {
     basin_anomaly_model *model = NULL;
     basin_outcome outcome = {0};
-    char seed[32];
     double began = basin_clock();
-    snprintf(seed, sizeof seed, "%lld", (long long)(b->seed + run));
-    basin_status status = basin_settings_set(b->o->settings, "seed", seed, error);
-    if (!status)
-        status = basin_anomaly_train(&model, &outcome, b->o->settings, &data, &training, error);
+    basin_status status = train(&model, &outcome, b, number, b->seed + run, error);
     b->stopped = outcome.stopped;
     f->epoch = outcome.best_epoch;
     f->seconds = basin_clock() - began;
-    if (!status && !b->stopped) status = take(b, f, model, run, error);
+    if (!status && !b->stopped) status = take(b, f, model, error);
+    if (!status && !b->stopped && !number) keep(b, model, run);
     basin_anomaly_close(model);
-    return status;
-}
-
-static basin_status run_baseline(bench *b, figures *f, int which, int64_t run, basin_error *error) {
-    basin_anomaly_work work = {.size = sizeof work, .watch = &b->watch.watch, .memory = b->memory};
-    const double *p = b->probability;
-    double began = basin_clock();
-    basin_status status = basin_anomaly_baseline(b->probability, &f->epoch, which, b->network,
-                                                 b->part, b->seed + run, b->backend, &work, error);
-    if (!status)
-        status =
-            basin_anomaly_choose_threshold(&f->threshold, p, b->network, b->part, "all", error);
-    if (!status)
-        status = basin_anomaly_measure(&f->validation, p, b->network, b->part, BASIN_PART_VAL,
-                                       f->threshold, error);
-    if (!status)
-        status = basin_anomaly_measure(&f->test, p, b->network, b->part, BASIN_PART_TEST,
-                                       f->threshold, error);
-    f->seconds = basin_clock() - began;
     return status;
 }
 
@@ -174,21 +168,20 @@ static void note_split(const bench *b, const figures *f, int64_t run) {
     b->watch.watch.note(b->watch.watch.context, line);
 }
 
+static bool shown(const bench *b, int model) {
+    return model ? !b->o->no_baselines : !b->o->only_baselines;
+}
+
 static basin_status run_split(bench *b, int64_t i, basin_error *error) {
     int64_t run = b->o->first + i;
     basin_status status = split(b, run, error);
-    if (!status && !b->o->only_baselines) status = run_detector(b, &b->figures[i], run, error);
-    for (int m = 1; m < MODELS && !status && !b->o->no_baselines && !b->stopped; m++)
-        status = run_baseline(b, &b->figures[m * b->runs + i], m - 1, run, error);
-    if (!status && !b->stopped && !b->o->only_baselines) note_split(b, &b->figures[i], run);
+    for (int m = 0; m < MODELS && !status && !b->stopped; m++)
+        if (shown(b, m)) status = run_model(b, &b->figures[m * b->runs + i], m, run, error);
+    if (!status && !b->stopped && shown(b, 0)) note_split(b, &b->figures[i], run);
     return status;
 }
 
 /* ---- printing ---- */
-
-static bool shown(const bench *b, int model) {
-    return model ? !b->o->no_baselines : !b->o->only_baselines;
-}
 
 static const char *model_name(const bench *b, int model) {
     return model ? basin_anomaly_baseline_name(model - 1) : b->o->start.preset;
@@ -280,9 +273,8 @@ static basin_status prepare(bench *b, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
                           b->network->path);
     b->part = calloc((size_t)b->network->nodes, 1);
-    b->probability = calloc((size_t)b->network->nodes, sizeof *b->probability);
     b->figures = calloc((size_t)(MODELS * b->runs), sizeof *b->figures);
-    if (!b->part || !b->probability || !b->figures)
+    if (!b->part || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
     if (o->scores) {
         basin_status status = basin_writer_create(&b->scores, o->scores, error);
@@ -312,7 +304,6 @@ static int finish(bench *b, basin_status status, const basin_error *error) {
     basin_network_free(b->network);
     basin_backend_close(b->backend);
     free(b->part);
-    free(b->probability);
     free(b->figures);
     return code;
 }

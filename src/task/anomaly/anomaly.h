@@ -118,7 +118,8 @@ struct basin_anomaly_model {
     char trained_on[200];
 };
 
-basin_status basin_anomaly_check(const basin_anomaly_settings *settings, basin_error *error);
+/* Settings that do not go together; `settings` is a basin_anomaly_settings. */
+basin_status basin_anomaly_check(const void *settings, basin_error *error);
 /* A model without members; `network` (or NULL) tells its sizes. */
 basin_status basin_anomaly_model_new(basin_anomaly_model **model,
                                      const basin_anomaly_settings *settings,

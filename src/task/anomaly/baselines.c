@@ -1,7 +1,5 @@
 /* The plain models beside which a detector is judged, trained by the same run; validation chooses
  * among two strengths of weight decay and two scalings. */
-#include <string.h>
-
 #include "task/anomaly/fit.h"
 
 const char *basin_anomaly_baseline_name(int which) {
@@ -25,49 +23,39 @@ static basin_anomaly_settings settings_of(int which, int64_t seed) {
     s.average = 0;
     s.sampling = "full";
     s.members = 1;
+    s.threshold = "all";
     s.seed = seed;
     return s;
 }
 
-/* Whether its AUPRC on validation is above *best, which it then becomes. */
-static basin_status is_better(bool *better, double *best, const basin_anomaly_model *model,
-                              const basin_network *network, basin_error *error) {
-    const basin_score *reached = basin_anomaly_reached(model, BASIN_PART_VAL);
-    if (!reached)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no validation nodes, or stopped",
-                          network->path);
-    double value = basin_score_get(reached, "auprc");
-    *better = value > *best;
-    if (*better) *best = value;
-    return BASIN_OK;
+static double auprc_of(const basin_anomaly_model *model) {
+    const basin_score *reached = model ? basin_anomaly_reached(model, BASIN_PART_VAL) : NULL;
+    return reached ? basin_score_get(reached, "auprc") : -1;
 }
 
-basin_status basin_anomaly_baseline(double *probability, int64_t *epoch, int which,
-                                    const basin_network *network, const uint8_t *part, int64_t seed,
-                                    basin_backend *backend, const basin_anomaly_work *work,
-                                    basin_error *error) {
+basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin_outcome *outcome, int which,
+                                    int64_t seed, const basin_network *network, const uint8_t *part,
+                                    const basin_training *training, basin_error *error) {
     static const struct {
         double decay;
         const char *scaling;
     } trials[] = {{1e-3, "standard"}, {1e-1, "standard"}, {1e-3, "quantile"}, {1e-1, "quantile"}};
-    basin_anomaly_resources with = basin_anomaly_resources_of(work, backend);
-    double best = -1;
+    basin_anomaly_resources with = {training->backend, training->watch, training->memory, false};
     basin_status status = BASIN_OK;
-    for (size_t i = 0; i < sizeof trials / sizeof *trials && !status; i++) {
+    *model = NULL;
+    *outcome = (basin_outcome){0};
+    for (size_t i = 0; i < sizeof trials / sizeof *trials && !status && !outcome->stopped; i++) {
         basin_anomaly_settings settings = settings_of(which, seed);
-        basin_anomaly_model *model = NULL;
-        basin_outcome outcome;
-        bool better = false;
+        basin_anomaly_model *next = NULL;
+        basin_outcome how = {0};
         settings.decay = trials[i].decay;
         settings.scaling = trials[i].scaling;
-        basin_anomaly_job job = {.network = network, .part = part, .settings = &settings};
-        status = basin_anomaly_fit_quietly(&model, &outcome, &job, &with, error);
-        if (!status) status = is_better(&better, &best, model, network, error);
-        if (!status && better) {
-            *epoch = outcome.best_epoch;
-            memcpy(probability, model->score, (size_t)network->nodes * sizeof *probability);
-        }
-        basin_anomaly_close(model);
+        basin_anomaly_job job = {network, part, &settings, false, false};
+        status = basin_anomaly_fit_quietly(&next, &how, &job, &with, error);
+        bool better = !*model || auprc_of(next) > auprc_of(*model);
+        if (better || how.stopped) *outcome = how;
+        basin_anomaly_close(better ? *model : next);
+        if (better) *model = next;
     }
     return status;
 }

@@ -240,25 +240,24 @@ static void rest(basin_anomaly_fitting *f) {
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,
                           basin_error *error) {
     basin_anomaly_fitting *f = context;
-    basin_ranking ranking;
-    double threshold, macro_f1, *value = f->validation_score;
-    const uint8_t *label = f->validation_label;
-    int64_t count = f->validation_count;
+    basin_score found;
+    double threshold;
     rest(f);
     basin_status status = basin_anomaly_scorer_run(f->scorer, f->probability, place->member,
                                                    f->store, scored(f), error);
+    if (!status)
+        status = basin_anomaly_choose_threshold(&threshold, f->probability, f->network, f->part,
+                                                f->settings.threshold, error);
+    if (!status)
+        status = basin_anomaly_measure(&found, f->probability, f->network, f->part, BASIN_PART_VAL,
+                                       threshold, error);
     if (status) return status;
-    for (int64_t i = 0; i < count; i++) value[i] = f->probability[f->validation[i]];
-    status = basin_threshold_best(&threshold, &macro_f1, value, label, count,
-                                  basin_anomaly_scan(f->settings.threshold), error);
-    if (!status) status = basin_ranking_measure(&ranking, value, label, count, 0, error);
-    if (status) return status;
-    basin_score_add(score, "validation_macro_f1", macro_f1);
-    basin_score_add(score, "validation_auroc", ranking.auroc);
-    basin_score_add(score, "validation_auprc", ranking.auprc);
-    score->merit = basin_choice_is(f->settings.select, "auroc")   ? ranking.auroc
-                   : basin_choice_is(f->settings.select, "auprc") ? ranking.auprc
-                                                                  : macro_f1;
+    for (int i = 0; i < found.measures; i++) {
+        char name[BASIN_MEASURE_NAME + 16];
+        snprintf(name, sizeof name, "validation_%s", found.measure[i].name);
+        basin_score_add(score, name, found.measure[i].value);
+    }
+    score->merit = basin_score_get(&found, f->settings.select);
     return BASIN_OK;
 }
 
@@ -355,8 +354,7 @@ static void fitting_free(basin_anomaly_fitting *f) {
     basin_anomaly_net_free(&f->net);
     basin_store_free(f->store);
     basin_node_inputs_close(&f->inputs);
-    free(f->train), free(f->validation), free(f->label), free(f->weight);
-    free(f->probability), free(f->validation_score), free(f->validation_label);
+    free(f->train), free(f->label), free(f->weight), free(f->probability);
 }
 
 basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outcome, basin_run *run,

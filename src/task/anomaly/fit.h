@@ -54,12 +54,10 @@ typedef struct basin_anomaly_fitting {
     size_t bytes;                /* that training takes */
     int64_t member;              /* that is trained */
     basin_anomaly_scorer *scorer;
-    int64_t *train, *validation; /* nodes */
+    int64_t *train; /* [train_count] nodes */
     int64_t train_count, validation_count;
-    float *label, *weight;     /* [N] */
-    double *probability;       /* [N] */
-    double *validation_score;  /* [validation_count] */
-    uint8_t *validation_label; /* [validation_count] */
+    float *label, *weight; /* [N] */
+    double *probability;   /* [N] */
 } basin_anomaly_fitting;
 
 /* Nodes, labels, weights, inputs. */

@@ -8,45 +8,27 @@
 #include "base/memory.h"
 #include "task/anomaly/fit.h"
 
-static basin_status list_nodes(int64_t **node, int64_t *count, const basin_anomaly_fitting *f,
-                               int which, basin_error *error) {
-    *count = basin_split_nodes(NULL, f->part, f->network->nodes, which);
-    *node = basin_array_new((size_t)*count, sizeof **node);
-    if (!*node) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of nodes");
-    basin_split_nodes(*node, f->part, f->network->nodes, which);
-    return BASIN_OK;
-}
-
-static basin_status count_classes(int64_t count[2], const basin_anomaly_fitting *f,
-                                  const int64_t *node, int64_t n, const char *which,
-                                  basin_error *error) {
+/* An error where a part lacks a class. */
+static basin_status count_classes(int64_t count[2], const basin_anomaly_fitting *f, int which,
+                                  const char *what, basin_error *error) {
+    const basin_network *n = f->network;
     count[0] = count[1] = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t label = f->network->label[node[i]];
-        if (label < 0 || label > 1)
+    for (int64_t i = 0; i < n->nodes; i++) {
+        if (f->part[i] != which) continue;
+        if (n->label[i] < 0 || n->label[i] > 1)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: node %lld has class %d; wanted 0 (normal) or 1 (anomalous)",
-                              f->network->path, (long long)node[i], label);
-        count[label]++;
+                              n->path, (long long)i, n->label[i]);
+        count[n->label[i]]++;
     }
     if (count[0] && count[1]) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both",
-                      f->network->path, (long long)count[0], (long long)count[1], which);
+                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both", n->path,
+                      (long long)count[0], (long long)count[1], what);
 }
 
 /* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */
-static basin_status weigh(basin_anomaly_fitting *f, basin_error *error) {
-    int64_t N = f->network->nodes, count[2];
-    f->label = calloc((size_t)N + 1, sizeof *f->label);
-    f->weight = calloc((size_t)N + 1, sizeof *f->weight);
-    f->probability = basin_array_new((size_t)N, sizeof *f->probability);
-    f->validation_score = basin_array_new((size_t)f->validation_count, sizeof *f->validation_score);
-    f->validation_label = basin_array_new((size_t)f->validation_count, sizeof *f->validation_label);
-    if (!f->label || !f->weight || !f->probability || !f->validation_score || !f->validation_label)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
-    basin_status status = count_classes(count, f, f->train, f->train_count, "training", error);
-    if (status) return status;
+static void weigh(basin_anomaly_fitting *f, const int64_t count[2]) {
     double omega = (double)count[0] / (double)count[1];
     if (basin_choice_is(f->settings.balance, "root")) omega = sqrt(omega);
     if (basin_choice_is(f->settings.balance, "none")) omega = 1;
@@ -55,22 +37,32 @@ static basin_status weigh(basin_anomaly_fitting *f, basin_error *error) {
         f->label[node] = (float)f->network->label[node];
         f->weight[node] = f->network->label[node] ? (float)omega : 1;
     }
-    if (!f->validation_count) return BASIN_OK;
-    status = count_classes(count, f, f->validation, f->validation_count, "validation", error);
-    for (int64_t i = 0; i < f->validation_count && !status; i++)
-        f->validation_label[i] = (uint8_t)f->network->label[f->validation[i]];
+}
+
+static basin_status list_nodes(basin_anomaly_fitting *f, basin_error *error) {
+    int64_t N = f->network->nodes, count[2];
+    if (!f->network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
+    f->train_count = basin_split_nodes(NULL, f->part, N, BASIN_PART_TRAIN);
+    f->validation_count = basin_split_nodes(NULL, f->part, N, BASIN_PART_VAL);
+    if (!f->train_count)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
+    f->train = basin_array_new((size_t)f->train_count, sizeof *f->train);
+    f->label = calloc((size_t)N, sizeof *f->label);
+    f->weight = calloc((size_t)N, sizeof *f->weight);
+    f->probability = basin_array_new((size_t)N, sizeof *f->probability);
+    if (!f->train || !f->label || !f->weight || !f->probability)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+    basin_split_nodes(f->train, f->part, N, BASIN_PART_TRAIN);
+    basin_status status = count_classes(count, f, BASIN_PART_TRAIN, "training", error);
+    if (!status) weigh(f, count);
+    if (!status && f->validation_count)
+        status = count_classes(count, f, BASIN_PART_VAL, "validation", error);
     return status;
 }
 
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *f, basin_error *error) {
-    if (!f->network->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
-    basin_status status = list_nodes(&f->train, &f->train_count, f, BASIN_PART_TRAIN, error);
-    if (!status)
-        status = list_nodes(&f->validation, &f->validation_count, f, BASIN_PART_VAL, error);
-    if (!status && !f->train_count)
-        status = basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
-    if (!status) status = weigh(f, error);
+    basin_status status = list_nodes(f, error);
     if (!status) status = basin_node_inputs_open(&f->inputs, f->network, &f->settings, error);
     if (!status)
         status =

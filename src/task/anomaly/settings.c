@@ -128,7 +128,8 @@ static void fill(void *values, const char *preset) {
     }
 }
 
-basin_status basin_anomaly_check(const basin_anomaly_settings *r, basin_error *error) {
+basin_status basin_anomaly_check(const void *values, basin_error *error) {
+    const basin_anomaly_settings *r = values;
     bool published = basin_choice_is(r->form, "published");
     if (!r->attention && !r->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -152,9 +153,5 @@ basin_status basin_anomaly_check(const basin_anomaly_settings *r, basin_error *e
     return BASIN_OK;
 }
 
-static basin_status check(const void *values, basin_error *error) {
-    return basin_anomaly_check(values, error);
-}
-
 const basin_task_settings basin_anomaly_task = {
-    "anomaly", table, sizeof(basin_anomaly_settings), presets, NULL, fill, check};
+    "anomaly", table, sizeof(basin_anomaly_settings), presets, NULL, fill, basin_anomaly_check};

@@ -55,8 +55,7 @@ static basin_status hold_out(whole *t, double validation, basin_error *error) {
 static basin_status split(whole *t, basin_error *error) {
     const basin_anomaly_data *d = &t->data;
     const basin_network *n = d->network;
-    if (!n->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", n->path);
+    if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
     if (d->part) return BASIN_OK;
     t->part = calloc((size_t)n->nodes + 1, 1);
     if (!t->part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
