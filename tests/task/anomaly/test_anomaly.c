@@ -105,6 +105,32 @@ static void streaming_equals_the_whole(void **state) {
     basin_backend_close(training.backend);
 }
 
+/* ---- reasons ---- */
+
+/* With first weights, all near 0, log sum exp over 16 memories is near log 16. */
+static void energies_follow_the_kind_of_memories(void **state) {
+    (void)state;
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_anomaly_explanation *why;
+    basin_error error;
+    basin_network *network = fraud_new(100, 5, 1, false);
+    uint8_t *part = fraud_split(network);
+    settings.epochs = 0, settings.hopfield_kind = "softmax", settings.memories = 16;
+    basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
+    must(basin_anomaly_explain(&why, model, network, 7, NULL, &error), &error);
+    assert_true(fabs(why->hopfield + log(16)) < 0.3);
+    assert_int_equal(why->node, 7);
+    basin_anomaly_explanation_free(why);
+    assert_int_equal(basin_anomaly_explain(&why, model, network, 100, NULL, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "node 100, wanted 0 to 99"));
+    basin_anomaly_close(model);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part);
+}
+
 /* ---- files ---- */
 
 static void a_file_scores_as_the_detector_did(void **state) {
@@ -314,6 +340,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_planted_signal_is_found),
         cmocka_unit_test(streaming_equals_the_whole),
+        cmocka_unit_test(energies_follow_the_kind_of_memories),
         cmocka_unit_test(a_file_scores_as_the_detector_did),
         cmocka_unit_test(a_file_that_lacks_weights_is_refused),
         cmocka_unit_test(small_graphs_get_more_members),
