@@ -110,8 +110,19 @@ static basin_status train(result *r, double rehearse, char **file, int files,
     return status;
 }
 
+/* A run that was stopped is told of as JSON alone; one that was finished before, by its end. */
+static int print_result(const result *r) {
+    const basin_outcome *o = &r->outcome;
+    if (r->o->start.print_config) return basin_print_config(r->o->settings, o);
+    if (r->model && !o->finished_before && r->o->json)
+        print_json(r);
+    else if (r->model && !o->finished_before && !o->stopped)
+        print_text(r);
+    return basin_training_end(o, &r->o->training);
+}
+
 static int run(const void *values, int operands, char **operand) {
-    enum { REHEARSAL = 1500 }; /* milliseconds */
+    static const double rehearsal = 1.5; /* seconds */
     result r = {.o = values};
     basin_cli_watch watch;
     basin_error error;
@@ -119,24 +130,14 @@ static int run(const void *values, int operands, char **operand) {
     if (print && !operands) return basin_print_config(r.o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_anomaly_train, "wants FILE...");
     basin_cli_watch_begin(&watch, r.o->quiet || print);
-    basin_status status =
-        train(&r, print ? REHEARSAL / 1000.0 : 0, operand, operands, &watch.watch, &error);
+    basin_status status = train(&r, print ? rehearsal : 0, operand, operands, &watch.watch, &error);
     basin_cli_watch_end(&watch);
-    int code = BASIN_EXIT_OK;
-    if (status)
-        code = basin_report(&error);
-    else if (print)
-        code = basin_print_config(r.o->settings, &r.outcome);
-    else {
-        bool trained = !r.outcome.stopped && !r.outcome.finished_before;
-        if (trained && r.o->json) print_json(&r);
-        if (trained && !r.o->json) print_text(&r);
-        code = basin_training_end(&r.outcome, &r.o->training);
-    }
+    int code = status ? basin_report(&error) : print_result(&r);
     basin_anomaly_close(r.model);
     basin_backend_close(r.backend);
     return code;
 }
+
 const basin_command basin_command_anomaly_train = {
     .name = "anomaly train",
     .summary = "Train a detector of anomalous nodes on a labelled graph",

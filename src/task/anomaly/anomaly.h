@@ -88,7 +88,7 @@ typedef struct basin_anomaly_settings {
 
 extern const basin_task_settings basin_anomaly_task;
 
-/* A basin_anomaly_work with zeros for what the caller did not know, and what computes. */
+/* What computes, and a basin_anomaly_work with zeros for what the caller did not know. */
 typedef struct basin_anomaly_resources {
     basin_backend *backend;
     const basin_watch *watch;
@@ -96,8 +96,9 @@ typedef struct basin_anomaly_resources {
     bool least;    /* force sampling and streaming, and hold to no limit */
 } basin_anomaly_resources;
 
-basin_anomaly_resources basin_anomaly_resources_of(const basin_anomaly_work *work,
-                                                   basin_backend *backend);
+basin_status basin_anomaly_resources_take(basin_anomaly_resources *with,
+                                          const basin_anomaly_work *work, basin_backend *backend,
+                                          basin_error *error);
 /* Bytes that may be used; none where `least` is set. */
 size_t basin_anomaly_memory_limit(const basin_anomaly_resources *work);
 

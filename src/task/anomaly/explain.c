@@ -423,12 +423,13 @@ basin_status basin_anomaly_explain(basin_anomaly_explanation **explanation,
                                    const basin_anomaly_model *model, const basin_network *network,
                                    int64_t node, const basin_anomaly_work *work,
                                    basin_error *error) {
-    basin_anomaly_resources with = basin_anomaly_resources_of(work, model->backend);
+    basin_anomaly_resources with;
     *explanation = NULL;
     if (node < 0 || node >= network->nodes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld", network->path,
                           (long long)node, (long long)network->nodes - 1);
-    basin_status status = basin_anomaly_check_network(model, network, error);
+    basin_status status = basin_anomaly_resources_take(&with, work, model->backend, error);
+    if (!status) status = basin_anomaly_check_network(model, network, error);
     if (status) return status;
     basin_anomaly_explanation *e = calloc(1, sizeof *e);
     if (!e) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");

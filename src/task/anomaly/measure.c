@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "task/anomaly/net.h"
+#include "task/anomaly/anomaly.h"
 
 /* Probabilities and labels of one part of the nodes. */
 typedef struct samples {
@@ -33,7 +33,7 @@ static void samples_free(samples *s) {
     free(s->label);
 }
 
-basin_threshold_scan basin_anomaly_scan(const char *threshold) {
+static basin_threshold_scan scan_named(const char *threshold) {
     if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
     return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
 }
@@ -44,8 +44,8 @@ basin_status basin_anomaly_choose_threshold(double *threshold, const double *pro
     samples s;
     basin_status status = take_part(&s, probability, network, part, BASIN_PART_VAL, error);
     if (!status)
-        status = basin_threshold_best(threshold, NULL, s.score, s.label, s.count,
-                                      basin_anomaly_scan(scan), error);
+        status = basin_threshold_best(threshold, NULL, s.score, s.label, s.count, scan_named(scan),
+                                      error);
     samples_free(&s);
     return status;
 }

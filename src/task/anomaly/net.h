@@ -24,8 +24,6 @@ typedef struct basin_anomaly_net {
     basin_expr logits, probability, loss; /* [N], [N], [] */
 } basin_anomaly_net;
 
-/* What the setting threshold says. */
-basin_threshold_scan basin_anomaly_scan(const char *threshold);
 /* Whether the model runs over neighbours at all. */
 bool basin_anomaly_on_graph(const basin_anomaly_settings *settings);
 basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *settings,
@@ -48,10 +46,11 @@ typedef struct basin_anomaly_net_data {
 
 basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *plan,
                                      const basin_anomaly_net_data *data, basin_error *error);
+
 /* ---- scalings ---- */
 
-/* A settings's scaling may be several, joined by +: the table has the columns of all of them, and
- * members see one after the other's. */
+/* The setting scaling may join several by +: the table has the columns of all of them, and members
+ * see them in turn. */
 basin_status basin_anomaly_scaling_kind(basin_scaler_kind *kind,
                                         const basin_anomaly_settings *settings, basin_error *error);
 /* The mask that hides the others' columns from a member; NULL where there is one scaling. */

@@ -4,11 +4,18 @@
 #include "base/memory.h"
 #include "task/anomaly/scorer.h"
 
-basin_anomaly_resources basin_anomaly_resources_of(const basin_anomaly_work *work,
-                                                   basin_backend *backend) {
+basin_status basin_anomaly_resources_take(basin_anomaly_resources *with,
+                                          const basin_anomaly_work *work, basin_backend *backend,
+                                          basin_error *error) {
     basin_anomaly_work known = {0};
+    if (work && work->size < offsetof(basin_anomaly_work, least))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the size of basin_anomaly_work is %zu, wanted "
+                          "sizeof(basin_anomaly_work)",
+                          work->size);
     if (work) memcpy(&known, work, work->size < sizeof known ? work->size : sizeof known);
-    return (basin_anomaly_resources){backend, known.watch, known.memory, known.least};
+    *with = (basin_anomaly_resources){backend, known.watch, known.memory, known.least};
+    return BASIN_OK;
 }
 
 size_t basin_anomaly_memory_limit(const basin_anomaly_resources *work) {
@@ -41,10 +48,11 @@ static size_t left(const basin_node_inputs *inputs, const basin_anomaly_resource
 basin_status basin_anomaly_score(double *probability, const basin_anomaly_model *model,
                                  const basin_network *network, const basin_anomaly_work *work,
                                  basin_error *error) {
-    basin_anomaly_resources with = basin_anomaly_resources_of(work, model->backend);
+    basin_anomaly_resources with;
     basin_node_inputs inputs = {0};
     basin_anomaly_scorer *scorer = NULL;
-    basin_status status = basin_anomaly_check_network(model, network, error);
+    basin_status status = basin_anomaly_resources_take(&with, work, model->backend, error);
+    if (!status) status = basin_anomaly_check_network(model, network, error);
     if (!status) status = basin_node_inputs_open(&inputs, network, &model->settings, error);
     if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
     if (!status)

@@ -166,6 +166,9 @@ static void a_file_scores_as_the_detector_did(void **state) {
     assert_int_equal(basin_anomaly_score(b, back, other, NULL, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "5 features"));
     other->features = FRAUD_FEATURES;
+    basin_anomaly_work unsized = {.memory = 1};
+    assert_int_equal(basin_anomaly_score(b, back, other, &unsized, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "the size of basin_anomaly_work is 0"));
     basin_anomaly_close(back);
     basin_anomaly_close(model);
     basin_network_free(network);
