@@ -51,7 +51,7 @@ static void print_text(const result *r) {
     const basin_score *test = basin_anomaly_reached(r->model, BASIN_PART_TEST);
     int64_t members = basin_anomaly_members(r->model);
     printf("%s: %lld parameters, %lld member%s, trained on %lld nodes for %lld epochs: loss "
-           "%.4f\n%.0f s, %.0f nodes/s, %.2f GiB\n",
+           "%.4f; %.0f s, %.0f nodes/s, %.2f GiB\n",
            r->o->training.output, (long long)o->parameters, (long long)members,
            members == 1 ? "" : "s", (long long)basin_anomaly_nodes(r->model), (long long)o->epochs,
            o->loss, o->seconds, o->items_per_second, (double)o->memory / (1 << 30));
@@ -75,6 +75,7 @@ static void print_json(const result *r) {
     basin_json_boolean(&json, "finished", !o->stopped);
     basin_json_integer(&json, "parameters", basin_anomaly_parameters(r->model));
     basin_json_integer(&json, "members", basin_anomaly_members(r->model));
+    basin_json_integer(&json, "nodes", basin_anomaly_nodes(r->model));
     basin_json_text(&json, "trained_on", basin_anomaly_trained_on(r->model));
     basin_json_integer(&json, "epochs", o->epochs);
     basin_json_integer(&json, "best_epoch", o->best_epoch);
