@@ -84,8 +84,6 @@ if(CMOCKA_FOUND)
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.h src/*.h)
     list(FILTER headers EXCLUDE REGEX
         "/backend/cuda/|_body\\.h$|/kernels_[a-z]+\\.h$|/vector_[a-z]+\\.h$")
-    # Until the anomaly task has other names for its basin_fit and basin_batch.
-    list(FILTER headers EXCLUDE REGEX "/task/anomaly/(fit|batch)\\.h$")
     list(SORT headers)
     foreach(order forward backward)
         list(JOIN headers "\"\n#include \"" lines)

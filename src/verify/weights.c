@@ -59,7 +59,7 @@ static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, con
                                basin_error *error) {
     char name[NAME];
     const basin_tensor *wk = find(bundle, prefix, "wk", "Wk", name);
-    if (!wk) return fail_missing(bundle, name, "Wk", "--no-attention", error);
+    if (!wk) return fail_missing(bundle, name, "Wk", "no attention", error);
     if (wk->shape.rank != 3) return fail_shape(bundle, name, wk->shape, "[H, Y, D]", error);
     w->config.heads = wk->shape.dim[0];
     w->config.head_dim = wk->shape.dim[1];
@@ -67,7 +67,7 @@ static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, con
     basin_status status = copy(&w->wk, bundle, name, wk, wk->shape, error);
     if (status) return status;
     const basin_tensor *wq = find(bundle, prefix, "wq", "Wq", name);
-    if (!wq) return fail_missing(bundle, name, "Wq", "--no-attention", error);
+    if (!wq) return fail_missing(bundle, name, "Wq", "no attention", error);
     return copy(&w->wq, bundle, name, wq, wk->shape, error);
 }
 
@@ -76,7 +76,7 @@ static basin_status read_memories(basin_weights *w, const basin_bundle *bundle, 
                                   basin_error *error) {
     char name[NAME];
     const basin_tensor *xi = find(bundle, prefix, "xi", "Xi", name);
-    if (!xi) return fail_missing(bundle, name, "Xi", "--no-hopfield", error);
+    if (!xi) return fail_missing(bundle, name, "Xi", "no Hopfield network", error);
     bool turned = !strcmp(name, "Xi");
     if (xi->shape.rank != 2)
         return fail_shape(bundle, name, xi->shape, turned ? "[D, M]" : "[M, D]", error);

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basin/tasks/anomaly.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
-#include "task/anomaly/anomaly.h"
 
 static void check(basin_status status, const basin_error *error) {
     if (status && (error->status != status || !*error->text || strchr(error->text, '\n'))) abort();
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_error error = {0};
     basin_image_model *image;
     basin_graphs_model *graph;
-    basin_anomaly_detector *detector;
+    basin_anomaly_model *detector;
     int fd = memory_file(path, data, size);
     basin_backend *backend = backend_new();
     basin_status status = basin_image_open(&image, path, backend, &error);
@@ -33,9 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     status = basin_graphs_open(&graph, path, backend, &error);
     check(status, &error);
     if (!status) basin_graphs_close(graph);
-    status = basin_anomaly_read(&detector, path, &error);
+    status = basin_anomaly_open(&detector, path, backend, &error);
     check(status, &error);
-    if (!status) basin_anomaly_free(detector);
+    if (!status) basin_anomaly_close(detector);
     basin_backend_close(backend);
     close(fd);
     return 0;

@@ -9,6 +9,7 @@
  *     settings.h    what is trained and how, by name
  *     run.h         training runs: who watches, where results go, what came of it
  *     image.h       models that complete pictures: train, complete, score
+ *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     picture.h     one picture: JPEG and PNG in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
@@ -19,6 +20,7 @@
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
+#include "basin/tasks/anomaly.h"
 #include "basin/tasks/augment.h"
 #include "basin/tasks/feed.h"
 #include "basin/tasks/graphs.h"

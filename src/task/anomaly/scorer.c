@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "task/anomaly/scorer.h"
-#include "task/anomaly/stream.h"
+#include "task/anomaly/stream/stream.h"
 
 struct basin_anomaly_scorer {
     const basin_node_inputs *inputs;

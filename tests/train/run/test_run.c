@@ -178,7 +178,7 @@ static void a_rehearsal_writes_nothing(void **state) {
     rig_open(&r, NULL);
     must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
     assert_true(outcome.step_seconds > 0 && outcome.parameters == WIDTH * 3 + 3);
-    assert_int_equal(outcome.steps_wanted, STEPS * EPOCHS);
+    assert_int_equal(outcome.steps_wanted, MEMBERS * STEPS * EPOCHS);
     assert_int_equal(folder_count(state), before);
     rig_close(&r);
 }

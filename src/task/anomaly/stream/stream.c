@@ -9,7 +9,7 @@
  *
  * both roles that a node has in the energy, each over all its neighbours, with no sampling and no
  * approximation. Since forces come from g alone, x can take them as they come. */
-#include "task/anomaly/stream.h"
+#include "task/anomaly/stream/stream.h"
 
 #include <math.h>
 #include <omp.h>
@@ -19,7 +19,7 @@
 
 #include "backend/walk.h"
 #include "base/memory.h"
-#include "task/anomaly/stream_plans.h"
+#include "task/anomaly/stream/plans.h"
 
 /* Numbers of a block for all heads: in and out of plans they should stay in cache. */
 enum { BLOCK_NUMBERS = 1 << 19, BLOCK_LEAST = 128, BLOCK_MOST = 16384 };

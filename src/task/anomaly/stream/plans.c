@@ -1,5 +1,5 @@
 /* Expressions and plans of a stream; see stream_plans.h. */
-#include "task/anomaly/stream_plans.h"
+#include "task/anomaly/stream/plans.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Scoring a graph that does not fit as one plan: step by step, in blocks of nodes. */
-#ifndef BASIN_TASK_ANOMALY_STREAM_H
-#define BASIN_TASK_ANOMALY_STREAM_H
+#ifndef BASIN_TASK_ANOMALY_STREAM_STREAM_H
+#define BASIN_TASK_ANOMALY_STREAM_STREAM_H
 
 #include "task/anomaly/inputs.h"
 
