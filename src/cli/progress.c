@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 
 enum { WIDEST = 400 };
 
@@ -23,7 +24,9 @@ basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet
 static int terminal_width(void) {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
-    int width = columns ? atoi(columns) : 0;
+    int64_t wanted = 0;
+    int width =
+        columns && basin_integer_read(&wanted, &columns) && wanted < 10000 ? (int)wanted : 0;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width = size.ws_col;
     return width > 0 ? width : 80;
 }

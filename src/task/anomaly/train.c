@@ -39,6 +39,9 @@ static basin_status open_network(whole *t, basin_error *error) {
     return status;
 }
 
+/* The parts that the caller gave, or ours. */
+static const uint8_t *part_of(const whole *t) { return t->data.part ? t->data.part : t->part; }
+
 /* Validation nodes are held out; all others that are labelled train. */
 static basin_status hold_out(whole *t, double validation, basin_error *error) {
     const basin_network *n = t->data.network;
@@ -59,7 +62,6 @@ static basin_status split(whole *t, basin_error *error) {
     if (d->part) return BASIN_OK;
     t->part = calloc((size_t)n->nodes + 1, 1);
     if (!t->part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
-    t->data.part = t->part;
     if (d->masks) return basin_split_from_masks(t->part, n, d->split, error);
     if (d->ratio > 0)
         return basin_split_stratified(t->part, n, d->ratio, (uint64_t)t->settings.seed, 0, error);
@@ -89,7 +91,7 @@ static basin_status settle(whole *t, bool *stopped, basin_error *error) {
     basin_status status = file ? basin_anomaly_settle(&t->settings, file, error) : BASIN_OK;
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     if (status) return status;
-    return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, t->data.part,
+    return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, part_of(t),
                                        !(how->rehearse > 0), &work, error);
 }
 
@@ -104,7 +106,7 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, w
     if (status) return status;
     outcome->stopped = stopped;
     if (stopped) return BASIN_OK;
-    basin_anomaly_job job = {t->data.network, t->data.part, &t->settings, .least = t->least};
+    basin_anomaly_job job = {t->data.network, part_of(t), &t->settings, .least = t->least};
     return basin_anomaly_fit(model, outcome, t->run, &job, error);
 }
 

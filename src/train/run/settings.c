@@ -71,9 +71,15 @@ static basin_status parse_choice(const char **value, const basin_setting *s, con
 static basin_status parse_channels(double value[3], const basin_setting *s, const char *text,
                                    basin_error *error) {
     double read[3];
-    int used = 0;
-    if (sscanf(text, "%lf,%lf,%lf%n", &read[0], &read[1], &read[2], &used) < 3 || text[used] ||
-        !isfinite(read[0] + read[1] + read[2]))
+    const char *at = text;
+    bool good = true;
+    for (int i = 0; i < 3 && good; i++) {
+        char *end;
+        read[i] = strtod(at, &end);
+        good = end != at && isfinite(read[i]) && *end == (i < 2 ? ',' : 0);
+        at = end + 1;
+    }
+    if (!good)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not three numbers", s->name,
                           text);
     memcpy(value, read, sizeof read);

@@ -4,9 +4,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static const char NUMBERS[] = "run.numbers";
 
@@ -47,15 +48,15 @@ static basin_status read_members(basin_run_state *s, const basin_bundle *bundle,
                                  basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "members_done");
     for (int64_t m = 0; m < s->member; m++) {
-        long long best, epochs;
-        int used = 0;
-        if (m >= BASIN_MAX_MEMBERS || !text ||
-            sscanf(text, "%lld %lld %lf%n", &best, &epochs, &s->done[m].merit, &used) < 3)
+        basin_run_member *how = &s->done[m];
+        char *end = NULL;
+        bool good = m < BASIN_MAX_MEMBERS && text && basin_integer_read(&how->best_epoch, &text) &&
+                    basin_integer_read(&how->epochs, &text);
+        if (good) how->merit = strtod(text, &end);
+        if (!good || end == text)
             return basin_fail(error, BASIN_BAD_FILE, "%s: members_done lacks member %lld",
                               basin_bundle_path(bundle), (long long)m);
-        s->done[m].best_epoch = best;
-        s->done[m].epochs = epochs;
-        text += used;
+        text = end;
     }
     return BASIN_OK;
 }
