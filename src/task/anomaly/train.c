@@ -13,7 +13,6 @@ typedef struct whole {
     basin_anomaly_data data;
     basin_anomaly_settings settings;
     basin_network *opened; /* by us; NULL: the caller's is used */
-    uint8_t *part;         /* [N] split by us; NULL: the caller's is used */
     bool least;
 } whole;
 
@@ -39,35 +38,30 @@ static basin_status open_network(whole *t, basin_error *error) {
     return status;
 }
 
-/* The parts that the caller gave, or ours. */
-static const uint8_t *part_of(const whole *t) { return t->data.part ? t->data.part : t->part; }
-
 /* Validation nodes are held out; all others that are labelled train. */
-static basin_status hold_out(whole *t, double validation, basin_error *error) {
+static basin_status hold_out(uint8_t *part, const whole *t, double validation, basin_error *error) {
     const basin_network *n = t->data.network;
     if (validation >= 1.0 / 3)
         return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
                           validation);
-    basin_status status = basin_split_stratified(t->part, n, 1 - 3 * validation,
-                                                 (uint64_t)t->settings.seed, 0, error);
+    basin_status status =
+        basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error);
     for (int64_t i = 0; i < n->nodes && !status; i++)
-        if (t->part[i] == BASIN_PART_TEST) t->part[i] = BASIN_PART_TRAIN;
+        if (part[i] == BASIN_PART_TEST) part[i] = BASIN_PART_TRAIN;
     return status;
 }
 
-static basin_status split(whole *t, basin_error *error) {
+/* Fills part [N] as the data ask. */
+static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
     const basin_anomaly_data *d = &t->data;
     const basin_network *n = d->network;
-    if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
-    if (d->part) return BASIN_OK;
-    t->part = calloc((size_t)n->nodes + 1, 1);
-    if (!t->part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
-    if (d->masks) return basin_split_from_masks(t->part, n, d->split, error);
-    if (d->ratio > 0)
-        return basin_split_stratified(t->part, n, d->ratio, (uint64_t)t->settings.seed, 0, error);
-    if (d->validation >= 0) return hold_out(t, d->validation > 0 ? d->validation : 0.2, error);
+    uint64_t seed = (uint64_t)t->settings.seed;
+    if (d->masks) return basin_split_from_masks(part, n, d->split, error);
+    if (d->ratio > 0) return basin_split_stratified(part, n, d->ratio, seed, 0, error);
+    if (d->validation >= 0)
+        return hold_out(part, t, d->validation > 0 ? d->validation : 0.2, error);
     for (int64_t i = 0; i < n->nodes; i++)
-        t->part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
+        part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
     return BASIN_OK;
 }
 
@@ -83,7 +77,7 @@ static int64_t members_for(const basin_network *network) {
 
 /* What the settings leave open: as the checkpoint or the model has it with which the run begins,
  * or by the data. A rehearsal does not wait for probes. */
-static basin_status settle(whole *t, bool *stopped, basin_error *error) {
+static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
     const basin_training *how = basin_run_training(t->run);
     const basin_bundle *file = basin_run_checkpoint(t->run);
     basin_anomaly_resources work = {how->backend, how->watch, how->memory, t->least};
@@ -91,23 +85,36 @@ static basin_status settle(whole *t, bool *stopped, basin_error *error) {
     basin_status status = file ? basin_anomaly_settle(&t->settings, file, error) : BASIN_OK;
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     if (status) return status;
-    return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, part_of(t),
+    return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, part,
                                        !(how->rehearse > 0), &work, error);
 }
 
 /* ---- all of it ---- */
 
+static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome, whole *t,
+                             const uint8_t *part, basin_error *error) {
+    bool stopped = false;
+    basin_status status = settle(t, &stopped, part, error);
+    outcome->stopped = stopped;
+    if (status || stopped) return status;
+    basin_anomaly_job job = {t->data.network, part, &t->settings, .least = t->least};
+    return basin_anomaly_fit(model, outcome, t->run, &job, error);
+}
+
+/* On the caller's parts, or on parts drawn here. */
 static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, whole *t,
                           basin_error *error) {
-    bool stopped = false;
     basin_status status = open_network(t, error);
-    if (!status) status = split(t, error);
-    if (!status) status = settle(t, &stopped, error);
     if (status) return status;
-    outcome->stopped = stopped;
-    if (stopped) return BASIN_OK;
-    basin_anomaly_job job = {t->data.network, part_of(t), &t->settings, .least = t->least};
-    return basin_anomaly_fit(model, outcome, t->run, &job, error);
+    const basin_network *n = t->data.network;
+    if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
+    if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
+    uint8_t *part = calloc((size_t)n->nodes + 1, 1);
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+    status = split(part, t, error);
+    if (!status) status = train_on(model, outcome, t, part, error);
+    free(part);
+    return status;
 }
 
 basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome *outcome,
@@ -129,7 +136,6 @@ basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome
     }
     basin_run_close(t.run);
     basin_network_free(t.opened);
-    free(t.part);
     return status;
 }
 
