@@ -26,6 +26,36 @@ basin_training basin_training_make(const basin_training_flags *flags, basin_back
     };
 }
 
+void basin_training_line(const basin_outcome *outcome, const basin_training_flags *flags,
+                         const char *more, int64_t count, const char *things, const char *unit) {
+    const basin_outcome *o = outcome;
+    printf(
+        "%s: %lld parameters, %strained on %lld %s for %lld epochs: loss %.4f; %.0f s, %.0f %s/s, "
+        "%.2f GiB",
+        flags->output, (long long)o->parameters, more, (long long)count, things,
+        (long long)o->epochs, o->loss, o->seconds, o->items_per_second, unit,
+        (double)o->memory / (1 << 30));
+}
+
+void basin_training_fields(basin_json *json, const basin_outcome *outcome,
+                           const basin_training_flags *flags, int64_t count, const char *things) {
+    const basin_outcome *o = outcome;
+    basin_json_text(json, "model", flags->output);
+    basin_json_boolean(json, "finished", !o->stopped);
+    basin_json_integer(json, "parameters", o->parameters);
+    basin_json_integer(json, things, count);
+    basin_json_integer(json, "epochs", o->epochs);
+    basin_json_integer(json, "best_epoch", o->best_epoch);
+    basin_json_integer(json, "steps", o->steps);
+    basin_json_integer(json, "steps_wanted", o->steps_wanted);
+    basin_json_number(json, "loss", o->loss);
+    basin_json_number(json, "seconds", o->seconds);
+    basin_json_number(json, "epoch_seconds", o->epoch_seconds);
+    basin_json_number(json, "step_seconds", o->step_seconds);
+    basin_json_number(json, "items_per_second", o->items_per_second);
+    basin_json_integer(json, "memory_bytes", (int64_t)o->memory);
+}
+
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags) {
     if (outcome->finished_before)
         printf("%s is finished; there is no checkpoint to go on from\n", flags->output);

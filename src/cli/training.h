@@ -6,6 +6,7 @@
 #include "basin/tasks/settings.h"
 #include "cli/command.h"
 #include "cli/watch.h"
+#include "io/json_writer.h"
 
 typedef struct basin_training_flags {
     const char *output, *checkpoint, *log, *from;
@@ -45,6 +46,15 @@ typedef struct basin_training_flags {
 
 basin_training basin_training_make(const basin_training_flags *flags, basin_backend *backend,
                                    const basin_watch *watch);
+
+/* The line that says what was trained: "FILE: N parameters, 6 members, trained on 1379 nodes ..",
+ * `more` being "6 members, " and `things` what there are `count` of; `unit` a second. No line end.
+ */
+void basin_training_line(const basin_outcome *outcome, const basin_training_flags *flags,
+                         const char *more, int64_t count, const char *things, const char *unit);
+/* The same as fields of JSON, alike for all tasks. */
+void basin_training_fields(basin_json *json, const basin_outcome *outcome,
+                           const basin_training_flags *flags, int64_t count, const char *things);
 
 /* The exit code of a run that ended without an error, after its result was printed: a run that was
  * stopped has failed, and says how to go on. */

@@ -33,6 +33,9 @@ static void train_complete_and_eval(void **state) {
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "strip.png");
     assert_contains(p->out, "descent.png");
+    p = run(state, "image complete m.safetensors shapes:1:9:16x16x3 shapes:1:9:16x16x3 -o out");
+    assert_contains(p->out, "out/shapes:1:9:16x16x3-0.completed.png");
+    assert_contains(p->out, "out/shapes:1:9:16x16x3-0-2.completed.png");
     assert_error(run(state, "image complete m.safetensors shapes:3:9:16x16x3 --mask 1,2,3"), 1,
                  "--mask 1,2,3: wanted four whole numbers");
     char line[PATH_TEXT + 20];

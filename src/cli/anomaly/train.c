@@ -50,11 +50,10 @@ static void print_text(const result *r) {
     const basin_score *validation = basin_anomaly_reached(r->model, BASIN_PART_VAL);
     const basin_score *test = basin_anomaly_reached(r->model, BASIN_PART_TEST);
     int64_t members = basin_anomaly_members(r->model);
-    printf("%s: %lld parameters, %lld member%s, trained on %lld nodes for %lld epochs: loss "
-           "%.4f; %.0f s, %.0f nodes/s, %.2f GiB\n",
-           r->o->training.output, (long long)o->parameters, (long long)members,
-           members == 1 ? "" : "s", (long long)basin_anomaly_nodes(r->model), (long long)o->epochs,
-           o->loss, o->seconds, o->items_per_second, (double)o->memory / (1 << 30));
+    char more[40];
+    snprintf(more, sizeof more, "%lld member%s, ", (long long)members, members == 1 ? "" : "s");
+    basin_training_line(o, &r->o->training, more, basin_anomaly_nodes(r->model), "nodes", "nodes");
+    printf("\n");
     if (validation)
         printf("  validation  macro-F1 %.2f  AUROC %.2f  AUPRC %.2f  (epoch %lld, threshold "
                "%.4f)\n",
@@ -71,19 +70,9 @@ static void print_text(const result *r) {
 static void print_json(const result *r) {
     const basin_outcome *o = &r->outcome;
     basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "model", r->o->training.output);
-    basin_json_boolean(&json, "finished", !o->stopped);
-    basin_json_integer(&json, "parameters", basin_anomaly_parameters(r->model));
+    basin_training_fields(&json, o, &r->o->training, basin_anomaly_nodes(r->model), "nodes");
     basin_json_integer(&json, "members", basin_anomaly_members(r->model));
-    basin_json_integer(&json, "nodes", basin_anomaly_nodes(r->model));
     basin_json_text(&json, "trained_on", basin_anomaly_trained_on(r->model));
-    basin_json_integer(&json, "epochs", o->epochs);
-    basin_json_integer(&json, "best_epoch", o->best_epoch);
-    basin_json_number(&json, "loss", o->loss);
-    basin_json_number(&json, "seconds", o->seconds);
-    basin_json_number(&json, "step_seconds", o->step_seconds);
-    basin_json_number(&json, "items_per_second", o->items_per_second);
-    basin_json_integer(&json, "memory_bytes", (int64_t)o->memory);
     basin_json_number(&json, "threshold", basin_anomaly_threshold(r->model));
     basin_put_percent(&json, "validation", basin_anomaly_reached(r->model, BASIN_PART_VAL));
     basin_put_percent(&json, "test", basin_anomaly_reached(r->model, BASIN_PART_TEST));

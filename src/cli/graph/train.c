@@ -45,20 +45,9 @@ static void print_json(const options *o, const char *data, const basin_outcome *
                        const basin_graphs_model *model) {
     basin_graphs_target target = basin_graphs_get_target(model);
     basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "model", o->training.output);
-    basin_json_boolean(&json, "finished", !r->stopped);
+    basin_training_fields(&json, r, &o->training, r->items, "graphs");
     basin_json_text(&json, "data", data);
     basin_json_text(&json, "task", basin_graphs_target_name(target));
-    basin_json_integer(&json, "parameters", r->parameters);
-    basin_json_integer(&json, "graphs", r->items);
-    basin_json_integer(&json, "epochs", r->epochs);
-    basin_json_integer(&json, "best_epoch", r->best_epoch);
-    basin_json_number(&json, "loss", r->loss);
-    basin_json_number(&json, "seconds", r->seconds);
-    basin_json_number(&json, "epoch_seconds", r->epoch_seconds);
-    basin_json_number(&json, "step_seconds", r->step_seconds);
-    basin_json_number(&json, "items_per_second", r->items_per_second);
-    basin_json_integer(&json, "memory_bytes", (int64_t)r->memory);
     if (r->best.measures) {
         basin_graphs_measures measures = validation_of(r);
         basin_json_object(&json, "validation");
@@ -70,10 +59,8 @@ static void print_json(const options *o, const char *data, const basin_outcome *
 
 static void print_text(const options *o, const basin_outcome *r, const basin_graphs_model *model) {
     char text[200];
-    printf("%s: %lld parameters, trained on %lld graphs for %lld epochs: loss %.4f; %.0f s, %.0f "
-           "graphs/s, %.0f MiB\n",
-           o->training.output, (long long)r->parameters, (long long)r->items, (long long)r->epochs,
-           r->loss, r->seconds, r->items_per_second, (double)r->memory / 1048576);
+    basin_training_line(r, &o->training, "", r->items, "graphs", "graphs");
+    printf("\n");
     if (!r->best.measures) return;
     basin_graphs_measures measures = validation_of(r);
     basin_graph_measures_text(text, sizeof text, &measures, basin_graphs_get_target(model));

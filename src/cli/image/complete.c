@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "basin/tasks/image.h"
 #include "cli/command.h"
+#include "cli/folder.h"
 #include "view/strip.h"
 
 typedef struct options {
@@ -43,12 +43,15 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
+enum { NAME = 400, PATH = 2000 };
+
 typedef struct job {
     const options *o;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_completing how;
     basin_picture mask;
+    char (*name)[NAME]; /* [pictures] of what is written */
 } job;
 
 /* "left,top,width,height" */
@@ -79,22 +82,41 @@ static basin_status read_mask(job *j, basin_error *error) {
     return status;
 }
 
-/* FOLDER/NAME.what, NAME being the picture's own without folders and endings: "cat" of
- * "photos/cat.jpg", "t10k-images-17" of "t10k-images.gz[17]". */
-static void target(char *path, size_t size, const job *j, int64_t i, const char *what) {
+/* The picture's own name without folders and endings: "cat" of "photos/cat.jpg", "t10k-images-17"
+ * of "t10k-images.gz[17]". */
+static void stem(char name[NAME], const job *j, int64_t i) {
     char text[BASIN_PICTURE_NAME];
     const char *full = basin_pictures_name(text, j->pictures, i), *slash = strrchr(full, '/');
-    const char *name = slash ? slash + 1 : full, *number = strrchr(name, '[');
-    size_t length = number ? (size_t)(number - name) : strlen(name);
+    const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
+    size_t length = number ? (size_t)(number - last) : strlen(last);
     for (size_t k = length; k > 1; k--)
-        if (name[k - 1] == '.') length = k - 1;
-    snprintf(path, size, "%s/%.*s%s%.*s.%s", j->o->folder, (int)length, name, number ? "-" : "",
-             number ? (int)strcspn(number + 1, "]") : 0, number ? number + 1 : "", what);
+        if (last[k - 1] == '.') length = k - 1;
+    snprintf(name, NAME, "%.*s%s%.*s", (int)length, last, number ? "-" : "",
+             number ? (int)strcspn(number + 1, "]") : 0, number ? number + 1 : "");
+}
+
+static bool is_taken(const job *j, const char *name, int64_t names) {
+    for (int64_t i = 0; i < names; i++)
+        if (!strcmp(j->name[i], name)) return true;
+    return false;
+}
+
+/* No two pictures have one name: a second "cat" is "cat-2". */
+static void name_picture(job *j, int64_t i) {
+    char plain[NAME - 16];
+    stem(j->name[i], j, i);
+    snprintf(plain, sizeof plain, "%.*s", NAME - 17, j->name[i]);
+    for (int k = 2; is_taken(j, j->name[i], i); k++) snprintf(j->name[i], NAME, "%s-%d", plain, k);
+}
+
+/* FOLDER/NAME.what */
+static void target(char *path, size_t size, const job *j, int64_t i, const char *what) {
+    snprintf(path, size, "%s/%s.%s", j->o->folder, j->name[i], what);
 }
 
 static basin_status write_frames(const job *j, int64_t i, const basin_image_completion *done,
                                  basin_error *error) {
-    char path[2000], what[40];
+    char path[PATH], what[40];
     basin_status status = BASIN_OK;
     for (int t = 0; t < done->frames && !status; t++) {
         snprintf(what, sizeof what, "step%02d.png", t);
@@ -110,7 +132,7 @@ static basin_status write_frames(const job *j, int64_t i, const basin_image_comp
 
 static basin_status write_results(const job *j, int64_t i, const basin_image_completion *done,
                                   basin_error *error) {
-    char path[2000];
+    char path[PATH];
     basin_picture strip = {0};
     const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
     int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
@@ -131,8 +153,11 @@ static basin_status complete_all(job *j, basin_error *error) {
     if (count > j->o->limit) count = j->o->limit;
     basin_picture picture = {0};
     basin_status status = BASIN_OK;
+    j->name = calloc((size_t)count + 1, sizeof *j->name);
+    if (!j->name) return basin_fail(error, BASIN_NO_MEMORY, "no memory for names");
     for (int64_t i = 0; i < count && !status; i++) {
         basin_image_completion done;
+        name_picture(j, i);
         j->how.stream = (uint64_t)i;
         status = basin_pictures_load(&picture, j->pictures, i, error);
         if (!status) status = basin_image_complete(&done, j->model, &picture, 1, &j->how, error);
@@ -141,12 +166,8 @@ static basin_status complete_all(job *j, basin_error *error) {
         basin_image_completion_free(&done);
     }
     basin_picture_free(&picture);
+    free(j->name);
     return status;
-}
-
-static basin_status make_folder(const char *path, basin_error *error) {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return BASIN_OK;
-    return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
 }
 
 static int run(const void *values, int operands, char **operand) {
@@ -166,7 +187,7 @@ static int run(const void *values, int operands, char **operand) {
         status = basin_pictures_open(&j.pictures, (const char *const *)operand + 1, operands - 1,
                                      "test", &error);
     if (!status) status = read_mask(&j, &error);
-    if (!status) status = make_folder(o->folder, &error);
+    if (!status) status = basin_folder_make(o->folder, &error);
     if (!status) status = complete_all(&j, &error);
     basin_picture_free(&j.mask);
     basin_pictures_free(j.pictures);

@@ -46,20 +46,9 @@ static const basin_option table[] = {
 
 static void print_json(const basin_outcome *r, const basin_image_feeding *f, const options *o) {
     basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "model", o->training.output);
-    basin_json_boolean(&json, "finished", !r->stopped);
-    basin_json_integer(&json, "parameters", r->parameters);
-    basin_json_integer(&json, "pictures", f->pictures);
+    basin_training_fields(&json, r, &o->training, f->pictures, "pictures");
     basin_json_integer(&json, "unreadable", f->unreadable);
-    basin_json_integer(&json, "epochs", r->epochs);
-    basin_json_integer(&json, "steps", r->steps);
-    basin_json_integer(&json, "best_epoch", r->best_epoch);
-    basin_json_number(&json, "loss", r->loss);
-    basin_json_number(&json, "seconds", r->seconds);
-    basin_json_number(&json, "step_seconds", r->step_seconds);
-    basin_json_number(&json, "items_per_second", r->items_per_second);
     basin_json_number(&json, "seconds_waiting_for_pictures", f->waited);
-    basin_json_integer(&json, "memory_bytes", (int64_t)r->memory);
     basin_json_text(&json, "pictures_kept", f->keep_decoded);
     basin_json_text(&json, "crops_cut_from", f->cut_from);
     basin_json_integer(&json, "pictures_kept_bytes", (int64_t)f->kept);
@@ -71,18 +60,14 @@ static void print_json(const basin_outcome *r, const basin_image_feeding *f, con
 }
 
 static void print_text(const basin_outcome *r, const basin_image_feeding *f, const options *o) {
-    const double gib = 1073741824.0;
     double mse = basin_score_get(&r->best, "test_mse");
-    printf("%s: %lld parameters, trained on %lld pictures for %lld epochs: loss %.4f",
-           o->training.output, (long long)r->parameters, (long long)f->pictures,
-           (long long)r->epochs, r->loss);
-    if (isfinite(mse)) printf(", test MSE %.4f", mse);
+    basin_training_line(r, &o->training, "", f->pictures, "pictures", "images");
+    if (isfinite(mse)) printf("; test MSE %.4f", mse);
     if (r->best_epoch) printf(" (epoch %lld)", (long long)r->best_epoch);
-    printf("; %.0f s, %.0f images/s, %.2f GiB\n", r->seconds, r->items_per_second,
-           (double)r->memory / gib);
+    printf("\n");
     if (f->kept)
         printf("pictures kept decoded (%s, %s): %.2f GiB\n", f->keep_decoded, f->cut_from,
-               (double)f->kept / gib);
+               (double)f->kept / (1 << 30));
     if (f->unreadable) printf("%lld unreadable pictures skipped\n", (long long)f->unreadable);
 }
 
