@@ -16,16 +16,16 @@ typedef struct options {
     const char *split, *scores;
     basin_settings *settings;
     basin_start start;
-    basin_data_options data;
+    basin_network_flags data;
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
     bool no_baselines, only_baselines, json, quiet;
-    const char *backend, *products;
+    const char *backend, *products, *dtype;
 } options;
 
 static const options defaults = {.start = {.preset = "default"},
                                  .split = "auto",
-                                 .data = {.missing = "error"},
+                                 .data = BASIN_NETWORK_UNITED,
                                  .ratio = 0.4,
                                  .runs = 5,
                                  .split_seed = -1,
@@ -49,7 +49,7 @@ static const basin_option table[] = {
                "node, part, label, probability."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone."),
-    BASIN_DATA_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
     BASIN_OPTIONS_END,
@@ -286,7 +286,7 @@ static basin_status prepare(bench *b, basin_error *error) {
     if (status) return status;
     b->seed = strtoll(seed, NULL, 10);
     b->memory = (size_t)(o->memory * (double)(1 << 30));
-    return basin_option_backend(&b->backend, o->backend, o->threads, o->products, NULL, error);
+    return basin_option_backend(&b->backend, o->backend, o->threads, o->products, o->dtype, error);
 }
 
 static int finish(bench *b, basin_status status, const basin_error *error) {
@@ -313,7 +313,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
-    basin_status status = basin_data_open(&b.network, operand, operands, &b.o->data, &error);
+    basin_status status =
+        basin_network_flags_open(&b.network, &b.o->data, operands, operand, b.o->quiet, &error);
     if (!status) status = prepare(&b, &error);
     for (int64_t i = 0; i < b.runs && !status && !b.stopped; i++) status = run_split(&b, i, &error);
     if (b.scores.file && !status && !b.stopped)

@@ -10,14 +10,14 @@
 #include "view/neighbourhood.h"
 
 typedef struct options {
-    const char *svg, *backend, *products;
-    basin_data_options data;
+    const char *svg, *backend, *products, *dtype;
+    basin_network_flags data;
     double memory;
     int64_t neighbours, features, threads;
     bool json, quiet;
 } options;
 
-static const options defaults = {.data = {.missing = "error"},
+static const options defaults = {.data = BASIN_NETWORK_UNITED,
                                  .neighbours = 10,
                                  .features = 10,
                                  .backend = "cpu",
@@ -27,7 +27,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the neighbourhood there."),
     BASIN_INTEGER(options, neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name."),
     BASIN_INTEGER(options, features, "features", "N", 0, 1000000, "Features to name."),
-    BASIN_DATA_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
     BASIN_OPTIONS_END,
@@ -255,9 +255,11 @@ static int run(const void *values, int operands, char **operand) {
                                .watch = &watch.watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
     basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, NULL, &error);
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status) status = basin_anomaly_open(&model, operand[0], backend, &error);
-    if (!status) status = basin_data_open(&network, operand + 2, operands - 2, &o->data, &error);
+    if (!status)
+        status = basin_network_flags_open(&network, &o->data, operands - 2, operand + 2, o->quiet,
+                                          &error);
     if (!status) status = find_node(&node, network, operand[1], &error);
     if (!status) status = basin_anomaly_explain(&e, model, network, node, &work, &error);
     basin_cli_watch_end(&watch);

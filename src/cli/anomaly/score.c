@@ -7,20 +7,20 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *output, *backend, *products;
-    basin_data_options data;
+    const char *output, *backend, *products, *dtype;
+    basin_network_flags data;
     double memory;
     int64_t top, threads;
     bool sort, json, quiet;
 } options;
 
-static const options defaults = {.data = {.missing = "error"}, .backend = "cpu", .products = "f32"};
+static const options defaults = {.data = BASIN_NETWORK_UNITED, .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
     BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
     BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
-    BASIN_DATA_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
     BASIN_OPTIONS_END,
@@ -110,9 +110,11 @@ static basin_status score(const options *o, char **operand, int operands, basin_
     double *probability = NULL;
     place *list = NULL;
     basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, NULL, error);
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_anomaly_open(&model, operand[0], backend, error);
-    if (!status) status = basin_data_open(&network, operand + 1, operands - 1, &o->data, error);
+    if (!status)
+        status = basin_network_flags_open(&network, &o->data, operands - 1, operand + 1, o->quiet,
+                                          error);
     if (!status) {
         probability = calloc((size_t)network->nodes, sizeof *probability);
         list = calloc((size_t)network->nodes, sizeof *list);

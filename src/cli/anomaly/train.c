@@ -7,16 +7,16 @@ typedef struct options {
     basin_training_flags training;
     basin_settings *settings;
     basin_start start;
-    basin_data_options data;
+    basin_network_flags data;
     double ratio, validation;
     int64_t split, threads;
-    const char *backend, *products;
+    const char *backend, *products, *dtype;
     bool json, quiet;
 } options;
 
 static const options defaults = {.training = BASIN_TRAINING_DEFAULT,
                                  .start = {.preset = "default"},
-                                 .data = {.missing = "error"},
+                                 .data = BASIN_NETWORK_UNITED,
                                  .validation = 0.2,
                                  .split = -1,
                                  .backend = "cpu",
@@ -32,9 +32,10 @@ static const basin_option table[] = {
                "validation and test; prints the figures on test. 0: as --validation says."),
     BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Instead, split N of the file's masks."),
     BASIN_TRAINING_OPTIONS(options),
-    BASIN_DATA_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
-    BASIN_ENGINE_OPTIONS(options),
+    BASIN_OPTIONS_COMPUTE(options),
+    BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
 
@@ -82,7 +83,7 @@ static void print_json(const result *r) {
 static basin_status train(result *r, double rehearse, char **file, int files,
                           const basin_watch *watch, basin_error *error) {
     const options *o = r->o;
-    basin_network_options how = basin_data_network_options(&o->data);
+    basin_network_options how = basin_network_flags_options(&o->data);
     basin_anomaly_data data = {.size = sizeof data,
                                .path = (const char *const *)file,
                                .paths = files,
@@ -92,7 +93,7 @@ static basin_status train(result *r, double rehearse, char **file, int files,
                                .ratio = o->ratio,
                                .validation = o->validation > 0 ? o->validation : -1};
     basin_status status =
-        basin_option_backend(&r->backend, o->backend, o->threads, o->products, NULL, error);
+        basin_option_backend(&r->backend, o->backend, o->threads, o->products, o->dtype, error);
     basin_training training = basin_training_make(&o->training, r->backend, watch);
     training.rehearse = rehearse;
     if (!status)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
-#include "cli/data/network_options.h"
+#include "cli/network.h"
 
 typedef struct options {
     basin_network_flags network;
@@ -14,6 +14,7 @@ static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 
 static const basin_option table[] = {
     BASIN_OPTIONS_NETWORK(options, network),
+    BASIN_OPTIONS_NETWORK_EDGES(options, network),
     BASIN_FLAG(options, homo, 0, "homo", "Add a relation homo: the union of all relations."),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
-#include "cli/data/network_options.h"
+#include "cli/network.h"
 #include "cli/table.h"
 #include "io/json_writer.h"
 
@@ -19,6 +19,7 @@ static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 static const basin_option table[] = {
     BASIN_FLAG(options, histogram, 0, "histogram", "Draw the distribution of degrees."),
     BASIN_OPTIONS_NETWORK(options, network),
+    BASIN_OPTIONS_NETWORK_EDGES(options, network),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/data/network_options.h"
+#include "cli/network.h"
 
 typedef struct options {
     const char *like;

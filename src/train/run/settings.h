@@ -75,6 +75,13 @@ typedef double basin_channels[3];
       .since = "0.2", .absent = "0")                                                               \
     X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off")
 
+/* What these say of a basin_block_config, as initialisers; `s` points to the task's struct. */
+#define BASIN_BLOCK_OF(s)                                                                          \
+    .dim = (s)->dim, .heads = (s)->heads, .head_dim = (s)->head_dim, .memories = (s)->memories,    \
+    .no_attention = !(s)->attention, .no_hopfield = !(s)->hopfield,                                \
+    .hopfield = basin_hopfield_named((s)->hopfield_kind), .power = (s)->hopfield_power,            \
+    .beta = (s)->beta, .learn_beta = (s)->learn_beta
+
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \
     X(INTEGER, warmup, "EPOCHS", 0, 1e9, "Epochs in which the learning rate rises.")               \

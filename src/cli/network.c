@@ -1,5 +1,5 @@
 /* Options that open networks; see network_options.h. */
-#include "cli/data/network_options.h"
+#include "cli/network.h"
 
 #include <string.h>
 
@@ -10,6 +10,7 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f) 
     return (basin_network_options){
         .directed = f->directed,
         .keep_duplicates = f->keep_duplicates,
+        .unite = f->unite,
         .self = !strcmp(f->self, "add")    ? BASIN_SELF_ADD
                 : !strcmp(f->self, "drop") ? BASIN_SELF_DROP
                                            : BASIN_SELF_KEEP,

@@ -1,16 +1,20 @@
 /* The options of all commands that open a network: how its data become edges, features, labels. */
-#ifndef BASIN_CLI_DATA_NETWORK_OPTIONS_H
-#define BASIN_CLI_DATA_NETWORK_OPTIONS_H
+#ifndef BASIN_CLI_NETWORK_H
+#define BASIN_CLI_NETWORK_H
 
 #include "basin/tasks/network.h"
 #include "cli/options.h"
 
 typedef struct basin_network_flags {
     bool directed, keep_duplicates;
+    bool unite; /* add the union of all relations */
     const char *self, *missing, *id, *label, *source, *target, *edge_type, *drop;
     int64_t unlabelled_first, max_categories;
 } basin_network_flags;
 
+/* Defaults for models, which want the union of relations. */
+#define BASIN_NETWORK_UNITED                                                                       \
+    { .unite = true, .self = "keep", .missing = "error", .max_categories = 32 }
 #define BASIN_NETWORK_FLAGS                                                                        \
     { .self = "keep", .missing = "error", .max_categories = 32 }
 
@@ -19,11 +23,6 @@ typedef struct basin_network_flags {
     BASIN_FLAG(                                                                                    \
         type, field.directed, 0, "directed",                                                       \
         "Keep the direction of edges: the target sees the source. Else they go both ways."),       \
-        BASIN_CHOICE(type, field.self, "self-loops", "keep|drop|add",                              \
-                     "Edges from a node to itself: keep those of the data, drop them, or add one " \
-                     "to each."),                                                                  \
-        BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
-                   "Keep equal edges instead of merging them."),                                   \
         BASIN_CHOICE(type, field.missing, "missing", "error|zero|mean",                            \
                      "Features that are empty, NaN or infinite: refuse the file, or replace them " \
                      "by 0 or by the mean of the column."),                                        \
@@ -45,8 +44,16 @@ typedef struct basin_network_flags {
                       "CSV of nodes: a text column of at most N values becomes one feature a "     \
                       "value; one of more values is left out.")
 
+/* What only commands have whose task has no setting for it. */
+#define BASIN_OPTIONS_NETWORK_EDGES(type, field)                                                   \
+    BASIN_CHOICE(                                                                                  \
+        type, field.self, "self-loops", "keep|drop|add",                                           \
+        "Edges from a node to itself: keep those of the data, drop them, or add one to each."),    \
+        BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
+                   "Keep equal edges instead of merging them.")
+
 basin_network_options basin_network_flags_options(const basin_network_flags *flags);
-/* Opens the files and prints the network's note, if there is one, on standard error. */
+/* Opens the files and says, on standard error, what of them was left out. */
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
                                       int paths, char **path, bool quiet, basin_error *error);
 /* Says what was written to `path`: a line on standard error, or JSON on standard output. */
