@@ -33,7 +33,6 @@ static void learn(basin_backend *backend) {
     basin_graphs_data data = {.size = sizeof data, .set = &set};
     basin_training training = {.size = sizeof training, .backend = backend, .output = file};
     must(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error));
-    printf("trained for %d epochs\n", (int)outcome.epochs);
     basin_settings_free(settings);
     basin_graphset_free(&set);
 }
