@@ -1,15 +1,73 @@
-/* A user's program that reads pictures, in C and in C++17: what is promised of libbasin_tasks. */
+/* A user's program that trains a model of pictures and uses it, in C and in C++17: what is promised
+ * of libbasin_tasks. */
 #include <stdio.h>
+#include <string.h>
 
 #include <basin/tasks/tasks.h>
 
+static basin_error error;
+
+static basin_settings *small_settings(void) {
+    static const char *const value[][2] = {{"size", "8"},  {"patch", "4"},    {"dim", "8"},
+                                           {"heads", "1"}, {"head_dim", "8"}, {"memories", "8"},
+                                           {"steps", "2"}, {"occlude", "2"},  {"keep", "0"},
+                                           {"batch", "8"}, {"epochs", "2"}};
+    basin_settings *settings;
+    if (basin_settings_new(&settings, "image", NULL, &error)) return NULL;
+    for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+        if (basin_settings_set(settings, value[i][0], value[i][1], &error)) return NULL;
+    return settings;
+}
+
+static basin_status train(basin_image_model **model, const basin_pictures *pictures,
+                          basin_backend *backend, const basin_settings *settings) {
+    basin_image_source source;
+    basin_image_data data;
+    basin_training training;
+    basin_outcome outcome;
+    memset(&source, 0, sizeof source);
+    memset(&data, 0, sizeof data);
+    memset(&training, 0, sizeof training);
+    source.size = sizeof source;
+    source.pictures = pictures;
+    data.size = sizeof data;
+    data.train = &source;
+    training.size = sizeof training;
+    training.backend = backend;
+    return basin_image_train(model, &outcome, settings, &data, &training, &error);
+}
+
+static basin_status use(basin_image_model *model, const basin_pictures *pictures) {
+    basin_image_completing how;
+    basin_image_completion done;
+    basin_picture picture;
+    memset(&how, 0, sizeof how);
+    memset(&picture, 0, sizeof picture);
+    how.size = sizeof how;
+    how.ratio = 0.5;
+    basin_status status = basin_pictures_load(&picture, pictures, 0, &error);
+    if (!status) status = basin_image_complete(&done, model, &picture, 1, &how, &error);
+    if (!status) {
+        printf("%d of %d patches completed\n", (int)done.occluded, (int)done.patches);
+        basin_image_completion_free(&done);
+    }
+    basin_picture_free(&picture);
+    return status;
+}
+
 int main(void) {
-    const char *path = "shapes:3";
+    const char *path = "shapes:16:1:8x8x1";
     basin_pictures *pictures;
-    basin_error error;
-    if (basin_pictures_open(&pictures, &path, 1, NULL, &error))
+    basin_backend *backend;
+    basin_image_model *model = NULL;
+    basin_settings *settings = small_settings();
+    if (!settings || basin_backend_open(&backend, "cpu", 1, &error) ||
+        basin_pictures_open(&pictures, &path, 1, NULL, &error) ||
+        train(&model, pictures, backend, settings) || use(model, pictures))
         return fprintf(stderr, "%s\n", error.text), 1;
-    int good = basin_pictures_count(pictures) == 3;
+    basin_image_close(model);
     basin_pictures_free(pictures);
-    return good ? 0 : 1;
+    basin_backend_close(backend);
+    basin_settings_free(settings);
+    return 0;
 }
