@@ -123,14 +123,25 @@ static basin_status restore_tensor(const basin_run_task *task, const basin_bundl
     return basin_store_write(task->store, name, tensor, error);
 }
 
-static basin_status restore_store(const basin_run_task *task, const basin_bundle *bundle,
-                                  basin_error *error) {
+/* A parameter, and the optimiser's two moments of it once a step has been taken. */
+static basin_status check_there(const basin_bundle *bundle, const char *name, bool moments,
+                                basin_error *error) {
+    static const char *const suffix[] = {"", ".m", ".v"};
     basin_status status = BASIN_OK;
-    for (size_t i = 0; i < task->params->count && !status; i++) {
+    for (int i = 0; i < (moments ? 3 : 1) && !status; i++) {
         const basin_tensor *tensor;
-        const char *name = basin_expr_name(task->params->param[i].state);
-        status = basin_bundle_get(&tensor, bundle, name, error);
+        char text[NAME];
+        snprintf(text, sizeof text, "%s%s", name, suffix[i]);
+        status = basin_bundle_get(&tensor, bundle, text, error);
     }
+    return status;
+}
+
+static basin_status restore_store(const basin_run_task *task, const basin_bundle *bundle,
+                                  bool moments, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < task->params->count && !status; i++)
+        status = check_there(bundle, basin_expr_name(task->params->param[i].state), moments, error);
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
         const char *name = basin_bundle_name(bundle, i);
         if (!basin_run_is_numbers_0_1(name))
@@ -142,7 +153,7 @@ static basin_status restore_store(const basin_run_task *task, const basin_bundle
 basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,
                                const basin_bundle *checkpoint, basin_error *error) {
     basin_status status = basin_run_state_read(state, checkpoint, task, error);
-    if (!status) status = restore_store(task, checkpoint, error);
+    if (!status) status = restore_store(task, checkpoint, state->step > 0, error);
     if (!task->choose) state->best_epoch = 0; /* 0.1 counted epochs without validation as best */
     if (!status && state->best_epoch && !basin_states_exist(task->store, task->params, "best."))
         status = basin_fail(error, BASIN_BAD_FILE, "%s: the weights of its best epoch, %lld, lack",

@@ -255,7 +255,7 @@ static void damaged_checkpoints_are_refused(void **state) {
         {"\\\"member\\\":0", "\\\"member\\\":7", "is damaged"},
         {"\\\"epoch\\\":1", "\\\"epoch\\\":9", "has done 9 epochs"},
         {"\\\"weight\\\"", "\\\"weighs\\\"", "is damaged"},
-        {"\"w.m\"", "\"w.x\"", "'w.x' belongs to no parameter"},
+        {"\"best.w\"", "\"rest.w\"", "'rest.w' belongs to no parameter"},
         {"\"rig\"", "\"sea\"", "the model is 'sea', wanted 'rig'"},
     };
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
@@ -272,6 +272,36 @@ static void damaged_checkpoints_are_refused(void **state) {
         f.training.resume = true;
         refuse(&f.training, change[i][2]);
     }
+}
+
+/* Without its moments an optimiser would go on as if it had just begun. */
+static void a_checkpoint_without_moments_is_refused(void **state) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    basin_error error;
+    basin_bundle *whole, *part;
+    name_files(&f, state, "moments");
+    rig_open(&r, NULL);
+    must(rig_run(&outcome, &r, &f.training, 8, &error), &error);
+    rig_close(&r);
+    must(basin_bundle_read(&whole, f.checkpoint, &error), &error);
+    must(basin_bundle_new(&part, &error), &error);
+    for (size_t i = 0; i < basin_bundle_meta_count(whole); i++)
+        must(basin_bundle_meta_set(part, basin_bundle_meta_key(whole, i),
+                                   basin_bundle_meta_value(whole, i), &error),
+             &error);
+    for (size_t i = 0; i < basin_bundle_count(whole); i++) {
+        const basin_tensor *t = basin_bundle_at(whole, i);
+        basin_tensor borrowed = basin_tensor_borrow(t->data, t->dtype, t->shape);
+        if (strcmp(basin_bundle_name(whole, i), "b.v") != 0)
+            must(basin_bundle_add(part, basin_bundle_name(whole, i), &borrowed, &error), &error);
+    }
+    must(basin_safetensors_write(f.checkpoint, part, &error), &error);
+    basin_bundle_free(part);
+    basin_bundle_free(whole);
+    f.training.resume = true;
+    refuse(&f.training, "no tensor 'b.v'");
 }
 
 /* ---- ranks ---- */
@@ -339,6 +369,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_written_is_told_first),
         cmocka_unit_test(a_checkpoint_is_not_overwritten),
         cmocka_unit_test(damaged_checkpoints_are_refused),
+        cmocka_unit_test(a_checkpoint_without_moments_is_refused),
         cmocka_unit_test(a_meeting_of_one_changes_nothing),
         cmocka_unit_test(shares_make_up_the_whole),
     };
