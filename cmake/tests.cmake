@@ -58,7 +58,8 @@ if(CMOCKA_FOUND)
         target_include_directories(${name} PRIVATE src tests)
         target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::CMOCKA
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
-        target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
+        target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
+            $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE>)
         # In these the n-th allocation fails (tests/support/alloc_fail.h).
         if(name MATCHES "_alloc$")
             foreach(function malloc calloc realloc aligned_alloc free)

@@ -78,10 +78,10 @@ static const program *run_after(void **state, const char *before, const char *ar
 
 static void reports_a_limit_of_file_sizes(void **state) {
     int before = folder_count(state);
-    /* What a build for coverage counts would not fit either, and is not wanted here. */
-    const program *p =
-        run_after(state, "export GCOV_PREFIX=/dev/null GCOV_ERROR_FILE=/dev/null; ulimit -f 8",
-                  "data make fraud --scale 0.1 big.basin -q");
+#ifdef BASIN_COVERAGE
+    skip(); /* the counts of such a build do not fit either, and it says so */
+#endif
+    const program *p = run_after(state, "ulimit -f 8", "data make fraud --scale 0.1 big.basin -q");
     assert_error(p, 1, "big.basin: cannot write: File too large");
     assert_int_equal(folder_count(state), before);
 }
