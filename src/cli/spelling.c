@@ -35,13 +35,10 @@ bool basin_name_near(int distance, const char *name) {
 static const struct {
     const char *command, *was, *now;
 } renamed[] = {
-    {"graph", "--out", "output"},
-    {"anomaly", "--edge-type", "relation-column"},
-    {"image eval", "--first-mask", "seed"},
-    {"data get", "--dir", "output"},
-    {"image train", "--test-every", "score-every"},
-    {"data get", "-d", "output"},
-    {"descend", "--hopfield", "hopfield-kind"},
+    {"graph", "--out", "output"},           {"anomaly", "--edge-type", "relation-column"},
+    {"image eval", "--first-mask", "seed"}, {"image", "--split", "part"},
+    {"data get", "--dir", "output"},        {"image train", "--test-every", "score-every"},
+    {"data get", "-d", "output"},           {"descend", "--hopfield", "hopfield-kind"},
     {"descend", "--plot", "svg"},
 };
 

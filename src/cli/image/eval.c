@@ -24,7 +24,7 @@ static const options defaults = {
 static const basin_option table[] = {
     BASIN_INTEGER(options, masks, "masks", "K", 1, 1000, "Mask seeds to average over."),
     BASIN_INTEGER(options, seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
-    BASIN_CHOICE(options, split, "split", "test|train|all", "Which half, of sets that have two."),
+    BASIN_CHOICE(options, split, "part", "test|train|all", "Which half, of sets that have two."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept from these paths."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),

@@ -28,7 +28,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "The page."),
     BASIN_TEXT(options, log, 0, "log", "FILE",
                "The log of the training, to draw its learning curve."),
-    BASIN_CHOICE(options, split, "split", "test|train|all",
+    BASIN_CHOICE(options, split, "part", "test|train|all",
                  "Which half of the pictures, where they have such halves."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept."),
