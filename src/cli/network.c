@@ -6,8 +6,9 @@
 #include "cli/command.h"
 #include "io/json_writer.h"
 
-basin_network_options basin_network_flags_options(const basin_network_flags *f) {
+basin_network_options basin_network_flags_options(const basin_network_flags *f, double gib) {
     return (basin_network_options){
+        .memory = (size_t)(gib * (double)(1 << 30)),
         .directed = f->directed,
         .keep_duplicates = f->keep_duplicates,
         .unite = f->unite,
@@ -29,8 +30,9 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f) 
 }
 
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
-                                      int paths, char **path, bool quiet, basin_error *error) {
-    basin_network_options o = basin_network_flags_options(flags);
+                                      double gib, int paths, char **path, bool quiet,
+                                      basin_error *error) {
+    basin_network_options o = basin_network_flags_options(flags, gib);
     basin_status status = basin_network_open(network, (const char *const *)path, paths, &o, error);
     if (!status && !quiet && (*network)->note)
         basin_say("basin: note: %s: %s", (*network)->path, (*network)->note);

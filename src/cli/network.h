@@ -52,10 +52,12 @@ typedef struct basin_network_flags {
         BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
                    "Keep equal edges instead of merging them.")
 
-basin_network_options basin_network_flags_options(const basin_network_flags *flags);
+/* `gib` of memory may be taken; 0: three quarters of what is free. */
+basin_network_options basin_network_flags_options(const basin_network_flags *flags, double gib);
 /* Opens the files and says, on standard error, what of them was left out. */
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
-                                      int paths, char **path, bool quiet, basin_error *error);
+                                      double gib, int paths, char **path, bool quiet,
+                                      basin_error *error);
 /* Says what was written to `path`: a line on standard error, or JSON on standard output. */
 void basin_network_print_written(const char *path, const basin_network *network, bool json,
                                  bool quiet);

@@ -176,6 +176,8 @@ static void wrong_data_get_one_line(void **state) {
     assert_error(run(state, "anomaly train accounts.csv transfers.csv --form published --blocks 2 "
                             "-o n.safetensors --quiet"),
                  1, "published form");
+    assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 1e-8"), 1,
+                 "accounts.csv: needs"); /* the bound holds for reading, too */
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 0.0001 "
                             "--sampling neighbours -o n.safetensors"),
                  1, "of 0.0001 allowed; wanted more memory");

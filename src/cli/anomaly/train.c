@@ -83,7 +83,7 @@ static void print_json(const result *r) {
 static basin_status train(result *r, double rehearse, char **file, int files,
                           const basin_watch *watch, basin_error *error) {
     const options *o = r->o;
-    basin_network_options how = basin_network_flags_options(&o->data);
+    basin_network_options how = basin_network_flags_options(&o->data, o->training.memory);
     basin_anomaly_data data = {.size = sizeof data,
                                .path = (const char *const *)file,
                                .paths = files,

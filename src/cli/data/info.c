@@ -172,7 +172,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     bool good = true;
     basin_status status =
-        basin_network_flags_open(&n, &o->network, operands, operand, true, &error);
+        basin_network_flags_open(&n, &o->network, 0, operands, operand, true, &error);
     if (!status && !(degrees = calloc((size_t)n->relations + 1, sizeof *degrees)))
         status = basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
     for (int r = 0; !status && r < n->relations; r++)
