@@ -81,5 +81,3 @@ void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet) {
 }
 
 void basin_cli_watch_end(basin_cli_watch *watch) { basin_progress_end(&watch->progress); }
-
-bool basin_cli_interrupted(void) { return interrupted; }

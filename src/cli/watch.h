@@ -18,7 +18,5 @@ void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
 /* The same for work that cannot stop halfway: the first interrupt ends the program. */
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
 void basin_cli_watch_end(basin_cli_watch *watch);
-/* Whether an interrupt came. */
-bool basin_cli_interrupted(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "basin/train.h"
+#include "train/restore.h"
 
 static basin_status add_state(basin_bundle *bundle, basin_store *store, const char *name,
                               basin_error *error) {
@@ -37,9 +38,8 @@ basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_
     return status;
 }
 
-/* A state takes a tensor of the file, which must be there, of its shape, and finite. */
-static basin_status read_state(basin_store *store, const char *name, basin_shape shape,
-                               const basin_bundle *bundle, basin_error *error) {
+basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
+                                 const basin_bundle *bundle, basin_error *error) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     const basin_tensor *tensor;
     basin_status status = basin_bundle_get(&tensor, bundle, name, error);
@@ -68,8 +68,8 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
                           basin_bundle_path(bundle), text ? text : "absent");
     basin_status status = BASIN_OK;
     for (int i = 0; i < basin_store_count(store) && !status; i++)
-        status = read_state(store, basin_store_name(store, i), basin_store_shape(store, i), bundle,
-                            error);
+        status = basin_state_restore(store, basin_store_name(store, i), basin_store_shape(store, i),
+                                     bundle, error);
     return status;
 }
 
@@ -90,7 +90,8 @@ basin_status basin_params_read(const basin_params *params, basin_store *store,
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < params->count && !status; i++) {
         basin_expr state = params->param[i].state;
-        status = read_state(store, basin_expr_name(state), basin_expr_shape(state), bundle, error);
+        status = basin_state_restore(store, basin_expr_name(state), basin_expr_shape(state), bundle,
+                                     error);
     }
     return status;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "train/restore.h"
 #include "train/run/state.h"
 #include "train/run/state_0_1.h"
 
@@ -103,24 +104,13 @@ basin_status basin_run_save(const char *path, const basin_run_state *state,
 /* ---- reading ---- */
 
 static basin_status restore_tensor(const basin_run_task *task, const basin_bundle *bundle,
-                                   const char *name, const basin_tensor *tensor,
-                                   basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    const char *path = basin_bundle_path(bundle);
+                                   const char *name, basin_error *error) {
     const basin_param *param = parameter_of(task->params, name);
-    if (!param)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: tensor '%s' belongs to no parameter", path,
-                          name);
-    basin_shape wanted = basin_expr_shape(param->state);
-    if (!basin_shape_equal(tensor->shape, wanted))
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s", path,
-                          name, basin_shape_print(a, tensor->shape), basin_shape_print(b, wanted));
-    int64_t bad = basin_tensor_first_bad(tensor);
-    if (bad >= 0)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: tensor '%s' has %g at element %lld, wanted finite numbers", path,
-                          name, basin_tensor_at(tensor, bad), (long long)bad);
-    return basin_store_write(task->store, name, tensor, error);
+    if (param)
+        return basin_state_restore(task->store, name, basin_expr_shape(param->state), bundle,
+                                   error);
+    return basin_fail(error, BASIN_BAD_FILE, "%s: tensor '%s' belongs to no parameter",
+                      basin_bundle_path(bundle), name);
 }
 
 /* A parameter, and the optimiser's two moments of it once a step has been taken. */
@@ -144,8 +134,7 @@ static basin_status restore_store(const basin_run_task *task, const basin_bundle
         status = check_there(bundle, basin_expr_name(task->params->param[i].state), moments, error);
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
         const char *name = basin_bundle_name(bundle, i);
-        if (!basin_run_is_numbers_0_1(name))
-            status = restore_tensor(task, bundle, name, basin_bundle_at(bundle, i), error);
+        if (!basin_run_is_numbers_0_1(name)) status = restore_tensor(task, bundle, name, error);
     }
     return status;
 }

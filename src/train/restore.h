@@ -1,0 +1,13 @@
+/* States out of files. */
+#ifndef BASIN_TRAIN_RESTORE_H
+#define BASIN_TRAIN_RESTORE_H
+
+#include "basin/io.h"
+#include "basin/plan.h"
+
+/* The state `name` of the store becomes the tensor of that name in the bundle, which must be there,
+ * of this shape, and finite. */
+basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
+                                 const basin_bundle *bundle, basin_error *error);
+
+#endif
