@@ -25,11 +25,25 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
     m->settings = *settings;
     m->face = (basin_settings){&basin_anomaly_task, &m->settings};
     m->threshold = 0.5;
-    if (network) {
-        m->nodes = network->nodes;
-        m->features = network->feature ? network->features : 0;
-    }
-    return BASIN_OK;
+    if (!network) return BASIN_OK;
+    m->nodes = network->nodes;
+    m->features = network->feature ? network->features : 0;
+    if (!network->column.count) return BASIN_OK;
+    m->columns = basin_anomaly_columns(network);
+    if (m->columns) return BASIN_OK;
+    basin_anomaly_close(m);
+    *model = NULL;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of features");
+}
+
+char *basin_anomaly_columns(const basin_network *network) {
+    const basin_names *names = &network->column;
+    size_t bytes = names->count ? (size_t)names->at[names->count] : 0;
+    char *text = malloc(bytes + 1);
+    if (!text) return NULL;
+    for (size_t i = 0; i < bytes; i++) text[i] = names->text[i] ? names->text[i] : '\n';
+    text[bytes] = 0;
+    return text;
 }
 
 void basin_anomaly_close(basin_anomaly_model *model) {
@@ -37,6 +51,7 @@ void basin_anomaly_close(basin_anomaly_model *model) {
     for (int64_t m = 0; m < model->settings.members; m++) basin_bundle_free(model->member[m]);
     for (int r = 0; r < model->relations; r++) free(model->relation[r]);
     free(model->relation);
+    free(model->columns);
     free(model->score);
     free(model->member);
     basin_scaler_free(&model->scale);
@@ -117,6 +132,7 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
+    if (!status && m->columns) status = basin_bundle_meta_set(bundle, "columns", m->columns, error);
     if (!status) status = set_number(bundle, "nodes", (double)m->nodes, error);
     if (!status) status = set_number(bundle, "features", (double)m->features, error);
     if (!status) status = set_number(bundle, "members", (double)m->members, error);
@@ -172,6 +188,14 @@ static basin_status read_relations(basin_anomaly_model *m, const basin_bundle *b
     return status;
 }
 
+static basin_status read_columns(basin_anomaly_model *m, const basin_bundle *bundle,
+                                 basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "columns");
+    if (text) m->columns = basin_string_copy(text);
+    if (!text || m->columns) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of features");
+}
+
 /* Adds a copy of a tensor in float. */
 static basin_status add_copy(basin_bundle *bundle, const char *name, const basin_tensor *from,
                              basin_error *error) {
@@ -224,6 +248,7 @@ static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bu
     basin_anomaly_model *m = *model;
     status = read_numbers(m, bundle, error);
     if (!status) status = read_relations(m, bundle, error);
+    if (!status) status = read_columns(m, bundle, error);
     for (int64_t i = 0; i < m->members && !status; i++)
         status = basin_anomaly_member_read(&m->member[i], bundle, i, error);
     return status ? status : basin_scaler_load(&m->scale, bundle, "scale.", error);

@@ -141,7 +141,7 @@ const basin_bundle *basin_run_checkpoint(const basin_run *run) { return run->sav
 const basin_bundle *basin_run_from(const basin_run *run) { return run->from; }
 
 size_t basin_run_memory(const basin_run *run) {
-    return run->training.memory ? run->training.memory : basin_memory_free() / 4 * 3;
+    return run->training.memory ? run->training.memory : basin_memory_share();
 }
 
 basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
