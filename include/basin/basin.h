@@ -68,6 +68,7 @@
  *     lagrangian.h  the eleven Lagrangians: activations and the neurons' own energy
  *     ham.h         hierarchical associative memories: layers, synapses, networks
  *     metrics.h     how good predictions are: AUROC, macro-F1, ...
+ *     calibration.h  scores as probabilities, thresholds for a goal, drift
  *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     model.h       the paper's three models
  *     train.h       AdamW as updates of a plan, learning rates
@@ -81,6 +82,7 @@
 #define BASIN_BASIN_H
 
 #include "basin/backend.h"
+#include "basin/calibration.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
 #include "basin/ham.h"
