@@ -11,19 +11,40 @@ set(BASIN_IMPORTED_TARGETS basin::openmp ZLIB::ZLIB PkgConfig::CJSON)
 set(BASIN_LIBRARIES $<BUILD_INTERFACE:OpenMP::OpenMP_C> $<INSTALL_INTERFACE:basin::openmp>
     ZLIB::ZLIB PkgConfig::CJSON m ${CMAKE_DL_LIBS})
 
-# libbasin_tasks: pictures, archives, the .mat files of the fraud sets, downloads, eigenvectors.
+# libbasin_tasks: pictures.
 find_package(Threads REQUIRED)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+
+set(BASIN_TASK_IMPORTED_TARGETS Threads::Threads PkgConfig::JPEG PkgConfig::PNG)
+set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
+
+# What only some commands need is opened by them (src/base/library.h): archives, the .mat files of
+# the fraud sets, downloads, eigenvectors. The build needs the headers, and learns the name under
+# which each library will be looked for.
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
-pkg_check_modules(ARPACK REQUIRED IMPORTED_TARGET arpack)
-find_package(LAPACK REQUIRED)
+set(BASIN_OPENED_INCLUDES ${ARCHIVE_INCLUDE_DIRS} ${MATIO_INCLUDE_DIRS} ${CURL_INCLUDE_DIRS})
 
-set(BASIN_TASK_IMPORTED_TARGETS Threads::Threads PkgConfig::JPEG PkgConfig::PNG PkgConfig::ARCHIVE
-    PkgConfig::MATIO PkgConfig::CURL PkgConfig::ARPACK LAPACK::LAPACK)
-set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
+function(basin_opened name file)
+    find_library(BASIN_LIBRARY_${name} ${file} HINTS ${${name}_LIBRARY_DIRS})
+    set(soname lib${file}.so)
+    if(BASIN_LIBRARY_${name})
+        execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${BASIN_LIBRARY_${name}}
+            OUTPUT_VARIABLE headers ERROR_QUIET)
+        if(headers MATCHES "SONAME +([^ \n]+)")
+            set(soname ${CMAKE_MATCH_1})
+        endif()
+    endif()
+    set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
+        "BASIN_SONAME_${name}=\"${soname}\"")
+endfunction()
+basin_opened(ARCHIVE archive)
+basin_opened(ARPACK arpack)
+basin_opened(CURL curl)
+basin_opened(LAPACK lapack)
+basin_opened(MATIO matio)
 
 # The same for pkg-config: what a static link needs, by name. A Requires.private would do it, but
 # then even --cflags asks for the .pc files of all these.
@@ -32,10 +53,7 @@ if(CMAKE_DL_LIBS)
     list(APPEND flags -l${CMAKE_DL_LIBS})
 endif()
 list(JOIN flags " " BASIN_PC_LIBS)
-list(TRANSFORM LAPACK_LIBRARIES REPLACE "^(.*)/lib([^/]*)\\.(so|a)$" "-L\\1 -l\\2"
-    OUTPUT_VARIABLE lapack)
-set(flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS} ${ARCHIVE_LDFLAGS} ${MATIO_LDFLAGS} ${CURL_LDFLAGS}
-    ${ARPACK_LDFLAGS} ${LAPACK_LINKER_FLAGS} ${lapack} ${CMAKE_THREAD_LIBS_INIT})
+set(flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS} ${CMAKE_THREAD_LIBS_INIT})
 list(REMOVE_DUPLICATES flags)
 list(JOIN flags " " BASIN_TASK_PC_LIBS)
 

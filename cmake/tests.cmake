@@ -56,7 +56,9 @@ if(CMOCKA_FOUND)
         cmake_path(GET source STEM name)
         add_executable(${name} ${source})
         target_include_directories(${name} PRIVATE src tests)
+        # Some make archives and .mat files to read back.
         target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::CMOCKA
+            PkgConfig::ARCHIVE PkgConfig::MATIO
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
             $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE>)
@@ -150,7 +152,8 @@ if(BASIN_FUZZ)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static)
+        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::ARCHIVE
+            PkgConfig::MATIO)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_dependencies(fuzz ${name})
     endforeach()
@@ -162,7 +165,8 @@ elseif(NOT BASIN_TESTS STREQUAL "OFF")
         target_compile_definitions(replay_${name} PRIVATE
             BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         target_include_directories(replay_${name} PRIVATE src tests)
-        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks_static)
+        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks_static
+            PkgConfig::ARCHIVE PkgConfig::MATIO)
         basin_add_test(replay_${name} quick ${launcher} $<TARGET_FILE:replay_${name}>)
     endforeach()
 endif()

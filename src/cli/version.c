@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "backend/isa.h"
+#include "base/library.h"
 #include "bench/blas.h"
 #include "cli/command.h"
 #include "io/json_writer.h"
@@ -70,6 +71,10 @@ static void print_json(void) {
     basin_json_text(&json, "zlib", zlibVersion());
     basin_json_text(&json, "cJSON", cJSON_Version());
     basin_json_end(&json);
+    basin_json_object(&json, "opened_when_needed");
+    for (int i = 0; basin_library_name(i); i++)
+        basin_json_boolean(&json, basin_library_name(i), basin_library_present(i));
+    basin_json_end(&json);
     basin_json_end(&json);
 }
 
@@ -90,6 +95,9 @@ static void print_text(void) {
     printf("BLAS to compare   %s\n", basin_blas_name());
     printf("compiler          %s\n", COMPILER);
     printf("libraries         zlib %s, cJSON %s\n", zlibVersion(), cJSON_Version());
+    for (int i = 0; basin_library_name(i); i++)
+        printf("%-18s%s, for %s%s\n", i ? "" : "opened if needed", basin_library_name(i),
+               basin_library_purpose(i), basin_library_present(i) ? "" : " (absent here)");
 }
 
 static int run(const void *values, int operands, char **operand) {

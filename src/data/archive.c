@@ -1,30 +1,40 @@
 /* Archives; see archive.h. */
 #include "data/archive.h"
 
-const char *basin_archive_why(struct archive *archive) {
-    const char *text = archive_error_string(archive);
+static const char *const names[] = {BASIN_ARCHIVE_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+
+const char *basin_archive_why(const basin_archive *a) {
+    const char *text = a->archive_error_string(a->reader);
     return text ? text : "unknown error";
 }
 
 /* A filter whose library is not linked in would run a program in its place. */
-static void allow(struct archive *archive) {
-    archive_read_support_format_tar(archive);
-    archive_read_support_format_zip(archive);
-    if (archive_zlib_version()) archive_read_support_filter_gzip(archive);
-    if (archive_bzlib_version()) archive_read_support_filter_bzip2(archive);
-    if (archive_liblzma_version()) archive_read_support_filter_xz(archive);
-    if (archive_libzstd_version()) archive_read_support_filter_zstd(archive);
+static void allow(const basin_archive *a) {
+    a->archive_read_support_format_tar(a->reader);
+    a->archive_read_support_format_zip(a->reader);
+    if (a->archive_zlib_version()) a->archive_read_support_filter_gzip(a->reader);
+    if (a->archive_bzlib_version()) a->archive_read_support_filter_bzip2(a->reader);
+    if (a->archive_liblzma_version()) a->archive_read_support_filter_xz(a->reader);
+    if (a->archive_libzstd_version()) a->archive_read_support_filter_zstd(a->reader);
 }
 
-basin_status basin_archive_open(struct archive **archive, const void *data, size_t size,
-                                const char *path, const char *wanted, basin_error *error) {
-    *archive = archive_read_new();
-    if (!*archive) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
-    allow(*archive);
-    if (archive_read_open_memory(*archive, data ? data : "", size) == ARCHIVE_OK) return BASIN_OK;
-    basin_status status = basin_fail(error, BASIN_BAD_FILE, "%s: is no %s: %s", path, wanted,
-                                     basin_archive_why(*archive));
-    archive_read_free(*archive);
-    *archive = NULL;
+basin_status basin_archive_open(basin_archive *a, const void *data, size_t size, const char *path,
+                                const char *wanted, basin_error *error) {
+    *a = (basin_archive){0};
+    basin_status status = basin_library_load(a, BASIN_LIBRARY_ARCHIVE, names, error);
+    if (status) return status;
+    a->reader = a->archive_read_new();
+    if (!a->reader) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+    allow(a);
+    if (a->archive_read_open_memory(a->reader, data ? data : "", size) == ARCHIVE_OK)
+        return BASIN_OK;
+    status =
+        basin_fail(error, BASIN_BAD_FILE, "%s: is no %s: %s", path, wanted, basin_archive_why(a));
+    basin_archive_close(a);
     return status;
+}
+
+void basin_archive_close(basin_archive *a) {
+    if (a->reader) a->archive_read_free(a->reader);
+    a->reader = NULL;
 }

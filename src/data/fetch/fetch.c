@@ -1,6 +1,7 @@
 /* Downloads, through libcurl and libarchive; see fetch.h. */
 #include "data/fetch/fetch.h"
 
+#define CURL_DISABLE_TYPECHECK /* it knows the functions by name alone */
 #include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "base/memory.h"
 #include "data/archive.h"
 #include "io/file.h"
@@ -28,6 +30,20 @@ static int64_t size_of(const char *path) {
 }
 
 /* ---- one transfer ---- */
+
+#define CURL_FUNCTIONS(X)                                                                          \
+    X(curl_global_init)                                                                            \
+    X(curl_global_cleanup)                                                                         \
+    X(curl_easy_init)                                                                              \
+    X(curl_easy_setopt)                                                                            \
+    X(curl_easy_perform)                                                                           \
+    X(curl_easy_getinfo)                                                                           \
+    X(curl_easy_strerror)                                                                          \
+    X(curl_easy_cleanup)
+typedef struct curl_table {
+    CURL_FUNCTIONS(BASIN_LIBRARY_FIELD)
+} curl_table;
+static const char *const curl_names[] = {CURL_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
 
 typedef struct transfer {
     const basin_fetch_spec *spec;
@@ -64,32 +80,32 @@ static int64_t most_of(const basin_fetch_spec *spec) {
     return spec->size >= 0 ? spec->size : BASIN_FETCH_MOST;
 }
 
-static void set_options(CURL *curl, transfer *t, char *message) {
-    curl_easy_setopt(curl, CURLOPT_URL, t->spec->url);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
-    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "basin");
-    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)t->had);
-    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
+static void set_options(const curl_table *c, CURL *curl, transfer *t, char *message) {
+    c->curl_easy_setopt(curl, CURLOPT_URL, t->spec->url);
+    c->curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
+    c->curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
+    c->curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    c->curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
+    c->curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    c->curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
+    c->curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    c->curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    c->curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    c->curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    c->curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    c->curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
+    c->curl_easy_setopt(curl, CURLOPT_USERAGENT, "basin");
+    c->curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)t->had);
+    c->curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, basin_fetch_redirects(t->spec->url));
+    c->curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+    c->curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, basin_fetch_redirects(t->spec->url));
 #else
     bool secure = !strcmp(basin_fetch_redirects(t->spec->url), "https");
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS,
-                     (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE));
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS,
-                     (long)(secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    c->curl_easy_setopt(curl, CURLOPT_PROTOCOLS,
+                        (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE));
+    c->curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS,
+                        (long)(secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
@@ -98,8 +114,8 @@ static bool cannot_resume(CURLcode code, long http) {
     return code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME || http == 416;
 }
 
-static basin_status transfer_once(bool *again, const basin_fetch_spec *spec, const char *part,
-                                  bool resume, basin_error *error) {
+static basin_status transfer_once(bool *again, const curl_table *c, const basin_fetch_spec *spec,
+                                  const char *part, bool resume, basin_error *error) {
     char message[CURL_ERROR_SIZE] = "";
     transfer t = {.spec = spec};
     long http = 0;
@@ -109,15 +125,15 @@ static basin_status transfer_once(bool *again, const basin_fetch_spec *spec, con
     int64_t had = resume ? size_of(part) : 0;
     t.had = had > 0 ? had : 0;
     t.left = most_of(spec) - t.had;
-    CURL *curl = curl_easy_init();
+    CURL *curl = c->curl_easy_init();
     if (!curl) {
         fclose(t.file);
         return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", spec->url);
     }
-    set_options(curl, &t, message);
-    CURLcode code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
-    curl_easy_cleanup(curl);
+    set_options(c, curl, &t, message);
+    CURLcode code = c->curl_easy_perform(curl);
+    c->curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http);
+    c->curl_easy_cleanup(curl);
     bool kept = fflush(t.file) == 0 && fsync(fileno(t.file)) == 0;
     int why = errno;
     fclose(t.file);
@@ -131,18 +147,21 @@ static basin_status transfer_once(bool *again, const basin_fetch_spec *spec, con
     }
     *again = resume && cannot_resume(code, http);
     return basin_fail(error, BASIN_IO, "%s: %s", spec->url,
-                      *message ? message : curl_easy_strerror(code));
+                      *message ? message : c->curl_easy_strerror(code));
 }
 
 static basin_status download(const basin_fetch_spec *spec, const char *part, basin_error *error) {
     int64_t had = size_of(part);
     bool resume = spec->sha256 && had > 0 && (spec->size < 0 || had <= spec->size), again;
     if (resume && had == spec->size) return BASIN_OK;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT))
+    curl_table c;
+    basin_status status = basin_library_load(&c, BASIN_LIBRARY_CURL, curl_names, error);
+    if (status) return status;
+    if (c.curl_global_init(CURL_GLOBAL_DEFAULT))
         return basin_fail(error, BASIN_NO_MEMORY, "%s: libcurl does not start", spec->url);
-    basin_status status = transfer_once(&again, spec, part, resume, error);
-    if (status && again) status = transfer_once(&again, spec, part, false, error);
-    curl_global_cleanup();
+    status = transfer_once(&again, &c, spec, part, resume, error);
+    if (status && again) status = transfer_once(&again, &c, spec, part, false, error);
+    c.curl_global_cleanup();
     /* what came is worth keeping only where a digest will tell whether it was right */
     if (status && (!spec->sha256 || size_of(part) <= 0)) unlink(part);
     return status;
@@ -250,14 +269,14 @@ static bool is_member(const char *name, const char *member) {
     return name && !strcmp(base_name(name), member);
 }
 
-static basin_status copy_entry(const char *path, struct archive *a, const char *archive,
+static basin_status copy_entry(const char *path, const basin_archive *a, const char *archive,
                                basin_error *error) {
     basin_writer writer;
     char buffer[1 << 14];
     basin_status status = basin_writer_create(&writer, path, error);
     if (status) return status;
     for (;;) {
-        la_ssize_t got = archive_read_data(a, buffer, sizeof buffer);
+        la_ssize_t got = a->archive_read_data(a->reader, buffer, sizeof buffer);
         if (got < 0)
             status = basin_fail(error, BASIN_BAD_FILE, "%s: %s", archive, basin_archive_why(a));
         if (!status && got > 0) status = basin_writer_put(&writer, buffer, (size_t)got, error);
@@ -271,20 +290,20 @@ static basin_status copy_entry(const char *path, struct archive *a, const char *
 
 basin_status basin_fetch_unpack(const char *path, const char *archive, const char *member,
                                 basin_error *error) {
-    struct archive *a = NULL;
+    basin_archive a = {0};
     struct archive_entry *entry;
     basin_map map;
     bool found = false;
     basin_status status = basin_map_open(&map, archive, error);
     if (status) return status;
     status = basin_archive_open(&a, map.data, map.size, archive, "archive", error);
-    while (!status && !found && archive_read_next_header(a, &entry) == ARCHIVE_OK) {
-        found = is_member(archive_entry_pathname(entry), member);
-        if (found) status = copy_entry(path, a, archive, error);
+    while (!status && !found && a.archive_read_next_header(a.reader, &entry) == ARCHIVE_OK) {
+        found = is_member(a.archive_entry_pathname(entry), member);
+        if (found) status = copy_entry(path, &a, archive, error);
     }
     if (!status && !found)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is not in it", archive, member);
-    archive_read_free(a);
+    basin_archive_close(&a);
     basin_map_close(&map);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/memory.h"
 #include "basin/tasks/graphset.h"
 
@@ -27,6 +28,16 @@ extern void dseupd_(const int *rvec, const char *all, int *select, double *d, do
                     const char *which, const int *nev, const double *tol, double *resid,
                     const int *ncv, double *v, const int *ldv, int *iparam, int *ipntr,
                     double *workd, double *workl, const int *lworkl, int *info);
+
+#define ARPACK_FUNCTIONS(X) X(dsaupd_) X(dseupd_)
+typedef struct arpack_table {
+    ARPACK_FUNCTIONS(BASIN_LIBRARY_FIELD)
+} arpack_table;
+typedef struct lapack_table {
+    BASIN_LIBRARY_FIELD(dsyevr_)
+} lapack_table;
+static const char *const arpack_names[] = {ARPACK_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+static const char *const lapack_names[] = {"dsyevr_", NULL};
 
 /* A graph as S = D^-1/2 A D^-1/2 in CSR, symmetric, without self loops (but the CLS's own, where
  * that is in). */
@@ -100,21 +111,22 @@ static basin_status eigen_dense(double *vector, const matrix *s, int want, basin
     double *value = basin_array_new((size_t)n, sizeof *value);
     double *work = basin_array_new((size_t)lwork, sizeof *work);
     int *iwork = basin_array_new((size_t)liwork + 2 * (size_t)n, sizeof *iwork);
-    basin_status status = BASIN_OK;
-    if (a && value && work && iwork) {
+    lapack_table lapack;
+    basin_status status = basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_names, error);
+    if (!status && a && value && work && iwork) {
         for (int64_t i = 0; i < n; i++) {
             a[i * n + i] = 1;
             for (int64_t e = s->row[i]; e < s->row[i + 1]; e++)
                 a[i * n + s->column[e]] -= s->value[e];
         }
-        dsyevr_("V", "I", "U", &n, a, &n, &zero, &zero, &first, &want, &tolerance, &found, value,
-                vector, &n, iwork + liwork, work, &lwork, iwork, &liwork, &info);
+        lapack.dsyevr_("V", "I", "U", &n, a, &n, &zero, &zero, &first, &want, &tolerance, &found,
+                       value, vector, &n, iwork + liwork, work, &lwork, iwork, &liwork, &info);
         if (info || found != want)
             status = basin_fail(error, BASIN_BAD_VALUE,
                                 "LAPACK found %d of %d eigenvectors of a graph of %d nodes "
                                 "(dsyevr: %d)",
                                 found, want, n, info);
-    } else
+    } else if (!status)
         status = no_memory(n, error);
     free(a);
     free(value);
@@ -124,6 +136,7 @@ static basin_status eigen_dense(double *vector, const matrix *s, int want, basin
 }
 
 typedef struct lanczos {
+    arpack_table arpack;
     int n, want, basis, lwork, info;
     double *v, *work, *large, *residual, *value;
     int *select;
@@ -137,15 +150,15 @@ static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
     double tolerance = 1e-13, sigma = 0;
     for (int i = 0; i < l->n; i++) l->residual[i] = 1 + 0.3 * sin(1.0 + (double)i);
     for (;;) {
-        dsaupd_(&ido, "I", &l->n, "LA", &l->want, &tolerance, l->residual, &l->basis, l->v, &l->n,
-                parameter, at, l->work, l->large, &l->lwork, &info);
+        l->arpack.dsaupd_(&ido, "I", &l->n, "LA", &l->want, &tolerance, l->residual, &l->basis,
+                          l->v, &l->n, parameter, at, l->work, l->large, &l->lwork, &info);
         if (ido != -1 && ido != 1) break;
         multiply(l->work + at[1] - 1, s, l->work + at[0] - 1);
     }
     if (info || parameter[4] < l->want) return false;
-    dseupd_(&yes, "A", l->select, l->value, vector, &l->n, &sigma, "I", &l->n, "LA", &l->want,
-            &tolerance, l->residual, &l->basis, l->v, &l->n, parameter, at, l->work, l->large,
-            &l->lwork, &info);
+    l->arpack.dseupd_(&yes, "A", l->select, l->value, vector, &l->n, &sigma, "I", &l->n, "LA",
+                      &l->want, &tolerance, l->residual, &l->basis, l->v, &l->n, parameter, at,
+                      l->work, l->large, &l->lwork, &info);
     return info == 0;
 }
 
@@ -161,6 +174,8 @@ static void reverse_columns(double *vector, int n, int count) {
 
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
     lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
+    basin_status status = basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_names, error);
+    if (status) return status;
     if (l.basis > l.n) l.basis = l.n;
     l.lwork = l.basis * (l.basis + 8);
     l.v = basin_array_new((size_t)l.n * (size_t)l.basis, sizeof *l.v);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/library.h"
 #include "base/memory.h"
 #include "basin/tasks/graphset.h"
 
@@ -91,13 +92,16 @@ static void write_cache(const basin_positions *p, const char *folder, const char
 /* A LAPACK that brings threads of its own (OpenBLAS) would cut each small graph among them, while
  * we have a thread a graph already: several times slower, and worse on busy cores. Other LAPACKs
  * do not have these functions. */
-extern void openblas_set_num_threads(int threads) __attribute__((weak));
-extern int openblas_get_num_threads(void) __attribute__((weak));
-
 static int set_blas_threads(int threads) {
-    if (!openblas_set_num_threads || !openblas_get_num_threads) return threads;
-    int before = openblas_get_num_threads();
-    if (before != threads) openblas_set_num_threads(threads);
+    void (*set)(int) = NULL;
+    int (*get)(void) = NULL;
+    void *found[2] = {basin_library_find(BASIN_LIBRARY_LAPACK, "openblas_set_num_threads"),
+                      basin_library_find(BASIN_LIBRARY_LAPACK, "openblas_get_num_threads")};
+    if (!found[0] || !found[1]) return threads;
+    memcpy(&set, &found[0], sizeof set);
+    memcpy(&get, &found[1], sizeof get);
+    int before = get();
+    if (before != threads) set(threads);
     return before;
 }
 

@@ -107,7 +107,7 @@ static basin_status load_folder(folder *f, basin_error *error) {
     return status;
 }
 
-static basin_status load_entry(folder *f, text *to, struct archive *archive, const char *name,
+static basin_status load_entry(folder *f, text *to, const basin_archive *archive, const char *name,
                                basin_error *error) {
     enum { CHUNK = 65536 };
     size_t capacity = 0, got = 0;
@@ -118,7 +118,7 @@ static basin_status load_entry(folder *f, text *to, struct archive *archive, con
         if (!basin_array_reserve(&data, &capacity, got + CHUNK, 1))
             return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", f->path, name);
         to->data = data;
-        n = archive_read_data(archive, to->data + got, capacity - got - 1);
+        n = archive->archive_read_data(archive->reader, to->data + got, capacity - got - 1);
         if (n < 0)
             return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", f->path, name,
                               basin_archive_why(archive));
@@ -127,15 +127,15 @@ static basin_status load_entry(folder *f, text *to, struct archive *archive, con
 }
 
 static basin_status load_archive(folder *f, const void *bytes, size_t size, basin_error *error) {
-    struct archive *archive;
+    basin_archive archive;
     struct archive_entry *entry;
     int code = ARCHIVE_OK;
     basin_status status = basin_archive_open(&archive, bytes, size, f->path,
                                              "folder or archive of a TUDataset", error);
     if (status) return status;
     while (code >= ARCHIVE_WARN && !status &&
-           (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
-        const char *full = code >= ARCHIVE_WARN ? archive_entry_pathname(entry) : NULL;
+           (code = archive.archive_read_next_header(archive.reader, &entry)) != ARCHIVE_EOF) {
+        const char *full = code >= ARCHIVE_WARN ? archive.archive_entry_pathname(entry) : NULL;
         const char *name = full && strrchr(full, '/') ? strrchr(full, '/') + 1 : full;
         int kind = name ? kind_of(name) : -1;
         if (kind < 0) continue;
@@ -143,13 +143,13 @@ static basin_status load_archive(folder *f, const void *bytes, size_t size, basi
             status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
                                 f->path, f->file[kind].name, name);
         else
-            status = load_entry(f, &f->file[kind], archive, name, error);
+            status = load_entry(f, &f->file[kind], &archive, name, error);
     }
     if (!status && code != ARCHIVE_EOF)
         status = basin_fail(error, BASIN_BAD_FILE,
                             "%s: %s; wanted a folder or an archive of a TUDataset", f->path,
-                            basin_archive_why(archive));
-    archive_read_free(archive);
+                            basin_archive_why(&archive));
+    basin_archive_close(&archive);
     return status;
 }
 

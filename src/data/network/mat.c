@@ -9,13 +9,13 @@
  * Stored zeros are no edges. */
 #include "data/network/mat.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/library.h"
 #include "base/memory.h"
 #include "data/network/mat_frame.h"
 
@@ -220,6 +220,21 @@ basin_status basin_mat_convert(basin_network *network, const matvar_t *variable,
 
 /* ---- the file ---- */
 
+#define MATIO_FUNCTIONS(X)                                                                         \
+    X(Mat_Open)                                                                                    \
+    X(Mat_Close)                                                                                   \
+    X(Mat_Rewind)                                                                                  \
+    X(Mat_VarFree)                                                                                 \
+    X(Mat_VarReadNextInfo)                                                                         \
+    X(Mat_VarReadDataAll)
+
+/* A file that is read, with matio's functions. */
+typedef struct mat_reader {
+    MATIO_FUNCTIONS(BASIN_LIBRARY_FIELD)
+    mat_t *file;
+} mat_reader;
+static const char *const matio_names[] = {MATIO_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+
 /* HDF5, on which matio stands, prints pages about a damaged file unless it is told not to. It is
  * matio's dependency, not ours, so its functions are looked up where it is loaded. */
 typedef struct quiet {
@@ -230,7 +245,8 @@ typedef struct quiet {
 
 static quiet hush(void) {
     quiet q = {0};
-    void *set = dlsym(RTLD_DEFAULT, "H5Eset_auto2"), *get = dlsym(RTLD_DEFAULT, "H5Eget_auto2");
+    void *set = basin_library_find(BASIN_LIBRARY_MATIO, "H5Eset_auto2");
+    void *get = basin_library_find(BASIN_LIBRARY_MATIO, "H5Eget_auto2");
     if (!set || !get) return q;
     memcpy(&q.set, &set, sizeof set);
     memcpy(&q.get, &get, sizeof get);
@@ -244,17 +260,18 @@ static void unhush(const quiet *q) {
 }
 
 /* The first variable with a role says how many nodes there are; edges before others. */
-static basin_status count_nodes(int64_t *nodes, mat_t *file, const char *path, basin_error *error) {
+static basin_status count_nodes(int64_t *nodes, const mat_reader *m, const char *path,
+                                basin_error *error) {
     bool relations = false;
     *nodes = -1;
-    for (matvar_t *v; (v = Mat_VarReadNextInfo(file)); Mat_VarFree(v)) {
+    for (matvar_t *v; (v = m->Mat_VarReadNextInfo(m->file)); m->Mat_VarFree(v)) {
         const char *relation;
         basin_mat_role role = basin_mat_role_of(&relation, v->name);
         int64_t count = basin_mat_nodes(v, role);
         if (count >= 0 && (*nodes < 0 || (relation && !relations))) *nodes = count;
         relations = relations || relation;
     }
-    Mat_Rewind(file);
+    m->Mat_Rewind(m->file);
     if (relations) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: no edges are in it (or it is cut off), wanted sparse matrices homo or "
@@ -263,13 +280,14 @@ static basin_status count_nodes(int64_t *nodes, mat_t *file, const char *path, b
 }
 
 /* One variable at a time, so that no more than it is in memory beside the network. */
-static basin_status convert_all(basin_network *n, mat_t *file, const basin_network_options *o,
-                                basin_error *error) {
+static basin_status convert_all(basin_network *n, const mat_reader *m,
+                                const basin_network_options *o, basin_error *error) {
     basin_status status = BASIN_OK;
-    for (matvar_t *info; !status && (info = Mat_VarReadNextInfo(file)); Mat_VarFree(info)) {
+    for (matvar_t *info; !status && (info = m->Mat_VarReadNextInfo(m->file));
+         m->Mat_VarFree(info)) {
         const char *relation;
         if (basin_mat_role_of(&relation, info->name) == BASIN_MAT_OTHER) continue;
-        if (Mat_VarReadDataAll(file, info) != 0)
+        if (m->Mat_VarReadDataAll(m->file, info) != 0)
             status = basin_fail(error, BASIN_BAD_FILE, "%s: %s cannot be read; is the file whole?",
                                 n->path, info->name);
         else
@@ -281,13 +299,16 @@ static basin_status convert_all(basin_network *n, mat_t *file, const basin_netwo
 static basin_status read_file(basin_network **network, const char *path,
                               const basin_network_options *o, basin_error *error) {
     int64_t nodes;
-    mat_t *file = Mat_Open(path, MAT_ACC_RDONLY);
-    if (!file)
+    mat_reader m = {0};
+    basin_status status = basin_library_load(&m, BASIN_LIBRARY_MATIO, matio_names, error);
+    if (status) return status;
+    m.file = m.Mat_Open(path, MAT_ACC_RDONLY);
+    if (!m.file)
         return basin_fail(error, BASIN_BAD_FILE, "%s: not a MATLAB file that can be read", path);
-    basin_status status = count_nodes(&nodes, file, path, error);
+    status = count_nodes(&nodes, &m, path, error);
     if (!status) status = basin_network_new(network, path, nodes, error);
-    if (!status) status = convert_all(*network, file, o, error);
-    Mat_Close(file);
+    if (!status) status = convert_all(*network, &m, o, error);
+    m.Mat_Close(m.file);
     return status;
 }
 

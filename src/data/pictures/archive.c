@@ -25,7 +25,7 @@ static basin_status make_room(uint8_t **copy, size_t *capacity, basin_shelf *she
 
 /* All of a member's data: in place where it lies in the map as one piece, else in memory. */
 static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, basin_shelf *shelf,
-                              struct archive *archive, const char *name, basin_error *error) {
+                              const basin_archive *archive, const char *name, basin_error *error) {
     size_t capacity = 0;
     uint8_t *copy = NULL;
     const void *block;
@@ -35,7 +35,8 @@ static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, b
     *data = NULL;
     *size = 0;
     *owned = false;
-    while ((code = archive_read_data_block(archive, &block, &length, &offset)) == ARCHIVE_OK) {
+    while ((code = archive->archive_read_data_block(archive->reader, &block, &length, &offset)) ==
+           ARCHIVE_OK) {
         const uint8_t *at = block;
         if (length == 0) continue;
         if (!copy && at >= shelf->bytes && at < shelf->bytes + shelf->size &&
@@ -65,14 +66,14 @@ static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, b
                       basin_archive_why(archive));
 }
 
-static basin_status add_member(basin_shelf *shelf, struct archive *archive,
+static basin_status add_member(basin_shelf *shelf, const basin_archive *archive,
                                struct archive_entry *entry, basin_error *error) {
     const uint8_t *data;
     size_t size;
     bool owned;
-    const char *name = archive_entry_pathname(entry);
-    if (!name) name = archive_entry_pathname_utf8(entry);
-    if (!name || archive_entry_filetype(entry) != AE_IFREG) return BASIN_OK;
+    const char *name = archive->archive_entry_pathname(entry);
+    if (!name) name = archive->archive_entry_pathname_utf8(entry);
+    if (!name || archive->archive_entry_filetype(entry) != AE_IFREG) return BASIN_OK;
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     if (base[0] == '.' || !basin_name_is_picture(base)) return BASIN_OK;
     while (name[0] == '.' && name[1] == '/') name += 2;
@@ -83,11 +84,12 @@ static basin_status add_member(basin_shelf *shelf, struct archive *archive,
     return status;
 }
 
-static basin_status list(basin_shelf *shelf, struct archive *archive, basin_error *error) {
+static basin_status list(basin_shelf *shelf, const basin_archive *archive, basin_error *error) {
     struct archive_entry *entry;
     basin_status status = BASIN_OK;
     int code;
-    while (!status && (code = archive_read_next_header(archive, &entry)) != ARCHIVE_EOF) {
+    while (!status &&
+           (code = archive->archive_read_next_header(archive->reader, &entry)) != ARCHIVE_EOF) {
         if (code < ARCHIVE_WARN)
             status = basin_fail(error, BASIN_BAD_FILE, "%s: not read to its end: %s", shelf->name,
                                 basin_archive_why(archive));
@@ -105,15 +107,15 @@ static int by_name(const void *a, const void *b) {
 
 basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
                                  basin_error *error) {
-    struct archive *archive;
+    basin_archive archive;
     shelf->bytes = bytes;
     shelf->size = size;
     if (!shelf->limit) shelf->limit = basin_memory_share();
     basin_status status = basin_archive_open(&archive, bytes, size, shelf->name,
                                              "picture, idx file, CIFAR batch or archive", error);
     if (status) return status;
-    status = list(shelf, archive, error);
-    archive_read_free(archive);
+    status = list(shelf, &archive, error);
+    basin_archive_close(&archive);
     if (!status && shelf->count > 0)
         qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
     return status;

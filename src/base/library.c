@@ -1,0 +1,69 @@
+/* Libraries opened at run time; see library.h. The names under which they are looked for are those
+ * that the build found (cmake/dependencies.cmake): another version may have other structs. */
+#include "base/library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *file, *purpose;
+} libraries[BASIN_LIBRARIES] = {
+    [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files"},
+    [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs"},
+    [BASIN_LIBRARY_CURL] = {"libcurl", BASIN_SONAME_CURL, "downloads"},
+    [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs"},
+    [BASIN_LIBRARY_MATIO] = {"matio", BASIN_SONAME_MATIO, ".mat files"},
+};
+
+static void *open_library(basin_library library) {
+    return dlopen(libraries[library].file, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Debian calls the package of libcurl.so.4 libcurl4. */
+static const char *package_of(char text[64], const char *file) {
+    const char *so = strstr(file, ".so.");
+    if (!so) return file;
+    snprintf(text, 64, "%.*s%s", (int)(so - file), file, so + 4);
+    return text;
+}
+
+static basin_status absent(basin_library library, const char *what, basin_error *error) {
+    char package[64];
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "%s, wanted for %s, cannot be used: %s; Debian's package %s has it",
+                      libraries[library].name, libraries[library].purpose, what,
+                      package_of(package, libraries[library].file));
+}
+
+basin_status basin_library_load(void *table, basin_library library, const char *const *name,
+                                basin_error *error) {
+    void *handle = open_library(library);
+    if (!handle) {
+        const char *why = dlerror();
+        return absent(library, why ? why : "it cannot be opened", error);
+    }
+    for (int i = 0; name[i]; i++) {
+        void *function = dlsym(handle, name[i]);
+        if (!function) return absent(library, name[i], error);
+        memcpy((char *)table + (size_t)i * sizeof function, &function, sizeof function);
+    }
+    return BASIN_OK;
+}
+
+void *basin_library_find(basin_library library, const char *name) {
+    void *handle = open_library(library);
+    return handle ? dlsym(handle, name) : NULL;
+}
+
+const char *basin_library_name(int library) {
+    return library < BASIN_LIBRARIES ? libraries[library].name : NULL;
+}
+
+const char *basin_library_purpose(int library) {
+    return library < BASIN_LIBRARIES ? libraries[library].purpose : NULL;
+}
+
+bool basin_library_present(int library) {
+    return library < BASIN_LIBRARIES && open_library((basin_library)library) != NULL;
+}

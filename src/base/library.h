@@ -1,0 +1,44 @@
+/* Libraries that only some commands need. They are opened when one does, so that a program starts
+ * without them and a machine may lack them: curl for downloads, matio for .mat files, ...
+ *
+ * A user of one lists its functions once, as a macro, and calls them through a table:
+ *
+ *     #define FUNCTIONS(X) X(curl_easy_init) X(curl_easy_perform)
+ *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } curl;
+ *     static const char *const names[] = {FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+ *     basin_library_load(&curl, BASIN_LIBRARY_CURL, names, &error);
+ *
+ * What was opened stays open. */
+#ifndef BASIN_BASE_LIBRARY_H
+#define BASIN_BASE_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "basin/status.h"
+
+/* A field of the table, of the type that the library's own header declares; and its name. */
+#define BASIN_LIBRARY_FIELD(function) __typeof__(function) *function;
+#define BASIN_LIBRARY_NAME(function) #function,
+
+typedef enum basin_library {
+    BASIN_LIBRARY_ARCHIVE,
+    BASIN_LIBRARY_ARPACK,
+    BASIN_LIBRARY_CURL,
+    BASIN_LIBRARY_LAPACK,
+    BASIN_LIBRARY_MATIO,
+    BASIN_LIBRARIES,
+} basin_library;
+
+/* Fills a table of pointers, one a name, in that order. Where the library or a function of it is
+ * absent, the error says what it is wanted for and which package of Debian's has it. */
+basin_status basin_library_load(void *table, basin_library library, const char *const *name,
+                                basin_error *error);
+/* A function that may be absent; NULL then. */
+void *basin_library_find(basin_library library, const char *name);
+
+/* For telling users: "libcurl", "downloads". NULL beyond the last. */
+const char *basin_library_name(int library);
+const char *basin_library_purpose(int library);
+bool basin_library_present(int library); /* whether it can be opened here */
+
+#endif
