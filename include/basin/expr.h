@@ -53,6 +53,23 @@ BASIN_API basin_expr basin_index(basin_graph *graph, const char *name, basin_sha
 BASIN_API basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_const(basin_graph *graph, double value);
 BASIN_API basin_expr basin_fill(basin_graph *graph, basin_shape shape, double value);
+/* A tensor of constants, copied from the host; and one of indices, for basin_gather. */
+BASIN_API basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor);
+BASIN_API basin_expr basin_index_constant(basin_graph *graph, const int32_t *number,
+                                          basin_shape shape);
+/* 0, 1, .., count - 1. */
+BASIN_API basin_expr basin_iota(basin_graph *graph, int64_t count);
+/* 1 on the diagonal, else 0, [count, count]; and 1 where column <= row + diagonal, else 0: the
+ * lower triangle, with its diagonal for 0 and without it for -1. */
+BASIN_API basin_expr basin_eye(basin_graph *graph, int64_t count);
+BASIN_API basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns,
+                                    int64_t diagonal);
+/* Index tensors as numbers and numbers as indices. What is written into `index` must lie in -1 ..
+ * limit - 1 (limit 0: anything); a number becomes the nearest index of 0 .. limit - 1. */
+BASIN_API basin_expr basin_from_index(basin_expr index, int64_t limit);
+BASIN_API basin_expr basin_to_index(basin_expr a, int64_t limit);
+/* [..] -> [.., count]: 1 where the column is the index, else 0; a row of zeros for -1. */
+BASIN_API basin_expr basin_one_hot(basin_expr index, int64_t count);
 
 /* Pointwise functions of one operand. */
 BASIN_API basin_expr basin_neg(basin_expr a);
@@ -73,6 +90,8 @@ BASIN_API basin_expr basin_sin(basin_expr a);
 BASIN_API basin_expr basin_cos(basin_expr a);
 BASIN_API basin_expr basin_erf(basin_expr a);
 BASIN_API basin_expr basin_pow(basin_expr a, double exponent);
+/* a to the power of an expression, for a > 0. */
+BASIN_API basin_expr basin_power(basin_expr a, basin_expr exponent);
 BASIN_API basin_expr basin_square(basin_expr a);
 BASIN_API basin_expr basin_recip(basin_expr a);
 BASIN_API basin_expr basin_scale(basin_expr a, double factor);
@@ -95,7 +114,8 @@ BASIN_API basin_expr basin_greater(basin_expr a, basin_expr b); /* 1 or 0 */
 BASIN_API basin_expr basin_equal(basin_expr a, basin_expr b);   /* 1 or 0 */
 BASIN_API basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no);
 
-/* Moving numbers. A negative axis counts from the end. */
+/* Moving numbers. A negative axis counts from the end. One axis of a new shape may be -1: as long
+ * as the others leave. */
 BASIN_API basin_expr basin_reshape(basin_expr a, basin_shape shape);
 BASIN_API basin_expr basin_permute(basin_expr a, const int *axes); /* [rank] */
 BASIN_API basin_expr basin_transpose(basin_expr a);                /* the last two axes */
@@ -103,6 +123,22 @@ BASIN_API basin_expr basin_broadcast(basin_expr a, basin_shape shape);
 BASIN_API basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count);
 BASIN_API basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after);
 BASIN_API basin_expr basin_concat(const basin_expr *parts, int count, int axis);
+/* Inserts `count` axes of length 1, the first of which becomes `axis`: what keeps the axes of a
+ * reduction, basin_axes_insert(basin_sum(a, 1, 2), 1, 2). */
+BASIN_API basin_expr basin_axes_insert(basin_expr a, int axis, int count);
+/* Tensors of one shape side by side along a new axis. */
+BASIN_API basin_expr basin_stack(const basin_expr *parts, int count, int axis);
+/* Every step-th element from `start` on; the axis backwards; moved on by so many, around the end.
+ */
+BASIN_API basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step);
+BASIN_API basin_expr basin_flip(basin_expr a, int axis);
+BASIN_API basin_expr basin_roll(basin_expr a, int axis, int64_t by);
+/* The elements with equal places on two axes, which vanish; theirs becomes the last axis. */
+BASIN_API basin_expr basin_diagonal(basin_expr a, int axis, int other);
+/* Elements along an axis chosen by index [n]; -1 gives zeros. */
+BASIN_API basin_expr basin_take(basin_expr a, int axis, basin_expr index);
+/* Sums of the elements up to and with each. */
+BASIN_API basin_expr basin_cumsum(basin_expr a, int axis);
 /* Rows of a table [V, ...] chosen by index [n]; -1 gives a row of zeros. */
 BASIN_API basin_expr basin_gather(basin_expr table, basin_expr index);
 /* [rows, ...]: row index[i] is the sum of its values [n, ...]. */
@@ -120,6 +156,29 @@ BASIN_API basin_expr basin_maximum_all(basin_expr a);
 /* Over the last axis, without overflow. */
 BASIN_API basin_expr basin_logsumexp(basin_expr a);
 BASIN_API basin_expr basin_softmax(basin_expr a);
+/* Over any axis, which vanishes in the first. */
+BASIN_API basin_expr basin_logsumexp_along(basin_expr a, int axis);
+BASIN_API basin_expr basin_softmax_along(basin_expr a, int axis);
+/* Sparse relatives of softmax over the last axis: rows of probabilities, some of them 0. Each is
+ * the gradient of its conjugate, [.., n] -> [..], as softmax is of log-sum-exp: max over p of p.z -
+ * Omega(p), with Omega the negative entropy of Tsallis (2 for sparsemax, 1.5 for entmax15) or |p| -
+ * 1 (normmax2). Derivatives of any order hold the support. */
+BASIN_API basin_expr basin_sparsemax(basin_expr a);
+BASIN_API basin_expr basin_entmax15(basin_expr a);
+BASIN_API basin_expr basin_normmax2(basin_expr a);
+BASIN_API basin_expr basin_sparsemax_conjugate(basin_expr a);
+BASIN_API basin_expr basin_entmax15_conjugate(basin_expr a);
+BASIN_API basin_expr basin_normmax2_conjugate(basin_expr a);
+
+/* The (first) position of the largest element of an axis, which vanishes: an index tensor. */
+BASIN_API basin_expr basin_argmax(basin_expr a, int axis);
+/* The `count` largest elements of an axis in descending order, and their positions where `where` is
+ * not NULL. One pass over the axis an element. */
+enum { BASIN_TOP_MOST = 16 };
+BASIN_API basin_expr basin_top(basin_expr a, int64_t count, int axis, basin_expr *where);
+/* log-sum-exp of the scores minus the labelled one, [.., classes] and index [..] -> [..]; 0 for the
+ * label -1. */
+BASIN_API basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label);
 
 /* gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis; gamma [], delta [D]. */
 BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta,
@@ -129,8 +188,11 @@ BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr 
  * equal leading axes. The _t form multiplies by transposes. */
 BASIN_API basin_expr basin_matmul(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b);
-/* Two-operand contraction: basin_einsum("bnd,hyd->bnhy", g, w). No letter twice in an operand. */
+/* Contraction: basin_einsum("bnd,hyd->bnhy", g, w). A letter twice in an operand means its
+ * diagonal. Several operands are multiplied from the left to the right. */
+enum { BASIN_EINSUM_MOST = 8 };
 BASIN_API basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count);
 
 /* Convolution (cross-correlation) over x [B, h, w, C] with kernel [kh, kw, C, O]; zeros around:
  * `same` pads so that out = ceil(in / stride), otherwise nothing is padded. */

@@ -3,6 +3,7 @@
 #include "backend/op.h"
 
 static const char *const names[BASIN_OP_COUNT] = {
+    [BASIN_OP_DATA] = "constant",
     [BASIN_OP_NEG] = "neg",
     [BASIN_OP_ABS] = "abs",
     [BASIN_OP_SIGN] = "sign",
@@ -39,11 +40,14 @@ static const char *const names[BASIN_OP_COUNT] = {
     [BASIN_OP_CONCAT] = "CONCAT",
     [BASIN_OP_GATHER] = "GATHER",
     [BASIN_OP_SCATTER] = "SCATTER",
+    [BASIN_OP_FROM_INDEX] = "FROM_INDEX",
+    [BASIN_OP_TO_INDEX] = "TO_INDEX",
     [BASIN_OP_SUM] = "SUM",
     [BASIN_OP_MAX] = "MAX",
     [BASIN_OP_SQUARES] = "SQUARES",
     [BASIN_OP_LOGSUMEXP] = "LOGSUMEXP",
     [BASIN_OP_SOFTMAX] = "SOFTMAX",
+    [BASIN_OP_THRESHOLD] = "THRESHOLD",
     [BASIN_OP_LAYERNORM] = "LAYERNORM",
     [BASIN_OP_LAYERNORM_REVERSE] = "LAYERNORM_REVERSE",
     [BASIN_OP_MATMUL] = "MATMUL",

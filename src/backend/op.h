@@ -15,6 +15,7 @@ typedef enum basin_op {
     /* Leaves: have storage of their own, no kernel. */
     BASIN_OP_INPUT, /* written by the caller before a run */
     BASIN_OP_STATE, /* lives in a store, shared between plans: parameters, moments */
+    BASIN_OP_DATA,  /* a constant tensor, whose numbers the graph holds */
     BASIN_OP_CONST, /* attr.value, a scalar */
 
     /* Pointwise, one operand. */
@@ -60,6 +61,8 @@ typedef enum basin_op {
     BASIN_OP_CONCAT,  /* of n operands, along attr.axis */
     BASIN_OP_GATHER,  /* in: table [V, R...], index [n]; out [n, R...]; index -1 gives zeros */
     BASIN_OP_SCATTER, /* in: values [n, R...], index [n]; out [V, R...] = sums; -1 is dropped */
+    BASIN_OP_FROM_INDEX, /* INDEX to REAL; attr.start: the numbers lie in -1 .. start - 1, 0: any */
+    BASIN_OP_TO_INDEX,   /* REAL to INDEX, the nearest of 0 .. attr.start - 1; NaN gives 0 */
 
     /* Over the attr.count axes that start at attr.axis; they vanish from the shape. */
     BASIN_OP_SUM,
@@ -70,6 +73,9 @@ typedef enum basin_op {
     /* Over the row. */
     BASIN_OP_LOGSUMEXP, /* [.., n] -> [..] */
     BASIN_OP_SOFTMAX,   /* [.., n] -> [.., n] */
+    /* [.., n] -> [..]: the t at which relu(x - t)^attr.count sums to 1; attr.count is 1 or 2. Of an
+     * empty row, 0. */
+    BASIN_OP_THRESHOLD,
 
     /* in: x [.., D], gamma [], delta [D]; out g = gamma (x - mean) / sqrt(var + attr.value) + delta
      */
@@ -126,9 +132,9 @@ typedef enum basin_op {
 } basin_op;
 
 /* Operands of the attention family. Optional ones may be absent. The pattern is a CSR list when
- * `row` is there (batch is 1), all pairs otherwise (attr.exclude_self leaves out q == k).
- * q [batch, Nq, H, Y], k [batch, Nk, H, Y], beta [H], scale [pairs, H], mix [H, H],
- * w [batch, Nq, H] (cotangent of lse), a like q (cotangent of dq), b like k (cotangent of dk).
+ * `row` is there (batch is 1), all pairs otherwise (attr.exclude_self leaves out q == k,
+ * attr.causal k > q). q [batch, Nq, H, Y], k [batch, Nk, H, Y], beta [H], scale [pairs, H], mix [H,
+ * H], w [batch, Nq, H] (cotangent of lse), a like q (cotangent of dq), b like k (cotangent of dk).
  * Equations: src/backend/cpu/attention/attention.h. */
 enum basin_attention_in {
     BASIN_ATT_Q,
@@ -167,13 +173,13 @@ enum basin_attention_reverse_out {
 /* What an operation needs to know beside its operands. Unused fields are zero. */
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM */
-    int64_t start;               /* SLICE, PAD */
-    int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX */
+    int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX */
+    int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
     bool transpose_a, transpose_b;
     bool packed_b;    /* MATMUL */
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
-    bool exclude_self;
+    bool exclude_self, causal;
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
     uint32_t stream;                      /* NORMAL, UNIFORM */
 } basin_attr;

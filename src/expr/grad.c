@@ -17,6 +17,7 @@ static basin_rule *const rules[BASIN_OP_COUNT] = {
     [BASIN_OP_SQUARES] = basin_rule_squares,
     [BASIN_OP_LOGSUMEXP] = basin_rule_logsumexp,
     [BASIN_OP_SOFTMAX] = basin_rule_softmax,
+    [BASIN_OP_THRESHOLD] = basin_rule_threshold,
     [BASIN_OP_LAYERNORM] = basin_rule_layernorm,
     [BASIN_OP_LAYERNORM_REVERSE] = basin_rule_layernorm_reverse,
     [BASIN_OP_MATMUL] = basin_rule_matmul,

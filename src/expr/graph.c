@@ -25,6 +25,7 @@ basin_graph *basin_graph_new(void) {
 static void node_free(basin_node *node) {
     for (int i = 0; i < node->outs; i++) free(node->out[i]);
     free(node->name);
+    free(node->data);
     free(node);
 }
 
@@ -74,7 +75,7 @@ static bool attr_equal(const basin_attr *a, const basin_attr *b) {
            a->axis == b->axis && a->count == b->count &&
            memcmp(a->axes, b->axes, sizeof a->axes) == 0 && a->transpose_a == b->transpose_a &&
            a->transpose_b == b->transpose_b && a->exclude_self == b->exclude_self &&
-           memcmp(a->window, b->window, sizeof a->window) == 0 &&
+           a->causal == b->causal && memcmp(a->window, b->window, sizeof a->window) == 0 &&
            memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
            memcmp(a->pad, b->pad, sizeof a->pad) == 0 && a->stream == b->stream;
 }
@@ -84,7 +85,7 @@ static uint64_t attr_hash(const basin_attr *a) {
     hash = mix(hash, (uint64_t)a->start);
     hash = mix(hash, (uint64_t)a->axis * 64 + (uint64_t)a->count);
     hash = hash_bytes(hash, a->axes, sizeof a->axes);
-    hash = mix(hash, a->transpose_a + 2u * a->transpose_b + 4u * a->exclude_self);
+    hash = mix(hash, a->transpose_a + 2u * a->transpose_b + 4u * a->exclude_self + 8u * a->causal);
     hash = hash_bytes(hash, a->window, sizeof a->window);
     hash = hash_bytes(hash, a->stride, sizeof a->stride);
     hash = hash_bytes(hash, a->pad, sizeof a->pad);
@@ -174,6 +175,7 @@ static bool takes_index(basin_op op, int operand) {
     switch (op) {
     case BASIN_OP_GATHER:
     case BASIN_OP_SCATTER: return operand == 1;
+    case BASIN_OP_FROM_INDEX: return true;
     case BASIN_OP_PAIR_DOT:
     case BASIN_OP_PAIR_SUM: return operand >= 2;
     case BASIN_OP_ATTENTION:
@@ -275,6 +277,59 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
     }
     node = node_insert(graph, node);
     return node ? node->out[0] : NULL;
+}
+
+static size_t data_bytes(basin_kind kind, basin_shape shape) {
+    return (size_t)basin_shape_count(shape) *
+           (kind == BASIN_INDEX ? sizeof(int32_t) : sizeof(double));
+}
+
+static basin_expr find_data(basin_graph *graph, uint64_t hash, basin_kind kind, basin_shape shape,
+                            const void *number) {
+    for (basin_node *node = graph->bucket[hash & (graph->buckets - 1)]; node; node = node->next)
+        if (node->hash == hash && node->data && node->out[0]->kind == kind &&
+            basin_shape_equal(node->out[0]->shape, shape) &&
+            memcmp(node->data, number, data_bytes(kind, shape)) == 0)
+            return node->out[0];
+    return NULL;
+}
+
+static basin_expr insert_data(basin_graph *graph, basin_kind kind, basin_shape shape, uint64_t hash,
+                              void *data, const basin_node *origin) {
+    basin_result out = {.kind = kind, .shape = shape};
+    basin_node *node = node_make(graph, BASIN_OP_DATA, &(basin_attr){0}, NULL, 0, &out, 1);
+    if (!node) {
+        free(data);
+        return NULL;
+    }
+    node->hash = hash;
+    node->region = 0;
+    node->data = data;
+    node->origin = origin;
+    node = node_insert(graph, node);
+    return node ? node->out[0] : NULL;
+}
+
+basin_expr basin_leaf_data(basin_graph *graph, basin_kind kind, basin_shape shape,
+                           const void *number) {
+    char text[BASIN_SHAPE_TEXT];
+    if (!graph) return NULL;
+    if (basin_shape_count(shape) < 0)
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "a constant of shape %s has no valid size",
+                                basin_shape_print(text, shape));
+    size_t bytes = data_bytes(kind, shape);
+    uint64_t hash = hash_bytes(mix(29, (uint64_t)kind), number, bytes);
+    basin_expr found = find_data(graph, hash, kind, shape, number);
+    if (found) return found;
+    void *data = malloc(bytes + 1);
+    if (!data) return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a constant");
+    memcpy(data, number, bytes);
+    return insert_data(graph, kind, shape, hash, data, NULL);
+}
+
+basin_expr basin_leaf_again(basin_graph *graph, const basin_node *origin) {
+    const struct basin_value *value = origin->out[0];
+    return insert_data(graph, value->kind, value->shape, origin->hash, NULL, origin);
 }
 
 basin_expr basin_input(basin_graph *graph, const char *name, basin_shape shape) {

@@ -27,6 +27,7 @@ struct basin_node {
     struct basin_value *out[BASIN_MAX_OUT]; /* absent results are NULL */
     char *name;                             /* leaves */
     const basin_node *origin; /* leaves of a rewritten graph: the leaf they stand for */
+    void *data;               /* DATA: double or int32_t; NULL where `origin` has it */
     uint64_t hash;
     basin_node *next; /* in its hash bucket */
 };
@@ -61,6 +62,13 @@ basin_expr basin_node_single(basin_graph *graph, basin_op op, const basin_attr *
 basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const char *name,
                       basin_shape shape);
 
+/* A constant tensor of these numbers, double or int32_t by its kind, which are copied; one equal to
+ * it that exists is found. */
+basin_expr basin_leaf_data(basin_graph *graph, basin_kind kind, basin_shape shape,
+                           const void *number);
+/* The same tensor in a graph made for a plan, while the other lives. */
+basin_expr basin_leaf_again(basin_graph *graph, const basin_node *origin);
+
 static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
 static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
 
@@ -82,6 +90,9 @@ basin_expr basin_sum_to(basin_expr a, basin_shape shape);
 basin_expr basin_as_column(basin_expr a);
 /* Resolves a negative axis; -1 and an error in the graph if it is out of range. */
 int basin_axis(basin_expr a, int axis, const char *what);
+/* `axis` moved to the end, or from there to `axis`. */
+basin_expr basin_axis_last(basin_expr a, int axis);
+basin_expr basin_axis_back(basin_expr a, int axis);
 /* The shape without `count` axes from `axis` on. */
 basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
 
@@ -91,10 +102,11 @@ typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const boo
                         basin_expr *grad);
 basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_rule_slice,
     basin_rule_pad, basin_rule_concat, basin_rule_gather, basin_rule_scatter, basin_rule_sum,
-    basin_rule_max, basin_rule_squares, basin_rule_logsumexp, basin_rule_softmax,
-    basin_rule_layernorm, basin_rule_layernorm_reverse, basin_rule_matmul, basin_rule_attention,
-    basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum, basin_rule_conv,
-    basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool, basin_rule_avgpool_reverse,
-    basin_rule_maxpool, basin_rule_maxpool_scatter, basin_rule_maxpool_gather;
+    basin_rule_max, basin_rule_squares, basin_rule_threshold, basin_rule_logsumexp,
+    basin_rule_softmax, basin_rule_layernorm, basin_rule_layernorm_reverse, basin_rule_matmul,
+    basin_rule_attention, basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum,
+    basin_rule_conv, basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool,
+    basin_rule_avgpool_reverse, basin_rule_maxpool, basin_rule_maxpool_scatter,
+    basin_rule_maxpool_gather;
 
 #endif

@@ -40,6 +40,8 @@ void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir) {
             bound(&s, instruction->in[1], -1, length_of(ir, instruction->in[0], 0) - 1, false);
         if (instruction->op == BASIN_OP_SCATTER)
             bound(&s, instruction->in[1], -1, length_of(ir, instruction->out[0], 0) - 1, false);
+        if (instruction->op == BASIN_OP_FROM_INDEX && instruction->attr.start > 0)
+            bound(&s, instruction->in[0], -1, instruction->attr.start - 1, false);
         if (instruction->op == BASIN_OP_PAIR_DOT || instruction->op == BASIN_OP_PAIR_SUM)
             bound_list(&s, instruction->in + 2, length_of(ir, instruction->in[2], 0) - 1,
                        length_of(ir, instruction->in[4], 0) - 1);

@@ -41,6 +41,31 @@ static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_e
     return BASIN_OK;
 }
 
+/* Constant tensors lie behind the inputs. */
+static basin_status place_data(basin_plan *plan, basin_ir_value *value, basin_error *error) {
+    size_t bytes = value_bytes(plan, value->leaf->out[0]);
+    if (bytes > SIZE_MAX - plan->stats.input_bytes)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a constant");
+    value->block = BASIN_BLOCK_INPUTS;
+    value->offset = plan->stats.input_bytes;
+    plan->stats.input_bytes += bytes;
+    return BASIN_OK;
+}
+
+static basin_status write_data(basin_plan *plan, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < plan->ir.values && !status; i++) {
+        const basin_ir_value *value = &plan->ir.value[i];
+        if (!value->leaf || value->leaf->op != BASIN_OP_DATA) continue;
+        basin_tensor number =
+            basin_tensor_borrow(value->leaf->origin->data,
+                                value->kind == BASIN_INDEX ? BASIN_I32 : BASIN_F64, value->shape);
+        void *to = (char *)plan->block[BASIN_BLOCK_INPUTS] + value->offset;
+        status = basin_device_write(plan->store->backend, to, value->kind, &number, error);
+    }
+    return status;
+}
+
 static basin_status place_state(basin_plan *plan, basin_ir_value *value, basin_error *error) {
     basin_expr leaf = value->leaf->out[0];
     int entry;
@@ -66,6 +91,7 @@ static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *er
         const basin_node *leaf = ir->value[i].leaf;
         if (!leaf) continue;
         if (leaf->op == BASIN_OP_INPUT) status = place_input(plan, &ir->value[i], error);
+        if (leaf->op == BASIN_OP_DATA) status = place_data(plan, &ir->value[i], error);
         if (leaf->op == BASIN_OP_STATE) {
             status = place_state(plan, &ir->value[i], error);
             block[leaf->id] = ir->value[i].block;
@@ -302,6 +328,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     else if (!status)
         status = alloc_block(plan, BASIN_BLOCK_ARENA, ir->arena_bytes, error);
     if (!status) status = alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error);
+    if (!status) status = write_data(plan, error);
     if (!status) status = find_bounds(plan, error);
     if (!status) find_missing(plan);
     plan->stats.arena_bytes = ir->arena_bytes;

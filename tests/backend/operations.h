@@ -215,6 +215,10 @@ static void rows_by_index(void **state) {
         duel_out(&d, table);
         duel_fight(&d, 1e-6);
     }
+    duel d = duel_new(BASIN_OP_FROM_INDEX);
+    duel_index(&d, BASIN_SHAPE(3, 167), index);
+    duel_out(&d, BASIN_SHAPE(3, 167));
+    duel_fight(&d, 0);
 }
 
 static void bad_index_is_reported(void **state) {
@@ -289,6 +293,13 @@ static void row_operations(void **state) {
         duel_in(&d, shapes[i], -9, 9);
         duel_out(&d, shapes[i]);
         duel_fight(&d, 2e-6);
+        for (int power = 1; power <= 2; power++) {
+            d = duel_new(BASIN_OP_THRESHOLD);
+            d.call.attr.count = power;
+            duel_in(&d, shapes[i], -3, 3);
+            duel_out(&d, rows);
+            duel_fight(&d, 1e-6);
+        }
         d = duel_new(BASIN_OP_LAYERNORM);
         d.call.attr.value = 1e-5;
         duel_in(&d, shapes[i], -3, 5);

@@ -61,6 +61,8 @@ void basin_cpu_pad(const basin_cpu_frame *frame);
 void basin_cpu_concat(const basin_cpu_frame *frame);
 void basin_cpu_gather(const basin_cpu_frame *frame);
 void basin_cpu_scatter(const basin_cpu_frame *frame);
+void basin_cpu_from_index(const basin_cpu_frame *frame);
+void basin_cpu_to_index(const basin_cpu_frame *frame);
 
 /* reduce.c */
 void basin_cpu_squares(const basin_cpu_frame *frame);
@@ -70,6 +72,7 @@ void basin_cpu_sum(const basin_cpu_frame *frame);
 void basin_cpu_max(const basin_cpu_frame *frame);
 void basin_cpu_logsumexp(const basin_cpu_frame *frame);
 void basin_cpu_softmax(const basin_cpu_frame *frame);
+void basin_cpu_threshold(const basin_cpu_frame *frame);
 
 /* norm.c */
 void basin_cpu_layernorm(const basin_cpu_frame *frame);

@@ -1,5 +1,6 @@
 /* Moving numbers: permutations, slices, pads, concatenation, and rows gathered or summed by index.
  * REAL and INDEX elements both have four bytes here, so one form of each copy serves both. */
+#include <math.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -214,4 +215,22 @@ void basin_cpu_scatter(const basin_cpu_frame *frame) {
     for (int64_t i = 0; i < n; i++)
         if (index[i] < -1 || index[i] >= rows)
             basin_cpu_bad_index(frame, "scatter", i, index[i], -1, rows);
+}
+
+void basin_cpu_from_index(const basin_cpu_frame *frame) {
+    const int32_t *index = frame->in[0];
+    float *out = frame->out[0];
+    int64_t count = basin_shape_count(frame->call->out[0].shape);
+    for (int64_t i = 0; i < count; i++) out[i] = (float)index[i];
+}
+
+/* The nearest of 0 .. start - 1. */
+void basin_cpu_to_index(const basin_cpu_frame *frame) {
+    const float *x = frame->in[0];
+    int32_t *out = frame->out[0];
+    int64_t count = basin_shape_count(frame->call->out[0].shape), limit = frame->call->attr.start;
+    for (int64_t i = 0; i < count; i++) {
+        double nearest = floor((double)x[i] + 0.5);
+        out[i] = nearest > 0 ? (int32_t)fmin(nearest, (double)(limit - 1)) : 0;
+    }
 }

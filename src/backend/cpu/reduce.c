@@ -1,6 +1,7 @@
 /* Reductions: sums and maxima over neighbouring axes; log-sum-exp and softmax over the row.
  * A tensor is seen as [outer, middle, inner] and the middle vanishes. A middle too long for one
  * thread is cut into chunks of a fixed size, whose results are combined in their order. */
+#include <math.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -112,6 +113,36 @@ void basin_cpu_softmax(const basin_cpu_frame *frame) {
     int team = basin_cpu_team(frame, rows * n * 4);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < rows; i++) frame->simd->softmax(y + i * n, x + i * n, n);
+}
+
+/* Newton's steps from below, where the sum is too large: it falls with the threshold and is convex,
+ * so that every step ends below as well. In double, for their end is where rounding stops them. */
+static double row_threshold(const float *x, int64_t n, int power, double t) {
+    for (double step = 1; step > 0;) {
+        double sum = -1, slope = 0;
+        for (int64_t j = 0; j < n; j++) {
+            double over = fmax((double)x[j] - t, 0);
+            sum += power == 1 ? over : over * over;
+            slope += power == 1 ? over > 0 : 2 * over;
+        }
+        double next = t + sum / slope;
+        step = next > t ? next - t : 0; /* NaN ends it, too */
+        t = step > 0 ? next : t;
+    }
+    return t;
+}
+
+void basin_cpu_threshold(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape), n = basin_cpu_width(shape);
+    const float *x = frame->in[0]; /* [rows, n] */
+    float *y = frame->out[0];      /* [rows] */
+    int team = basin_cpu_team(frame, rows * n * 16);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < rows; i++) {
+        double most = n > 0 ? (double)frame->simd->max(x + i * n, n) : 1;
+        y[i] = (float)row_threshold(x + i * n, n, frame->call->attr.count, most - 1);
+    }
 }
 
 /* ---- sums of squares of many tensors ---- */

@@ -1,5 +1,6 @@
 /* Moving numbers: permutations, slices, pads, concatenation, and rows gathered or summed by index.
  * All but SCATTER only copy, so they take REAL and INDEX elements alike. */
+#include <math.h>
 #include <string.h>
 
 #include "backend/ref/ref.h"
@@ -100,5 +101,23 @@ void basin_ref_scatter(const basin_ref_frame *frame) {
             for (int64_t j = 0; j < width; j++) out[index[i] * width + j] += values[i * width + j];
         } else if (index[i] != -1)
             basin_ref_bad_index(frame, "scatter", i, index[i], -1, rows);
+    }
+}
+
+void basin_ref_from_index(const basin_ref_frame *frame) {
+    const int32_t *index = frame->in[0];
+    double *out = frame->out[0];
+    int64_t count = basin_shape_count(frame->call->out[0].shape);
+    for (int64_t i = 0; i < count; i++) out[i] = index[i];
+}
+
+/* The nearest of 0 .. start - 1. */
+void basin_ref_to_index(const basin_ref_frame *frame) {
+    const double *x = frame->in[0];
+    int32_t *out = frame->out[0];
+    int64_t count = basin_shape_count(frame->call->out[0].shape), limit = frame->call->attr.start;
+    for (int64_t i = 0; i < count; i++) {
+        double nearest = floor(x[i] + 0.5);
+        out[i] = nearest > 0 ? (int32_t)fmin(nearest, (double)(limit - 1)) : 0;
     }
 }

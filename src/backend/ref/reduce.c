@@ -81,6 +81,31 @@ void basin_ref_softmax(const basin_ref_frame *frame) {
     }
 }
 
+/* Halves [max - 1, max], which holds the threshold, until no number lies between its ends. */
+static double row_threshold(const double *x, int64_t n, int power) {
+    double most = n > 0 ? x[0] : 0;
+    for (int64_t j = 0; j < n; j++) most = x[j] > most || isnan(x[j]) ? x[j] : most;
+    double low = most - 1, high = most;
+    for (double t = (low + high) / 2; n > 0 && t > low && t < high; t = (low + high) / 2) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++)
+            if (x[j] > t) sum += power == 1 ? x[j] - t : (x[j] - t) * (x[j] - t);
+        if (sum > 1)
+            low = t;
+        else
+            high = t;
+    }
+    return n > 0 ? low : 0;
+}
+
+void basin_ref_threshold(const basin_ref_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = row_count(shape), n = row_width(shape);
+    const double *x = frame->in[0]; /* [rows, n] */
+    double *y = frame->out[0];      /* [rows] */
+    for (int64_t i = 0; i < rows; i++) y[i] = row_threshold(x + i * n, n, frame->call->attr.count);
+}
+
 void basin_ref_squares(const basin_ref_frame *frame) {
     double sum = 0;
     for (int k = 0; k < frame->call->ins; k++) {

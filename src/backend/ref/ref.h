@@ -47,12 +47,15 @@ void basin_ref_pad(const basin_ref_frame *frame);
 void basin_ref_concat(const basin_ref_frame *frame);
 void basin_ref_gather(const basin_ref_frame *frame);
 void basin_ref_scatter(const basin_ref_frame *frame);
+void basin_ref_from_index(const basin_ref_frame *frame);
+void basin_ref_to_index(const basin_ref_frame *frame);
 
 /* reduce.c */
 void basin_ref_sum(const basin_ref_frame *frame);
 void basin_ref_max(const basin_ref_frame *frame);
 void basin_ref_squares(const basin_ref_frame *frame);
 void basin_ref_logsumexp(const basin_ref_frame *frame);
+void basin_ref_threshold(const basin_ref_frame *frame);
 void basin_ref_softmax(const basin_ref_frame *frame);
 
 /* norm.c */

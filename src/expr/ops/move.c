@@ -24,9 +24,25 @@ static basin_expr simplify_reshape(basin_expr a, basin_shape shape) {
     return NULL;
 }
 
+/* The one axis given as -1 takes what the others leave; the shape as it is where none fits. */
+static basin_shape complete_shape(basin_shape shape, int64_t count) {
+    int open = -1;
+    basin_shape rest = shape;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dim[i] != -1) continue;
+        if (open >= 0) return shape;
+        open = i;
+        rest.dim[i] = 1;
+    }
+    int64_t others = open < 0 ? 0 : basin_shape_count(rest);
+    if (others > 0 && count % others == 0) shape.dim[open] = count / others;
+    return shape;
+}
+
 basin_expr basin_reshape(basin_expr a, basin_shape shape) {
     char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
+    if (a) shape = complete_shape(shape, basin_shape_count(a->shape));
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     if (basin_shape_count(a->shape) != basin_shape_count(shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,

@@ -100,6 +100,10 @@ basin_expr basin_pow(basin_expr a, double exponent) {
     return unary(BASIN_OP_POW, a, exponent);
 }
 
+basin_expr basin_power(basin_expr a, basin_expr exponent) {
+    return basin_exp(basin_mul(exponent, basin_log(a)));
+}
+
 basin_expr basin_square(basin_expr a) { return basin_mul(a, a); }
 basin_expr basin_recip(basin_expr a) { return a ? basin_div(basin_const(a->graph, 1), a) : NULL; }
 basin_expr basin_scale(basin_expr a, double factor) {

@@ -117,6 +117,16 @@ basin_expr basin_softmax(basin_expr a) {
     return basin_node_single(a->graph, BASIN_OP_SOFTMAX, &attr, &a, 1, a->shape);
 }
 
+basin_expr basin_softmax_along(basin_expr a, int axis) {
+    if (!a || (axis = basin_axis(a, axis, "softmax")) < 0) return NULL;
+    return basin_axis_back(basin_softmax(basin_axis_last(a, axis)), axis);
+}
+
+basin_expr basin_logsumexp_along(basin_expr a, int axis) {
+    if (!a || (axis = basin_axis(a, axis, "logsumexp")) < 0) return NULL;
+    return basin_logsumexp(basin_axis_last(a, axis));
+}
+
 void basin_rule_softmax(basin_node *node, const basin_expr *cotangent, const bool *want,
                         basin_expr *grad) {
     basin_expr s = node->out[0], c = cotangent[0];

@@ -74,7 +74,8 @@ static void find_live(lowering *l, const basin_plan_spec *spec) {
 }
 
 static bool is_leaf(basin_op op) {
-    return op == BASIN_OP_INPUT || op == BASIN_OP_STATE || op == BASIN_OP_CONST;
+    return op == BASIN_OP_INPUT || op == BASIN_OP_STATE || op == BASIN_OP_DATA ||
+           op == BASIN_OP_CONST;
 }
 
 /* A value as a stored tensor: of a constant, a copy, made once; all others are stored anyway. */

@@ -143,7 +143,8 @@ static bool depends(walk *w, int to, int from) {
 static bool same_scores(const basin_ir *ir, const basin_ir_instruction *lse,
                         const basin_ir_instruction *force) {
     if (force->op != BASIN_OP_ATTENTION_FORCE || force->out[BASIN_ATT_LSE] < 0 ||
-        force->attr.exclude_self != lse->attr.exclude_self)
+        force->attr.exclude_self != lse->attr.exclude_self ||
+        force->attr.causal != lse->attr.causal)
         return false;
     for (int i = 0; i <= BASIN_ATT_PAIR; i++) {
         int a = lse->in[i], b = force->in[i];

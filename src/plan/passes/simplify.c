@@ -73,6 +73,8 @@ static void rebuild(rewrite *r, const basin_node *node) {
         if (node->in[i]) in[i] = r->map[node->in[i]->id];
     if (node->op == BASIN_OP_INPUT || node->op == BASIN_OP_STATE)
         rebuild_leaf(r, node);
+    else if (node->op == BASIN_OP_DATA)
+        r->map[node->out[0]->id] = basin_leaf_again(r->to, node);
     else if (node->op == BASIN_OP_CONST)
         r->map[node->out[0]->id] = basin_const(r->to, node->attr.value);
     else if (node->op == BASIN_OP_COPY || node->op == BASIN_OP_RESHAPE ||

@@ -1,0 +1,83 @@
+/* Constant tensors: numbers of the host, numbers that count up, masks made of them, and the two
+ * conversions between index tensors and numbers. Masks are formulas, so that a plan never stores
+ * them. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "expr/graph.h"
+
+basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor) {
+    if (!graph || !tensor) return NULL;
+    if (tensor->dtype == BASIN_F64)
+        return basin_leaf_data(graph, BASIN_REAL, tensor->shape, tensor->data);
+    basin_tensor wide;
+    basin_error error = {0};
+    basin_status status = basin_tensor_new(&wide, BASIN_F64, tensor->shape, &error);
+    if (!status) status = basin_tensor_convert(&wide, tensor, &error);
+    basin_expr made = status ? basin_graph_fail(graph, status, "a constant: %s", error.text)
+                             : basin_leaf_data(graph, BASIN_REAL, wide.shape, wide.data);
+    basin_tensor_free(&wide);
+    return made;
+}
+
+basin_expr basin_index_constant(basin_graph *graph, const int32_t *number, basin_shape shape) {
+    return basin_leaf_data(graph, BASIN_INDEX, shape, number);
+}
+
+basin_expr basin_iota(basin_graph *graph, int64_t count) {
+    if (!graph) return NULL;
+    if (count < 0)
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted none below 0",
+                                (long long)count);
+    double *number = basin_array_new((size_t)count, sizeof *number);
+    if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a constant");
+    for (int64_t i = 0; i < count; i++) number[i] = (double)i;
+    basin_expr made = basin_leaf_data(graph, BASIN_REAL, BASIN_SHAPE(count), number);
+    free(number);
+    return made;
+}
+
+basin_expr basin_eye(basin_graph *graph, int64_t count) {
+    basin_expr column = basin_iota(graph, count);
+    return basin_equal(basin_as_column(column), column);
+}
+
+basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns, int64_t diagonal) {
+    basin_expr row = basin_as_column(basin_iota(graph, rows)), column = basin_iota(graph, columns);
+    return basin_greater(basin_offset(row, (double)diagonal + 0.5), column);
+}
+
+basin_expr basin_from_index(basin_expr index, int64_t limit) {
+    char text[BASIN_EXPR_TEXT];
+    if (!index) return NULL;
+    if (index->kind != BASIN_INDEX || limit < 0)
+        return basin_graph_fail(index->graph, BASIN_BAD_VALUE,
+                                "from_index: %s below %lld, wanted an index tensor and a limit",
+                                basin_expr_print(text, index), (long long)limit);
+    basin_attr attr = {.start = limit};
+    return basin_node_single(index->graph, BASIN_OP_FROM_INDEX, &attr, &index, 1, index->shape);
+}
+
+basin_expr basin_to_index(basin_expr a, int64_t limit) {
+    char text[BASIN_EXPR_TEXT];
+    if (!a) return NULL;
+    if (limit < 1 || limit > INT32_MAX)
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
+                                "to_index: %s below %lld, wanted a limit of 1 to %d",
+                                basin_expr_print(text, a), (long long)limit, INT32_MAX);
+    basin_attr attr = {.start = limit};
+    basin_result out = {.kind = BASIN_INDEX, .shape = a->shape};
+    basin_node *node = basin_node_new(a->graph, BASIN_OP_TO_INDEX, &attr, &a, 1, &out, 1);
+    return node ? node->out[0] : NULL;
+}
+
+basin_expr basin_one_hot(basin_expr index, int64_t count) {
+    char text[BASIN_EXPR_TEXT];
+    if (!index) return NULL;
+    if (count < 1)
+        return basin_graph_fail(index->graph, BASIN_BAD_VALUE,
+                                "one_hot: %s among %lld, wanted 1 or more",
+                                basin_expr_print(text, index), (long long)count);
+    return basin_equal(basin_as_column(basin_from_index(index, count)),
+                       basin_iota(index->graph, count));
+}
