@@ -86,15 +86,18 @@ static void time_both(double seconds[2], const basin_attention *at, int threads,
     free(workspace);
 }
 
-static void bench_dense(int64_t batch, int64_t tokens, int threads, int repeats) {
+static void bench_dense(int64_t batch, int64_t tokens, bool causal, int threads, int repeats) {
     basin_attention at = operands((basin_attention_pattern){.batch = batch,
                                                             .queries = tokens,
                                                             .keys = tokens,
                                                             .heads = 12,
                                                             .width = 64,
-                                                            .exclude_self = true});
-    printf("all pairs: batch %d, %d tokens, 12 heads of 64\n", (int)batch, (int)tokens);
-    double seconds[2], product = 2e-9 * (double)(batch * tokens * tokens * 12 * 64);
+                                                            .exclude_self = true,
+                                                            .causal = causal});
+    printf("%s pairs: batch %d, %d tokens, 12 heads of 64\n", causal ? "causal" : "all", (int)batch,
+           (int)tokens);
+    double seconds[2],
+        product = 2e-9 * (double)(batch * tokens * tokens * 12 * 64) / (causal ? 2 : 1);
     time_both(seconds, &at, threads, repeats);
     printf("  force   %8.3f ms  %6.1f GFLOP/s\n", 1e3 * seconds[0], 3 * product / seconds[0]);
     printf("  reverse %8.3f ms  %6.1f GFLOP/s\n", 1e3 * seconds[1], 7 * product / seconds[1]);
@@ -175,8 +178,9 @@ int main(int count, char **argument) {
     }
     printf("%s, %d threads\n", basin_isa_name(basin_cpu_isa()), threads);
     if (dense) {
-        bench_dense(4, 196, threads, 4 * repeats);
-        bench_dense(1, 1024, threads, repeats);
+        bench_dense(4, 196, false, threads, 4 * repeats);
+        bench_dense(1, 1024, false, threads, repeats);
+        bench_dense(1, 1024, true, threads, repeats);
     }
     if (list) {
         bench_edges(20, 380, 12, 64, true, threads, 20 * repeats);

@@ -213,14 +213,19 @@ BASIN_API basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed);
  * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */
 typedef struct basin_pattern {
     bool exclude_self; /* all pairs: leave out query == key */
+    bool causal;       /* all pairs: leave out key > query; as many queries as keys */
     basin_expr row;    /* [queries + 1]; NULL for all pairs */
     basin_expr key;    /* [pairs] */
     basin_expr column; /* [keys + 1], the same pairs by key: */
     basin_expr query;  /* [pairs] */
     basin_expr pair;   /* [pairs], numbers in CSR order */
 } basin_pattern;
-static const basin_pattern BASIN_ALL_PAIRS = {false, NULL, NULL, NULL, NULL, NULL};
-static const basin_pattern BASIN_OTHER_PAIRS = {true, NULL, NULL, NULL, NULL, NULL};
+static const basin_pattern BASIN_ALL_PAIRS = {false, false, NULL, NULL, NULL, NULL, NULL};
+static const basin_pattern BASIN_OTHER_PAIRS = {true, false, NULL, NULL, NULL, NULL, NULL};
+/* A token sees itself and those before it, or those before it alone; these take about half as long
+ * as all pairs. */
+static const basin_pattern BASIN_CAUSAL_PAIRS = {false, true, NULL, NULL, NULL, NULL, NULL};
+static const basin_pattern BASIN_EARLIER_PAIRS = {true, true, NULL, NULL, NULL, NULL, NULL};
 
 /* log-sum-exp of the scores of each query and head, the heart of energy attention:
  *     z[q, k, h] = scale[pair, h] * sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h]

@@ -31,7 +31,7 @@ static bool is_softmax(const basin_synapse *s) {
 
 /* Any Lagrangian over the scores of all pairs, [B, heads, queries, keys]. */
 static basin_expr general(basin_ham *ham, const basin_synapse *s, basin_expr q, basin_expr k) {
-    if (s->pattern.row || s->pattern.exclude_self)
+    if (s->pattern.row || s->pattern.exclude_self || s->pattern.causal)
         return basin_graph_fail(ham->graph, BASIN_UNSUPPORTED,
                                 "synapse '%s': attention with the Lagrangian '%s' among chosen "
                                 "pairs; only softmax can leave pairs out",

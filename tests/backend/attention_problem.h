@@ -27,6 +27,7 @@ typedef struct problem {
     int32_t *entry, *query, *key; /* [pairs]; entry is -1 for an excluded pair */
     int64_t size[INPUTS];
     double *in[INPUTS]; /* NULL: absent */
+    bool causal;
 } problem;
 
 static uint64_t random_state = 1;
@@ -80,6 +81,13 @@ static inline problem dense_problem(int64_t batch, int64_t queries, int64_t keys
     }
     problem_fill(&p, scale, mix);
     return p;
+}
+
+/* Leaves out the pairs whose key comes after the query. */
+static inline void problem_make_causal(problem *p) {
+    p->causal = true;
+    for (int64_t i = 0; i < p->pairs; i++)
+        if (p->key[i] > p->query[i]) p->entry[i] = -1;
 }
 
 /* Some rows empty, one long, keys with repeats and self loops, some keys in no row. */

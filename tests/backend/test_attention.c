@@ -89,7 +89,8 @@ static instance instance_new(const problem *p, bool list, bool exclude_self, int
                                  .keys = p->keys,
                                  .heads = p->heads,
                                  .width = p->width,
-                                 .exclude_self = exclude_self}};
+                                 .exclude_self = exclude_self,
+                                 .causal = p->causal}};
     if (list) instance_list(&s, p, padding);
     for (int i = 0; i < INPUTS; i++) {
         int64_t size = p->size[i] + (i == SCALE ? padding * p->heads : 0);
@@ -223,6 +224,23 @@ static void test_dense(void **state) {
     problem_free(&p);
 }
 
+/* Queries that see a part of the keys, in one tile of scores and in several. */
+static void test_causal(void **state) {
+    (void)state;
+    static const int64_t shape[][4] = {{1, 1, 1, 1},   {2, 5, 3, 7},    {3, 9, 2, 16},
+                                       {1, 40, 4, 33}, {1, 131, 1, 64}, {1, 300, 12, 8}};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (int option = 0; option < 8; option++) {
+            const int64_t *s = shape[i];
+            if (s[1] > 200 && option > 1) continue;
+            problem p =
+                dense_problem(s[0], s[1], s[1], s[2], s[3], option & 1, option & 2, option & 4);
+            problem_make_causal(&p);
+            check(&p, false, option & 1, 1e-5);
+            problem_free(&p);
+        }
+}
+
 /* More keys than a tile of scores holds rows for. */
 static void test_dense_long(void **state) {
     (void)state;
@@ -346,7 +364,7 @@ int main(void) {
         cmocka_unit_test(test_list_blocks),  cmocka_unit_test(test_list_without_pairs),
         cmocka_unit_test(test_alone),        cmocka_unit_test(test_all_pairs_as_list),
         cmocka_unit_test(test_large_scores), cmocka_unit_test(test_dense_without_pairs),
-        cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_absent),       cmocka_unit_test(test_causal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,68 @@ static void test_dense(void **state) {
     }
 }
 
+/* A list in which query 1 has no key and key 0 no query. */
+static basin_pattern make_list(check *c, int64_t *pairs) {
+    static const int32_t edge[] = {0, 1, 0, 2, 2, 1, 2, 2, 2, 3};
+    basin_pairs list;
+    assert_int_equal(basin_pairs_new(&list, 3, 4, edge, 5, 0, NULL), BASIN_OK);
+    *pairs = list.pairs;
+    basin_pattern p = {.row = check_index(c, "row", list.row, 4),
+                       .key = check_index(c, "key", list.key, list.pairs),
+                       .column = check_index(c, "column", list.column, 5),
+                       .query = check_index(c, "query", list.query, list.pairs),
+                       .pair = check_index(c, "pair", list.pair, list.pairs)};
+    basin_pairs_free(&list);
+    return p;
+}
+
+/* Through a mask; a query without keys gives 0. */
+static basin_expr causal_formula(check *c, const tokens *t, bool others) {
+    int64_t N = basin_expr_shape(t->q).dim[1];
+    basin_expr z = basin_einsum("bnhy,bmhy->bnmh", t->q, t->k);
+    z = basin_reshape(scores(t, basin_reshape(z, BASIN_SHAPE(-1, H))), BASIN_SHAPE(-1, N, N, H));
+    basin_expr seen = basin_axes_insert(basin_triangle(c->graph, N, N, others ? -1 : 0), 2, 1);
+    z = basin_select(seen, z, basin_const(c->graph, -1e3));
+    basin_expr any = basin_axes_insert(basin_maximum(seen, 1, 1), 0, 1);
+    return basin_mul(any, basin_logsumexp_along(z, 2));
+}
+
+static void test_causal(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 8; kind++) {
+        bool others = kind & 1, with_scale = kind & 2, with_mix = kind & 4;
+        check c;
+        basin_shape s = BASIN_SHAPE(2, 3, H, Y);
+        check_init(&c);
+        tokens t = make_tokens(&c, s, s, 2 * 3 * 3, with_scale, with_mix);
+        const basin_pattern *pattern = others ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
+        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, pattern);
+        agree(&c, lse, causal_formula(&c, &t, others));
+        differentiate(&c, lse);
+    }
+}
+
+static void test_causal_errors(void **state) {
+    (void)state;
+    check c;
+    int64_t pairs;
+    check_init(&c);
+    basin_pattern p = make_list(&c, &pairs);
+    p.causal = true;
+    tokens t = make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, false, false);
+    assert_null(basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &p));
+    assert_string_equal(basin_graph_error(c.graph)->text,
+                        "attention: a pair list that is causal; list the pairs that count");
+    check_free(&c);
+    check_init(&c);
+    t = make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, false, false);
+    assert_null(basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &BASIN_CAUSAL_PAIRS));
+    assert_string_equal(basin_graph_error(c.graph)->text,
+                        "attention: 3 queries and 4 keys, which must be the same tokens to leave "
+                        "out later ones");
+    check_free(&c);
+}
+
 static void test_cross(void **state) {
     (void)state;
     check c;
@@ -110,21 +172,6 @@ static void test_descent(void **state) {
         x = basin_sub(x, basin_scale(basin_grad(energy, x), 0.5));
     }
     differentiate(&c, basin_square(x));
-}
-
-/* A list in which query 1 has no key and key 0 no query. */
-static basin_pattern make_list(check *c, int64_t *pairs) {
-    static const int32_t edge[] = {0, 1, 0, 2, 2, 1, 2, 2, 2, 3};
-    basin_pairs list;
-    assert_int_equal(basin_pairs_new(&list, 3, 4, edge, 5, 0, NULL), BASIN_OK);
-    *pairs = list.pairs;
-    basin_pattern p = {.row = check_index(c, "row", list.row, 4),
-                       .key = check_index(c, "key", list.key, list.pairs),
-                       .column = check_index(c, "column", list.column, 5),
-                       .query = check_index(c, "query", list.query, list.pairs),
-                       .pair = check_index(c, "pair", list.pair, list.pairs)};
-    basin_pairs_free(&list);
-    return p;
 }
 
 /* exp z summed with pair_sum over keys that hold ones; a query without keys gives log 1 = 0. */
@@ -290,6 +337,7 @@ static void test_dropout(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dropout),       cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_causal),        cmocka_unit_test(test_causal_errors),
         cmocka_unit_test(test_cross),         cmocka_unit_test(test_shared_tokens),
         cmocka_unit_test(test_descent),       cmocka_unit_test(test_list),
         cmocka_unit_test(test_pair_products), cmocka_unit_test(test_large_scores),

@@ -19,7 +19,7 @@ typedef struct attention {
     const double *a;     /* like q, cotangent of dq, or NULL */
     const double *b;     /* like k, cotangent of dk, or NULL */
     basin_ref_csr csr;   /* row NULL: all pairs */
-    bool exclude_self;
+    bool exclude_self, causal;
 } attention;
 
 /* The quantities of one pair, [heads] each; lse and mean belong to its query. */
@@ -58,6 +58,7 @@ static attention attention_of(const basin_ref_frame *frame) {
         .a = operand(frame, BASIN_ATT_A),
         .b = operand(frame, BASIN_ATT_B),
         .exclude_self = frame->call->attr.exclude_self,
+        .causal = frame->call->attr.causal,
     };
     att.csr = (basin_ref_csr){.row = operand(frame, BASIN_ATT_ROW),
                               .key = operand(frame, BASIN_ATT_KEY),
@@ -101,7 +102,7 @@ static int64_t last_pair(const attention *att, int64_t batch, int64_t q) {
 static int64_t key_of(const attention *att, int64_t batch, int64_t q, int64_t pair) {
     if (att->csr.row) return att->csr.key[pair];
     int64_t k = pair - first_pair(att, batch, q);
-    return att->exclude_self && k == q ? -1 : k;
+    return (att->exclude_self && k == q) || (att->causal && k > q) ? -1 : k;
 }
 
 /* Where head h of query q, or of key k, starts in a tensor like Q or K. */

@@ -25,14 +25,20 @@ static bool is_index(basin_expr a, int64_t length) {
 static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t batch,
                            int64_t queries, int64_t keys) {
     if (!pattern_is_list(p)) {
-        if (p->exclude_self && queries != keys) {
+        if ((p->exclude_self || p->causal) && queries != keys) {
             basin_graph_fail(graph, BASIN_BAD_SHAPE,
                              "attention: %lld queries and %lld keys, which must be the same tokens "
-                             "to leave out self pairs",
-                             (long long)queries, (long long)keys);
+                             "to leave out %s",
+                             (long long)queries, (long long)keys,
+                             p->causal ? "later ones" : "self pairs");
             return -1;
         }
         return batch * queries * keys;
+    }
+    if (p->causal) {
+        basin_graph_fail(graph, BASIN_UNSUPPORTED,
+                         "attention: a pair list that is causal; list the pairs that count");
+        return -1;
     }
     int64_t pairs = p->key && p->key->shape.rank == 1 ? p->key->shape.dim[0] : -1;
     if (batch != 1 || pairs < 0 || !is_index(p->row, queries + 1) || !is_index(p->key, pairs) ||
@@ -89,7 +95,8 @@ basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basi
                                          [BASIN_ATT_COLUMN] = pattern->column,
                                          [BASIN_ATT_QUERY] = pattern->query,
                                          [BASIN_ATT_PAIR] = pattern->pair};
-    basin_attr attr = {.exclude_self = !pattern_is_list(pattern) && pattern->exclude_self};
+    basin_attr attr = {.exclude_self = !pattern_is_list(pattern) && pattern->exclude_self,
+                       .causal = pattern->causal};
     basin_expr lse = basin_node_single(q->graph, BASIN_OP_ATTENTION, &attr, in, BASIN_ATT_PAIR + 1,
                                        BASIN_SHAPE(dim[0], dim[1], dim[2]));
     return basin_reshape(lse, basin_shape_drop(q->shape, q->shape.rank - 1, 1));
@@ -147,14 +154,13 @@ static basin_expr pair_products(const basin_expr *in) {
                      BASIN_SHAPE(in[BASIN_ATT_KEY]->shape.dim[0], dim[2]));
 }
 
-/* 1 where a pair of all pairs is a token with itself, [pairs, 1]: the first n * n of the numbers
- * of a matrix [n, n + 1] whose first column is 1. */
-static basin_expr self_pairs(basin_expr q) {
+/* 1 where a pair of all pairs is left out, [pairs, 1]. */
+static basin_expr pairs_left_out(basin_expr q, const basin_attr *attr) {
     int64_t batch = q->shape.dim[0], n = q->shape.dim[1];
-    basin_expr column = basin_fill(q->graph, BASIN_SHAPE(n, 1), 1);
-    basin_expr flat = basin_reshape(basin_pad(column, 1, 0, n), BASIN_SHAPE(n * (n + 1)));
-    basin_expr one = basin_reshape(basin_slice(flat, 0, 0, n * n), BASIN_SHAPE(1, n, n, 1));
-    return basin_reshape(basin_broadcast(one, BASIN_SHAPE(batch, n, n, 1)),
+    basin_expr out = attr->causal ? basin_triangle(q->graph, n, n, attr->exclude_self ? -1 : 0)
+                                  : basin_eye(q->graph, n);
+    if (attr->causal) out = basin_sub(basin_const(q->graph, 1), out);
+    return basin_reshape(basin_broadcast(out, BASIN_SHAPE(batch, n, n)),
                          BASIN_SHAPE(batch * n * n, 1));
 }
 
@@ -170,8 +176,9 @@ static void write_slopes(basin_expr slope[3], const basin_expr *in, const basin_
     basin_expr lse = basin_node_single(beta->graph, BASIN_OP_ATTENTION, attr, in,
                                        BASIN_ATT_PAIR + 1, in[BASIN_ATT_W]->shape);
     basin_expr gap = basin_sub(z, at_pairs(in, lse));
-    if (attr->exclude_self)
-        gap = basin_select(self_pairs(in[BASIN_ATT_Q]), basin_const(beta->graph, -1e9), gap);
+    if (attr->exclude_self || attr->causal)
+        gap = basin_select(pairs_left_out(in[BASIN_ATT_Q], attr), basin_const(beta->graph, -1e9),
+                           gap);
     basin_expr dz = basin_mul(at_pairs(in, in[BASIN_ATT_W]), basin_exp(gap));
     basin_expr du = scale ? basin_mul(dz, scale) : dz;
     basin_expr dm = mix ? basin_matmul_t(du, false, mix, true) : du;

@@ -33,6 +33,7 @@
 typedef struct basin_attention_pattern {
     int64_t batch, queries, keys, heads, width;
     bool exclude_self;     /* all pairs: q == k is left out (queries == keys then) */
+    bool causal;           /* all pairs: k > q is left out (queries == keys then) */
     int64_t pairs;         /* CSR: what key, query, pair and scale have room for, >= row[queries] */
     const int32_t *row;    /* [queries + 1]; NULL for all pairs. CSR has batch 1 */
     const int32_t *key;    /* [pairs] of each pair; ascending inside a row is faster */

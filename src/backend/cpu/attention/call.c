@@ -19,6 +19,7 @@ static basin_attention describe(const basin_call *call, const void *const *in, v
                                            .heads = last_but(q, 2),
                                            .width = last_but(q, 1),
                                            .exclude_self = call->attr.exclude_self,
+                                           .causal = call->attr.causal,
                                            .row = in[BASIN_ATT_ROW],
                                            .key = in[BASIN_ATT_KEY],
                                            .column = in[BASIN_ATT_COLUMN],

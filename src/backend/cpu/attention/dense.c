@@ -6,7 +6,8 @@
  *     gQ = r B + c K     gK += r^T A + c^T Q
  *
  * A task is a batch entry, a head (all heads where they mix) and a group of queries; the groups'
- * shares of dK and gK are added in order. */
+ * shares of dK and gK are added in order. Causal tiles end with the key of their last query: what
+ * lies above the diagonal is computed within tiles alone, and counts as 0 there. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -99,6 +100,7 @@ static size_t lay_out(dense *d, int threads, void *workspace) {
 typedef struct span {
     int64_t task, batch, head, group; /* head: the first of `together` */
     int64_t first, count;             /* queries */
+    int64_t keys;                     /* that some query of the tile sees: the first ones */
     bool opens;                       /* first of its task: the sums over queries begin */
     float *r, *c;
     void *gemm;
@@ -114,7 +116,7 @@ static void product(const dense *d, const span *s, float *tile, const float *x, 
                     int64_t head, bool accumulate) {
     int64_t step = d->heads * d->width;
     basin_gemm_serial(tile, d->row, x + head_at(d, s->batch, d->queries, s->first, head), step, 1,
-                      y + head_at(d, s->batch, d->keys, 0, head), 1, step, s->count, d->keys,
+                      y + head_at(d, s->batch, d->keys, 0, head), 1, step, s->count, s->keys,
                       d->width, accumulate, s->gemm);
 }
 
@@ -131,6 +133,12 @@ static void scores(const dense *d, const span *s) {
     }
 }
 
+/* The keys of a query are the first so many. */
+static int64_t keys_of(const dense *d, int64_t query) {
+    const basin_attention_pattern *p = &d->at->pattern;
+    return p->causal ? query + !p->exclude_self : d->keys;
+}
+
 static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     const basin_attention *at = d->at;
     bool reverse = d->mode == BASIN_ATTENTION_REVERSE, value = d->mode == BASIN_ATTENTION_VALUE;
@@ -142,10 +150,10 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     bool mix = reverse ? at->gmix != NULL : at->dmix != NULL;
     return (basin_attention_row){
         .heads = d->together,
-        .pairs = d->keys,
+        .pairs = keys_of(d, s->first + i),
         .plane = d->tile * d->row,
         .scale_stride = d->heads,
-        .self = at->pattern.exclude_self ? s->first + i : -1,
+        .self = at->pattern.exclude_self && !at->pattern.causal ? s->first + i : -1,
         .beta = at->beta + s->head,
         .mix = at->mix,
         .scale = at->scale ? at->scale + pair : NULL,
@@ -162,6 +170,19 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     };
 }
 
+/* Zeros for the keys that the query does not see but others of its tile do, and for its share of
+ * dscale. */
+static void clear_unseen(const dense *d, const span *s, const basin_attention_row *row) {
+    if (!row->w) return;
+    for (int64_t h = 0; h < d->together; h++) {
+        size_t bytes = (size_t)(s->keys - row->pairs) * sizeof(float);
+        memset(row->r + h * row->plane + row->pairs, 0, bytes);
+        if (row->c) memset(row->c + h * row->plane + row->pairs, 0, bytes);
+        for (int64_t k = row->pairs; row->dscale && k < d->keys; k++)
+            row->dscale[k * row->scale_stride + h] = 0;
+    }
+}
+
 static void tile_row(const dense *d, const span *s, int64_t i) {
     basin_attention_row row = row_of(d, s, i);
     float *lse = d->mode == BASIN_ATTENTION_REVERSE ? NULL : d->at->lse;
@@ -176,6 +197,7 @@ static void tile_row(const dense *d, const span *s, int64_t i) {
         }
         (d->mode == BASIN_ATTENTION_VALUE ? d->kernels->measure : d->kernels->complete)(&row);
     }
+    if (d->at->pattern.causal) clear_unseen(d, s, &row);
     for (int64_t h = 0; h < d->together; h++) {
         bool any = row.total[h] != 0;
         if (lse) lse[node + h] = any ? row.most[h] + logf(row.total[h]) : 0;
@@ -189,7 +211,7 @@ static void row_sums(const dense *d, const span *s, float *out, const float *til
     int64_t step = d->heads * d->width;
     basin_gemm_serial(out + head_at(d, s->batch, d->queries, s->first, head), step, tile, d->row, 1,
                       x + head_at(d, s->batch, d->keys, 0, head), step, 1, s->count, d->width,
-                      d->keys, accumulate, s->gemm);
+                      s->keys, accumulate, s->gemm);
 }
 
 /* out[keys] (+)= tile^T x for one head, x rows of queries. */
@@ -197,9 +219,12 @@ static void column_sums(const dense *d, const span *s, float *out, const float *
                         const float *x, int64_t head, bool accumulate) {
     int64_t step = d->heads * d->width;
     if (d->key_sum) out = d->key_sum + s->group * d->batch * d->keys * step;
-    basin_gemm_serial(out + head_at(d, s->batch, d->keys, 0, head), step, tile, 1, d->row,
-                      x + head_at(d, s->batch, d->queries, s->first, head), step, 1, d->keys,
+    out += head_at(d, s->batch, d->keys, 0, head);
+    basin_gemm_serial(out, step, tile, 1, d->row,
+                      x + head_at(d, s->batch, d->queries, s->first, head), step, 1, s->keys,
                       d->width, s->count, accumulate, s->gemm);
+    for (int64_t k = s->keys; !accumulate && k < d->keys; k++)
+        memset(out + k * step, 0, (size_t)d->width * sizeof *out);
 }
 
 static void sums(const dense *d, const span *s) {
@@ -229,10 +254,12 @@ static void task_run(const dense *d, int64_t task) {
               .r = d->r + thread * tile,
               .c = d->c + thread * tile,
               .gemm = d->gemm + (size_t)thread * d->gemm_bytes};
+    if (d->at->pattern.causal) s.group = d->groups - 1 - s.group; /* the long ones first */
     memset(d->partial + task * d->parts, 0, (size_t)d->parts * sizeof *d->partial);
     int64_t begin = s.group * d->group, end = smaller(begin + d->group, d->queries);
     for (s.first = begin; s.first < end; s.first += d->tile) {
         s.count = smaller(d->tile, end - s.first);
+        s.keys = larger(1, keys_of(d, s.first + s.count - 1));
         s.opens = s.first == begin;
         scores(d, &s);
         for (int64_t i = 0; i < s.count; i++) tile_row(d, &s, i);
