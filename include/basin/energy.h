@@ -119,17 +119,41 @@ BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
 
 /* ---- descent ---- */
 
+/* One turn of a step: x <- land(x + alpha move(force)), with the force -dE/dg of some parts of the
+ * energy at g = activation(x). `t` is the number of the step, 0, 1, .., as an expression []. */
+typedef struct basin_turn {
+    unsigned parts; /* bit p: part p pulls; 0: all do */
+    /* The step that the force makes of itself: times a number, a vector or a function of the step
+     * and the token, multiplied by a matrix, projected, or with an addend that is no gradient.
+     * NULL: the force. */
+    basin_expr (*move)(const void *context, basin_expr force, basin_expr x, basin_expr t);
+    /* A retraction or proximal map: basin_to_sphere, basin_to_box, basin_shrink. NULL: none. */
+    basin_expr (*land)(const void *context, basin_expr x, basin_expr t);
+    const void *context; /* must outlive the building of expressions */
+} basin_turn;
+
 typedef struct basin_descent_spec {
     int steps;
     double alpha;
     double noise;    /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
     basin_expr seed; /* index [2], for noise */
     bool recompute;  /* unrolled: keep one token tensor per step, recompute the rest in reverse */
+    const basin_turn *turn; /* [turns] one after the other in every step (attention, then memories);
+                               NULL: one along the force of all parts. Noise comes with the last */
+    int turns;
     /* The rest is for basin_descent_run. */
     double tolerance; /* > 0: stop when no element of g moved by more */
     bool guard;       /* halve a sample's step until its energy does not rise */
     uint64_t noise_seed;
 } basin_descent_spec;
+
+/* x with every `group` neighbours of the last axis at length 1, and the part of a force that is
+ * tangent to those spheres; x cut to [low, high]; x drawn towards 0 by lambda, and 0 where it is
+ * nearer: sign(x) relu(|x| - lambda), the proximal map of lambda |x|. */
+BASIN_API basin_expr basin_to_sphere(basin_expr x, int64_t group);
+BASIN_API basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group);
+BASIN_API basin_expr basin_to_box(basin_expr x, double low, double high);
+BASIN_API basin_expr basin_shrink(basin_expr x, basin_expr lambda);
 
 /* The tokens after all steps. Where `trace` is not NULL, trace[t * parts + p] becomes part p before
  * step t, for t = 0 .. steps (the last: at the end). */

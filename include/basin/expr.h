@@ -101,6 +101,10 @@ BASIN_API basin_expr basin_stop_gradient(basin_expr a);
 /* The same value as an expression of its own, equal to no other: gradients with respect to it see
  * only what is built on it. */
 BASIN_API basin_expr basin_variable(basin_expr a);
+/* What a variable was made of; anything else is itself. A gradient with respect to the variable
+ * does not see it, one with respect to what lies below sees both: so an energy whose keys are made
+ * of basin_held(g) has a force that pulls at the queries alone, and is trained through both. */
+BASIN_API basin_expr basin_held(basin_expr variable);
 
 /* Pointwise functions of several operands, broadcast as numpy does: shapes are aligned at their
  * last axes, and an axis of 1 (or a missing one) repeats. */

@@ -7,13 +7,49 @@
 #include "base/memory.h"
 #include "energy/energy.h"
 
-/* x - alpha dE/dg + sqrt(alpha) noise; `alpha` is an expression that broadcasts against x. */
-static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g, basin_expr alpha,
+/* What a step needs beside the tokens: `alpha` broadcasts against them, `t` is a number. */
+typedef struct pace {
+    basin_expr alpha, t;
+} pace;
+
+/* x + alpha move(force), then where it lands. */
+static basin_expr take_turn(const basin_energy *energy, basin_expr x, basin_expr g,
+                            const basin_turn *turn, const pace *p, const basin_descent_spec *spec,
+                            bool last) {
+    basin_expr force = basin_energy_force_of(energy, g, turn->parts);
+    if (turn->move) force = turn->move(turn->context, force, x, p->t);
+    basin_expr next = basin_add(x, basin_mul(p->alpha, force));
+    if (last && spec->noise > 0) {
+        basin_expr draw = basin_scale(basin_normal(spec->seed, basin_expr_shape(x)), spec->noise);
+        next = basin_add(next, basin_mul(basin_sqrt(p->alpha), draw));
+    }
+    return turn->land ? turn->land(turn->context, next, p->t) : next;
+}
+
+/* NULL, or a message, where a turn moved the tokens into another shape. */
+static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_shape found = basin_expr_shape(next), wanted = basin_expr_shape(x);
+    if (!next)
+        return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
+                                "turn %d of a descent gives NULL; wanted tokens", turn);
+    if (basin_shape_equal(found, wanted)) return next;
+    return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_SHAPE,
+                            "turn %d of a descent gives tokens %s, wanted %s", turn,
+                            basin_shape_print(a, found), basin_shape_print(b, wanted));
+}
+
+/* One step from x with activations g: all its turns. */
+static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g, const pace *p,
                        const basin_descent_spec *spec) {
-    basin_expr next = basin_add(x, basin_mul(alpha, basin_energy_force(energy, g)));
-    if (spec->noise <= 0) return next;
-    basin_expr draw = basin_scale(basin_normal(spec->seed, basin_expr_shape(x)), spec->noise);
-    return basin_add(next, basin_mul(basin_sqrt(alpha), draw));
+    static const basin_turn whole = {0};
+    int turns = spec->turns > 0 ? spec->turns : 1;
+    for (int i = 0; i < turns && x; i++) {
+        const basin_turn *turn = spec->turns > 0 ? &spec->turn[i] : &whole;
+        if (i > 0) g = basin_energy_activation(energy, x);
+        x = check_shape(take_turn(energy, x, g, turn, p, spec, i + 1 == turns), x, i);
+    }
+    return x;
 }
 
 static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) {
@@ -21,17 +57,36 @@ static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) 
         trace[p] = basin_keep(basin_energy_part(energy, g, p));
 }
 
+static basin_status check_turns(const basin_descent_spec *spec, const basin_energy *energy,
+                                basin_error *error) {
+    if (spec->turns < 0 || (spec->turns > 0 && !spec->turn))
+        return basin_fail(error, BASIN_BAD_VALUE, "a descent of %d turns without a list of them",
+                          spec->turns);
+    for (int i = 0; i < spec->turns; i++)
+        if (spec->turn[i].parts >> energy->parts)
+            return basin_fail(
+                error, BASIN_BAD_VALUE,
+                "turn %d of a descent takes the parts of bits 0x%x; the energy has %d "
+                "parts",
+                i, spec->turn[i].parts, energy->parts);
+    return BASIN_OK;
+}
+
 basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_descent_spec *spec,
                          basin_expr *trace) {
     basin_graph *graph = basin_expr_graph(x);
-    basin_expr alpha = basin_const(graph, spec->alpha);
+    pace p = {.alpha = basin_const(graph, spec->alpha)};
+    basin_error error = {0};
+    if (check_turns(spec, energy, &error))
+        return basin_graph_fail(graph, error.status, "%s", error.text);
     if (spec->noise > 0 && !spec->seed)
         return basin_graph_fail(graph, BASIN_BAD_VALUE, "a descent with noise wants a seed");
     for (int t = 0; t < spec->steps; t++) {
         if (spec->recompute) basin_recompute_begin(graph);
         basin_expr g = basin_energy_activation(energy, x);
         record(energy, g, trace ? trace + t * energy->parts : NULL);
-        x = basin_keep(step(energy, x, g, alpha, spec));
+        p.t = basin_const(graph, t);
+        x = basin_keep(step(energy, x, g, &p, spec));
         if (spec->recompute) basin_recompute_end(graph);
     }
     if (trace)
@@ -46,7 +101,8 @@ struct basin_descent {
     basin_energy energy;
     int64_t samples;
     basin_plan *plan;
-    basin_expr x, alpha, next;    /* tokens before and after the step */
+    pace pace;                    /* inputs */
+    basin_expr x, next;           /* tokens before and after the step */
     basin_expr g, next_g, change; /* activations, largest move of g */
     basin_expr part[BASIN_MAX_PARTS], next_part[BASIN_MAX_PARTS]; /* energies before and after */
 };
@@ -76,7 +132,7 @@ static basin_status check_spec(const basin_descent_spec *spec, const basin_energ
     if (energy->parts < 1 || energy->parts > BASIN_MAX_PARTS)
         return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d parts; wanted 1 to %d",
                           energy->parts, BASIN_MAX_PARTS);
-    return BASIN_OK;
+    return check_turns(spec, energy, error);
 }
 
 /* What a sample is must be the same for every part, or their sum would mean nothing. */
@@ -129,8 +185,9 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
     check_parts(d);
     basin_shape samples = basin_expr_shape(d->part[0]);
     d->samples = basin_shape_count(samples);
-    d->alpha = alpha_input(graph, samples, basin_expr_shape(x));
-    d->next = step(energy, x, d->g, d->alpha, &d->spec);
+    d->pace.alpha = alpha_input(graph, samples, basin_expr_shape(x));
+    d->pace.t = basin_input(graph, "descent.step", BASIN_SCALAR);
+    d->next = step(energy, x, d->g, &d->pace, &d->spec);
     d->next_g = basin_energy_activation(energy, d->next);
     d->change = basin_maximum_all(basin_abs(basin_sub(d->next_g, d->g)));
     record(energy, d->next_g, d->next_part);
@@ -177,8 +234,8 @@ static double sample_total(const basin_descent *d, const double *energy, int64_t
 
 static basin_status take_step(run *r, double *before, basin_error *error) {
     basin_descent *d = r->d;
-    basin_tensor alpha = basin_tensor_borrow(r->alpha, BASIN_F64, basin_expr_shape(d->alpha));
-    basin_status status = basin_plan_write(d->plan, d->alpha, &alpha, error);
+    basin_tensor alpha = basin_tensor_borrow(r->alpha, BASIN_F64, basin_expr_shape(d->pace.alpha));
+    basin_status status = basin_plan_write(d->plan, d->pace.alpha, &alpha, error);
     if (!status) status = basin_plan_run(d->plan, error);
     if (!status && !r->started) status = read_parts(d, before, d->part, error);
     if (!status) status = read_parts(d, r->after, d->next_part, error);
@@ -211,8 +268,12 @@ static basin_status guarded_step(run *r, double *before, basin_error *error) {
     return status;
 }
 
-static basin_status write_seed(basin_descent *d, int t, basin_error *error) {
-    if (d->spec.noise <= 0) return BASIN_OK;
+/* The number of the step, and what its noise is drawn from. */
+static basin_status write_step(basin_descent *d, int t, basin_error *error) {
+    double number = t;
+    basin_tensor step = basin_tensor_borrow(&number, BASIN_F64, BASIN_SCALAR);
+    basin_status status = basin_plan_write(d->plan, d->pace.t, &step, error);
+    if (status || d->spec.noise <= 0) return status;
     uint64_t mixed = d->spec.noise_seed + (uint64_t)t * 0x9e3779b97f4a7c15u;
     uint32_t word[2] = {(uint32_t)mixed, (uint32_t)(mixed >> 32)};
     basin_tensor seed = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
@@ -227,7 +288,7 @@ static basin_status run_steps(run *r, basin_error *error) {
     for (int t = 0; t < d->spec.steps && !status && !result->converged; t++) {
         double *before = result->energy + (size_t)t * row;
         status = basin_plan_write(d->plan, d->x, &result->x, error);
-        if (!status) status = write_seed(d, t, error);
+        if (!status) status = write_step(d, t, error);
         if (!status) status = guarded_step(r, before, error);
         if (!status) status = basin_plan_read(d->plan, d->next, &result->x, error);
         basin_tensor change = basin_tensor_borrow(result->change + t, BASIN_F64, BASIN_SCALAR);
@@ -247,7 +308,7 @@ static basin_status read_end(run *r, basin_error *error) {
     if (r->result->steps > 0) return basin_plan_read(d->plan, d->next_g, &r->result->g, error);
     memset(r->alpha, 0, (size_t)d->samples * sizeof *r->alpha);
     basin_status status = basin_plan_write(d->plan, d->x, &r->result->x, error);
-    if (!status) status = write_seed(d, 0, error);
+    if (!status) status = write_step(d, 0, error);
     if (!status) status = take_step(r, r->result->energy, error);
     if (!status) status = basin_plan_read(d->plan, d->g, &r->result->g, error);
     return status;

@@ -20,9 +20,10 @@ basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part)
     return made;
 }
 
-basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
+static basin_expr sum_parts(const basin_energy *energy, basin_expr g, unsigned parts) {
     basin_expr total = NULL;
     for (int i = 0; i < energy->parts; i++) {
+        if (parts && !(parts >> i & 1)) continue;
         basin_expr part = basin_energy_part(energy, g, i);
         total = total ? basin_add(total, part) : part;
         if (!part) return NULL;
@@ -30,9 +31,17 @@ basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
     return total ? total : basin_const(basin_expr_graph(g), 0);
 }
 
-basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
+basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
+    return sum_parts(energy, g, 0);
+}
+
+basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned parts) {
     g = basin_variable(g); /* g may be anything, a constant too */
-    return basin_grad(basin_neg(basin_energy_total(energy, g)), g);
+    return basin_grad(basin_neg(sum_parts(energy, g, parts)), g);
+}
+
+basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
+    return basin_energy_force_of(energy, g, 0);
 }
 
 basin_hopfield basin_hopfield_named(const char *name) {

@@ -6,5 +6,7 @@
 
 /* Part number `part` at activations g. NULL leaves a message in g's graph that names the part. */
 basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part);
+/* -dE/dg of the parts whose bits are set; 0: of all. */
+basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned parts);
 
 #endif

@@ -126,6 +126,11 @@ basin_expr basin_variable(basin_expr a) {
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape);
 }
 
+basin_expr basin_held(basin_expr variable) {
+    const basin_node *node = variable ? variable->node : NULL;
+    return node && node->op == BASIN_OP_COPY && node->attr.start ? node->in[0] : variable;
+}
+
 basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
     char x[BASIN_EXPR_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape both;

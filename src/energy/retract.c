@@ -1,0 +1,47 @@
+/* Maps that bring tokens back to where they may be: spheres, boxes, and near zero. */
+#include "basin/energy.h"
+
+/* [.., D] -> [.., D / group, group] */
+static basin_expr groups(basin_expr x, int64_t group) {
+    char text[BASIN_SHAPE_TEXT];
+    basin_shape shape = basin_expr_shape(x);
+    int last = shape.rank - 1;
+    if (!x) return NULL;
+    if (last < 0 || shape.rank == BASIN_MAX_RANK || group < 1 || shape.dim[last] % group != 0)
+        return basin_graph_fail(
+            basin_expr_graph(x), BASIN_BAD_SHAPE,
+            "spheres of %lld neighbours in tokens %s; wanted a part of the last "
+            "axis",
+            (long long)group, basin_shape_print(text, shape));
+    shape.dim[last] /= group;
+    shape.dim[shape.rank++] = group;
+    return basin_reshape(x, shape);
+}
+
+/* Below 1e-12 a length counts as that, so that nothing is divided by 0. */
+basin_expr basin_to_sphere(basin_expr x, int64_t group) {
+    basin_expr rows = groups(x, group);
+    if (!rows) return NULL;
+    basin_expr square = basin_axes_insert(basin_sum(basin_square(rows), -1, 1), -1, 1);
+    basin_expr least = basin_const(basin_expr_graph(x), 1e-24);
+    return basin_reshape(basin_div(rows, basin_sqrt(basin_max(square, least))),
+                         basin_expr_shape(x));
+}
+
+basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group) {
+    basin_expr f = groups(force, group), rows = groups(x, group);
+    if (!f || !rows) return NULL;
+    basin_expr along = basin_axes_insert(basin_sum(basin_mul(f, rows), -1, 1), -1, 1);
+    return basin_reshape(basin_sub(f, basin_mul(along, rows)), basin_expr_shape(force));
+}
+
+basin_expr basin_to_box(basin_expr x, double low, double high) {
+    basin_graph *graph = basin_expr_graph(x);
+    if (x && !(low <= high))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "a box from %g to %g", low, high);
+    return basin_min(basin_max(x, basin_const(graph, low)), basin_const(graph, high));
+}
+
+basin_expr basin_shrink(basin_expr x, basin_expr lambda) {
+    return basin_sub(basin_relu(basin_sub(x, lambda)), basin_relu(basin_neg(basin_add(x, lambda))));
+}
