@@ -95,6 +95,7 @@
 #include "basin/params.h"
 #include "basin/plan.h"
 #include "basin/random.h"
+#include "basin/rest.h"
 #include "basin/status.h"
 #include "basin/tensor.h"
 #include "basin/train.h"

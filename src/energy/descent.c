@@ -52,11 +52,6 @@ static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g, c
     return x;
 }
 
-static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) {
-    for (int p = 0; trace && p < energy->parts; p++)
-        trace[p] = basin_keep(basin_energy_part(energy, g, p));
-}
-
 static basin_status check_turns(const basin_descent_spec *spec, const basin_energy *energy,
                                 basin_error *error) {
     if (spec->turns < 0 || (spec->turns > 0 && !spec->turn))
@@ -70,6 +65,19 @@ static basin_status check_turns(const basin_descent_spec *spec, const basin_ener
                 "parts",
                 i, spec->turn[i].parts, energy->parts);
     return BASIN_OK;
+}
+
+basin_expr basin_descent_step(const basin_energy *energy, basin_expr x, basin_expr alpha,
+                              basin_expr t, const basin_descent_spec *spec) {
+    basin_error error = {0};
+    if (check_turns(spec, energy, &error))
+        return basin_graph_fail(basin_expr_graph(x), error.status, "%s", error.text);
+    return step(energy, x, basin_energy_activation(energy, x), &(pace){alpha, t}, spec);
+}
+
+static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) {
+    for (int p = 0; trace && p < energy->parts; p++)
+        trace[p] = basin_keep(basin_energy_part(energy, g, p));
 }
 
 basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_descent_spec *spec,

@@ -244,7 +244,8 @@ static basin_kind kind_of(int input, flavour f) {
 
 /* A call of the family with the outputs of the bit set `which`. */
 static stage stage_of(const problem *p, const pattern *t, basin_op op, unsigned which, flavour f) {
-    stage s = {.call = {.op = op, .attr.exclude_self = t->exclude_self}, .blocks = 1};
+    stage s = {.call = {.op = op, .attr = {.exclude_self = t->exclude_self, .causal = p->causal}},
+               .blocks = 1};
     if (f == TF32) s.call.attr.products = BASIN_PRODUCTS_TF32;
     static const int first[] = {Q, K, BETA, SCALE, MIX}, last[] = {W, A, B};
     for (int i = 0; i < 5; i++)
@@ -418,6 +419,22 @@ static void test_mixed(void **state) {
         }
     check_dense((int64_t[]){2, 20, 20, 2, 200}, false, false, false, F32);
     check_dense((int64_t[]){2, 20, 30, 2, 515}, true, false, false, F32);
+}
+
+/* Tokens that see those before them, in the dense form and with multipliers and mixing. */
+static void test_causal(void **state) {
+    (void)state;
+    static const int64_t shape[][5] = {
+        {1, 1, 1, 1, 1},      {2, 5, 5, 3, 7},       {1, 40, 40, 4, 33},   {2, 65, 65, 2, 64},
+        {1, 197, 197, 2, 64}, {1, 130, 130, 1, 128}, {1, 300, 300, 1, 32}, {1, 1024, 1024, 1, 64}};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (int option = 0; option < 6; option++) {
+            const int64_t *s = shape[i];
+            bool self = option & 1, full = option >= 4 && s[1] < 100;
+            problem p = dense_problem(s[0], s[1], s[2], s[3], s[4], !self, full, full);
+            problem_make_causal(&p);
+            check(&p, false, !self, full ? F32 : (flavour)(option / 2));
+        }
 }
 
 /* So many pairs that a chunk is longer than the shortest, and a hub of thousands. */
@@ -774,15 +791,15 @@ int main(int count, char **word) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_f32),    cmocka_unit_test(test_dense_tf32),
-        cmocka_unit_test(test_dense_bf16),   cmocka_unit_test(test_list_f32),
-        cmocka_unit_test(test_list_bf16),    cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_list_long),    cmocka_unit_test(test_no_pairs),
-        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_picture),      cmocka_unit_test(test_many),
-        cmocka_unit_test(test_joint),        cmocka_unit_test(test_joint_refused),
-        cmocka_unit_test(test_pairs),        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_dense_f32),     cmocka_unit_test(test_dense_tf32),
+        cmocka_unit_test(test_dense_bf16),    cmocka_unit_test(test_list_f32),
+        cmocka_unit_test(test_list_bf16),     cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_causal),        cmocka_unit_test(test_list_long),
+        cmocka_unit_test(test_no_pairs),      cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_absent),        cmocka_unit_test(test_picture),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_joint),
+        cmocka_unit_test(test_joint_refused), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_rest),          cmocka_unit_test(test_signs),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

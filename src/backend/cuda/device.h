@@ -167,7 +167,8 @@ void basin_cuda_permute(const basin_cuda_frame *frame);
 void basin_cuda_slice(const basin_cuda_frame *frame);
 void basin_cuda_pad(const basin_cuda_frame *frame);
 void basin_cuda_concat(const basin_cuda_frame *frame);
-/* rows.cu */
+/* rows.cu; the first: FROM_INDEX, TO_INDEX */
+void basin_cuda_convert_index(const basin_cuda_frame *frame);
 void basin_cuda_gather(const basin_cuda_frame *frame);
 void basin_cuda_scatter(const basin_cuda_frame *frame);
 size_t basin_cuda_scatter_workspace(const basin_cuda *cuda, const basin_call *call);
@@ -182,8 +183,9 @@ size_t basin_cuda_sum_bytes(int64_t outer, int64_t middle, int64_t inner);
 void basin_cuda_sum(const basin_cuda_frame *frame, void *out, basin_kind out_kind, const void *x,
                     basin_kind x_kind, int64_t outer, int64_t middle, int64_t inner,
                     void *workspace);
-/* softmax.cu: LOGSUMEXP, SOFTMAX */
+/* softmax.cu: LOGSUMEXP, SOFTMAX; THRESHOLD */
 void basin_cuda_softmax(const basin_cuda_frame *frame);
+void basin_cuda_threshold(const basin_cuda_frame *frame);
 /* norm.cu */
 void basin_cuda_layernorm(const basin_cuda_frame *frame);
 void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame);

@@ -13,11 +13,14 @@ basin_cuda_operation basin_cuda_operation_of(basin_op op) {
     case BASIN_OP_CONCAT: return operation{basin_cuda_concat, NULL};
     case BASIN_OP_GATHER: return operation{basin_cuda_gather, NULL};
     case BASIN_OP_SCATTER: return operation{basin_cuda_scatter, basin_cuda_scatter_workspace};
+    case BASIN_OP_FROM_INDEX:
+    case BASIN_OP_TO_INDEX: return operation{basin_cuda_convert_index, NULL};
     case BASIN_OP_SUM:
     case BASIN_OP_MAX: return operation{basin_cuda_reduce, basin_cuda_reduce_workspace};
     case BASIN_OP_SQUARES: return operation{basin_cuda_squares, basin_cuda_squares_workspace};
     case BASIN_OP_LOGSUMEXP:
     case BASIN_OP_SOFTMAX: return operation{basin_cuda_softmax, NULL};
+    case BASIN_OP_THRESHOLD: return operation{basin_cuda_threshold, NULL};
     case BASIN_OP_LAYERNORM: return operation{basin_cuda_layernorm, NULL};
     case BASIN_OP_LAYERNORM_REVERSE:
         return operation{basin_cuda_layernorm_reverse, basin_cuda_layernorm_reverse_workspace};

@@ -8,6 +8,36 @@
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
+/* ---- indices as numbers, and numbers as the nearest of 0 .. limit - 1 ---- */
+
+static __global__ void from_index(basin_sink out, const int32_t *index, int64_t count) {
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * THREADS)
+        basin_write_one(out, i, (float)index[i]);
+}
+
+static __global__ void to_index(int32_t *out, basin_source x, int64_t count, int64_t limit) {
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * THREADS) {
+        double nearest = floor((double)basin_read_one(x, i) + 0.5);
+        out[i] = nearest > 0 ? (int32_t)fmin(nearest, (double)(limit - 1)) : 0;
+    }
+}
+
+void basin_cuda_convert_index(const basin_cuda_frame *frame) {
+    const basin_call *call = frame->call;
+    int64_t count = basin_shape_product(&call->out[0].shape, 0, call->out[0].shape.rank);
+    if (count == 0) return;
+    unsigned grid = basin_cuda_grid(frame->cuda, count, THREADS);
+    if (call->op == BASIN_OP_FROM_INDEX)
+        from_index<<<grid, THREADS, 0, frame->stream>>>(basin_cuda_sink(frame, 0),
+                                                        (const int32_t *)frame->in[0], count);
+    else
+        to_index<<<grid, THREADS, 0, frame->stream>>>(
+            (int32_t *)frame->out[0], basin_cuda_source(frame, 0), count, call->attr.start);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "convert index");
+}
+
 /* ---- gather ---- */
 
 template <typename T>

@@ -26,7 +26,7 @@ struct basin_cuda_steps {
 struct basin_cuda_heads {
     basin_kind kind;
     int64_t batch, queries, keys, heads, width, pairs;
-    bool exclude_self, tf32; /* tf32: floats may be rounded to that for products */
+    bool exclude_self, causal, tf32; /* tf32: floats may be rounded to that for products */
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
     const void *q, *k, *a, *b;                        /* T [batch, nodes, H, Y] */
     const float *beta;                                /* [H] */

@@ -39,7 +39,7 @@ static basin_cuda_heads describe(const basin_call *call, const void *const *in, 
     at.batch = last_but(q, 4), at.queries = last_but(q, 3), at.keys = last_but(k, 3);
     at.heads = last_but(q, 2), at.width = last_but(q, 1);
     at.step = steps_of(call, at.heads * at.width);
-    at.exclude_self = call->attr.exclude_self;
+    at.exclude_self = call->attr.exclude_self, at.causal = call->attr.causal;
     at.tf32 = call->attr.products == BASIN_PRODUCTS_TF32;
     at.row = (const int32_t *)in[BASIN_ATT_ROW], at.key = (const int32_t *)in[BASIN_ATT_KEY];
     at.column = (const int32_t *)in[BASIN_ATT_COLUMN];

@@ -82,6 +82,7 @@ static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, ba
     p.own = (int)(by_key ? at->keys : at->queries),
     p.other = (int)(by_key ? at->queries : at->keys);
     p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
+    p.order = !at->causal ? 0 : by_key ? -1 : 1;
     int warps = warps_of(frame->cuda, at, mode, p.own);
     p.blocks = (int)basin_cuda_ceil(p.own, warps * 16);
     p.tasks = at->batch * at->heads * p.blocks;

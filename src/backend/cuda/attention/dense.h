@@ -273,6 +273,9 @@ __global__ void __launch_bounds__(BASIN_DENSE_WARPS * 32, WIDTH > 64 ? 1 : 2)
     extern __shared__ __align__(128) char shared[];
     basin_dense_block<M, WIDTH, MODE> block(p, shared);
     int row = block.first + block.warp * 16, tiles = (p.other + S::TILE - 1) / S::TILE;
+    int begin = p.order < 0 ? block.first / S::TILE : 0; /* causal blocks skip tiles */
+    if (p.order > 0) tiles = min(tiles, (block.first + block.rows + S::TILE - 1) / S::TILE);
+    tiles -= begin;
     int passes = MODE == BASIN_CUDA_REVERSE && !BY_KEY ? 2 : 1, rounds = tiles * passes;
     float beta = p.beta[block.head], infinity = basin_minus_infinity();
     basin_dense_rows s = {{infinity, infinity}, {0, 0}, {0, 0}, {0, 0}};
@@ -282,19 +285,20 @@ __global__ void __launch_bounds__(BASIN_DENSE_WARPS * 32, WIDTH > 64 ? 1 : 2)
 #pragma unroll
         for (int e = 0; e < 4; e++) sum[j][e] = 0;
     block.fetch_own(p);
-    block.template fetch<BY_KEY>(p, 0, 0);
+    block.template fetch<BY_KEY>(p, begin, 0);
     asm volatile("cp.async.commit_group;" ::: "memory");
     for (int round = 0; round < rounds; round++) {
         if (round + 1 < rounds)
-            block.template fetch<BY_KEY>(p, (round + 1) % tiles, (round + 1) % 2);
+            block.template fetch<BY_KEY>(p, begin + (round + 1) % tiles, (round + 1) % 2);
         asm volatile("cp.async.commit_group;" ::: "memory");
         asm volatile("cp.async.wait_group 1;" ::: "memory");
         __syncthreads();
         bool last_pass = round >= tiles * (passes - 1);
         if (round == tiles && passes == 2) basin_dense_between(s);
         for (int n = 0; n < S::TILE && row < p.own; n += S::COLUMNS) {
-            int column = round % tiles * S::TILE + n, at = round % 2;
+            int column = (begin + round % tiles) * S::TILE + n, at = round % 2;
             if (column >= p.other) break;
+            if (basin_dense_outside<S::COLUMNS>(p, row, column)) continue;
             basin_dense_bounds in = basin_dense_bounds_of<S::COLUMNS>(p, row, column);
             block.scores(r, c, at, n, p.other - column);
             if (BY_KEY) {

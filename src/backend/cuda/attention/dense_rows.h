@@ -20,6 +20,7 @@ struct basin_dense_launch {
     int64_t tasks;                        /* batch * heads * blocks */
     int64_t step_x, step_x2, step_y, step_y2, step_out; /* elements from a node to the next */
     bool exclude_self;
+    int order; /* causal: 1 where streamed rows come up to the own one, -1 from it on; 0: all */
     bool vectors, pairs; /* heads begin at 16 bytes; in the result, at two elements */
 };
 
@@ -41,12 +42,12 @@ struct basin_dense_rows {
 /* Whether the pair of own row `row` and streamed row `column` counts. */
 struct basin_dense_bounds {
     int row, column; /* of the first score */
-    int other;
+    int other, order;
     bool exclude_self, whole; /* whole: no score of this block is left out */
     __device__ __forceinline__ bool holds(int j, int e) const {
         int t = threadIdx.x % 4, g = threadIdx.x % 32 / 4;
         int m = row + g + e / 2 * 8, n = column + j * 8 + 2 * t + e % 2;
-        return n < other && !(exclude_self && m == n);
+        return n < other && !(exclude_self && m == n) && (m - n) * order >= 0;
     }
 };
 
@@ -55,7 +56,15 @@ static __device__ __forceinline__ basin_dense_bounds
 basin_dense_bounds_of(const basin_dense_launch &p, int row, int column) {
     bool inside = column + COLUMNS <= p.other;
     bool diagonal = p.exclude_self && row < column + COLUMNS && column < row + 16;
-    return {row, column, p.other, p.exclude_self, inside && !diagonal};
+    bool ordered = p.order == 0 || (p.order > 0 ? column + COLUMNS <= row + 1 : row + 15 <= column);
+    return {row, column, p.other, p.order, p.exclude_self, inside && !diagonal && ordered};
+}
+
+/* Whether causal order leaves out the whole block. */
+template <int COLUMNS>
+static __device__ __forceinline__ bool basin_dense_outside(const basin_dense_launch &p, int row,
+                                                           int column) {
+    return p.order > 0 ? column > row + 15 : p.order < 0 && column + COLUMNS <= row;
 }
 
 /* Takes scores r into the running largest; returns the factor of what was summed so far. */

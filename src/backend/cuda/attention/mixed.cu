@@ -26,7 +26,7 @@ struct mixed {
     float *corner;               /* [corner_chunks, H, H] shares of dmix, or NULL */
     int64_t corner_piece, corner_chunks;
     int heads;
-    bool exclude_self;
+    bool exclude_self, causal;
 };
 
 struct measured {
@@ -44,8 +44,10 @@ static __device__ __forceinline__ float mixed_at(const mixed &p, const float *pl
 }
 
 /* Whether pair i of a query is left out. */
-static __device__ __forceinline__ bool is_self(const mixed &p, int64_t node, int64_t i) {
-    return p.exclude_self && !p.walk.start && i % p.walk.across == node % p.walk.own;
+static __device__ __forceinline__ bool is_left_out(const mixed &p, int64_t node, int64_t i) {
+    if (!(p.exclude_self || p.causal) || p.walk.start) return false;
+    int64_t key = i % p.walk.across, query = node % p.walk.own;
+    return (p.exclude_self && key == query) || (p.causal && key > query);
 }
 
 static __device__ __forceinline__ measured both(const measured &a, const measured &b) {
@@ -77,7 +79,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) measure(mixed p)
         basin_cuda_fragment f = walker.next(p.walk);
         measured s = {basin_minus_infinity(), 0, 0};
         for (int64_t i = f.begin + lane; i < f.end; i += 32) {
-            if (is_self(p, f.node, i)) continue;
+            if (is_left_out(p, f.node, i)) continue;
             float scale = p.scale ? p.scale[i * p.heads + g] : 1.0f;
             float z = mixed_at(p, p.r, i, g) * scale * BASIN_LOG2_E;
             float gain = MODE == BASIN_CUDA_REVERSE ? scale * mixed_at(p, p.c, i, g) : 0.0f;
@@ -114,7 +116,7 @@ static __device__ __forceinline__ float weigh_pair(const mixed &p, int64_t node,
     float4 q = *(const float4 *)&p.summary[node * p.heads + g]; /* most, w / total, gw */
     float scale = p.scale ? p.scale[i * p.heads + g] : 1.0f, beta = p.beta[g];
     float y = mixed_at(p, p.r, i, g), r = p.r[at];
-    float wp = is_self(p, node, i) ? 0.0f : q.y * basin_exp2(y * scale * BASIN_LOG2_E - q.x);
+    float wp = is_left_out(p, node, i) ? 0.0f : q.y * basin_exp2(y * scale * BASIN_LOG2_E - q.x);
     float u = wp * scale, uz = 0, share = u * r, slope = wp * y;
     if (MODE == BASIN_CUDA_REVERSE) {
         float v = mixed_at(p, p.c, i, g), gz = wp * (scale * v - q.z);
@@ -296,6 +298,7 @@ void basin_cuda_mixed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
     p->beta = at->beta, p->scale = at->scale, p->mix = at->mix, p->w = at->w;
     p->lse = at->lse, p->gw = at->gw, p->out_scale = at->out_scale;
     p->heads = (int)at->heads, p->exclude_self = at->exclude_self;
+    p->causal = at->causal;
     basin_cuda_pair_dots(frame, {p->r, 1, p->plane}, {p->c, 1, p->plane}, at->kind, at->q,
                          reverse ? at->a : NULL, at->k, reverse ? at->b : NULL, p->walk, at->heads,
                          at->width, false);

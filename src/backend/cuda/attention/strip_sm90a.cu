@@ -466,9 +466,10 @@ __global__ void __launch_bounds__(128, BLOCKS<MODE>)
 bool basin_strip_fits(const basin_cuda *cuda, const basin_cuda_heads *at, basin_cuda_mode mode) {
     bool fit = at->queries >= NODES_LEAST && at->queries <= ROWS && at->keys >= NODES_LEAST &&
                at->keys <= ROWS;
-    return fit && mode != BASIN_CUDA_VALUE && (at->kind == BASIN_NARROW || at->tf32) &&
-           cuda->capability == 90 && at->width > WIDTH / 2 && at->width <= WIDTH &&
-           at->width % 8 == 0 && shared_bytes<BASIN_CUDA_REVERSE>() <= cuda->shared_limit;
+    return fit && !at->causal && mode != BASIN_CUDA_VALUE &&
+           (at->kind == BASIN_NARROW || at->tf32) && cuda->capability == 90 &&
+           at->width > WIDTH / 2 && at->width <= WIDTH && at->width % 8 == 0 &&
+           shared_bytes<BASIN_CUDA_REVERSE>() <= cuda->shared_limit;
 }
 
 template <typename T, basin_cuda_mode MODE>

@@ -1,0 +1,215 @@
+/* Rest points of descents, and the linear system of gradients there; see include/basin/rest.h. All
+ * vectors are states of the store, and every iteration is one run of a plan that updates them. */
+#include "basin/rest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "energy/energy.h"
+
+enum { DESCEND, BEGIN, ITERATE };
+
+struct basin_rest {
+    basin_store *store;
+    basin_graph *graph;
+    basin_rest_spec spec;
+    basin_plan *plan[BASIN_REST_PLANS];
+    char name[64];
+    bool symmetric;
+    basin_expr x, next, change; /* tokens at rest, the step from there, its largest change */
+    basin_expr a, v;            /* solution, dloss/dx */
+    basin_expr r, p, rho;       /* conjugate gradients: residual, direction, r . r */
+    basin_expr begin, off;      /* |v|^2, and what is left of it, squared */
+};
+
+static basin_status check_spec(const basin_rest_spec *spec, basin_error *error) {
+    const basin_descent_spec *d = &spec->descent;
+    if (d->noise > 0 || d->guard)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a rest point with %s; a step must depend on the tokens alone",
+                          d->guard ? "the guard" : "noise");
+    if (d->steps < 1 || !(d->alpha > 0) || !isfinite(d->alpha) || !(d->tolerance > 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a rest point by %d steps of size %g to within %g; wanted all above 0",
+                          d->steps, d->alpha, d->tolerance);
+    if (spec->products < 0 || !(spec->accuracy >= 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a rest point solved by %d products to within %g; wanted none below 0",
+                          spec->products, spec->accuracy);
+    return BASIN_OK;
+}
+
+static basin_expr rest_state(basin_rest *rest, const char *name, basin_shape shape) {
+    char text[100];
+    snprintf(text, sizeof text, "%s.%s", rest->name, name);
+    return basin_state(rest->graph, text, shape);
+}
+
+static basin_status make_plan(basin_rest *rest, int which, const basin_expr *output, int outputs,
+                              const basin_update *update, int updates, basin_error *error) {
+    const basin_error *found = basin_graph_error(rest->graph);
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    basin_plan_spec spec = {
+        .output = output, .outputs = outputs, .update = update, .updates = updates};
+    basin_plan_free(rest->plan[which]);
+    return basin_plan_new(&rest->plan[which], rest->store, &spec, error);
+}
+
+static basin_status build_descent(basin_rest *rest, const basin_energy *energy, basin_shape shape,
+                                  basin_error *error) {
+    rest->x = rest_state(rest, "x", shape);
+    rest->next =
+        basin_descent_step(energy, rest->x, basin_const(rest->graph, rest->spec.descent.alpha),
+                           basin_const(rest->graph, 0), &rest->spec.descent);
+    rest->change = basin_maximum_all(basin_abs(basin_sub(rest->next, rest->x)));
+    basin_update update = {rest->x, rest->next};
+    return make_plan(rest, DESCEND, &rest->change, 1, &update, 1, error);
+}
+
+basin_status basin_rest_new(basin_rest **rest, basin_store *store, const basin_energy *energy,
+                            basin_graph *graph, basin_shape shape, const basin_rest_spec *spec,
+                            basin_error *error) {
+    *rest = NULL;
+    basin_status status = check_spec(spec, error);
+    if (status) return status;
+    basin_rest *made = calloc(1, sizeof *made);
+    if (!made) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a rest point");
+    made->store = store;
+    made->graph = graph;
+    made->spec = *spec;
+    made->symmetric = !energy->activation && spec->descent.turns == 0;
+    snprintf(made->name, sizeof made->name, "%s", spec->name ? spec->name : "rest");
+    status = build_descent(made, energy, shape, error);
+    made->spec.descent.turn = NULL; /* the caller's; not needed any more */
+    if (status)
+        basin_rest_free(made);
+    else
+        *rest = made;
+    return status;
+}
+
+void basin_rest_free(basin_rest *rest) {
+    if (!rest) return;
+    for (int i = 0; i < BASIN_REST_PLANS; i++) basin_plan_free(rest->plan[i]);
+    free(rest);
+}
+
+basin_expr basin_rest_tokens(const basin_rest *rest) { return rest->x; }
+basin_plan *basin_rest_plan(basin_rest *rest, int i) {
+    return i >= 0 && i < BASIN_REST_PLANS ? rest->plan[i] : NULL;
+}
+
+/* ---- the linear system ---- */
+
+/* a . d step(x) / dx */
+static basin_expr reverse(const basin_rest *rest, basin_expr a) {
+    basin_expr product;
+    basin_vjp(&product, rest->next, a, &rest->x, 1);
+    return product;
+}
+
+static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_mul(a, b)); }
+
+/* a <- v + a . d step / dx, until it stays. */
+static basin_status build_repetition(basin_rest *rest, basin_expr slope, basin_error *error) {
+    basin_shape shape = basin_expr_shape(rest->x);
+    rest->v = rest_state(rest, "v", shape);
+    const basin_update begin[] = {{rest->v, slope}, {rest->a, slope}};
+    basin_status status = make_plan(rest, BEGIN, &rest->begin, 1, begin, 2, error);
+    basin_expr next = basin_add(rest->v, reverse(rest, rest->a));
+    basin_expr gap = basin_sub(next, rest->a);
+    rest->off = dot(gap, gap);
+    const basin_update update = {rest->a, next};
+    return status ? status : make_plan(rest, ITERATE, &rest->off, 1, &update, 1, error);
+}
+
+/* Conjugate gradients for M a = v, M p = p - p . d step / dx. */
+static basin_status build_conjugate(basin_rest *rest, basin_expr slope, basin_error *error) {
+    basin_shape shape = basin_expr_shape(rest->x);
+    rest->r = rest_state(rest, "r", shape);
+    rest->p = rest_state(rest, "p", shape);
+    rest->rho = rest_state(rest, "rho", BASIN_SCALAR);
+    const basin_update begin[] = {{rest->a, basin_fill(rest->graph, shape, 0)},
+                                  {rest->r, slope},
+                                  {rest->p, slope},
+                                  {rest->rho, rest->begin}};
+    basin_status status = make_plan(rest, BEGIN, &rest->begin, 1, begin, 4, error);
+    basin_expr q = basin_sub(rest->p, reverse(rest, rest->p));
+    basin_expr along = basin_div(rest->rho, dot(rest->p, q));
+    basin_expr r = basin_sub(rest->r, basin_mul(along, q));
+    rest->off = dot(r, r);
+    basin_expr turn = basin_mul(basin_div(rest->off, rest->rho), rest->p);
+    const basin_update update[] = {{rest->a, basin_add(rest->a, basin_mul(along, rest->p))},
+                                   {rest->r, r},
+                                   {rest->p, basin_add(r, turn)},
+                                   {rest->rho, rest->off}};
+    return status ? status : make_plan(rest, ITERATE, &rest->off, 1, update, 4, error);
+}
+
+basin_status basin_rest_gradients(basin_expr *gradient, basin_rest *rest, basin_expr loss,
+                                  const basin_expr *parameter, int count, basin_error *error) {
+    char text[BASIN_SHAPE_TEXT];
+    if (rest->a)
+        return basin_fail(error, BASIN_BAD_VALUE, "a rest point has the gradients of one loss");
+    if (loss && basin_expr_shape(loss).rank > 0)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "the loss has shape %s, wanted []: the sum or the mean of it",
+                          basin_shape_print(text, basin_expr_shape(loss)));
+    basin_expr slope = basin_grad(loss, rest->x);
+    rest->a = rest_state(rest, "a", basin_expr_shape(rest->x));
+    rest->begin = dot(slope, slope);
+    basin_expr through = dot(rest->a, rest->next);
+    basin_grad_many(gradient, basin_add(loss, through), parameter, count);
+    return rest->symmetric ? build_conjugate(rest, slope, error)
+                           : build_repetition(rest, slope, error);
+}
+
+/* ---- running ---- */
+
+static basin_status run_scalar(double *value, basin_plan *plan, basin_expr output,
+                               basin_error *error) {
+    basin_tensor number = basin_tensor_borrow(value, BASIN_F64, BASIN_SCALAR);
+    basin_status status = basin_plan_run(plan, error);
+    return status ? status : basin_plan_read(plan, output, &number, error);
+}
+
+basin_status basin_rest_find(basin_rest *rest, basin_rest_report *report, const basin_tensor *start,
+                             basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    const basin_descent_spec *d = &rest->spec.descent;
+    *report = (basin_rest_report){.change = INFINITY};
+    if (!basin_shape_equal(start->shape, basin_expr_shape(rest->x)))
+        return basin_fail(error, BASIN_BAD_SHAPE, "a descent of tokens %s was given %s",
+                          basin_shape_print(a, basin_expr_shape(rest->x)),
+                          basin_shape_print(b, start->shape));
+    basin_status status = basin_store_write(rest->store, basin_expr_name(rest->x), start, error);
+    while (!status && report->change > d->tolerance && report->steps < d->steps) {
+        status = run_scalar(&report->change, rest->plan[DESCEND], rest->change, error);
+        report->steps++;
+    }
+    if (status || report->change <= d->tolerance) return status;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "no rest after %d steps: the last moved an element by %g, wanted %g; more "
+                      "steps or a smaller alpha may help",
+                      report->steps, report->change, d->tolerance);
+}
+
+basin_status basin_rest_solve(basin_rest *rest, basin_rest_report *report, basin_error *error) {
+    int most = rest->spec.products > 0 ? rest->spec.products : rest->spec.descent.steps;
+    double accuracy = rest->spec.accuracy > 0 ? rest->spec.accuracy : 1e-6, size, off;
+    if (!rest->a)
+        return basin_fail(error, BASIN_BAD_VALUE, "a rest point without a loss to solve for");
+    report->products = 0;
+    basin_status status = run_scalar(&size, rest->plan[BEGIN], rest->begin, error);
+    report->residual = !status && size == 0 ? 0 : 1;
+    while (!status && !(report->residual <= accuracy) && report->products < most) {
+        status = run_scalar(&off, rest->plan[ITERATE], rest->off, error);
+        if (!status) report->residual = sqrt(off / size);
+        report->products++;
+    }
+    if (status || report->residual <= accuracy) return status;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "the gradient at rest is off by %g of its size after %d products, wanted %g",
+                      report->residual, report->products, accuracy);
+}
