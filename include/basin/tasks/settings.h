@@ -40,6 +40,9 @@ typedef struct basin_setting {
     const char *absent; /* what files of earlier versions meant, as text; NULL: it must be there */
     const char *was;    /* its name in 0.1, still understood; NULL: the same */
     bool loose;         /* a resumed run may change it */
+    /* What it has an effect with: "arch=et|vit hopfield=on", all of them; NULL: always. Names that
+     * the task does not have are passed over. */
+    const char *needs;
 } basin_setting;
 
 typedef struct basin_settings basin_settings;
@@ -60,7 +63,8 @@ BASIN_API const char *basin_settings_preset_name(const char *task, const char *p
 /* Gives all settings the values of a preset. */
 BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                             basin_error *error);
-/* An error where settings do not go together. Training asks this, too. */
+/* An error where settings do not go together, or one that was set by its name has no effect with
+ * the others. Training asks this, too. */
 BASIN_API basin_status basin_settings_check(const basin_settings *settings, basin_error *error);
 /* Sets one by its name to what `text` says. */
 BASIN_API basin_status basin_settings_set(basin_settings *settings, const char *name,

@@ -23,7 +23,7 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
     }
     m->backend = backend;
     m->settings = *settings;
-    m->face = (basin_settings){&basin_anomaly_task, &m->settings};
+    m->face = (basin_settings){.kind = &basin_anomaly_task, .values = &m->settings};
     m->threshold = 0.5;
     if (!network) return BASIN_OK;
     m->nodes = network->nodes;

@@ -151,8 +151,10 @@ basin_status basin_anomaly_train(basin_anomaly_model **model, basin_outcome *out
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the settings are of the task %s, wanted those of anomaly",
                           basin_settings_task(settings));
-    basin_status status =
-        basin_anomaly_train_with(&trained, outcome, settings->values, data, training, false, error);
+    basin_status status = basin_settings_check_effect(settings, error);
+    if (!status)
+        status = basin_anomaly_train_with(&trained, outcome, settings->values, data, training,
+                                          false, error);
     if (model)
         *model = trained;
     else

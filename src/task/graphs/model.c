@@ -59,7 +59,7 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model) {
 basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error) {
     basin_graphs declared;
     basin_graphs_config config = basin_graphs_model_config(model);
-    model->face = (basin_settings){&basin_graphs_task, &model->settings};
+    model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
     basin_status status = basin_graphs_settings_check(&model->settings, error);
     if (!status) status = basin_store_new(&model->store, model->backend, error);
     if (status) return status;

@@ -301,6 +301,7 @@ basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outco
     if (model) *model = NULL;
     basin_status status = basin_graphs_data_take(&w.data, data, error);
     if (!status) status = basin_graphs_settings_take(&w.settings, settings, error);
+    if (!status) status = basin_settings_check_effect(settings, error);
     if (!status) status = basin_run_open(&w.run, training, "graph", error);
     if (!status) status = train(&w, outcome, error);
     basin_run_close(w.run);

@@ -21,11 +21,13 @@
     X(INTEGER, size, "PIXELS", 1, 8192, "Height and width of a picture.")                          \
     X(INTEGER, patch, "PIXELS", 1, 8192, "Height and width of a patch.")                           \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
-    X(SWITCH, self_attention, "Whether a token attends to itself.")                                \
+    X(SWITCH, self_attention, "Whether a token attends to itself.",                                \
+      .needs = "arch=et attention=on")                                                             \
     X(SWITCH, cls, "A CLS token before the patches, as in the published code.")                    \
     X(CHOICE, init, BASIN_CHOICES("paper", "published"),                                           \
       "First values: all of them N(0, 0.02), as the paper has it; or as the published code draws " \
-      "them.")                                                                                     \
+      "them.",                                                                                     \
+      .needs = "arch=et")                                                                          \
     X(INTEGER, occlude, "N", 1, 1 << 24,                                                           \
       "Patches of a picture that are occluded and count in the loss.")                             \
     X(INTEGER, keep, "N", 0, 1 << 24, "How many of them are left as they are in training.")        \
@@ -38,7 +40,8 @@
       "How a picture becomes SIZE x SIZE in training: resized and cut in the middle, or a random " \
       "part of it, resized.")                                                                      \
     X(REAL, crop_scale, "SHARE", 1e-4, 1,                                                          \
-      "The least share of a picture's area that a random part has.", .absent = "0.08")             \
+      "The least share of a picture's area that a random part has.", .absent = "0.08",             \
+      .needs = "crop=random")                                                                      \
     X(SWITCH, flip, "Mirror every other picture in training.")                                     \
     X(REAL, jitter, "X", 0, 1, "Change brightness, contrast and saturation by up to this factor.")
 

@@ -147,12 +147,19 @@ basin_status basin_settings_preset(void *values, const basin_task_settings *kind
                       preset, list);
 }
 
+static int table_size(const basin_setting *table) {
+    int count = 0;
+    while (table[count].name) count++;
+    return count;
+}
+
 basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
                                  const char *preset, basin_error *error) {
     basin_settings *s = *settings = calloc(1, sizeof *s);
     if (s) s->values = calloc(1, kind->size);
+    if (s) s->given = calloc((size_t)table_size(kind->table) + 1, sizeof *s->given);
     basin_status status = BASIN_OK;
-    if (!s || !s->values)
+    if (!s || !s->values || !s->given)
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for settings");
     else
         status = basin_settings_preset(s->values, kind, preset ? preset : "default", error);
@@ -166,16 +173,21 @@ basin_status basin_settings_make(basin_settings **settings, const basin_task_set
 
 basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                   basin_error *error) {
+    if (settings->given)
+        memset(settings->given, 0,
+               (size_t)table_size(settings->kind->table) * sizeof *settings->given);
     return basin_settings_preset(settings->values, settings->kind, preset, error);
 }
 
 basin_status basin_settings_check(const basin_settings *settings, basin_error *error) {
-    return settings->kind->check(settings->values, error);
+    basin_status status = settings->kind->check(settings->values, error);
+    return status ? status : basin_settings_check_effect(settings, error);
 }
 
 void basin_settings_free(basin_settings *settings) {
     if (!settings) return;
     free(settings->values);
+    free(settings->given);
     free(settings);
 }
 
@@ -189,15 +201,22 @@ static basin_status look_up(const basin_setting **found, const basin_settings *s
                       settings->kind->task, name);
 }
 
+static basin_status give(basin_settings *settings, const basin_setting *setting, const char *text,
+                         basin_error *error) {
+    basin_status status = basin_setting_parse(settings->values, setting, text, error);
+    if (!status && settings->given) settings->given[setting - settings->kind->table] = true;
+    return status;
+}
+
 basin_status basin_settings_set(basin_settings *settings, const char *name, const char *text,
                                 basin_error *error) {
     const basin_setting *setting;
     basin_status status = look_up(&setting, settings, name, error);
     if (status || !strcmp(setting->name, name))
-        return status ? status : basin_setting_parse(settings->values, setting, text, error);
+        return status ? status : give(settings, setting, text, error);
     for (; setting->name && !status; setting++) /* one name of 0.1 may have become two */
         if (setting->was && !strcmp(setting->was, name))
-            status = basin_setting_parse(settings->values, setting, text, error);
+            status = give(settings, setting, text, error);
     return status;
 }
 

@@ -7,8 +7,9 @@
  * BASIN_SETTINGS_TYPE things const basin_setting table[] = {THINGS(BASIN_SETTING_ENTRY)
  * BASIN_SETTINGS_END};
  *
- * Behind the help an entry may set further members: `.since = "0.2", .absent = "0"`. What several
- * tasks share (BASIN_BLOCK_SETTINGS, BASIN_RUN_SETTINGS) is listed here. */
+ * Behind the help an entry may set further members: `.since = "0.2", .absent = "0"`, `.needs =
+ * "arch=et"`. What several tasks share (BASIN_BLOCK_SETTINGS, BASIN_RUN_SETTINGS) is listed here.
+ */
 #ifndef BASIN_TRAIN_RUN_SETTINGS_H
 #define BASIN_TRAIN_RUN_SETTINGS_H
 
@@ -55,25 +56,29 @@ typedef double basin_channels[3];
 
 /* ---- what tasks share ---- */
 
-/* The paper's block and its descent. */
+/* The paper's block and its descent. `needs` names `arch`, which tasks without one pass over. */
 #define BASIN_BLOCK_SETTINGS(X)                                                                    \
     X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.")                                        \
-    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.")                                         \
-    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.")               \
-    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.")                     \
+    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.", .needs = "attention=on")                \
+    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.",               \
+      .needs = "attention=on")                                                                     \
+    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.",                     \
+      .needs = "hopfield=on")                                                                      \
     X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.")                           \
-    X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.")                                  \
-    X(SWITCH, attention, "The attention energy.")                                                  \
-    X(SWITCH, hopfield, "The Hopfield energy.")                                                    \
+    X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = "arch=et")              \
+    X(SWITCH, attention, "The attention energy.", .needs = "arch=et")                              \
+    X(SWITCH, hopfield, "The Hopfield energy.", .needs = "arch=et")                                \
     X(CHOICE, hopfield_kind, BASIN_CHOICES("relu", "power", "softmax"),                            \
       "What the Hopfield network makes of a memory's overlap: relu(z)^2 / 2; relu(z)^n / n; or "   \
       "the log-sum-exp over memories.",                                                            \
-      .since = "0.2", .absent = "relu")                                                            \
-    X(REAL, hopfield_power, "N", 1, 100, "The n of the power.", .since = "0.2", .absent = "3")     \
+      .since = "0.2", .absent = "relu", .needs = "arch=et hopfield=on")                            \
+    X(REAL, hopfield_power, "N", 1, 100, "The n of the power.", .since = "0.2", .absent = "3",     \
+      .needs = "arch=et hopfield=on hopfield_kind=power")                                          \
     X(REAL, beta, "X", 0, 1e6,                                                                     \
       "Inverse temperature of attention; where it is learned, its first value. 0: 1 / sqrt(Y).",   \
-      .since = "0.2", .absent = "0")                                                               \
-    X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off")
+      .since = "0.2", .absent = "0", .needs = "arch=et attention=on")                              \
+    X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off",                \
+      .needs = "arch=et attention=on")
 
 /* What these say of a basin_block_config, as initialisers; `s` points to the task's struct. */
 #define BASIN_BLOCK_OF(s)                                                                          \
@@ -127,6 +132,7 @@ typedef struct basin_task_settings {
 struct basin_settings {
     const basin_task_settings *kind;
     void *values; /* the task's struct */
+    bool *given;  /* [entries of the table] set by name since the last start; NULL: not known */
 };
 
 basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
@@ -136,6 +142,9 @@ const char *basin_preset_name(const basin_task_settings *kind, const char *prese
 /* Fills `values` by a preset's name; an error lists those that there are. */
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error);
+
+/* An error where settings that were set by their names have no effect with the values of others. */
+basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error);
 
 /* The entry of that name, or with that old name; NULL where there is none. */
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name);

@@ -13,7 +13,7 @@ static basin_status scenario(void *context) {
     scene *s = context;
     static const int64_t graph[] = {0, 1};
     float output[4];
-    basin_settings settings = {&basin_graphs_task, &s->settings};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &s->settings};
     basin_backend *backend = NULL;
     basin_graphs_model *model = NULL, *again = NULL;
     basin_graphs_measures measures;

@@ -70,7 +70,7 @@ static basin_status train(basin_graphs_model **model, basin_outcome *outcome, sc
     stopper stop = {.scene = s, .limit = limit};
     basin_watch watch = {
         .show = count_steps, .note = stopper_note, .context = &stop, .stop = &stop.stop};
-    basin_settings settings = {&basin_graphs_task, &s->settings};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &s->settings};
     basin_graphs_data data = {.size = sizeof data,
                               .set = &s->set,
                               .graph = all,
@@ -355,7 +355,7 @@ static void looks_at_its_output_first(void **state) {
     scene s;
     scene_open(&s, state);
     name_files(&s, "none/model");
-    basin_settings settings = {&basin_graphs_task, &s.settings};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
     basin_graphs_data data = {.size = sizeof data, .path = "missing.zip"};
     basin_training training = {.size = sizeof training, .backend = s.backend, .output = s.output};
     assert_int_equal(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &error),

@@ -16,7 +16,7 @@ static void scene_open(scene *s, basin_graphs_target target) {
     basin_outcome outcome;
     basin_graphs_settings values = world_settings();
     values.epochs = 2, values.edge_walks = 2;
-    basin_settings settings = {&basin_graphs_task, &values};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
     basin_graphs_data data = {.size = sizeof data, .set = &s->set};

@@ -12,9 +12,10 @@
 
 #define SAMPLE(X)                                                                                  \
     X(INTEGER, dim, "D", 1, 4096, "Dimension.", .was = "width")                                    \
-    X(REAL, alpha, "X", 0, 10, "Step.", .since = "0.2", .absent = "0.25")                          \
+    X(REAL, alpha, "X", 0, 10, "Step.", .since = "0.2", .absent = "0.25",                          \
+      .needs = "arch=et|albert depth=9")                                                           \
     X(CHANNELS, mean, "R,G,B", "Mean.")                                                            \
-    X(SWITCH, cls, "CLS token.", .since = "0.2", .absent = "on")                                   \
+    X(SWITCH, cls, "CLS token.", .since = "0.2", .absent = "on", .needs = "arch=et")               \
     X(CHOICE, arch, BASIN_CHOICES("et", "vit"), "The model.")
 #define LOOSE(X) X(INTEGER, epochs, "N", 0, 100, "Epochs.", .absent = "1")
 
@@ -112,6 +113,45 @@ static void settings_are_read_from_words(void **state) {
     assert_int_equal(basin_setting_parse(&back, &table[1], "nan", &error), BASIN_BAD_VALUE);
 }
 
+/* ---- settings without effect ---- */
+
+static const char *const presets[] = {"default", NULL};
+static void fill(void *values, const char *preset) {
+    (void)preset;
+    *(sample *)values = some; /* arch vit */
+}
+static basin_status fits(const void *values, basin_error *error) {
+    (void)values, (void)error;
+    return BASIN_OK;
+}
+static const basin_task_settings task = {"sample", table, sizeof some, presets, NULL, fill, fits};
+
+static void set(basin_settings *settings, const char *name, const char *text) {
+    basin_error error = {0};
+    assert_int_equal(basin_settings_set(settings, name, text, &error), BASIN_OK);
+}
+
+/* A preset or a file may say anything of `alpha` where it is idle; who names it means something. */
+static void settings_without_effect_are_refused_where_they_were_named(void **state) {
+    (void)state;
+    basin_settings *settings;
+    basin_error error = {0};
+    assert_int_equal(basin_settings_make(&settings, &task, NULL, &error), BASIN_OK);
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    set(settings, "alpha", "0.1");
+    set(settings, "dim", "8");
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "alpha has no effect with arch vit; leave it out");
+    set(settings, "cls", "on");
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "alpha and cls have no effect with arch vit; leave them out");
+    set(settings, "arch", "et");
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    assert_int_equal(basin_settings_start(settings, "default", &error), BASIN_OK);
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    basin_settings_free(settings);
+}
+
 static void add_line(const char *path, int64_t step, int64_t resumed) {
     basin_run_log log;
     basin_error error = {0};
@@ -150,6 +190,7 @@ int main(void) {
         cmocka_unit_test(earlier_files_lack_what_came_later),
         cmocka_unit_test(a_configuration_file_changes_what_it_names),
         cmocka_unit_test(settings_are_read_from_words),
+        cmocka_unit_test(settings_without_effect_are_refused_where_they_were_named),
         cmocka_unit_test(a_resumed_log_drops_what_was_undone),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
