@@ -135,6 +135,8 @@ typedef struct basin_image_scoring {
     int64_t batch;       /* 0: as many pictures at a time as in training */
     bool fast;           /* the error alone, neither PSNR nor SSIM */
     const basin_watch *watch;
+    bool
+        holes; /* one rectangle of patches, as the setting `holes` draws them, not scattered ones */
 } basin_image_scoring;
 
 /* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of
@@ -148,6 +150,7 @@ typedef struct basin_image_scores {
     double mse_deviation, psnr_deviation, ssim_deviation;
     int64_t *index;      /* [pictures] numbers in the collection */
     double *picture_mse; /* [pictures] mean over the masks */
+    double mean_mse; /* the error of an answer without a model: the mean colour of what is shown */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,

@@ -8,13 +8,14 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *split, *backend, *products, *dtype;
+    const char *split, *mask, *backend, *products, *dtype;
     int64_t masks, seed, batch, limit, hold_out, best, threads;
     bool json, quiet;
 } options;
 
 static const options defaults = {
     .split = "test",
+    .mask = "scattered",
     .backend = "cpu",
     .products = "f32",
     .masks = 10,
@@ -23,6 +24,9 @@ static const options defaults = {
 
 static const basin_option table[] = {
     BASIN_INTEGER(options, masks, "masks", "K", 1, 1000, "Mask seeds to average over."),
+    BASIN_CHOICE(options, mask, "mask", "scattered|holes",
+                 "What is hidden: as many patches as in training, scattered, as in the paper; or "
+                 "one rectangle, as image train --holes draws them."),
     BASIN_INTEGER(options, seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
     BASIN_CHOICE(options, split, "part", "test|train|all", "Which half, of sets that have two."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
@@ -63,6 +67,7 @@ static void print_json(const basin_image_scores *s, const extremes *e,
     basin_json_integer(&json, "masks", s->masks);
     basin_json_number(&json, "mse", s->mse);
     basin_json_number(&json, "mse_deviation", s->mse_deviation);
+    basin_json_number(&json, "mean_mse", s->mean_mse);
     basin_json_number(&json, "psnr", s->psnr);
     basin_json_number(&json, "psnr_deviation", s->psnr_deviation);
     basin_json_number(&json, "ssim", s->ssim);
@@ -86,6 +91,7 @@ static void print_text(const basin_image_scores *s, const extremes *e,
     printf("%lld pictures, %d mask seed%s; mean +- population deviation over masks\n",
            (long long)s->pictures, s->masks, s->masks == 1 ? "" : "s");
     printf("  MSE on occluded patches  %.4f +- %.4f\n", s->mse, s->mse_deviation);
+    printf("  of the mean colour       %.4f\n", s->mean_mse);
     printf("  PSNR                     %.2f +- %.2f dB\n", s->psnr, s->psnr_deviation);
     if (isfinite(s->ssim))
         printf("  SSIM                     %.4f +- %.4f\n", s->ssim, s->ssim_deviation);
@@ -124,7 +130,8 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
                                    .masks = (int)o->masks,
                                    .first_mask = (uint64_t)o->seed,
                                    .batch = o->batch,
-                                   .watch = watch};
+                                   .watch = watch,
+                                   .holes = o->mask[0] == 'h'};
     if (!status) status = basin_image_score(&scores, model, &scoring, error);
     if (!status) status = find_extremes(&e, &scores, o->best, error);
     if (!status) (o->json ? print_json : print_text)(&scores, &e, pictures);
@@ -159,7 +166,8 @@ const basin_command basin_command_image_eval = {
     .text = "The mean squared error over the pixels of occluded patches, in units of the training "
             "pictures' deviation, and PSNR and SSIM of the completed pictures; mean over pictures, "
             "mean and population deviation over mask seeds. Every occluded patch is replaced by "
-            "MASK.",
+            "MASK. Beside it stands the error of an answer without a model: the mean colour of "
+            "what is shown.",
     .example = "  basin image eval fashion.safetensors /usr/share/datasets/fashion-mnist\n",
     .option = table,
     .defaults = &defaults,

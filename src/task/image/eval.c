@@ -26,7 +26,9 @@ typedef struct state {
     bool structure;                /* whether a picture is large enough for SSIM's window */
 } state;
 
-enum { MSE, PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
+/* Seed of mask seed 0, apart from those of training. */
+enum { MASK_SEED = 0x6576616c };
+enum { MSE, MEAN_MSE, PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
 
 /* The mean squared error over the replaced patches of one picture. */
 static double masked_error(const float *output, const float *truth, const uint8_t *mask,
@@ -40,6 +42,25 @@ static double masked_error(const float *output, const float *truth, const uint8_
         count += values;
     }
     return sum / (double)count;
+}
+
+/* The same of an answer that needs no model: each channel's mean over the shown patches. */
+static double mean_error(const float *truth, const uint8_t *mask, int64_t tokens, int64_t values,
+                         int64_t channels) {
+    double mean[3] = {0}, sum = 0;
+    int64_t area = values / channels, shown = 0;
+    for (int64_t n = 0; n < tokens; n++) {
+        if (mask[n] != BASIN_PATCH_SHOWN) continue;
+        for (int64_t v = 0; v < values; v++) mean[v / area] += (double)truth[n * values + v];
+        shown++;
+    }
+    for (int64_t c = 0; c < channels && shown; c++) mean[c] /= (double)(shown * area);
+    for (int64_t n = 0; n < tokens; n++)
+        for (int64_t v = 0; v < values && mask[n] == BASIN_PATCH_REPLACED; v++) {
+            double error = (double)truth[n * values + v] - mean[v / area];
+            sum += error * error;
+        }
+    return sum / (double)((tokens - shown) * values);
 }
 
 /* PSNR and SSIM of picture i of the batch, its shown patches pasted into the output, added to the
@@ -69,8 +90,20 @@ static basin_status score_picture(state *s, int64_t i, const float *truth, int m
 
 void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
                             uint64_t mask_seed) {
-    basin_image_mask_draw(mask, basin_image_tokens(settings), settings->occlude, 0,
-                          0x6576616c + mask_seed, (uint64_t)index);
+    basin_image_mask_draw(mask, basin_image_tokens(settings), basin_image_occluded(settings), 0,
+                          MASK_SEED + mask_seed, (uint64_t)index);
+}
+
+static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
+    const basin_image_settings *c = &s->model->settings;
+    for (int64_t i = 0; i < batch->count; i++) {
+        uint8_t *mask = s->mask + i * s->tokens;
+        if (s->scoring->holes)
+            basin_image_hole_draw(mask, c->size / c->patch, MASK_SEED + seed,
+                                  (uint64_t)batch->index[i]);
+        else
+            basin_image_score_mask(mask, c, batch->index[i], seed);
+    }
 }
 
 static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
@@ -78,19 +111,19 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
     int64_t size = s->tokens * s->values;
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
     for (int m = 0; m < r->masks; m++) {
-        for (int64_t i = 0; i < batch->count; i++)
-            basin_image_score_mask(s->mask + i * s->tokens, &s->model->settings, batch->index[i],
-                                   s->scoring->first_mask + (uint64_t)m);
+        draw_masks(s, batch, s->scoring->first_mask + (uint64_t)m);
         basin_status status = basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
                                                      batch->count, error);
         if (status) return status;
         for (int64_t i = 0; i < batch->count; i++) {
-            double mse = masked_error(s->output + i * size, batch->values + i * size,
-                                      s->mask + i * s->tokens, s->tokens, s->values);
+            const float *truth = batch->values + i * size;
+            const uint8_t *mask = s->mask + i * s->tokens;
+            double mse = masked_error(s->output + i * size, truth, mask, s->tokens, s->values);
             r->picture_mse[r->pictures + i] += mse / r->masks;
             s->sum[MSE * r->masks + m] += mse;
-            if (!s->scoring->fast && !status)
-                status = score_picture(s, i, batch->values + i * size, m, error);
+            s->sum[MEAN_MSE * r->masks + m] +=
+                mean_error(truth, mask, s->tokens, s->values, s->model->settings.channels);
+            if (!s->scoring->fast && !status) status = score_picture(s, i, truth, m, error);
         }
         if (status) return status;
     }
@@ -130,7 +163,9 @@ static void spread(double *mean, double *deviation, state *s, int measure) {
 static void summarise(state *s) {
     basin_image_scores *r = s->scores;
     r->psnr = r->ssim = NAN;
+    double unused;
     spread(&r->mse, &r->mse_deviation, s, MSE);
+    spread(&r->mean_mse, &unused, s, MEAN_MSE);
     if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
     if (!s->scoring->fast && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
 }

@@ -28,9 +28,15 @@
       "First values: all of them N(0, 0.02), as the paper has it; or as the published code draws " \
       "them.",                                                                                     \
       .needs = "arch=et")                                                                          \
-    X(INTEGER, occlude, "N", 1, 1 << 24,                                                           \
-      "Patches of a picture that are occluded and count in the loss.")                             \
-    X(INTEGER, keep, "N", 0, 1 << 24, "How many of them are left as they are in training.")        \
+    X(REAL, occlude, "N|SHARE", 0, 1 << 24,                                                        \
+      "Patches of a picture that are occluded and count in the loss: a share of all where it is "  \
+      "below 1, else their number.")                                                               \
+    X(REAL, keep, "N|SHARE", 0, 1 << 24,                                                           \
+      "How many of them are left as they are in training, or which share of them.")                \
+    X(REAL, holes, "SHARE", 0, 1,                                                                  \
+      "Share of the training pictures that lose one rectangle of patches instead, its sides 1/7 "  \
+      "to 4/7 of the picture's; all of it is hidden.",                                             \
+      .since = "0.2", .absent = "0")                                                               \
     X(CHANNELS, mean, "R,G,B",                                                                     \
       "Pixels become (value / 255 - mean) / deviation; 0: measured on the training pictures.")     \
     X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
@@ -58,6 +64,12 @@ basin_status basin_image_settings_check(const basin_image_settings *settings, ba
 
 int64_t basin_image_tokens(const basin_image_settings *settings);       /* N */
 int64_t basin_image_patch_values(const basin_image_settings *settings); /* P */
+/* How many patches are occluded in training and scoring, and how many of them kept in training,
+ * whether the settings say numbers or shares; shares are rounded down, to no fewer than one. */
+int64_t basin_image_occluded(const basin_image_settings *settings);
+int64_t basin_image_kept(const basin_image_settings *settings);
+/* Replaces shares by the numbers that they come to, as models and their files have them. */
+void basin_image_settings_resolve(basin_image_settings *settings);
 
 /* ---- masks ---- */
 
@@ -67,6 +79,13 @@ enum { BASIN_PATCH_SHOWN, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT };
  * equally likely, a function of (seed, stream). */
 void basin_image_mask_draw(uint8_t *mask /* [tokens] */, int64_t tokens, int64_t occlude,
                            int64_t keep, uint64_t seed, uint64_t stream);
+/* One rectangle of REPLACED patches, each of its sides 1/7 to 4/7 of the picture's `side` patches,
+ * every size and place equally likely; a function of (seed, stream). */
+void basin_image_hole_draw(uint8_t *mask /* [side, side] */, int64_t side, uint64_t seed,
+                           uint64_t stream);
+/* The mask of a picture in training: a hole with the chance `holes`, else scattered patches. */
+void basin_image_mask_train(uint8_t *mask /* [N] */, const basin_image_settings *settings,
+                            uint64_t seed, uint64_t stream);
 
 /* ---- a model in memory ---- */
 

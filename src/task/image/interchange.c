@@ -75,8 +75,8 @@ static basin_status infer_picture(basin_image_settings *s, int64_t P, int64_t N,
                           "patches of 1 or 3 channels",
                           path, (long long)N, (long long)P);
     s->size = root(N) * s->patch;
-    s->occlude = N * 100 / 196 > 1 ? N * 100 / 196 : 1;
-    s->keep = s->occlude / 10;
+    s->occlude = 100.0 / 196;
+    s->keep = 0.1;
     for (int c = 0; c < 3 && s->channels == 1; c++) s->mean[c] = 0.449, s->deviation[c] = 0.226;
     return BASIN_OK;
 }

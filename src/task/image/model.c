@@ -89,6 +89,7 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
     basin_image_model *m = calloc(1, sizeof *m);
     if (!m) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
     m->settings = *settings;
+    basin_image_settings_resolve(&m->settings);
     m->described = (basin_settings){.kind = &basin_image_task, .values = &m->settings};
     m->backend = backend;
     status = basin_store_new(&m->store, backend, error);

@@ -59,8 +59,8 @@ static basin_image_settings small(int64_t channels, int64_t size, int64_t dim, i
     s.memories = memories;
     s.steps = 8;
     s.self_attention = false;
-    s.occlude = size * size / 32;
-    s.keep = s.occlude / 10;
+    s.occlude = 0.5;
+    s.keep = 0.1;
     memset(s.mean, 0, sizeof s.mean);
     memset(s.deviation, 0, sizeof s.deviation);
     s.epochs = 20;
@@ -91,8 +91,6 @@ static basin_image_settings cifar10(void) {
 static basin_image_settings photos(void) {
     basin_image_settings s = small(3, 64, 256, 8, 1024);
     s.patch = 8;
-    s.occlude = 32;
-    s.keep = 3;
     s.crop = "random";
     s.flip = true;
     s.jitter = 0.4;
@@ -121,7 +119,28 @@ int64_t basin_image_patch_values(const basin_image_settings *s) {
     return s->channels * s->patch * s->patch;
 }
 
-basin_status basin_image_settings_check(const basin_image_settings *s, basin_error *error) {
+/* Just below a whole number is that number: 0.51 of 100 is 51. */
+static int64_t count_of(double count_or_share, int64_t all) {
+    double count = count_or_share < 1 ? count_or_share * (double)all : count_or_share;
+    return (int64_t)floor(count + 1e-6);
+}
+
+int64_t basin_image_occluded(const basin_image_settings *s) {
+    int64_t count = count_of(s->occlude, basin_image_tokens(s));
+    return count > 1 ? count : 1;
+}
+
+int64_t basin_image_kept(const basin_image_settings *s) {
+    return count_of(s->keep, basin_image_occluded(s));
+}
+
+void basin_image_settings_resolve(basin_image_settings *s) {
+    int64_t occluded = basin_image_occluded(s), kept = basin_image_kept(s);
+    s->occlude = (double)occluded;
+    s->keep = (double)kept;
+}
+
+static basin_status check_sizes(const basin_image_settings *s, basin_error *error) {
     if (s->channels != 1 && s->channels != 3)
         return basin_fail(error, BASIN_BAD_VALUE, "channels is %lld, wanted 1 or 3",
                           (long long)s->channels);
@@ -129,12 +148,27 @@ basin_status basin_image_settings_check(const basin_image_settings *s, basin_err
         return basin_fail(error, BASIN_BAD_VALUE,
                           "patch is %lld, wanted a divisor of the size, %lld", (long long)s->patch,
                           (long long)s->size);
-    if (s->occlude < 1 || s->occlude > basin_image_tokens(s))
-        return basin_fail(error, BASIN_BAD_VALUE, "occlude is %lld, wanted 1 to %lld patches",
-                          (long long)s->occlude, (long long)basin_image_tokens(s));
-    if (s->keep >= s->occlude)
-        return basin_fail(error, BASIN_BAD_VALUE, "keep is %lld, wanted fewer than %lld occluded",
-                          (long long)s->keep, (long long)s->occlude);
+    return BASIN_OK;
+}
+
+static bool is_whole_or_share(double x) { return x < 1 || x == floor(x); }
+
+static basin_status check_masks(const basin_image_settings *s, basin_error *error) {
+    int64_t tokens = basin_image_tokens(s);
+    if (!(s->occlude > 0) || s->occlude > (double)tokens || !is_whole_or_share(s->occlude))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "occlude is %.15g, wanted 1 to %lld patches, or a share below 1",
+                          s->occlude, (long long)tokens);
+    if (!is_whole_or_share(s->keep) || basin_image_kept(s) >= basin_image_occluded(s))
+        return basin_fail(error, BASIN_BAD_VALUE, "keep is %.15g, wanted fewer than %lld occluded",
+                          s->keep, (long long)basin_image_occluded(s));
+    return BASIN_OK;
+}
+
+basin_status basin_image_settings_check(const basin_image_settings *s, basin_error *error) {
+    basin_status status = check_sizes(s, error);
+    if (!status) status = check_masks(s, error);
+    if (status) return status;
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");

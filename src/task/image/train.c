@@ -184,6 +184,7 @@ static basin_status make_input(job *j, basin_error *error) {
 
 static basin_status make(job *j, const basin_settings *asked, basin_error *error) {
     basin_image_settings settings = *(const basin_image_settings *)asked->values;
+    basin_image_settings_resolve(&settings);
     basin_status status = open_pictures(j, &settings, error);
     if (!status) status = choose_settings(&settings, j, error);
     if (!status) status = basin_image_model_bare(&j->model, &settings, j->training->backend, error);
@@ -229,8 +230,8 @@ static void prepare(job *j, int64_t step) {
     if (j->masked_step == step) return;
     j->masked_step = step;
     for (int64_t i = 0; i < s->batch; i++)
-        basin_image_mask_draw(j->mask + i * tokens, tokens, s->occlude, s->keep,
-                              (uint64_t)s->seed ^ MASK_SALT, (uint64_t)(step * s->batch + i));
+        basin_image_mask_train(j->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
+                               (uint64_t)(step * s->batch + i));
     for (int64_t i = 0; i < s->batch * tokens; i++) {
         j->replaced[i] = j->mask[i] == BASIN_PATCH_REPLACED;
         j->counts[i] = j->mask[i] != BASIN_PATCH_SHOWN;

@@ -55,6 +55,100 @@ static void masks_have_the_counts_asked_for(void **state) {
     }
 }
 
+/* The rectangle of a mask; it has no other patch. */
+static void find_hole(int64_t from[2], int64_t size[2], const uint8_t *mask, int64_t side) {
+    int64_t to[2] = {-1, -1}, count = 0;
+    from[0] = from[1] = side;
+    for (int64_t i = 0; i < side * side; i++) {
+        int64_t at[2] = {i / side, i % side};
+        if (mask[i] == BASIN_PATCH_SHOWN) continue;
+        assert_int_equal(mask[i], BASIN_PATCH_REPLACED);
+        for (int k = 0; k < 2; k++) {
+            if (at[k] < from[k]) from[k] = at[k];
+            if (at[k] > to[k]) to[k] = at[k];
+        }
+        count++;
+    }
+    for (int k = 0; k < 2; k++) size[k] = to[k] - from[k] + 1;
+    assert_int_equal(count, size[0] * size[1]);
+}
+
+static void holes_have_the_sizes_and_places_promised(void **state) {
+    (void)state;
+    enum { SIDE = 14, DRAWS = 3000, LEAST = 2, MOST = 8 };
+    int tall[SIDE + 1] = {0}, left = 0, right = 0;
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        uint8_t mask[SIDE * SIDE], again[SIDE * SIDE];
+        int64_t from[2], size[2];
+        basin_image_hole_draw(mask, SIDE, 7, draw);
+        basin_image_hole_draw(again, SIDE, 7, draw);
+        assert_memory_equal(mask, again, sizeof mask);
+        find_hole(from, size, mask, SIDE);
+        assert_in_range(size[0], LEAST, MOST);
+        assert_in_range(size[1], LEAST, MOST);
+        tall[size[0]]++;
+        left += from[1] == 0;
+        right += from[1] + size[1] == SIDE;
+    }
+    /* 3000 / 7, deviation 19; 1/7 of the mean of 1 / (13 .. 7), 317 with deviation 17. */
+    for (int i = LEAST; i <= MOST; i++) assert_in_range(tall[i], 333, 524);
+    assert_in_range(left, 225, 405);
+    assert_in_range(right, 225, 405);
+    for (int64_t side = 1; side < 6; side++) { /* small ones leave something to see */
+        uint8_t mask[25];
+        int64_t from[2], size[2];
+        basin_image_hole_draw(mask, side, 7, 1);
+        find_hole(from, size, mask, side);
+        assert_true(side == 1 || size[0] < side);
+    }
+}
+
+static void a_share_of_the_training_masks_are_holes(void **state) {
+    (void)state;
+    enum { DRAWS = 2000 };
+    basin_image_settings s = tiny();
+    int holes = 0;
+    s.size = 56, s.occlude = 98, s.keep = 9, s.holes = 0.25;
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        uint8_t mask[196], scattered[196];
+        basin_image_mask_train(mask, &s, 7, draw);
+        basin_image_mask_draw(scattered, 196, 98, 9, 7, draw);
+        holes += memcmp(mask, scattered, 196) != 0;
+    }
+    assert_in_range(holes, 403, 597); /* 500, deviation 19 */
+    s.holes = 1;
+    uint8_t mask[196], hole[196];
+    basin_image_mask_train(mask, &s, 7, 5);
+    basin_image_hole_draw(hole, 14, 7, 5);
+    assert_memory_equal(mask, hole, 196);
+}
+
+static void occlusion_is_a_number_or_a_share(void **state) {
+    (void)state;
+    basin_image_settings s;
+    basin_error error = {0};
+    static const struct {
+        const char *preset;
+        int64_t size, occluded, kept;
+    } wanted[] = {{"fashion", 28, 24, 2},
+                  {"cifar10", 32, 32, 3},
+                  {"photos", 64, 32, 3},
+                  {"photos", 32, 8, 0},
+                  {"imagenet", 224, 100, 10}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        must(basin_settings_preset(&s, &basin_image_task, wanted[i].preset, &error), &error);
+        s.size = wanted[i].size;
+        must(basin_image_settings_check(&s, &error), &error);
+        assert_int_equal(basin_image_occluded(&s), wanted[i].occluded);
+        assert_int_equal(basin_image_kept(&s), wanted[i].kept);
+        basin_image_settings_resolve(&s);
+        assert_true(s.occlude == (double)wanted[i].occluded && s.keep == (double)wanted[i].kept);
+    }
+    s.size = 112, s.occlude = 2.5;
+    assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "occlude is 2.5, wanted 1 to 49 patches, or a share below 1");
+}
+
 static void pixels_survive_patches(void **state) {
     (void)state;
     basin_image_settings s = tiny();
@@ -129,7 +223,7 @@ static void impossible_settings_are_refused(void **state) {
     s = tiny();
     s.occlude = 10;
     assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "occlude is 10, wanted 1 to 9 patches");
+    assert_string_equal(error.text, "occlude is 10, wanted 1 to 9 patches, or a share below 1");
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "nothing", &error),
                      BASIN_BAD_VALUE);
 }
@@ -137,6 +231,9 @@ static void impossible_settings_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_have_the_counts_asked_for),
+        cmocka_unit_test(holes_have_the_sizes_and_places_promised),
+        cmocka_unit_test(a_share_of_the_training_masks_are_holes),
+        cmocka_unit_test(occlusion_is_a_number_or_a_share),
         cmocka_unit_test(pixels_survive_patches),
         cmocka_unit_test(a_model_file_alone_is_enough),
         cmocka_unit_test(impossible_settings_are_refused),

@@ -35,6 +35,7 @@ static void a_stopped_run_resumes_to_the_same_bytes(void **state) {
     char checkpoint[PATH_TEXT + 20];
     bench_tiny(&whole, state, "whole");
     bench_tiny(&cut, state, "cut");
+    whole.s->holes = cut.s->holes = 0.4;
     whole.training.log_every = cut.training.log_every = 3; /* cuts lie between such lines */
     basin_outcome a = bench_train(&whole, -1, false);
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", cut.out);
@@ -153,6 +154,37 @@ static void deviations_are_between_masks(void **state) {
     bench_close(&b);
 }
 
+/* The least that a model should beat, by hand: one picture, half black and half white columns. */
+static void scores_come_with_that_of_the_mean_colour(void **state) {
+    enum { SIDE = 16 };
+    bench b;
+    basin_error error = {0};
+    basin_image_model *model;
+    basin_image_scores scores;
+    basin_picture picture = {0};
+    basin_pictures *pictures;
+    float value[SIDE * SIDE];
+    bench_tiny(&b, state, "mean");
+    for (int i = 0; i < SIDE * SIDE; i++) value[i] = (float)(i % 2);
+    must(basin_picture_from_floats(&picture, value, SIDE, SIDE, 1, &error), &error);
+    must(basin_pictures_from_memory(&pictures, &picture, 1, &error), &error);
+    basin_image_settings s = *b.s;
+    for (int c = 0; c < 3; c++) s.mean[c] = 0.25, s.deviation[c] = 0.5;
+    must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
+    basin_image_source source = {.size = sizeof source, .pictures = pictures};
+    basin_image_scoring scoring = {.size = sizeof scoring, .source = &source, .fast = true};
+    for (int holes = 0; holes < 2; holes++) { /* every patch has the mean 0.5, (0.5 / 0.5)^2 off */
+        scoring.holes = holes;
+        must(basin_image_score(&scores, model, &scoring, &error), &error);
+        assert_float_equal(scores.mean_mse, 1, 1e-6);
+        basin_image_scores_free(&scores);
+    }
+    basin_image_close(model);
+    basin_pictures_free(pictures);
+    basin_picture_free(&picture);
+    bench_close(&b);
+}
+
 static void scores_do_not_depend_on_the_batch(void **state) {
     bench b;
     basin_error error = {0};
@@ -187,6 +219,7 @@ int main(void) {
         cmocka_unit_test(kept_pictures_train_the_same),
         cmocka_unit_test(another_configuration_does_not_resume),
         cmocka_unit_test(deviations_are_between_masks),
+        cmocka_unit_test(scores_come_with_that_of_the_mean_colour),
         cmocka_unit_test(scores_do_not_depend_on_the_batch),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
