@@ -52,6 +52,21 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 BASIN_API basin_status basin_image_export(const char *path, basin_image_model *model,
                                           basin_error *error);
 
+/* How a model descends when it is used. What is 0 stays as the model was trained. */
+typedef struct basin_image_descent {
+    size_t size;   /* sizeof(basin_image_descent) */
+    int64_t steps; /* with `until`: at most so many; 0 there means 1000 */
+    double alpha;
+    double until; /* > 0: a picture is done when no token of its moves by more than this share of
+                     its length in a step */
+} basin_image_descent;
+
+/* Completing and scoring descend so from now on; files keep the model's own. Models that
+ * are no Energy Transformers have layers, not steps, and refuse. */
+BASIN_API basin_status basin_image_set_descent(basin_image_model *model,
+                                               const basin_image_descent *descent,
+                                               basin_error *error);
+
 /* ---- pictures ---- */
 
 /* Which pictures a task takes: of a collection, or of what lies at paths. */

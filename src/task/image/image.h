@@ -95,6 +95,7 @@ struct basin_image_model {
     basin_backend *backend;   /* the caller's */
     basin_store *store;
     int64_t parameters;
+    basin_image_descent descent; /* zeros: as the settings have it */
 };
 
 /* First weights by the settings' seed. */
@@ -126,10 +127,20 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
 basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error);
 void basin_image_graph_free(basin_image_graph *graph);
 
-/* Completes patches in batches of one size; what a short batch lacks is filled up. */
+/* The settings by which the model runs: its own, with the steps and alpha that a caller has set. */
+basin_image_settings basin_image_run_settings(const basin_image_model *model);
+
+/* Completes patches in batches of one size; what a short batch lacks is filled up. It descends as
+ * the model was told to when the runner was made. Where the descent ends by itself it goes step by
+ * step, each picture on its own account: what it comes to does not depend on its batch. */
 typedef struct basin_image_runner {
     basin_image_graph graph;
-    basin_plan *plan;
+    basin_plan *plan; /* all steps; or one step, between the two below */
+    basin_plan *encoder, *decoder;
+    basin_expr first, tokens, next, decoded; /* [B, N (+ 1), D] three times, [B, N, P] */
+    double until;                            /* 0: all steps at once */
+    int64_t steps;                           /* how many there are, or at most */
+    int64_t *taken; /* [batch] steps that each picture of the last run took */
 } basin_image_runner;
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,

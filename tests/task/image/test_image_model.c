@@ -180,6 +180,21 @@ static void complete(float *output, basin_image_model *model, const bench *b, in
     basin_image_runner_free(&runner);
 }
 
+/* Opens the bench with a fresh model of 3 steps and two masked pictures of noise. */
+static void bench_start(bench *b) {
+    basin_error error = {0};
+    basin_image_settings s = tiny();
+    must(basin_backend_open(&b->backend, "cpu", 1, &error), &error);
+    must(basin_image_model_new(&b->model, &s, b->backend, &error), &error);
+    basin_random_fill_normal(b->patches, 3, 0, 0, 2 * 9 * 48);
+    for (uint64_t i = 0; i < 2; i++) basin_image_mask_draw(b->mask + 9 * i, 9, 5, 1, 1, i);
+}
+
+static void bench_end(bench *b) {
+    basin_image_close(b->model);
+    basin_backend_close(b->backend);
+}
+
 static void a_model_file_alone_is_enough(void **state) {
     char path[PATH_TEXT];
     basin_error error = {0};
@@ -188,10 +203,7 @@ static void a_model_file_alone_is_enough(void **state) {
     basin_image_settings s = tiny();
     float first[2 * 9 * 48], second[2 * 9 * 48], alone[9 * 48];
     folder_path(path, state, "model.safetensors");
-    must(basin_backend_open(&b.backend, "cpu", 1, &error), &error);
-    must(basin_image_model_new(&b.model, &s, b.backend, &error), &error);
-    basin_random_fill_normal(b.patches, 3, 0, 0, 2 * 9 * 48);
-    for (uint64_t i = 0; i < 2; i++) basin_image_mask_draw(b.mask + 9 * i, 9, 5, 1, 1, i);
+    bench_start(&b);
     complete(first, b.model, &b, 2, 2);
     must(basin_image_write(path, b.model, &error), &error);
     must(basin_image_open(&again, path, b.backend, &error), &error);
@@ -209,8 +221,90 @@ static void a_model_file_alone_is_enough(void **state) {
     complete(alone, again, &b, 4, 1);
     for (int i = 0; i < 9 * 48; i++) assert_float_equal(alone[i], first[i], 1e-5);
     basin_image_close(again);
+    bench_end(&b);
+}
+
+/* Steps and alpha set from outside do what a model trained with them does, and are forgotten when
+ * they are set to 0. */
+static void a_descent_can_be_changed_from_outside(void **state) {
+    (void)state;
+    bench b;
+    basin_error error = {0};
+    basin_image_model *other;
+    basin_image_settings s = tiny();
+    basin_image_descent descent = {.size = sizeof descent, .steps = 7, .alpha = 0.03};
+    float own[2 * 9 * 48], changed[2 * 9 * 48], wanted[2 * 9 * 48], back[2 * 9 * 48];
+    bench_start(&b);
+    complete(own, b.model, &b, 2, 2);
+    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    complete(changed, b.model, &b, 2, 2);
+    assert_memory_not_equal(own, changed, sizeof own);
+    s.steps = 7, s.alpha = 0.03;
+    must(basin_image_model_new(&other, &s, b.backend, &error), &error);
+    complete(wanted, other, &b, 2, 2);
+    assert_memory_equal(wanted, changed, sizeof wanted);
+    descent = (basin_image_descent){.size = sizeof descent};
+    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    complete(back, b.model, &b, 2, 2);
+    assert_memory_equal(own, back, sizeof own);
+    basin_image_close(other);
+    bench_end(&b);
+}
+
+/* Until nothing moves by 5 %: the result is that of as many steps, and a picture's steps do not
+ * depend on its company. */
+static void a_descent_ends_where_tokens_rest(void **state) {
+    (void)state;
+    bench b;
+    basin_error error = {0};
+    basin_image_runner runner;
+    basin_image_descent descent = {.size = sizeof descent, .alpha = 0.3, .until = 0.05};
+    float both[2 * 9 * 48], counted[2 * 9 * 48], alone[9 * 48];
+    bench_start(&b);
+    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    must(basin_image_runner_new(&runner, b.model, 2, &error), &error);
+    must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
+    int64_t first = runner.taken[0], second = runner.taken[1];
+    must(basin_image_runner_run(&runner, alone, b.patches, b.mask, 1, &error), &error);
+    assert_int_equal(runner.taken[0], first);
+    basin_image_runner_free(&runner);
+    assert_true(first > 1 && first < 1000 && second > 1 && second < 1000);
+    assert_memory_equal(alone, both, sizeof alone);
+    descent = (basin_image_descent){.size = sizeof descent, .alpha = 0.3, .steps = second};
+    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    complete(counted, b.model, &b, 2, 2);
+    for (int i = 9 * 48; i < 2 * 9 * 48; i++) assert_float_equal(both[i], counted[i], 1e-4);
+    descent.until = 1e-30, descent.steps = 4;
+    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    must(basin_image_runner_new(&runner, b.model, 2, &error), &error);
+    must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
+    assert_int_equal(runner.taken[1], 4);
+    basin_image_runner_free(&runner);
+    bench_end(&b);
+}
+
+static void impossible_descents_are_refused(void **state) {
+    (void)state;
+    bench b;
+    basin_error error = {0};
+    basin_image_descent descent = {.size = sizeof descent, .steps = -1};
+    bench_start(&b);
+    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "steps is -1, wanted 0 to 10000");
+    descent.steps = 0, descent.until = 1;
+    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "until is 1, wanted 0 to below 1");
+    descent.until = 0, descent.alpha = -1;
+    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "alpha is -1, wanted 0 or more");
+    basin_image_settings s = tiny();
+    s.arch = "vit";
     basin_image_close(b.model);
-    basin_backend_close(b.backend);
+    must(basin_image_model_new(&b.model, &s, b.backend, &error), &error);
+    descent.alpha = 0.1;
+    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
+    assert_true(strstr(error.text, "the model's arch is 'vit'") != NULL);
+    bench_end(&b);
 }
 
 static void impossible_settings_are_refused(void **state) {
@@ -236,6 +330,9 @@ int main(void) {
         cmocka_unit_test(occlusion_is_a_number_or_a_share),
         cmocka_unit_test(pixels_survive_patches),
         cmocka_unit_test(a_model_file_alone_is_enough),
+        cmocka_unit_test(a_descent_can_be_changed_from_outside),
+        cmocka_unit_test(a_descent_ends_where_tokens_rest),
+        cmocka_unit_test(impossible_descents_are_refused),
         cmocka_unit_test(impossible_settings_are_refused),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);

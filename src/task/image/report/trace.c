@@ -167,7 +167,8 @@ static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, c
 static basin_status descend(basin_image_trace *t, basin_image_model *model, const float *patches,
                             const uint8_t *mask, basin_error *error) {
     stepper s = {0};
-    basin_status status = basin_image_graph_new(&s.graph, &model->settings, t->count, error);
+    basin_image_settings settings = basin_image_run_settings(model);
+    basin_status status = basin_image_graph_new(&s.graph, &settings, t->count, error);
     if (status) return status;
     build(&s);
     status = basin_image_graph_check(&s.graph, error);
@@ -239,7 +240,8 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *
                                    basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
-    *trace = (basin_image_trace){.steps = (int)s->steps, .count = count};
+    *trace =
+        (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps, .count = count};
     if (et && s->attention) trace->part[trace->parts++] = "attention";
     if (et && s->hopfield) trace->part[trace->parts++] = "hopfield";
     basin_status status = make_room(trace, s, error);
