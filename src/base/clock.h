@@ -1,9 +1,16 @@
-/* Clocks, in seconds. */
+/* Clocks, in seconds; days. */
 #ifndef BASIN_BASE_CLOCK_H
 #define BASIN_BASE_CLOCK_H
+
+#include <stdint.h>
 
 double basin_clock(void);        /* monotonic; the origin is arbitrary */
 double basin_cpu_clock(void);    /* processor time of this process, all threads */
 double basin_thread_clock(void); /* processor time of this thread */
+
+/* The day of `seconds` since 1970, UTC: "2026-11-15". Asks no time zone, whose tables the C library
+ * would keep. */
+enum { BASIN_DAY_TEXT = 48 };
+char *basin_day_print(char text[BASIN_DAY_TEXT], int64_t seconds);
 
 #endif

@@ -73,13 +73,20 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
     return status;
 }
 
+basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, basin_store *store,
+                              basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < params->count && !status; i++)
+        status = add_state(bundle, store, basin_expr_name(params->param[i].state), error);
+    return status;
+}
+
 basin_status basin_params_write(const char *path, const basin_params *params, basin_store *store,
                                 const basin_meta *meta, int metas, basin_error *error) {
     basin_bundle *bundle;
     basin_status status = basin_bundle_new(&bundle, error);
     if (!status) status = add_meta(bundle, meta, metas, error);
-    for (size_t i = 0; i < params->count && !status; i++)
-        status = add_state(bundle, store, basin_expr_name(params->param[i].state), error);
+    if (!status) status = basin_params_add(bundle, params, store, error);
     if (!status) status = basin_bundle_write(path, bundle, error);
     basin_bundle_free(bundle);
     return status;

@@ -157,14 +157,17 @@ typedef struct basin_image_scoring {
 /* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of
  * occluded patches, of normalised values; PSNR and SSIM compare the whole picture, shown patches
  * pasted in, on values 0 .. 1; NaN where they are not measured. Means over pictures; deviations
- * between mask seeds, as basin_mean_deviation has them. */
+ * between mask seeds, as basin_mean_deviation has them. Pictures that `hold_out` names and the
+ * model was trained on are an error. */
 typedef struct basin_image_scores {
     int64_t pictures, unreadable;
     int masks;
     double mse, psnr, ssim;
     double mse_deviation, psnr_deviation, ssim_deviation;
-    int64_t *index;      /* [pictures] numbers in the collection */
-    double *picture_mse; /* [pictures] mean over the masks */
+    int64_t *index;        /* [pictures] numbers in the collection */
+    double *picture_mse;   /* [pictures] mean over the masks */
+    int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
+    bool trained_on_about; /* that number is an estimate, from a part of the pictures */
     double mean_mse; /* the error of an answer without a model: the mean colour of what is shown */
 } basin_image_scores;
 

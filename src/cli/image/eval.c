@@ -65,6 +65,7 @@ static void print_json(const basin_image_scores *s, const extremes *e,
     basin_json_integer(&json, "pictures", s->pictures);
     basin_json_integer(&json, "unreadable", s->unreadable);
     basin_json_integer(&json, "masks", s->masks);
+    if (s->trained_on >= 0) basin_json_integer(&json, "trained_on", s->trained_on);
     basin_json_number(&json, "mse", s->mse);
     basin_json_number(&json, "mse_deviation", s->mse_deviation);
     basin_json_number(&json, "mean_mse", s->mean_mse);
@@ -86,6 +87,15 @@ static void print_pictures(const char *what, const int64_t *order, int64_t count
                basin_pictures_name(name, pictures, s->index[order[i]]));
 }
 
+static void print_seen(const basin_image_scores *s) {
+    const char *about = s->trained_on_about ? "about " : "";
+    if (s->trained_on > 0)
+        printf("  %s%lld of these %lld pictures were trained on: this is no test\n", about,
+               (long long)s->trained_on, (long long)s->pictures);
+    else if (!s->trained_on && !s->trained_on_about)
+        printf("  none of them was trained on\n");
+}
+
 static void print_text(const basin_image_scores *s, const extremes *e,
                        const basin_pictures *pictures) {
     printf("%lld pictures, %d mask seed%s; mean +- population deviation over masks\n",
@@ -95,6 +105,7 @@ static void print_text(const basin_image_scores *s, const extremes *e,
     printf("  PSNR                     %.2f +- %.2f dB\n", s->psnr, s->psnr_deviation);
     if (isfinite(s->ssim))
         printf("  SSIM                     %.4f +- %.4f\n", s->ssim, s->ssim_deviation);
+    print_seen(s);
     if (s->unreadable) printf("  %lld unreadable pictures skipped\n", (long long)s->unreadable);
     if (e->count) {
         print_pictures("best, by their MSE", e->best, e->count, s, pictures);

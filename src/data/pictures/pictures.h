@@ -63,6 +63,9 @@ typedef struct basin_fetched {
 /* Fetches picture i: either encoded bytes, or the pixels in `picture`. */
 basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture,
                                   const basin_pictures *pictures, int64_t i, basin_error *error);
+/* The fingerprint of picture i: of its stored bytes, or pixels. */
+basin_status basin_pictures_print(uint64_t *print, const basin_pictures *pictures, int64_t i,
+                                  basin_error *error);
 /* Whether picture i is stored as pixels, so that keeping it decoded gains nothing. */
 bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i);
 

@@ -10,6 +10,7 @@
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
 #include "task/given.h"
+#include "task/image/card.h"
 
 typedef struct state {
     basin_image_model *model;
@@ -201,12 +202,35 @@ static basin_status begin(state *s, basin_error *error) {
     return status;
 }
 
+/* Whether the model was trained on these pictures. Who says that they were held out is held to it:
+ * other paths, another number or another seed choose others. */
+static basin_status check_seen(state *s, basin_error *error) {
+    basin_image_overlap overlap = {.trained_on = -1};
+    basin_status status = BASIN_OK;
+    if (s->model->card.text) /* not yet while it is trained, whose pictures were compared before */
+        status = basin_image_card_compare(&overlap, &s->model->card, s->set, error);
+    if (status) return status;
+    s->scores->trained_on = overlap.trained_on;
+    s->scores->trained_on_about = overlap.trained_on >= 0 && !overlap.exact;
+    if (!s->set->held || overlap.held_out || overlap.trained_on < 0) return BASIN_OK;
+    if (overlap.trained_on > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s%lld of the %lld pictures that hold_out chooses were trained on; "
+                          "wanted the paths, limit and hold_out of the training",
+                          overlap.exact ? "" : "about ", (long long)overlap.trained_on,
+                          (long long)s->set->items);
+    basin_watch_note(s->scoring->watch,
+                     "these are not the pictures that training held out; it has not seen them");
+    return BASIN_OK;
+}
+
 basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
                                    const basin_image_set *set, const basin_image_scoring *scoring,
                                    basin_error *error) {
     state s = {.model = model, .set = set, .scoring = scoring, .scores = scores};
     *scores = (basin_image_scores){.masks = scoring->masks > 0 ? scoring->masks : 1};
-    basin_status status = begin(&s, error);
+    basin_status status = check_seen(&s, error);
+    if (!status) status = begin(&s, error);
     if (!status) status = score_all(&s, error);
     if (!status && !scores->pictures)
         status = basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");

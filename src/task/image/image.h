@@ -89,12 +89,22 @@ void basin_image_mask_train(uint8_t *mask /* [N] */, const basin_image_settings 
 
 /* ---- a model in memory ---- */
 
+/* What it remembers of its training; see card.h. */
+typedef struct basin_image_card {
+    char *text;       /* JSON for people; NULL: none */
+    int64_t pictures; /* that were trained on */
+    uint64_t held;    /* a digest of those held out; 0: none */
+    int64_t *print;   /* [prints] fingerprints, ascending */
+    int64_t prints;   /* 0: not known */
+} basin_image_card;
+
 struct basin_image_model {
     basin_image_settings settings;
     basin_settings described; /* the same, as callers see them */
     basin_backend *backend;   /* the caller's */
     basin_store *store;
     int64_t parameters;
+    basin_image_card card;
     basin_image_descent descent; /* zeros: as the settings have it */
 };
 

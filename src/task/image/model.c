@@ -4,8 +4,9 @@
 
 #include <cjson/cJSON.h>
 
-#include "task/image/image.h"
+#include "task/image/card.h"
 #include "task/image/interchange.h"
+#include "train/restore.h"
 
 /* ---- a model on a graph ---- */
 
@@ -137,6 +138,11 @@ basin_status basin_image_open(basin_image_model **model, const char *path, basin
     else
         status = basin_image_settings_read(&settings, bundle, error);
     if (!status) status = start(model, &settings, backend, renamed ? renamed : bundle, error);
+    if (!status) status = basin_image_card_read(&(*model)->card, bundle, error);
+    if (status) {
+        basin_image_close(*model);
+        *model = NULL;
+    }
     basin_bundle_free(renamed);
     basin_bundle_free(bundle);
     return status;
@@ -145,6 +151,7 @@ basin_status basin_image_open(basin_image_model **model, const char *path, basin
 void basin_image_close(basin_image_model *model) {
     if (!model) return;
     basin_store_free(model->store);
+    basin_image_card_free(&model->card);
     free(model);
 }
 
@@ -177,16 +184,15 @@ basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_
 }
 
 basin_status basin_image_write(const char *path, basin_image_model *model, basin_error *error) {
-    basin_image_graph graph;
-    basin_status status = basin_image_graph_new(&graph, &model->settings, 1, error);
-    if (status) return status;
-    char *config = basin_settings_print(&model->settings, basin_image_task.table, false);
-    basin_meta meta[] = {{"basin.model", "image"}, {"basin.config", config}};
-    if (config)
-        status = basin_params_write(path, &graph.params, model->store, meta, 2, error);
-    else
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
-    cJSON_free(config);
+    basin_image_graph graph = {0};
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status) status = basin_image_graph_new(&graph, &model->settings, 1, error);
+    if (!status) status = basin_image_settings_write(bundle, &model->settings, error);
+    if (!status) status = basin_image_card_add(bundle, &model->card, error);
+    if (!status) status = basin_params_add(bundle, &graph.params, model->store, error);
+    if (!status) status = basin_bundle_write(path, bundle, error);
+    basin_bundle_free(bundle);
     basin_image_graph_free(&graph);
     return status;
 }

@@ -63,6 +63,8 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
         basin_image_set_close(set);
     else if (s.most > 0 && s.most < set->items)
         set->items = s.most;
+    else
+        set->held = held && s.hold_out > 0;
     return status;
 }
 

@@ -12,6 +12,7 @@ typedef struct basin_image_set {
     basin_pictures *opened; /* the same where it is the set's own; else NULL */
     int64_t *item;          /* [items] the chosen ones */
     int64_t items;
+    bool held; /* they are said to be all that was held out of training */
 } basin_image_set;
 
 /* The pictures that are held out (`held`), or the rest. Nothing held out: all of them, either way.

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "task/given.h"
+#include "task/image/card.h"
 #include "task/image/eval.h"
 #include "task/image/input.h"
 #include "train/run/run.h"
@@ -30,6 +31,7 @@ typedef struct job {
     int64_t masked_step;      /* the step that they are of; -1: none yet */
     int64_t per_epoch, total; /* steps */
     size_t memory;            /* bytes of the plan */
+    basin_outcome *outcome;   /* what the run has come to, once it is known */
 } job;
 
 /* ---- before the run ---- */
@@ -182,6 +184,22 @@ static basin_status make_input(job *j, basin_error *error) {
     return basin_image_input_new(&j->input, &config, error);
 }
 
+/* Whom scores are of must not be trained on: copies of a picture may lie on both sides. */
+static basin_status remember(job *j, basin_error *error) {
+    basin_image_card *card = &j->model->card;
+    basin_image_overlap overlap = {0};
+    if (j->training->rehearse > 0) return BASIN_OK;
+    basin_status status =
+        basin_image_card_begin(card, &j->train, &j->test, basin_run_from(j->run), error);
+    if (!status && j->test.items)
+        status = basin_image_card_compare(&overlap, card, &j->test, error);
+    if (!status && overlap.trained_on > 0)
+        basin_watch_note(
+            j->training->watch, "%s%lld of the %lld pictures to score are trained on, too",
+            overlap.exact ? "" : "about ", (long long)overlap.trained_on, (long long)j->test.items);
+    return status;
+}
+
 static basin_status make(job *j, const basin_settings *asked, basin_error *error) {
     basin_image_settings settings = *(const basin_image_settings *)asked->values;
     basin_image_settings_resolve(&settings);
@@ -191,7 +209,7 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
     if (!status) status = make_trainer(j, error);
     if (!status) status = make_buffers(j, error);
     if (!status) status = make_input(j, error);
-    return status;
+    return status ? status : remember(j, error);
 }
 
 static void job_free(job *j) {
@@ -289,9 +307,22 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
     return status;
 }
 
+static basin_status write_card(job *j, basin_error *error) {
+    basin_image_source train;
+    basin_image_facts facts = {.train = &train,
+                               .from = j->training->from,
+                               .outcome = j->outcome,
+                               .held_out = j->test.items,
+                               .batch = j->model->settings.batch};
+    basin_status status =
+        basin_given_take(&train, sizeof train, j->data.train, "basin_image_source", error);
+    return status ? status : basin_image_card_end(&j->model->card, &facts, error);
+}
+
 static basin_status write_model(void *context, const char *path, basin_error *error) {
     job *j = context;
-    return basin_image_write(path, j->model, error);
+    basin_status status = write_card(j, error);
+    return status ? status : basin_image_write(path, j->model, error);
 }
 
 /* ---- the whole ---- */
@@ -357,7 +388,9 @@ static basin_status train(basin_image_model **model, basin_outcome *outcome, job
     basin_status status = make(j, settings, error);
     if (status) return status;
     basin_run_task task = task_of(j);
+    j->outcome = outcome;
     status = basin_run_train(outcome, j->run, &task, error);
+    if (!status && model) status = write_card(j, error);
     if (status) return status;
     tell_feeding(j);
     if (model) {

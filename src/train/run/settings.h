@@ -59,11 +59,9 @@ typedef double basin_channels[3];
 /* The paper's block and its descent. `needs` names `arch`, which tasks without one pass over. */
 #define BASIN_BLOCK_SETTINGS(X)                                                                    \
     X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.")                                        \
-    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.", .needs = "attention=on")                \
-    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.",               \
-      .needs = "attention=on")                                                                     \
-    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.",                     \
-      .needs = "hopfield=on")                                                                      \
+    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.")                                         \
+    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.")               \
+    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.")                     \
     X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.")                           \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = "arch=et")              \
     X(SWITCH, attention, "The attention energy.", .needs = "arch=et")                              \

@@ -75,6 +75,7 @@ static void a_model_is_a_beginning(void **state) {
     must(basin_bundle_read(&b, tuned.out, &error), &error);
     for (size_t i = 0; i < basin_bundle_count(a); i++) {
         const basin_tensor *x = basin_bundle_at(a, i), *y;
+        if (!strcmp(basin_bundle_name(a, i), "trained_on")) continue;
         must(basin_bundle_get(&y, b, basin_bundle_name(a, i), &error), &error);
         assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
     }

@@ -1,0 +1,234 @@
+/* What a model remembers of its training; see card.h. */
+#include "task/image/card.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "data/pictures/pictures.h"
+#include "io/json.h"
+
+static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model's card");
+}
+
+/* ---- fingerprints ---- */
+
+/* Of at most BASIN_IMAGE_PRINTS pictures, evenly spread; unreadable ones are left out. */
+static basin_status find_prints(int64_t **print, int64_t *prints, const basin_image_set *set,
+                                basin_error *error) {
+    int64_t most = set->items < BASIN_IMAGE_PRINTS ? set->items : BASIN_IMAGE_PRINTS;
+    basin_status status = BASIN_OK;
+    *prints = 0;
+    *print = basin_array_new((size_t)most, sizeof **print);
+    if (!*print) return no_memory(error);
+    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (set->items / most) + i * (set->items % most) / most;
+        uint64_t found;
+        status = basin_pictures_print(&found, set->pictures, set->item[at], error);
+        if (!status) (*print)[(*prints)++] = (int64_t)found;
+    }
+    return status == BASIN_NO_MEMORY ? status : BASIN_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Ascending, each once, no more than a file keeps: the least are as good a choice as any. */
+static void tidy(basin_image_card *card) {
+    int64_t kept = 0;
+    if (card->prints > 0) qsort(card->print, (size_t)card->prints, sizeof *card->print, by_value);
+    for (int64_t i = 0; i < card->prints; i++)
+        if (!kept || card->print[i] != card->print[kept - 1]) card->print[kept++] = card->print[i];
+    card->prints = kept < BASIN_IMAGE_PRINTS ? kept : BASIN_IMAGE_PRINTS;
+}
+
+/* A sum does not depend on the order; a set without pictures has none. */
+static basin_status digest(uint64_t *sum, const basin_image_set *set, basin_error *error) {
+    int64_t *print = NULL, prints = 0;
+    *sum = 0;
+    if (!set->items) return BASIN_OK;
+    basin_status status = find_prints(&print, &prints, set, error);
+    for (int64_t i = 0; i < prints; i++) *sum += (uint64_t)print[i];
+    free(print);
+    return status;
+}
+
+/* Adds what the model that a run begins with was trained on. */
+static basin_status inherit(basin_image_card *card, const basin_bundle *from, basin_error *error) {
+    basin_image_card before = {0};
+    basin_status status = from ? basin_image_card_read(&before, from, error) : BASIN_OK;
+    if (status || !before.prints) return status;
+    size_t count = (size_t)(card->prints + before.prints);
+    int64_t *both = realloc(card->print, count * sizeof *both);
+    if (both) {
+        memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
+        card->print = both;
+        card->prints += before.prints;
+        card->pictures += before.pictures;
+    } else {
+        status = no_memory(error);
+    }
+    basin_image_card_free(&before);
+    return status;
+}
+
+basin_status basin_image_card_begin(basin_image_card *card, const basin_image_set *train,
+                                    const basin_image_set *held, const basin_bundle *from,
+                                    basin_error *error) {
+    basin_image_card_free(card);
+    card->pictures = train->items;
+    basin_status status = find_prints(&card->print, &card->prints, train, error);
+    if (!status) status = inherit(card, from, error);
+    if (!status) status = digest(&card->held, held, error);
+    if (!status) tidy(card);
+    return status;
+}
+
+void basin_image_card_free(basin_image_card *card) {
+    free(card->print);
+    free(card->text);
+    *card = (basin_image_card){0};
+}
+
+/* ---- comparing ---- */
+
+basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_image_card *card,
+                                      const basin_image_set *set, basin_error *error) {
+    int64_t *print = NULL, prints = 0, hits = 0;
+    uint64_t sum = 0;
+    *overlap = (basin_image_overlap){.trained_on = -1};
+    if (!card->prints) return BASIN_OK;
+    basin_status status = find_prints(&print, &prints, set, error);
+    for (int64_t i = 0; i < prints && !status; i++) {
+        sum += (uint64_t)print[i];
+        hits += bsearch(&print[i], card->print, (size_t)card->prints, sizeof *card->print,
+                        by_value) != NULL;
+    }
+    free(print);
+    if (status || !prints) return status;
+    double share =
+        fmin(1, (double)hits / (double)prints * (double)card->pictures / (double)card->prints);
+    overlap->exact = card->pictures <= BASIN_IMAGE_PRINTS && set->items <= BASIN_IMAGE_PRINTS;
+    overlap->trained_on = overlap->exact ? hits : llround(share * (double)set->items);
+    overlap->held_out = card->held && card->held == sum;
+    return BASIN_OK;
+}
+
+/* ---- files ---- */
+
+static bool add_paths(cJSON *object, const basin_image_source *source) {
+    cJSON *list = cJSON_AddArrayToObject(object, "paths");
+    bool good = list != NULL;
+    for (int i = 0; i < source->paths && !source->pictures && good; i++) {
+        cJSON *path = cJSON_CreateString(source->path[i]);
+        good = path && cJSON_AddItemToArray(list, path);
+        if (!good) cJSON_Delete(path);
+    }
+    return good;
+}
+
+static bool add_scores(cJSON *object, const basin_outcome *o) {
+    bool good = true;
+    for (int i = 0; i < o->best.measures && good; i++)
+        if (isfinite(o->best.measure[i].value))
+            good = cJSON_AddNumberToObject(object, o->best.measure[i].name,
+                                           o->best.measure[i].value) != NULL;
+    return good;
+}
+
+/* The day, not the hour: files of equal runs are equal. */
+static bool add_date(cJSON *object) {
+    char text[BASIN_DAY_TEXT];
+    return cJSON_AddStringToObject(object, "date", basin_day_print(text, time(NULL))) != NULL;
+}
+
+static bool add_facts(cJSON *object, const basin_image_card *card, const basin_image_facts *facts) {
+    char held[32];
+    const basin_outcome *o = facts->outcome;
+    snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
+    return add_date(object) && add_paths(object, facts->train) &&
+           (!facts->from || cJSON_AddStringToObject(object, "from", facts->from)) &&
+           cJSON_AddNumberToObject(object, "pictures", (double)card->pictures) &&
+           cJSON_AddNumberToObject(object, "held_out", (double)facts->held_out) &&
+           cJSON_AddStringToObject(object, "held_out_digest", held) &&
+           cJSON_AddNumberToObject(object, "epochs", (double)o->epochs) &&
+           cJSON_AddNumberToObject(object, "views", (double)(o->steps * facts->batch)) &&
+           add_scores(object, o);
+}
+
+basin_status basin_image_card_end(basin_image_card *card, const basin_image_facts *facts,
+                                  basin_error *error) {
+    cJSON *object = cJSON_CreateObject();
+    bool good = object && add_facts(object, card, facts);
+    char *text = good ? cJSON_PrintUnformatted(object) : NULL;
+    free(card->text);
+    card->text = text ? basin_string_copy(text) : NULL;
+    cJSON_free(text);
+    cJSON_Delete(object);
+    return card->text ? BASIN_OK : no_memory(error);
+}
+
+/* The numbers that are asked for again. */
+static basin_status parse(basin_image_card *card, const char *path, basin_error *error) {
+    cJSON *object;
+    basin_status status =
+        basin_json_parse(&object, card->text, strlen(card->text), path, "the card", error);
+    if (status) return status;
+    const cJSON *pictures = cJSON_GetObjectItemCaseSensitive(object, "pictures");
+    const cJSON *held = cJSON_GetObjectItemCaseSensitive(object, "held_out_digest");
+    if (cJSON_IsNumber(pictures) && pictures->valuedouble >= 1 && pictures->valuedouble < 1e15)
+        card->pictures = (int64_t)pictures->valuedouble;
+    if (cJSON_IsString(held)) card->held = strtoull(held->valuestring, NULL, 16);
+    cJSON_Delete(object);
+    return BASIN_OK;
+}
+
+static basin_status read_prints(basin_image_card *card, const basin_bundle *bundle,
+                                basin_error *error) {
+    char shape[BASIN_SHAPE_TEXT];
+    const basin_tensor *tensor = basin_bundle_find(bundle, tensor_name);
+    if (!tensor) return BASIN_OK;
+    if (tensor->dtype != BASIN_I64 || tensor->shape.rank != 1)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: tensor '%s' is %s %s, wanted a list of whole numbers (int64)",
+                          basin_bundle_path(bundle), tensor_name, basin_dtype_name(tensor->dtype),
+                          basin_shape_print(shape, tensor->shape));
+    card->prints = tensor->shape.dim[0];
+    card->print = basin_array_new((size_t)card->prints, sizeof *card->print);
+    if (!card->print) return no_memory(error);
+    memcpy(card->print, tensor->data, (size_t)card->prints * sizeof *card->print);
+    tidy(card);
+    if (card->pictures < card->prints) card->pictures = card->prints;
+    return BASIN_OK;
+}
+
+basin_status basin_image_card_read(basin_image_card *card, const basin_bundle *bundle,
+                                   basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, card_name);
+    *card = (basin_image_card){0};
+    if (!text) return BASIN_OK;
+    card->text = basin_string_copy(text);
+    basin_status status =
+        card->text ? parse(card, basin_bundle_path(bundle), error) : no_memory(error);
+    if (!status) status = read_prints(card, bundle, error);
+    if (status) basin_image_card_free(card);
+    return status;
+}
+
+basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *card,
+                                  basin_error *error) {
+    if (!card->text) return BASIN_OK;
+    basin_status status = basin_bundle_meta_set(bundle, card_name, card->text, error);
+    if (status || !card->prints) return status;
+    basin_tensor tensor = basin_tensor_borrow(card->print, BASIN_I64, BASIN_SHAPE(card->prints));
+    return basin_bundle_add(bundle, tensor_name, &tensor, error);
+}

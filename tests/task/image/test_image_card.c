@@ -1,0 +1,147 @@
+/* What a model remembers of its training: which pictures it has seen, and its card. */
+#include "task/image/card.h"
+
+#include "basin/io.h"
+#include "task/image/image_bench.h"
+
+static const char *const others[] = {"shapes:40:9:16x16x1"};
+
+/* The scores of the model file `path` on `source`. */
+static basin_status score(basin_image_scores *scores, const bench *b, const char *path,
+                          const basin_image_source *source, basin_error *error) {
+    basin_image_model *model;
+    basin_image_scoring scoring = {
+        .size = sizeof scoring, .source = source, .fast = true, .watch = &b->watch};
+    basin_status status = basin_image_open(&model, path, b->training.backend, error);
+    if (status) return status;
+    status = basin_image_score(scores, model, &scoring, error);
+    basin_image_close(model);
+    return status;
+}
+
+static void knows(const bench *b, const char *path, const basin_image_source *source,
+                  int64_t wanted) {
+    basin_error error = {0};
+    basin_image_scores scores;
+    must(score(&scores, b, path, source, &error), &error);
+    assert_int_equal(scores.trained_on, wanted);
+    assert_false(scores.trained_on_about);
+    basin_image_scores_free(&scores);
+}
+
+static void a_model_knows_what_it_was_trained_on(void **state) {
+    bench b;
+    basin_error error = {0};
+    basin_image_scores scores;
+    bench_tiny(&b, state, "seen");
+    b.s->epochs = 1;
+    bench_train(&b, -1, false);
+    basin_image_source source = b.train;
+    knows(&b, b.out, &source, 0);
+    source.hold_out = 0;
+    knows(&b, b.out, &source, 80);
+    source.hold_out = 17; /* one of them was trained on */
+    assert_int_equal(score(&scores, &b, b.out, &source, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "1 of the 17 pictures that hold_out chooses were trained"));
+    source.path = others;
+    knows(&b, b.out, &source, 0);
+    bench_close(&b);
+}
+
+static void a_tuned_model_knows_both_sets(void **state) {
+    bench first, tuned;
+    basin_image_source source;
+    bench_tiny(&first, state, "before");
+    bench_tiny(&tuned, state, "after");
+    first.s->epochs = tuned.s->epochs = 1;
+    bench_train(&first, -1, false);
+    tuned.training.from = first.out;
+    tuned.train.path = others, tuned.train.hold_out = 0;
+    bench_train(&tuned, -1, false);
+    source = first.train, source.hold_out = 0;
+    knows(&first, first.out, &source, 80);
+    knows(&tuned, tuned.out, &source, 80);
+    source.path = others;
+    knows(&first, first.out, &source, 0);
+    knows(&tuned, tuned.out, &source, 40);
+    bench_close(&first);
+    bench_close(&tuned);
+}
+
+static void a_card_goes_with_the_file(void **state) {
+    bench b;
+    char copy[PATH_TEXT];
+    basin_error error = {0};
+    basin_image_model *model;
+    basin_bundle *bundle;
+    bench_tiny(&b, state, "card");
+    bench_train(&b, -1, false);
+    folder_path(copy, state, "copy.safetensors");
+    must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
+    must(basin_image_write(copy, model, &error), &error);
+    basin_image_close(model);
+    same_file(b.out, copy);
+    must(basin_bundle_read(&bundle, copy, &error), &error);
+    const char *card = basin_bundle_meta(bundle, "basin.card");
+    assert_non_null(card);
+    assert_non_null(strstr(card, "\"paths\":[\"shapes:96:3:16x16x1\"],\"pictures\":80,"
+                                 "\"held_out\":16,"));
+    assert_non_null(strstr(card, "\"epochs\":4,\"views\":320,\"test_mse\":"));
+    basin_bundle_free(bundle);
+    bench_close(&b);
+}
+
+static void large_sets_are_remembered_in_part(void **state) {
+    (void)state;
+    static const char *const path[] = {"shapes:20000:3:4x4x1"};
+    basin_error error = {0};
+    basin_image_source source = {.size = sizeof source, .path = path, .paths = 1};
+    basin_image_set all, some, none = {0};
+    basin_image_card card = {0};
+    basin_image_overlap overlap;
+    must(basin_image_set_open(&all, &source, false, 0, &error), &error);
+    source.limit = 500;
+    must(basin_image_set_open(&some, &source, false, 0, &error), &error);
+    must(basin_image_card_begin(&card, &all, &none, NULL, &error), &error);
+    assert_int_equal(card.prints, BASIN_IMAGE_PRINTS);
+    must(basin_image_card_compare(&overlap, &card, &some, &error), &error);
+    assert_false(overlap.exact || overlap.held_out);
+    assert_in_range(overlap.trained_on, 450, 500); /* evenly spread, so 500 but for rounding */
+    basin_image_card_free(&card);
+    basin_image_set_close(&all);
+    basin_image_set_close(&some);
+}
+
+static void a_broken_card_is_an_error(void **state) {
+    bench b;
+    char path[PATH_TEXT];
+    basin_error error = {0};
+    basin_bundle *bundle;
+    basin_image_card card = {0};
+    basin_tensor tensor;
+    bench_tiny(&b, state, "broken");
+    folder_path(path, state, "broken.safetensors");
+    must(basin_bundle_new(&bundle, &error), &error);
+    must(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":3}", &error), &error);
+    must(basin_image_card_read(&card, bundle, &error), &error);
+    basin_image_card_free(&card);
+    must(basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(3), &error), &error);
+    must(basin_bundle_add(bundle, "trained_on", &tensor, &error), &error);
+    assert_int_equal(basin_image_card_read(&card, bundle, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "tensor 'trained_on' is F32 [3], wanted a list of whole"));
+    must(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":", &error), &error);
+    assert_int_equal(basin_image_card_read(&card, bundle, &error), BASIN_BAD_FILE);
+    basin_bundle_free(bundle);
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_knows_what_it_was_trained_on),
+        cmocka_unit_test(a_tuned_model_knows_both_sets),
+        cmocka_unit_test(a_card_goes_with_the_file),
+        cmocka_unit_test(large_sets_are_remembered_in_part),
+        cmocka_unit_test(a_broken_card_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
