@@ -206,7 +206,7 @@ typedef struct basin_published {
         basin_expr wk, wq, xi, temperature; /* [H, Y, D] twice, [D, M], [] */
     } block[2];                             /* all steps but the last; the last */
     basin_expr emb_w, emb_b, gain, bias;    /* [F, D] [D] [D] [D] */
-    basin_expr head_w, head_b;              /* [2D] [] */
+    basin_expr head_w, head_b;              /* [2D or D] [] */
 } basin_published;
 BASIN_API basin_status basin_published_declare(basin_published *model, basin_params *params,
                                                const basin_anomaly_config *config);
@@ -243,12 +243,13 @@ typedef struct basin_graphs_config {
     basin_block_config block;
     basin_descent_spec descent;
     basin_adjacency adjacency;
-    int64_t rank;     /* R of BILINEAR; 0 means 8 */
-    int read;         /* BASIN_READ_* */
-    int64_t hidden;   /* units of the head's hidden layer; 0: a linear head */
-    bool norm_head;   /* tokens are layer-normalised before they are read */
-    double drop;      /* of what the head reads, dropped in training (with descent.seed) */
-    bool reconstruct; /* the edge-reconstruction head of the superpixel sets */
+    int64_t rank;           /* R of BILINEAR; 0 means 8 */
+    int read;               /* BASIN_READ_* */
+    int64_t hidden;         /* units of the head's hidden layer; 0: a linear head */
+    bool norm_head;         /* tokens are layer-normalised before they are read */
+    double drop;            /* of what the head reads, dropped in training (with descent.seed) */
+    bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
+    bool reconstruct_first; /* of an edge's first feature alone, as in 0.1 */
 } basin_graphs_config;
 
 enum { BASIN_MAX_BLOCKS = 16 };
@@ -258,7 +259,7 @@ typedef struct basin_graphs {
     basin_expr enc_w, enc_b, cls, pos_w, pos_b; /* [F, D] [D] [D] [k, D] [D] */
     basin_expr conv, adj_w, adj_b;              /* [H, 3, 3] [P, H] [H] */
     basin_expr dec_w, dec_b;                    /* [D, C] [C]; of what is read: [R, C] or [U, C] */
-    basin_expr rank_w, edge_w;                  /* [H, R, D] [H]; NULL where not asked for */
+    basin_expr rank_w, edge_w;                  /* [H, R, D] [H, P]; NULL where not asked for */
     basin_expr head_gamma, head_delta;          /* [] [D] */
     basin_expr hidden_w, hidden_b;              /* [R, U] [U] */
 } basin_graphs;
@@ -288,8 +289,8 @@ BASIN_API basin_expr basin_graphs_tokens(const basin_graphs *model,
 /* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
                                           const basin_graphs_batch *batch);
-/* The edge features as the reconstruction head sees them, [pairs, 1]: sum over heads of edge_w by
- * the factor of the scores. */
+/* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
+ * heads of edge_w by the factor of the scores. */
 BASIN_API basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);

@@ -34,7 +34,8 @@ typedef struct basin_start {
 
 #define BASIN_OPTIONS_START(type)                                                                  \
     BASIN_TEXT(type, start.preset, 0, "preset", "NAME",                                            \
-               "The settings to start from; other options override them."),                        \
+               "The settings to start from; other options override them. paper-*: the paper's "    \
+               "tables; published-*: its released code; the others are ours."),                    \
         BASIN_TEXT(type, start.config, 0, "config", "FILE",                                        \
                    "Settings as --print-config prints them; they override the preset."),           \
         BASIN_FLAG(type, start.print_config, 0, "print-config",                                    \

@@ -2,9 +2,9 @@
  * divided by a learned temperature and cut to [-5, 5] (so that the update is no energy's gradient),
  * each step starts anew from the normalised token, h = LN(h) + update, the layer norm has a gain
  * per dimension, the last step has weights of its own, dropout falls on the memories, and one
- * linear layer reads [h(T) || embedding]. Its two-class softmax is one logit here (the same
- * functions; the optimiser sees a single weight where it had two). Self loops are the caller's to
- * add. */
+ * linear layer reads [h(T) || embedding], or with `no_concat` h(T) alone, as for sampled graphs.
+ * Its two-class softmax is one logit here (the same functions; the optimiser sees a single weight
+ * where it had two). Self loops are the caller's to add. */
 #include <math.h>
 #include <stdio.h>
 
@@ -41,8 +41,9 @@ basin_status basin_published_declare(basin_published *model, basin_params *param
         snprintf(name, sizeof name, "%s%s.", prefix, b ? "last" : "shared");
         declare_block(model, b, params, name);
     }
-    model->head_w = basin_param_add(params, prefix, "head_w", BASIN_SHAPE(2 * D),
-                                    (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt(2.0 * (double)D)});
+    int64_t width = config->no_concat ? D : 2 * D;
+    model->head_w = basin_param_add(params, prefix, "head_w", BASIN_SHAPE(width),
+                                    (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt((double)width)});
     model->head_b = basin_param_add(params, prefix, "head_b", BASIN_SCALAR, zero);
     const basin_error *error = basin_graph_error(params->graph);
     return error ? error->status : BASIN_OK;
@@ -106,10 +107,10 @@ basin_expr basin_published_logits(const basin_published *model,
         }
         merged = relations > 1 ? basin_max(merged, h) : h;
     }
-    basin_expr both = basin_concat((basin_expr[]){merged, x}, 2, 1);
-    if (!both) return NULL;
-    basin_shape shape = basin_expr_shape(both);
+    basin_expr read = c->no_concat ? merged : basin_concat((basin_expr[]){merged, x}, 2, 1);
+    if (!read) return NULL;
+    basin_shape shape = basin_expr_shape(read);
     basin_expr column = basin_reshape(model->head_w, BASIN_SHAPE(shape.dim[1], 1));
-    basin_expr logits = basin_reshape(basin_matmul(both, column), BASIN_SHAPE(shape.dim[0]));
+    basin_expr logits = basin_reshape(basin_matmul(read, column), BASIN_SHAPE(shape.dim[0]));
     return basin_add(logits, model->head_b);
 }

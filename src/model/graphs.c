@@ -28,7 +28,9 @@ static void declare_adjacency(basin_graphs *model, basin_params *params) {
             weight(params, "rank_w", BASIN_SHAPE(H, R, c->block.dim), (double)c->block.dim);
     model->adj_w = weight(params, "adj_w", BASIN_SHAPE(P, H), (double)P);
     model->adj_b = constant(params, "adj_b", BASIN_SHAPE(H), c->adjacency != BASIN_ADJACENCY_CONV);
-    if (c->reconstruct) model->edge_w = weight(params, "edge_w", BASIN_SHAPE(H, 1), (double)H);
+    if (c->reconstruct)
+        model->edge_w =
+            weight(params, "edge_w", BASIN_SHAPE(H, c->reconstruct_first ? 1 : P), (double)H);
 }
 
 /* How wide the vector is that the head reads. */

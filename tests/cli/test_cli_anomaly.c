@@ -79,7 +79,7 @@ static void eval_prints_figures_and_baselines(void **state) {
 }
 
 static void presets_give_way_to_options(void **state) {
-    const program *p = run(state, "anomaly train --heads 5 --preset amazon --print-config");
+    const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_int_equal(p->code, 0);
     assert_null(strstr(p->out, "estimate"));
     assert_contains(p->out, "\"memories\":\t640");

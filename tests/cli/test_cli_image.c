@@ -44,7 +44,7 @@ static void train_complete_and_eval(void **state) {
 }
 
 static void presets_are_overridden_by_flags(void **state) {
-    const program *p = run(state, "image train --alpha 0.5 --preset imagenet --print-config");
+    const program *p = run(state, "image train --alpha 0.5 --preset paper-imagenet --print-config");
     cJSON *json = run_json(p);
     assert_true(json_number(json, "settings.alpha") == 0.5);
     assert_true(json_number(json, "settings.dim") == 768);

@@ -78,7 +78,7 @@ static void check_options(const char *page, const char *help) {
 /* Only requests that we mean to use, so that no text begins with a dot by accident. */
 static void check_requests(const char *page) {
     static const char *const known[] = {".TH ", ".SH ", ".SS ", ".TP\n", ".PP\n", ".br\n",
-                                        ".B ",  ".BR ", ".I ",  ".nf\n", ".fi\n"};
+                                        ".B ",  ".BR ", ".I ",  ".nf\n", ".fi\n", ".ad l\n"};
     for (const char *line = page; *line; line += strcspn(line, "\n") + 1) {
         bool good = *line != '.' && *line != '\'';
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -92,6 +92,12 @@ typedef struct basin_graphs_measures {
 BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
                                           basin_graphs_model *model, const basin_graphs_data *data,
                                           basin_error *error);
+/* The same `count` times with the noise of training left on, other noise each time, as the paper
+ * evaluates: what differs is the noise in one model, not training, seeds or splits. An error of a
+ * model without noise. */
+BASIN_API basin_status basin_graphs_score_noisy(basin_graphs_measures *measures /* [count] */,
+                                                int64_t count, basin_graphs_model *model,
+                                                const basin_graphs_data *data, basin_error *error);
 /* The number that chooses epochs, more is better: accuracy, class-averaged accuracy of nodes, or
  * minus the mean absolute error. */
 BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,

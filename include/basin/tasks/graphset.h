@@ -174,6 +174,7 @@ typedef struct basin_graphset_encoding {
     bool raw;              /* labels as plain numbers, as published for ZINC, not one-hot */
     int64_t degrees;       /* a node's degree, one-hot, the last for all higher; 0: none */
     bool edge_sums;        /* a node's edges added up, feature by feature, times 1/4 */
+    bool no_cls_self;      /* the CLS has no pair with itself */
     int64_t features;      /* F; a constant 1 where there is nothing else */
     int64_t edge_features; /* P; at least 1 */
 } basin_graphset_encoding;
@@ -213,7 +214,7 @@ typedef struct basin_graphset_batch {
     basin_pairs pairs;
 } basin_graphset_batch;
 
-/* Tokens and pairs that a graph takes. */
+/* Tokens and pairs that a graph takes; with `no_cls_self` it is one pair less. */
 BASIN_API int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph);
 BASIN_API int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
 

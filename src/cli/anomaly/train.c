@@ -142,9 +142,9 @@ const basin_command basin_command_anomaly_train = {
         "epoch and threshold. The model file carries everything that scoring needs. The full "
         "graph is trained on where it fits into the memory allowed, which is known and said "
         "beforehand; else neighbours are sampled.",
-    .example =
-        "  basin anomaly train accounts.csv transfers.csv -o model.safetensors\n"
-        "  basin anomaly train amazon.npz --preset amazon --ratio 0.4 -o amazon.safetensors\n",
+    .example = "  basin anomaly train accounts.csv transfers.csv -o model.safetensors\n"
+               "  basin anomaly train amazon.npz --preset paper-amazon --ratio 0.4 -o "
+               "amazon.safetensors\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

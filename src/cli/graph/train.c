@@ -124,7 +124,7 @@ const basin_command basin_command_graph_train = {
         "while it is trained. --print-config with DATA trains for a moment and tells parameters, "
         "memory and time.",
     .example = "  basin graph train PROTEINS.zip -o proteins.safetensors\n"
-               "  basin graph train zinc12k.npz --preset zinc-default -o zinc.safetensors\n",
+               "  basin graph train zinc12k.npz --preset molecules -o zinc.safetensors\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -134,7 +134,7 @@ const basin_command basin_command_image_train = {
             "pictures trains for a moment and tells parameters, memory and time.",
     .example =
         "  basin image train /usr/share/datasets/fashion-mnist -o fashion.safetensors\n"
-        "  basin image train photos/ --preset imagenet --batch 64 --hold-out 50\n"
+        "  basin image train photos/ --preset paper-imagenet --batch 64 --hold-out 50\n"
         "  basin image train more/ --from fashion.safetensors --epochs 5 -o tuned.safetensors\n",
     .option = table,
     .defaults = &defaults,

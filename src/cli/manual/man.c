@@ -54,7 +54,8 @@ static void put_name(FILE *file, const char *name, bool capitals) {
 static void put_heading(FILE *file, const char *name, const char *summary) {
     fputs(".TH \"BASIN", file);
     if (name) fputs("\\-", file), put_name(file, name, true);
-    fprintf(file, "\" 1 \"\" \"Basin %s\" \"User Commands\"\n.SH NAME\nbasin", basin_version());
+    fprintf(file, "\" 1 \"\" \"Basin %s\" \"User Commands\"\n", basin_version());
+    fputs(".ad l\n.SH NAME\nbasin", file); /* long lists of choices have no blanks to stretch */
     if (name) fputs("\\-", file), put_name(file, name, false);
     fputs(" \\- ", file);
     put(file, summary);

@@ -139,8 +139,8 @@ static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
     }
 }
 
-/* Rows of the pair list in order: the CLS with all, then each node with the CLS and its edges. The
- * CLS's pairs have ones for features, as published. */
+/* Rows of the pair list in order: the CLS with all (or with all others), then each node with the
+ * CLS and its edges. The CLS's pairs have ones for features, as published. */
 static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
                          const basin_graphset_encoding *e, int64_t g, place at) {
     int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g], pair = at.pair;
@@ -148,7 +148,7 @@ static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
     for (int64_t t = 0; t <= n; t++) {
         b->pairs.row[at.token + t] = (int32_t)pair;
         int64_t cls = t ? 1 : n + 1;
-        for (int64_t k = 0; k < cls; k++, pair++) {
+        for (int64_t k = !t && e->no_cls_self; k < cls; k++, pair++) {
             b->pairs.key[pair] = (int32_t)(at.token + k);
             for (int64_t c = 0; c < P; c++) b->edge_feature[pair * P + c] = 1;
         }
@@ -213,7 +213,7 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
     int64_t tokens = 0, pairs = 0;
     for (int64_t i = 0; i < count; i++) {
         tokens += basin_graphset_tokens(set, graph[i]);
-        pairs += basin_graphset_pairs(set, graph[i]);
+        pairs += basin_graphset_pairs(set, graph[i]) - e->no_cls_self;
     }
     if (pairs > INT32_MAX || tokens > INT32_MAX)
         return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; wanted fewer than 2^31",

@@ -209,7 +209,11 @@ basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const b
     if (!kind || strcmp(kind, "graph") != 0 || !json)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted 'graph'", path,
                           kind ? kind : "absent");
-    return basin_settings_parse(settings, basin_graphs_task.table, json, true, path, error);
+    basin_status status =
+        basin_settings_parse(settings, basin_graphs_task.table, json, true, path, error);
+    if (!status && settings->reconstruct && !strstr(json, "\"reconstruct_all\""))
+        settings->reconstruct_all = false; /* older files have the first feature alone */
+    return status;
 }
 
 basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,

@@ -16,6 +16,8 @@
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.")         \
+    X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
+      .since = "0.2", .absent = "on")                                                              \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
@@ -39,6 +41,8 @@
     X(SWITCH, norm_head, "A layer norm before the head.")                                          \
     X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.", .was = "drop")                          \
     X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
+    X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone, as 0.1 did.",     \
+      .since = "0.2", .absent = "on")                                                              \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).") \
     X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).")         \
     X(INTEGER, outputs, "C", 0, 1 << 20,                                                           \
@@ -158,10 +162,11 @@ typedef struct basin_graphs_plan {
     basin_trainer trainer; /* for training */
 } basin_graphs_plan;
 
-/* For a capacity: with `schedule` for training, else for scores. */
+/* For a capacity: with `schedule` for training, else for scores, `noisy` ones with the noise of
+ * training. */
 basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                                    basin_graphs_capacity capacity, const basin_schedule *schedule,
-                                   basin_error *error);
+                                   bool noisy, basin_error *error);
 void basin_graphs_plan_free(basin_graphs_plan *plan);
 
 /* Plans beyond the second are kept as long as all fit: a device that must make them again and again
@@ -176,11 +181,12 @@ typedef struct basin_graphs_plans {
     basin_graphs_model *model;
     const basin_run *run; /* training: whose memory plans must fit into; NULL: any */
     bool training;
+    bool noisy; /* scores: with the descent's noise, other numbers each time */
     basin_schedule schedule;
     double tokens_mean, tokens_step, pairs_mean, pairs_step;
     int64_t batch; /* graphs at most */
     int64_t clock;
-    int64_t step; /* training: steps taken so far */
+    int64_t step; /* training: steps taken so far; noisy scores: batches */
     basin_graphs_plan *plan[BASIN_GRAPHS_PLANS];
     size_t bytes;               /* of the largest plan so far */
     basin_graphs_plan *running; /* whose loss is still to be read */

@@ -51,7 +51,8 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model) {
         .hidden = s->hidden,
         .norm_head = s->norm_head,
         .drop = s->dropout,
-        .reconstruct = s->reconstruct};
+        .reconstruct = s->reconstruct,
+        .reconstruct_first = !s->reconstruct_all};
 }
 
 /* ---- making one ---- */
@@ -60,6 +61,7 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
     basin_graphs declared;
     basin_graphs_config config = basin_graphs_model_config(model);
     model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
+    model->encoding.no_cls_self = !model->settings.cls_self;
     basin_status status = basin_graphs_settings_check(&model->settings, error);
     if (!status) status = basin_store_new(&model->store, model->backend, error);
     if (status) return status;

@@ -46,8 +46,9 @@ static basin_expr value_loss(const basin_graphs_plan *p) {
 }
 
 static basin_expr edge_loss(const basin_graphs_plan *p) {
-    basin_expr want = basin_slice(p->batch.edge_features, 1, 0, 1);
-    basin_expr error = basin_square(basin_sub(basin_graphs_edges(&p->model, &p->batch), want));
+    basin_expr found = basin_graphs_edges(&p->model, &p->batch), want = p->batch.edge_features;
+    if (p->model.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
+    basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
     return basin_sum_all(basin_mul(p->pair_weight, error));
 }
 
@@ -63,9 +64,11 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
 
 /* ---- plans ---- */
 
-static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training) {
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training,
+                  bool noisy) {
     basin_graphs_config config = basin_graphs_model_config(model);
-    if (training) {
+    if (!training) config.drop = 0;
+    if (training || noisy) {
         p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
         config.descent.noise = model->settings.noise;
         config.descent.seed = p->seed;
@@ -94,7 +97,7 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
 
 basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                                    basin_graphs_capacity capacity, const basin_schedule *schedule,
-                                   basin_error *error) {
+                                   bool noisy, basin_error *error) {
     basin_graphs_plan *p = *plan = calloc(1, sizeof *p);
     if (p) p->graph = basin_graph_new();
     if (!p || !p->graph) {
@@ -104,7 +107,7 @@ basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model 
     }
     p->capacity = capacity;
     basin_params_begin(&p->params, p->graph);
-    build(p, model, schedule != NULL);
+    build(p, model, schedule != NULL, noisy);
     basin_status status = compile(p, model, schedule, error);
     if (!status) return BASIN_OK;
     basin_graphs_plan_free(p);

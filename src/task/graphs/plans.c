@@ -89,8 +89,8 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
         }
     }
     int place = free_place(p);
-    basin_status status =
-        basin_graphs_plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, error);
+    basin_status status = basin_graphs_plan_new(plan, p->model, capacity,
+                                                p->training ? &p->schedule : NULL, p->noisy, error);
     if (status) return status;
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
@@ -173,6 +173,14 @@ static basin_status write_batch(basin_graphs_plans *p, basin_graphs_plan *plan,
     return w.status;
 }
 
+/* What the noise of this step is drawn from. */
+static void write_seed(writer *w, const basin_graphs_plan *plan) {
+    const basin_graphs_plans *p = w->plans;
+    int32_t seed[2] = {(int32_t)(p->model->settings.seed & 0x7fffffff),
+                       (int32_t)(p->step & 0x7fffffff)};
+    write_rows(w, plan->seed, seed, 2, BASIN_I32, 0);
+}
+
 /* Of the batch that was filled. */
 static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
     basin_graphs_capacity capacity = capacity_for(p, p->data.nodes, p->data.pairs.pairs);
@@ -212,6 +220,14 @@ static basin_status read_outputs(float *output, const basin_graphs_plans *p,
     return status;
 }
 
+/* Other noise for every batch. */
+static basin_status draw(basin_graphs_plans *p, basin_graphs_plan *plan, basin_error *error) {
+    writer w = {p, plan->plan, BASIN_OK, error};
+    write_seed(&w, plan);
+    p->step++;
+    return w.status;
+}
+
 basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
                                       const basin_graphs_input *input, const int64_t *graph,
                                       int64_t count, basin_error *error) {
@@ -222,6 +238,7 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
         basin_graphs_plan *plan;
         status = fill(plans, input, graph + at, now, 0, error);
         if (!status) status = prepare(&plan, plans, error);
+        if (!status && plans->noisy) status = draw(plans, plan, error);
         if (!status) status = basin_plan_run(plan->plan, error);
         if (!status) status = read_outputs(output, plans, plan, error);
         output += m->outputs * (m->target == BASIN_NODE_CLASSES ? plans->data.nodes : now);
@@ -306,13 +323,16 @@ static void normalise(float *weight, int64_t count) {
     for (int64_t i = 0; i < count && sum > 0; i++) weight[i] = (float)((double)weight[i] / sum);
 }
 
-/* Each graph's pairs share 1 / (graphs x its pairs with a feature other than 0). */
+/* Each graph's pairs share 1 / (graphs x those of its features that are not 0), as published, where
+ * edges have one feature. */
 static void pair_weights(basin_graphs_plans *p) {
     const basin_graphset_batch *b = &p->data;
+    int64_t P = b->edge_features, judged = p->model->settings.reconstruct_all ? P : 1;
     for (int64_t g = 0; g < b->graphs; g++) {
         int64_t last = g + 1 < b->graphs ? b->first[g + 1] : b->tokens, some = 0;
         int64_t from = b->pairs.row[b->first[g]], to = b->pairs.row[last];
-        for (int64_t e = from; e < to; e++) some += b->edge_feature[e * b->edge_features] != 0;
+        for (int64_t e = from; e < to; e++)
+            for (int64_t c = 0; c < judged; c++) some += b->edge_feature[e * P + c] != 0;
         for (int64_t e = from; e < to; e++)
             p->pair_weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
     }
@@ -338,8 +358,7 @@ static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan
         pair_weights(p);
         write_rows(&w, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32, 0);
     }
-    int32_t seed[2] = {(int32_t)(m->settings.seed & 0x7fffffff), (int32_t)(p->step & 0x7fffffff)};
-    write_rows(&w, plan->seed, seed, 2, BASIN_I32, 0);
+    write_seed(&w, plan);
     return w.status;
 }
 

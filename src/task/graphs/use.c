@@ -44,9 +44,9 @@ static basin_status open_input(use *u, const basin_graphs_model *model, bool lab
     return basin_graphs_input_place(&u->input, s, first, span, u->data.cache, error);
 }
 
-static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
-                             bool labels, basin_error *error) {
-    basin_graphs_plans plans;
+/* All but the outputs. */
+static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_graphs_data *data,
+                                bool labels, basin_error *error) {
     *u = (use){0};
     basin_status status = take_data(&u->data, data, error);
     if (status) return status;
@@ -54,7 +54,13 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
     if (!u->data.graph && !(u->all = basin_graphs_range(0, u->count)))
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
     u->graph = u->data.graph ? u->data.graph : u->all;
-    status = open_input(u, model, labels, error);
+    return open_input(u, model, labels, error);
+}
+
+static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
+                             bool labels, basin_error *error) {
+    basin_graphs_plans plans;
+    basin_status status = use_prepare(u, model, data, labels, error);
     if (status) return status;
     basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     status = basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
@@ -114,6 +120,30 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_mo
     basin_status status = use_open(&u, model, data, true, error);
     if (!status)
         basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs);
+    use_close(&u);
+    return status;
+}
+
+basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t count,
+                                      basin_graphs_model *model, const basin_graphs_data *data,
+                                      basin_error *error) {
+    use u;
+    basin_graphs_plans plans;
+    if (!(model->settings.noise > 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the model has noise 0: every evaluation would be the same");
+    basin_status status = use_prepare(&u, model, data, true, error);
+    basin_graphs_plans_begin(&plans, model, &u.input.set, u.graph, status ? 0 : u.count, NULL);
+    plans.noisy = true;
+    for (int64_t i = 0; i < count && !status; i++) {
+        status = basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error);
+        if (status) break;
+        basin_graphs_measure(&measures[i], u.output, &u.input.set, u.graph, u.count,
+                             model->outputs);
+        free(u.output);
+        u.output = NULL;
+    }
+    basin_graphs_plans_free(&plans);
     use_close(&u);
     return status;
 }

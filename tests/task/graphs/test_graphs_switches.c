@@ -1,0 +1,176 @@
+/* Switches of the graph task: the CLS node's pair with itself, reconstruction of all features of an
+ * edge, noise in evaluation; and what files that do not know them mean. */
+#include <math.h>
+
+#include "io/folder.h"
+#include "task/graphs/graph_world.h"
+
+enum { GRAPHS = 12 };
+
+typedef struct scene {
+    basin_graphset set;
+    basin_backend *backend;
+    basin_graphs_model *model;
+    basin_graphs_data data;
+} scene;
+
+static void scene_open(scene *s, basin_graphs_settings values) {
+    basin_error error;
+    basin_outcome outcome;
+    values.epochs = 2;
+    basin_settings settings = {&basin_graphs_task, &values};
+    world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
+    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    s->data = (basin_graphs_data){.size = sizeof s->data, .set = &s->set};
+    basin_training training = {.size = sizeof training, .backend = s->backend};
+    must(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &error), &error);
+}
+
+static void scene_close(scene *s) {
+    basin_graphs_close(s->model);
+    basin_backend_close(s->backend);
+    basin_graphset_free(&s->set);
+}
+
+/* Pairs of a token with itself in a batch of all graphs. */
+static int64_t selves(scene *s, int64_t *pairs) {
+    basin_graphset_batch batch = {0};
+    basin_positions none = {0};
+    basin_error error;
+    int64_t *all = basin_graphs_range(0, GRAPHS), found = 0;
+    must(basin_graphset_batch_fill(&batch, &s->set, &s->model->encoding, &none, all, GRAPHS, false,
+                                   0, 0, &error),
+         &error);
+    for (int64_t q = 0; q < batch.pairs.queries; q++)
+        for (int64_t i = batch.pairs.row[q]; i < batch.pairs.row[q + 1]; i++)
+            found += batch.pairs.key[i] == q;
+    *pairs = batch.pairs.pairs;
+    basin_graphset_batch_free(&batch);
+    free(all);
+    return found;
+}
+
+static void the_cls_may_see_itself(void **state) {
+    (void)state;
+    basin_graphs_settings settings = world_settings();
+    settings.edge_walks = 0;
+    scene with, without;
+    int64_t pairs[2];
+    scene_open(&with, settings);
+    settings.cls_self = false;
+    scene_open(&without, settings);
+    assert_int_equal(selves(&with, &pairs[0]), GRAPHS);
+    assert_int_equal(selves(&without, &pairs[1]), 0);
+    assert_int_equal(pairs[0] - pairs[1], GRAPHS);
+    scene_close(&with);
+    scene_close(&without);
+}
+
+/* The switch goes with the file, and moves probabilities. */
+static void files_keep_the_switch(void **state) {
+    const char *folder = *state;
+    basin_graphs_settings settings = world_settings();
+    settings.cls_self = false;
+    scene s;
+    basin_graphs_model *again;
+    basin_error error;
+    char path[300];
+    float first[2 * GRAPHS], second[2 * GRAPHS];
+    double moved = 0;
+    scene_open(&s, settings);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    must(basin_graphs_write(path, s.model, &error), &error);
+    must(basin_graphs_open(&again, path, s.backend, &error), &error);
+    must(basin_graphs_predict(first, NULL, s.model, &s.data, &error), &error);
+    must(basin_graphs_predict(second, NULL, again, &s.data, &error), &error);
+    assert_memory_equal(first, second, sizeof first);
+    again->encoding.no_cls_self = false;
+    must(basin_graphs_predict(second, NULL, again, &s.data, &error), &error);
+    for (int i = 0; i < 2 * GRAPHS; i++) moved = fmax(moved, fabs((double)(first[i] - second[i])));
+    assert_true(moved > 1e-6);
+    basin_graphs_close(again);
+    scene_close(&s);
+}
+
+/* Takes the text of a name and its value out of a JSON object. */
+static void forget(char *json, const char *name) {
+    char *at = strstr(json, name), *end = strchr(at, ',');
+    memmove(at - 1, end + 1, strlen(end));
+}
+
+static void older_files(void **state) {
+    (void)state;
+    static const bool reconstruct[] = {false, true};
+    for (int i = 0; i < 2; i++) {
+        basin_graphs_settings settings = world_settings(), read;
+        basin_bundle *bundle;
+        basin_error error;
+        settings.reconstruct = reconstruct[i];
+        char *json = basin_settings_print(&settings, basin_graphs_task.table, false);
+        forget(json, "cls_self\"");
+        forget(json, "reconstruct_all\"");
+        must(basin_bundle_new(&bundle, &error), &error);
+        must(basin_bundle_meta_set(bundle, "basin.model", "graph", &error), &error);
+        must(basin_bundle_meta_set(bundle, "basin.config", json, &error), &error);
+        must(basin_graphs_settings_read(&read, bundle, &error), &error);
+        assert_true(read.cls_self);
+        assert_int_equal(read.reconstruct_all, !reconstruct[i]);
+        basin_bundle_free(bundle);
+        free(json);
+    }
+}
+
+static void reconstructs_all_features(void **state) {
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        basin_graphs_settings settings = world_settings();
+        settings.reconstruct = true;
+        settings.reconstruct_all = all;
+        settings.edge_walks = 3;
+        scene s;
+        basin_tensor head;
+        basin_error error;
+        scene_open(&s, settings);
+        must(basin_store_read(s.model->store, "edge_w", &head, &error), &error);
+        assert_int_equal(head.shape.dim[1], all ? s.model->encoding.edge_features : 1);
+        assert_true(s.model->encoding.edge_features >= 3);
+        basin_tensor_free(&head);
+        scene_close(&s);
+    }
+}
+
+/* Noise spreads the losses of one model around those without, and the same call repeats itself. */
+static void noisy_scores(void **state) {
+    (void)state;
+    enum { TIMES = 5 };
+    basin_graphs_settings settings = world_settings();
+    settings.noise = 0.1;
+    scene s;
+    basin_error error;
+    basin_graphs_measures plain, noisy[TIMES], again[TIMES];
+    scene_open(&s, settings);
+    must(basin_graphs_score(&plain, s.model, &s.data, &error), &error);
+    must(basin_graphs_score_noisy(noisy, TIMES, s.model, &s.data, &error), &error);
+    must(basin_graphs_score_noisy(again, TIMES, s.model, &s.data, &error), &error);
+    assert_memory_equal(noisy, again, sizeof noisy);
+    for (int i = 1; i < TIMES; i++) assert_true(noisy[i].loss != noisy[i - 1].loss);
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(noisy[i].items, GRAPHS);
+        assert_true(fabs(noisy[i].loss - plain.loss) < 0.3);
+    }
+    s.model->settings.noise = 0;
+    assert_int_equal(basin_graphs_score_noisy(noisy, 1, s.model, &s.data, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "noise 0"));
+    scene_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cls_may_see_itself),
+        cmocka_unit_test_setup_teardown(files_keep_the_switch, folder_new, folder_remove),
+        cmocka_unit_test(older_files),
+        cmocka_unit_test(reconstructs_all_features),
+        cmocka_unit_test(noisy_scores),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
