@@ -9,6 +9,7 @@
 
 #include "basin/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -72,6 +73,12 @@ BASIN_API double basin_mean_absolute_error(const double *prediction /* [n] */,
  * not n - 1 below, as numpy's std. What basin prints behind "+-", over folds, runs or masks. */
 BASIN_API void basin_mean_deviation(double *mean, double *deviation, const double *value /* [n] */,
                                     int64_t n);
+/* The 95 % interval of the mean by Student's t. `overlap` 0: the numbers are independent. Those of
+ * folds are not, since their training sets are mostly the same: there it is test items over
+ * training items (Nadeau and Bengio 2003), a ninth of ten folds, and the variance of the mean is
+ * s^2 (1 / n + overlap). False, and nothing written, of fewer than two numbers. */
+BASIN_API bool basin_mean_interval(double *low, double *high, const double *value /* [n] */,
+                                   int64_t n, double overlap);
 
 #ifdef __cplusplus
 }

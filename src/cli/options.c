@@ -259,14 +259,16 @@ static basin_status take_value(word *w, int *i, int count, char **argument, cons
 }
 
 /* What the word names; where only an earlier version had the name, under today's, with a note. */
-static target look_up(basin_parsed *parsed, const basin_option_set *set, const char *typed,
-                      bool letter) {
-    char was[70], now[70];
-    target t = letter ? find_letter(set->option, *typed) : find(set, typed);
-    snprintf(was, sizeof was, "%s%s", letter ? "-" : "--", typed);
-    const char *name = found(&t) ? NULL : basin_option_renamed(set->command, was);
+static target look_up(basin_parsed *parsed, word *w, const basin_option_set *set,
+                      const char *typed) {
+    char was[70], now[90];
+    const char *value = NULL;
+    target t = w->letter ? find_letter(set->option, *typed) : find(set, typed);
+    snprintf(was, sizeof was, "%s%s", w->letter ? "-" : "--", typed);
+    const char *name = found(&t) ? NULL : basin_option_renamed(set->command, was, &value);
     if (!name) return t;
-    snprintf(now, sizeof now, "--%s", name);
+    snprintf(now, sizeof now, "--%s%s%s", name, value ? " " : "", value ? value : "");
+    if (value && !w->value) w->value = value;
     add_note(parsed, was, now);
     return find(set, name);
 }
@@ -279,7 +281,7 @@ static basin_status read_option(void *values, int *i, basin_parsed *parsed,
     word w = split(argument[*i]);
     if (is_help(&w)) return parsed->help = true, BASIN_OK;
     snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
-    target t = look_up(parsed, set, typed, w.letter);
+    target t = look_up(parsed, &w, set, typed);
     if (!found(&t) && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
     if (!found(&t)) return fail_unknown(set, typed, error);

@@ -31,15 +31,21 @@ bool basin_name_near(int distance, const char *name) {
     return distance <= (length < 3 ? 1 : length < 6 ? 2 : 3) && distance < length;
 }
 
-/* Options of 0.1 by another name. A command matches by its whole name or by its noun. */
+/* Options of 0.1 by another name, and what a flag of then stands for now. A command matches by its
+ * whole name or by its noun. */
 static const struct {
-    const char *command, *was, *now;
+    const char *command, *was, *now, *value;
 } renamed[] = {
-    {"graph", "--out", "output"},           {"anomaly", "--edge-type", "relation-column"},
-    {"image eval", "--first-mask", "seed"}, {"image", "--split", "part"},
-    {"data get", "--dir", "output"},        {"image train", "--test-every", "score-every"},
-    {"data get", "-d", "output"},           {"descend", "--hopfield", "hopfield-kind"},
-    {"descend", "--plot", "svg"},
+    {"graph", "--out", "output", NULL},
+    {"graph cv", "--paper-protocol", "protocol", "paper"},
+    {"anomaly", "--edge-type", "relation-column", NULL},
+    {"image eval", "--first-mask", "seed", NULL},
+    {"image", "--split", "part", NULL},
+    {"image train", "--test-every", "score-every", NULL},
+    {"data get", "--dir", "output", NULL},
+    {"data get", "-d", "output", NULL},
+    {"descend", "--hopfield", "hopfield-kind", NULL},
+    {"descend", "--plot", "svg", NULL},
 };
 
 static bool is_of(const char *command, const char *pattern) {
@@ -47,10 +53,12 @@ static bool is_of(const char *command, const char *pattern) {
     return !strncmp(command, pattern, length) && (!command[length] || command[length] == ' ');
 }
 
-const char *basin_option_renamed(const char *command, const char *was) {
+const char *basin_option_renamed(const char *command, const char *was, const char **value) {
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
-        if (is_of(command, renamed[i].command) && !strcmp(was, renamed[i].was))
+        if (is_of(command, renamed[i].command) && !strcmp(was, renamed[i].was)) {
+            *value = renamed[i].value;
             return renamed[i].now;
+        }
     return NULL;
 }
 

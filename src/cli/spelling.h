@@ -11,8 +11,9 @@ int basin_name_distance(const char *a, const char *b);
 bool basin_name_near(int distance, const char *name);
 
 /* Today's name, without dashes, of an option that 0.1 called `was`: "--out", "-d". NULL where it
- * was not renamed. The table of settings has the old names of settings. */
-const char *basin_option_renamed(const char *command, const char *was);
+ * was not renamed. `value` becomes what a flag of then says as a value of today's option, or NULL.
+ * The table of settings has the old names of settings. */
+const char *basin_option_renamed(const char *command, const char *was, const char **value);
 
 /* What we call an option that other tools call `foreign`: the i-th name to try, the best first;
  * NULL behind the last. */

@@ -251,3 +251,41 @@ void basin_mean_deviation(double *mean, double *deviation, const double *value, 
     for (int64_t i = 0; i < n; i++) squares += (value[i] - *mean) * (value[i] - *mean);
     *deviation = n > 0 ? sqrt(squares / (double)n) : NAN;
 }
+
+/* The chance that Student's t of `freedom` degrees lies within 0 .. t: with t = sqrt(freedom) tan a
+ * its density is c cos(a)^(freedom - 1), summed here by Simpson's rule. */
+static double t_within(double t, double freedom) {
+    enum { STEPS = 400 };
+    double end = atan(t / sqrt(freedom)), sum = 0;
+    double c = exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(acos(-1));
+    for (int i = 0; i <= STEPS; i++) {
+        double weight = i == 0 || i == STEPS ? 1 : i % 2 ? 4 : 2;
+        sum += weight * pow(cos(end * i / STEPS), freedom - 1);
+    }
+    return c * sum * end / (3 * STEPS);
+}
+
+/* The t that 95 % lie within, on both sides of 0; by halving. */
+static double t_quantile(double freedom) {
+    double low = 0, high = 20;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        if (t_within(middle, freedom) < 0.475)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool basin_mean_interval(double *low, double *high, const double *value, int64_t n,
+                         double overlap) {
+    double mean, deviation, count = (double)n;
+    if (n < 2) return false;
+    basin_mean_deviation(&mean, &deviation, value, n);
+    double variance = deviation * deviation * count / (count - 1);
+    double half = t_quantile(count - 1) * sqrt(variance * (1 / count + overlap));
+    *low = mean - half;
+    *high = mean + half;
+    return true;
+}

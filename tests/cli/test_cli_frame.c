@@ -67,6 +67,11 @@ static void takes_old_names(void **state) {
     p = run(state, "graph train -q --preset honest --drop 0.5 --out x --print-config");
     assert_int_equal(p->code, 0);
     assert_string_equal(p->err, "");
+    p = run(state, "graph cv x --paper-protocol --print-config");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "basin: note: --paper-protocol is now --protocol paper;");
+    p = run(state, "anomaly train x --preset amazon --print-config");
+    assert_contains(p->err, "basin: note: the preset amazon is now called paper-amazon;");
     p = run(state, "anomaly train x --edge-type kind --print-config");
     assert_contains(p->err, "--edge-type is now --relation-column;");
     p = run(state, "data get -d . --list");

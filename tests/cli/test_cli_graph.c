@@ -133,7 +133,7 @@ static void labels_the_paper_protocol(void **state) {
     assert_null(strstr(p->out, "test score"));
     p = run(
         state,
-        "graph cv set.safetensors --paper-protocol --epochs 1 --members 1 --jobs 1 --json " SMALL);
+        "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 --json " SMALL);
     cJSON *json = cJSON_Parse(p->out);
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(json, "held_out")));
     assert_null(cJSON_GetObjectItem(json, "test_mean"));
@@ -141,10 +141,58 @@ static void labels_the_paper_protocol(void **state) {
     cJSON_Delete(json);
 }
 
+/* Other seeds give other folds; the first repeat is the run without repeats. */
+static void repeats(void **state) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    static const char once[] = "graph cv set.safetensors --folds 3 --epochs 1 --members 1 ";
+    const program *p = run(state, "%s--json " SMALL, once);
+    cJSON *json = cJSON_Parse(p->out);
+    double first = number(json, "test_mean");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "test_interval_95")), 2);
+    cJSON_Delete(json);
+    p = run(state, "%s--repeats 2 --json " SMALL, once);
+    if (p->code) fail_msg("%s", p->err);
+    json = cJSON_Parse(p->out);
+    const cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
+    double mean[2] = {0};
+    assert_int_equal(cJSON_GetArraySize(folds), 6);
+    cJSON_ArrayForEach(fold, folds) mean[(int)number(fold, "repeat") - 1] +=
+        number(cJSON_GetObjectItem(fold, "test"), "accuracy") / 3;
+    assert_true(fabs(mean[0] - first) < 1e-9);
+    assert_true(fabs((mean[0] + mean[1]) / 2 - number(json, "test_mean")) < 1e-9);
+    assert_true(fabs(fabs(mean[0] - mean[1]) / 2 - number(json, "deviation_of_repeats")) < 1e-9);
+    cJSON_Delete(json);
+    p = run(state, "%s--repeats 2 " SMALL, once);
+    assert_contains(p->out, "over 2 repeats (deviation of their means)");
+    assert_contains(p->out, "the population deviation over 6 folds");
+    p = run(state, "%s--repeats 2 --protocol paper " SMALL, once);
+    assert_contains(p->out, "over 2 models of other seeds");
+}
+
+/* The noise of one model, called so. */
+static void noisy_evaluations(void **state) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    const program *p = run(state, "graph train set.safetensors --epochs 1 --noise 0.5 " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "graph eval model.safetensors set.safetensors --noisy 7 --json");
+    if (p->code) fail_msg("%s", p->err);
+    cJSON *json = cJSON_Parse(p->out), *noisy = cJSON_GetObjectItem(json, "noisy");
+    assert_true(number(noisy, "evaluations") == 7);
+    assert_true(number(noisy, "lowest") <= number(noisy, "mean"));
+    cJSON_Delete(json);
+    p = run(state, "graph eval model.safetensors set.safetensors --noisy 3");
+    assert_contains(p->out, "the spread of noise in one model");
+    run(state, "graph train set.safetensors --epochs 1 --noise 0 " SMALL);
+    assert_error(run(state, "graph eval model.safetensors set.safetensors --noisy 3"), 1,
+                 "noise 0");
+}
+
 static void presets(void **state) {
-    static const char *const name[] = {"honest",  "tu",          "zinc",       "pattern",
-                                       "cluster", "mnist",       "cifar10",    "zinc-honest",
-                                       "sbm",     "communities", "superpixels"};
+    static const char *const name[] = {
+        "default",         "molecules",   "sbm",          "communities",
+        "superpixels",     "paper-tu",    "paper-zinc",   "paper-pattern",
+        "paper-cluster",   "paper-mnist", "published-tu", "published-zinc",
+        "published-mnist", "tu",          "zinc-honest"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         const program *p =
             run(state, "graph train --preset %s --alpha 0.75 --print-config", name[i]);
@@ -205,6 +253,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(cross_validates, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(averages_members, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(labels_the_paper_protocol, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(repeats, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(noisy_evaluations, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(presets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(makes_sets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(reports_bad_folders, folder_new, folder_remove),

@@ -199,12 +199,34 @@ static void classes_and_errors(void **state) {
     assert_float_equal(deviation, 1.247219128924647, 1e-12); /* numpy.std([1, 2, 4]) */
 }
 
+/* Half widths of tables of Student's t: of two numbers 12.7062, of three 4.30265, of ten 2.26216.
+ */
+static void intervals(void **state) {
+    (void)state;
+    const double two[] = {1, 3}, three[] = {1, 2, 4}, ten[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    double low = -1, high;
+    assert_false(basin_mean_interval(&low, &high, two, 1, 0));
+    assert_true(low == -1);
+    assert_true(basin_mean_interval(&low, &high, two, 2, 0));
+    assert_float_equal(high, 2 + 12.7062047364, 1e-7); /* s / sqrt(2) = 1 */
+    assert_float_equal(low, 2 - 12.7062047364, 1e-7);
+    assert_true(basin_mean_interval(&low, &high, three, 3, 0));
+    assert_float_equal((high - low) / 2, 4.30265272991 * sqrt(7.0 / 9), 1e-7);
+    assert_true(basin_mean_interval(&low, &high, ten, 10, 1.0 / 9));
+    assert_float_equal((high - low) / 2, 2.26215716280 * sqrt(110.0 / 12 * (0.1 + 1.0 / 9)), 1e-7);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_rankings),     cmocka_unit_test(ties_have_no_order),
-        cmocka_unit_test(auroc_counts_pairs), cmocka_unit_test(missing_classes_are_errors),
-        cmocka_unit_test(decisions),          cmocka_unit_test(best_threshold),
-        cmocka_unit_test(smooth_threshold),   cmocka_unit_test(classes_and_errors),
+        cmocka_unit_test(intervals),
+        cmocka_unit_test(known_rankings),
+        cmocka_unit_test(ties_have_no_order),
+        cmocka_unit_test(auroc_counts_pairs),
+        cmocka_unit_test(missing_classes_are_errors),
+        cmocka_unit_test(decisions),
+        cmocka_unit_test(best_threshold),
+        cmocka_unit_test(smooth_threshold),
+        cmocka_unit_test(classes_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

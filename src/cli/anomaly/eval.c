@@ -19,7 +19,7 @@ typedef struct options {
     basin_network_flags data;
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
-    bool no_baselines, only_baselines, json, quiet;
+    bool best_run, no_baselines, only_baselines, json, quiet;
     const char *backend, *products, *dtype;
 } options;
 
@@ -32,6 +32,8 @@ static const options defaults = {.start = {.preset = "default"},
                                  .backend = "cpu",
                                  .products = "f32"};
 
+enum { RUNS = 1000 }; /* at most */
+
 static const basin_option table[] = {
     BASIN_OPTIONS_START(options),
     BASIN_CHOICE(options, split, "split", "auto|ratio|masks",
@@ -40,13 +42,16 @@ static const basin_option table[] = {
     BASIN_REAL(options, ratio, "ratio", "X", 0.0001, 0.95,
                "The part of the labelled nodes for training; the rest is split 1:2 into "
                "validation and test."),
-    BASIN_INTEGER(options, runs, "runs", "N", 1, 1000, "Runs, each with a split of its own."),
+    BASIN_INTEGER(options, runs, "runs", "N", 1, RUNS, "Runs, each with a split of its own."),
     BASIN_INTEGER(options, first, "first", "N", 0, 1000, "The number of the first split."),
     BASIN_INTEGER(options, split_seed, "split-seed", "N", -1, 9007199254740992.0,
                   "The seed of drawn splits; -1: that of training, --seed."),
     BASIN_TEXT(options, scores, 0, "scores", "FILE",
                "Where to write what the detector gave each node of each split: a CSV of split, "
                "node, part, label, probability."),
+    BASIN_FLAG(options, best_run, 0, "best-run",
+               "Also print the best of the runs: that of the best validation, and that of the best "
+               "test score, as some papers report. The latter is chosen on test, and says so."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone."),
     BASIN_OPTIONS_NETWORK(options, data),
@@ -76,16 +81,28 @@ typedef struct bench {
     basin_writer scores; /* open where the options ask for it */
     int64_t runs, seed;
     bool masks, stopped;
+    double overlap; /* test nodes over the others, for intervals */
     char trained_on[200];
     int64_t parameters;
 } bench;
 
-static basin_status split(bench *b, int64_t run, basin_error *error) {
+static basin_status make_split(bench *b, int64_t run, basin_error *error) {
     int64_t seed = b->o->split_seed < 0 ? b->seed : b->o->split_seed;
     if (b->masks) /* of a file with one split, each run has another seed */
         return basin_split_from_masks(b->part, b->network, b->network->splits > 1 ? run : 0, error);
     return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)seed, (uint64_t)run,
                                   error);
+}
+
+static basin_status split(bench *b, int64_t run, basin_error *error) {
+    basin_status status = make_split(b, run, error);
+    int64_t nodes = b->network->nodes, count[BASIN_PART_TEST + 1];
+    for (int part = 0; part <= BASIN_PART_TEST && !status; part++)
+        count[part] = basin_split_nodes(NULL, b->part, nodes, part);
+    if (!status)
+        b->overlap = (double)count[BASIN_PART_TEST] /
+                     (double)(count[BASIN_PART_TRAIN] + count[BASIN_PART_VAL] + 1);
+    return status;
 }
 
 static void put_scores(const bench *b, const double *probability, int64_t run) {
@@ -191,12 +208,73 @@ static double measure(const figures *f, int which) {
     return 100 * basin_score_get(&f->test, measures[which]);
 }
 
-static void summarise(const bench *b, int model, int which, double *mean, double *deviation) {
-    double value[1000];
+static void collect(double value[RUNS], const bench *b, int model, int which) {
     for (int64_t i = 0; i < b->runs; i++)
         value[i] = measure(&b->figures[model * b->runs + i], which);
+}
+
+static void summarise(const bench *b, int model, int which, double *mean, double *deviation) {
+    double value[RUNS];
+    collect(value, b, model, which);
     basin_mean_deviation(mean, deviation, value, b->runs);
 }
+
+static bool interval(const bench *b, int model, int which, double ends[2]) {
+    double value[RUNS];
+    collect(value, b, model, which);
+    return basin_mean_interval(&ends[0], &ends[1], value, b->runs, b->overlap);
+}
+
+/* ---- the best run ---- */
+
+/* By the measure that chose the epochs, of validation or of test. */
+static int64_t best_run(const bench *b, int model, const char *by, bool test) {
+    int64_t best = 0;
+    const figures *f = &b->figures[model * b->runs];
+    for (int64_t i = 1; i < b->runs; i++) {
+        const basin_score *own = test ? &f[i].test : &f[i].validation;
+        const basin_score *top = test ? &f[best].test : &f[best].validation;
+        if (basin_score_get(own, by) > basin_score_get(top, by)) best = i;
+    }
+    return best;
+}
+
+static const char *selected_by(const bench *b, char text[64]) {
+    basin_error error;
+    return basin_settings_get(text, 64, b->o->settings, "select", &error) ? "auprc" : text;
+}
+
+static void print_best(const bench *b, int model) {
+    char text[64];
+    const char *by = selected_by(b, text);
+    for (int test = 0; test < 2; test++) {
+        int64_t run = best_run(b, model, by, test);
+        const figures *f = &b->figures[model * b->runs + run];
+        printf(
+            "%s, best of %lld runs by %s %s (split %lld): macro-F1 %.2f, AUROC %.2f, AUPRC %.2f, "
+            "recall@k %.2f%s\n",
+            model_name(b, model), (long long)b->runs, test ? "TEST" : "validation", by,
+            (long long)(b->o->first + run), measure(f, 0), measure(f, 1), measure(f, 2),
+            measure(f, 3),
+            test ? "; chosen on test, as some papers report: better than what to expect" : "");
+    }
+}
+
+static void print_best_json(basin_json *json, const bench *b, int model) {
+    char text[64];
+    const char *by = selected_by(b, text);
+    for (int test = 0; test < 2; test++) {
+        int64_t run = best_run(b, model, by, test);
+        basin_json_object(json, test ? "best_run_by_test" : "best_run_by_validation");
+        basin_json_text(json, "chosen_by", by);
+        basin_json_boolean(json, "chosen_on_test", test);
+        basin_json_integer(json, "split", b->o->first + run);
+        basin_put_percent(json, "test", &b->figures[model * b->runs + run].test);
+        basin_json_end(json);
+    }
+}
+
+/* ---- tables ---- */
 
 static bool print_table(const bench *b) {
     static const char *const heading[] = {"model", "macro-F1", "AUROC",
@@ -217,7 +295,18 @@ static bool print_table(const bench *b) {
     }
     printf("%s: %lld runs, %s; percent on test, mean +- population deviation\n", b->network->path,
            (long long)b->runs, b->masks ? "the file's splits" : "stratified splits");
-    return basin_table_print(&rows, stdout, 2);
+    if (!basin_table_print(&rows, stdout, 2)) return false;
+    for (int m = 0; m < MODELS && b->o->best_run; m++)
+        if (shown(b, m)) print_best(b, m);
+    return true;
+}
+
+static void print_intervals(basin_json *json, const bench *b, int model) {
+    double ends[2];
+    basin_json_object(json, "interval_95");
+    for (int k = 0; k < MEASURES; k++)
+        if (interval(b, model, k, ends)) basin_json_numbers(json, measures[k], ends, 2);
+    basin_json_end(json);
 }
 
 static void print_model(basin_json *json, const bench *b, int model) {
@@ -228,6 +317,8 @@ static void print_model(basin_json *json, const bench *b, int model) {
         summarise(b, model, k, &pair[0], &pair[1]);
         basin_json_numbers(json, measures[k], pair, 2);
     }
+    print_intervals(json, b, model);
+    if (b->o->best_run) print_best_json(json, b, model);
     basin_json_array(json, "runs");
     for (int64_t i = 0; i < b->runs; i++) {
         const figures *f = &b->figures[model * b->runs + i];
@@ -337,7 +428,7 @@ const basin_command basin_command_anomaly_eval = {
             "deviation over runs, and what a logistic regression and an MLP reach on the same "
             "splits, without the graph and with means over one and two hops.",
     .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
-               "  basin anomaly eval tolokers.npz --preset paper --runs 10 --json\n",
+               "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

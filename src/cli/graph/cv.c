@@ -1,7 +1,9 @@
-/* basin graph cv: how well a model does on graphs it has not seen, by cross-validation. */
+/* basin graph cv: how well a model does on graphs it has not seen, by cross-validation, once or
+ * repeated with other folds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "basin/metrics.h"
 #include "cli/graph/options.h"
@@ -12,13 +14,15 @@
 typedef struct options {
     basin_settings *settings;
     basin_start start;
-    const char *index, *cache, *backend, *products;
+    const char *protocol, *index, *cache, *backend, *products;
     double inner;
-    int64_t folds, fold, members, jobs, threads;
-    bool paper_protocol, quiet, json;
+    int64_t folds, fold, repeats, members, jobs, threads;
+    bool quiet, json;
 } options;
 
 static const options defaults = {.start = {.preset = "default"},
+                                 .protocol = "held-out",
+                                 .repeats = 1,
                                  .backend = "cpu",
                                  .products = "f32",
                                  .folds = 10,
@@ -26,6 +30,13 @@ static const options defaults = {.start = {.preset = "default"},
                                  .members = 3};
 
 static const basin_option table[] = {
+    BASIN_CHOICE(options, protocol, "protocol", "held-out|paper",
+                 "held-out: a new model for each fold, which it has not seen. paper: as the "
+                 "published notebooks do, one model trained on all graphs and scored on the same "
+                 "graphs. A training accuracy; every output says so."),
+    BASIN_INTEGER(options, repeats, "repeats", "K", 1, 1000,
+                  "All of it K times, each time with other seeds: other folds, other first "
+                  "weights."),
     BASIN_INTEGER(options, folds, "folds", "N", 2, 1 << 20, "Stratified folds."),
     BASIN_TEXT(options, index, 0, "index", "PATH",
                "Folds that others published: NAME of NAME_train.index, NAME_val.index, "
@@ -39,10 +50,6 @@ static const basin_option table[] = {
         options, jobs, "jobs", "N", 0, 1024,
         "Folds at once, each in a thread of its own; 0: one a core, with --backend cuda, where "
         "all share a device and its memory, 10 at most."),
-    BASIN_FLAG(
-        options, paper_protocol, 0, "paper-protocol",
-        "What the published notebooks do instead: one model trained on all graphs and scored "
-        "on the same graphs. A training accuracy; every output says so."),
     BASIN_OPTIONS_START(options),
     BASIN_GRAPH_OPTION_CACHE(options),
     BASIN_OPTION_BACKEND(options),
@@ -55,37 +62,48 @@ static const basin_option table[] = {
 
 typedef struct job {
     const options *o;
+    bool paper; /* the protocol */
     int64_t seed;
     basin_graphset set;
-    basin_folds folds;
-    basin_graphs_fold *result; /* [folds] */
-    double *value;             /* [folds] room for those that were run */
+    int64_t folds;             /* of a repeat */
+    basin_graphs_fold *result; /* [repeats, folds] */
+    double *value;             /* [repeats, folds] room for numbers of those that were run */
 } job;
 
-static basin_status make_folds(job *j, basin_error *error) {
+/* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
+static int64_t seed_of(const job *j, int64_t repeat) {
+    return j->seed + repeat * j->folds * j->o->members;
+}
+
+static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
+                               basin_error *error) {
     const options *o = j->o;
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
-    uint64_t seed = (uint64_t)j->seed;
-    basin_status status;
-    if (o->paper_protocol)
-        status = basin_graphs_fold_all(&j->folds, j->set.graphs, error);
-    else if (o->index)
-        status =
-            basin_folds_read(&j->folds, o->index, classes, j->set.graphs, o->inner, seed, error);
-    else
-        status =
-            basin_folds_new(&j->folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
-    if (status) return status;
-    j->result = calloc((size_t)j->folds.folds, sizeof *j->result);
-    j->value = calloc((size_t)j->folds.folds, sizeof *j->value);
+    uint64_t seed = (uint64_t)seed_of(j, repeat);
+    if (j->paper) return basin_graphs_fold_all(folds, j->set.graphs, error);
+    if (o->index)
+        return basin_folds_read(folds, o->index, classes, j->set.graphs, o->inner, seed, error);
+    return basin_folds_new(folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
+}
+
+static basin_status reserve(job *j, int64_t folds, basin_error *error) {
+    size_t count = (size_t)(j->o->repeats * folds);
+    if (j->result) return BASIN_OK;
+    j->folds = folds;
+    j->result = calloc(count, sizeof *j->result);
+    j->value = calloc(count, sizeof *j->value);
     if (j->result && j->value) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
 }
 
-static basin_status run_folds(job *j, basin_error *error) {
+static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
+                              basin_error *error) {
     const options *o = j->o;
-    char text[4096];
+    char text[4096], seed[32];
     basin_cli_watch watch;
+    snprintf(seed, sizeof seed, "%lld", (long long)seed_of(j, repeat));
+    basin_status status = basin_settings_set(o->settings, "seed", seed, error);
+    if (status) return status;
     basin_cli_watch_begin(&watch, o->quiet);
     basin_graphs_cv spec = {.size = sizeof spec,
                             .fold = o->fold,
@@ -96,41 +114,85 @@ static basin_status run_folds(job *j, basin_error *error) {
                             .products = basin_option_products(o->products),
                             .cache = basin_graph_cache(o->cache, text, sizeof text),
                             .watch = &watch.watch};
-    basin_status status =
-        basin_graphs_cross_validate(j->result, o->settings, &j->set, &j->folds, &spec, error);
+    status = basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set, folds,
+                                         &spec, error);
     basin_cli_watch_end(&watch);
     return status;
 }
 
-/* ---- printing ---- */
+static basin_status run_repeat(job *j, int64_t repeat, basin_error *error) {
+    basin_folds folds;
+    basin_status status = make_folds(&folds, j, repeat, error);
+    if (status) return status;
+    status = reserve(j, folds.folds, error);
+    if (!status) status = run_folds(j, repeat, &folds, error);
+    basin_folds_free(&folds);
+    return status;
+}
+
+/* ---- numbers ---- */
 
 static double number_of(const basin_graphs_measures *measures, basin_graphs_target task) {
     return fabs(basin_graphs_merit(measures, task));
 }
 
-static void statistics(double *mean, double *deviation, const job *j, bool validation) {
+/* The numbers of folds first .. last - 1 of all repeats' that were run, in `value`. */
+static int64_t collect(const job *j, int64_t first, int64_t last, bool validation) {
     int64_t n = 0;
-    for (int64_t f = 0; f < j->folds.folds; f++) {
+    for (int64_t f = first; f < last; f++) {
         const basin_graphs_fold *r = &j->result[f];
         if (r->done) j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
     }
+    return n;
+}
+
+typedef struct statistics {
+    int64_t folds;
+    double mean, deviation; /* over folds */
+    double repeats;         /* the deviation of the repeats' means */
+    double low, high;       /* the 95 % interval */
+    bool interval;
+} statistics;
+
+static void of_repeat(double *mean, double *deviation, const job *j, int64_t repeat,
+                      bool validation) {
+    int64_t n = collect(j, repeat * j->folds, (repeat + 1) * j->folds, validation);
     basin_mean_deviation(mean, deviation, j->value, n);
 }
 
-static const char *unit_of(basin_graphs_target task) {
-    if (task == BASIN_GRAPHS_VALUES) return "mean absolute error";
-    return task == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
+static statistics of_all(const job *j, bool validation) {
+    statistics s = {0};
+    double mean, deviation, tests = 0, trains = 0;
+    int64_t all = j->o->repeats * j->folds;
+    for (int64_t f = 0; f < all; f++) {
+        tests += (double)j->result[f].tests;
+        trains += (double)(j->result[f].trains + j->result[f].validations);
+    }
+    s.folds = collect(j, 0, all, validation);
+    basin_mean_deviation(&s.mean, &s.deviation, j->value, s.folds);
+    s.interval = !j->paper && basin_mean_interval(&s.low, &s.high, j->value, s.folds,
+                                                  trains > 0 ? tests / trains : 0);
+    for (int64_t r = 0; r < j->o->repeats; r++) {
+        of_repeat(&mean, &deviation, j, r, validation);
+        s.repeats += (mean - s.mean) * (mean - s.mean) / (double)j->o->repeats;
+    }
+    s.repeats = sqrt(s.repeats);
+    return s;
 }
 
-static const char *protocol_of(const options *o) {
-    if (o->paper_protocol) return "paper (training graphs)";
-    return o->index ? "held-out, given folds" : "held-out, stratified folds";
+/* ---- printing ---- */
+
+static const char *protocol_of(const job *j) {
+    if (j->paper) return "paper (training graphs)";
+    return j->o->index ? "held-out, given folds" : "held-out, stratified folds";
 }
 
-static int print_table(const job *j) {
-    const options *o = j->o;
+static void add_head(basin_table *t, const char *const *head, int count) {
+    for (int i = 0; i < count; i++) basin_table_add(t, "%s", head[i]);
+}
+
+static bool print_folds(const job *j) {
     basin_graphs_target task = j->set.task;
-    double mean, deviation;
     basin_table t = {.layout = "rrrrrrr"};
     const char *head[] = {"fold",
                           "train",
@@ -138,9 +200,9 @@ static int print_table(const job *j) {
                           "test",
                           "epoch",
                           "validation score",
-                          o->paper_protocol ? "training score" : "test score"};
-    for (int i = 0; i < 7; i++) basin_table_add(&t, "%s", head[i]);
-    for (int64_t f = 0; f < j->folds.folds; f++) {
+                          j->paper ? "training score" : "test score"};
+    add_head(&t, head, 7);
+    for (int64_t f = 0; f < j->folds; f++) {
         const basin_graphs_fold *r = &j->result[f];
         if (!r->done) continue;
         basin_table_add(&t, "%lld", (long long)f + 1);
@@ -154,23 +216,59 @@ static int print_table(const job *j) {
             basin_table_add(&t, "-");
         basin_table_add(&t, "%.4g", number_of(&r->test, task));
     }
-    printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(task), unit_of(task));
-    printf("protocol: %s\n", protocol_of(o));
-    if (!basin_table_print(&t, stdout, 2)) return BASIN_EXIT_FAILURE;
-    statistics(&mean, &deviation, j, false);
-    if (o->paper_protocol)
-        printf("TRAINING score %.4g: the graphs it was trained on, as in the published notebooks; "
-               "it says nothing of unseen graphs\n",
-               mean);
-    else
-        printf("test %.4g +- %.4g, the population deviation over folds\n", mean, deviation);
+    return basin_table_print(&t, stdout, 2);
+}
+
+static bool print_repeats(const job *j) {
+    basin_table t = {.layout = "rrrr"};
+    const char *head[] = {"repeat", "seed", j->paper ? "training score" : "test score",
+                          "deviation over folds"};
+    double mean, deviation;
+    add_head(&t, head, 4);
+    for (int64_t r = 0; r < j->o->repeats; r++) {
+        of_repeat(&mean, &deviation, j, r, false);
+        basin_table_add(&t, "%lld", (long long)r + 1);
+        basin_table_add(&t, "%lld", (long long)seed_of(j, r));
+        basin_table_add(&t, "%.4g", mean);
+        basin_table_add(&t, "%.4g", deviation);
+    }
+    return basin_table_print(&t, stdout, 2);
+}
+
+static void print_summary(const job *j) {
+    statistics s = of_all(j, false);
+    char over[120] = "";
+    if (j->o->repeats > 1)
+        snprintf(over, sizeof over, " +- %.4g over %lld %s", s.repeats, (long long)j->o->repeats,
+                 j->paper ? "models of other seeds" : "repeats (deviation of their means)");
+    if (j->paper) {
+        printf("TRAINING score %.4g%s: the graphs it was trained on, as in the published "
+               "notebooks; it says nothing of unseen graphs\n",
+               s.mean, over);
+        return;
+    }
+    printf("test %.4g%s%s +- %.4g, the population deviation over %lld folds\n", s.mean, over,
+           *over ? ";" : "", s.deviation, (long long)s.folds);
+    if (s.interval)
+        printf("95 %% interval of the mean %.4g to %.4g (Student's t; folds share training "
+               "graphs, which is allowed for)\n",
+               s.low, s.high);
+}
+
+static int print_table(const job *j) {
+    printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(j->set.task),
+           basin_graph_score_name(j->set.task));
+    printf("protocol: %s\n", protocol_of(j));
+    if (!(j->o->repeats > 1 ? print_repeats(j) : print_folds(j))) return BASIN_EXIT_FAILURE;
+    print_summary(j);
     return BASIN_EXIT_OK;
 }
 
-static void print_fold_json(basin_json *json, const basin_graphs_fold *r, int64_t fold,
-                            basin_graphs_target task, bool paper) {
+static void print_fold_json(basin_json *json, const job *j, int64_t number) {
+    const basin_graphs_fold *r = &j->result[number];
     basin_json_object(json, NULL);
-    basin_json_integer(json, "fold", fold + 1);
+    if (j->o->repeats > 1) basin_json_integer(json, "repeat", number / j->folds + 1);
+    basin_json_integer(json, "fold", number % j->folds + 1);
     basin_json_integer(json, "train_graphs", r->trains);
     basin_json_integer(json, "epochs", r->epochs);
     basin_json_integer(json, "best_epoch", r->best_epoch);
@@ -179,39 +277,43 @@ static void print_fold_json(basin_json *json, const basin_graphs_fold *r, int64_
     basin_json_integer(json, "memory_bytes", r->memory);
     if (r->validations) {
         basin_json_object(json, "validation");
-        basin_graph_items_json(json, &r->validation, task);
+        basin_graph_items_json(json, &r->validation, j->set.task);
         basin_json_end(json);
     }
-    basin_json_object(json, paper ? "training" : "test");
-    basin_graph_items_json(json, &r->test, task);
+    basin_json_object(json, j->paper ? "training" : "test");
+    basin_graph_items_json(json, &r->test, j->set.task);
     basin_json_end(json);
     basin_json_end(json);
 }
 
+static void print_statistics_json(basin_json *json, const job *j) {
+    statistics s = of_all(j, false);
+    basin_json_number(json, j->paper ? "training_mean" : "test_mean", s.mean);
+    if (!j->paper) basin_json_number(json, "test_deviation", s.deviation);
+    if (s.interval) basin_json_numbers(json, "test_interval_95", (double[]){s.low, s.high}, 2);
+    if (j->o->repeats > 1) basin_json_number(json, "deviation_of_repeats", s.repeats);
+    if (j->paper) return;
+    s = of_all(j, true);
+    basin_json_number(json, "validation_mean", s.mean);
+    basin_json_number(json, "validation_deviation", s.deviation);
+}
+
 static void print_json(const job *j) {
     const options *o = j->o;
-    double mean, deviation;
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "data", j->set.name);
     basin_json_text(&json, "task", basin_graphs_target_name(j->set.task));
-    basin_json_text(&json, "protocol", protocol_of(o));
-    basin_json_boolean(&json, "held_out", !o->paper_protocol);
+    basin_json_text(&json, "protocol", protocol_of(j));
+    basin_json_boolean(&json, "held_out", !j->paper);
     basin_json_text(&json, "preset", o->start.preset);
     basin_json_integer(&json, "members", o->members);
+    basin_json_integer(&json, "repeats", o->repeats);
     basin_json_integer(&json, "seed", j->seed);
-    basin_json_text(&json, "score", unit_of(j->set.task));
-    statistics(&mean, &deviation, j, false);
-    basin_json_number(&json, o->paper_protocol ? "training_mean" : "test_mean", mean);
-    if (!o->paper_protocol) {
-        basin_json_number(&json, "test_deviation", deviation);
-        statistics(&mean, &deviation, j, true);
-        basin_json_number(&json, "validation_mean", mean);
-        basin_json_number(&json, "validation_deviation", deviation);
-    }
+    basin_json_text(&json, "score", basin_graph_score_name(j->set.task));
+    print_statistics_json(&json, j);
     basin_json_array(&json, "folds");
-    for (int64_t f = 0; f < j->folds.folds; f++)
-        if (j->result[f].done)
-            print_fold_json(&json, &j->result[f], f, j->set.task, o->paper_protocol);
+    for (int64_t f = 0; f < o->repeats * j->folds; f++)
+        if (j->result[f].done) print_fold_json(&json, j, f);
     basin_json_end(&json);
     basin_json_end(&json);
 }
@@ -223,8 +325,8 @@ static basin_status cross_validate(job *j, const char *path, basin_error *error)
     if (!status) j->seed = strtoll(text, NULL, 10);
     if (!status) status = basin_graphset_read(&j->set, path, error);
     if (!status) status = basin_graphs_check_labels(&j->set, path, error);
-    if (!status) status = make_folds(j, error);
-    return status ? status : run_folds(j, error);
+    for (int64_t r = 0; r < j->o->repeats && !status; r++) status = run_repeat(j, r, error);
+    return status;
 }
 
 static int run(const void *values, int operands, char **operand) {
@@ -233,7 +335,7 @@ static int run(const void *values, int operands, char **operand) {
     if (o->start.print_config) return basin_print_config(o->settings, NULL);
     basin_error error;
     int code = BASIN_EXIT_OK;
-    job j = {.o = o};
+    job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
     if (cross_validate(&j, operand[0], &error))
         code = basin_report(&error);
     else if (o->json)
@@ -242,7 +344,6 @@ static int run(const void *values, int operands, char **operand) {
         code = print_table(&j);
     free(j.result);
     free(j.value);
-    basin_folds_free(&j.folds);
     basin_graphset_free(&j.set);
     return code;
 }
@@ -255,13 +356,14 @@ const basin_command basin_command_graph_cv = {
     .operands_most = 1,
     .text =
         "Trains a new model for every fold on the other folds, of which a part, set aside, alone "
-        "chooses the epoch; tests each model once on its fold; prints the scores with their mean "
-        "and population deviation.\n\n"
-        "DATA is a TUDataset (folder or zip), a packed set, or ZINC. With --paper-protocol the "
+        "chooses the epoch; tests each model once on its fold; prints the scores with their mean, "
+        "population deviation and 95 % interval.\n\n"
+        "DATA is a TUDataset (folder or zip), a packed set, or ZINC. With --protocol paper the "
         "score is that of the training graphs, as in the paper's tables.",
     .example = "  basin graph cv MUTAG.zip\n"
                "  basin graph cv ENZYMES.zip --index splits/ENZYMES --jobs 2 --json\n"
-               "  basin graph cv NCI1.zip --preset tu --paper-protocol\n",
+               "  basin graph cv MUTAG.zip --repeats 10\n"
+               "  basin graph cv NCI1.zip --preset paper-tu --protocol paper --members 1\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

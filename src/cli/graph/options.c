@@ -69,3 +69,8 @@ void basin_graph_measures_text(char *text, size_t size, const basin_graphs_measu
         snprintf(text, size, "accuracy %.2f %%, class-averaged %.2f %%, cross entropy %.4f",
                  measures->accuracy, measures->balanced, measures->loss);
 }
+
+const char *basin_graph_score_name(basin_graphs_target target) {
+    if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
+    return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
+}

@@ -41,6 +41,8 @@ void basin_graph_measures_json(basin_json *json, const basin_graphs_measures *me
                                basin_graphs_target target);
 void basin_graph_items_json(basin_json *json, const basin_graphs_measures *measures,
                             basin_graphs_target target);
+/* What the number that chooses epochs is: "accuracy, percent". */
+const char *basin_graph_score_name(basin_graphs_target target);
 /* "accuracy 87.50 %, .." or "mean absolute error 0.2100, ..". */
 void basin_graph_measures_text(char *text, size_t size, const basin_graphs_measures *measures,
                                basin_graphs_target target);
