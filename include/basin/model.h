@@ -141,7 +141,7 @@ typedef enum basin_merge { BASIN_MERGE_MAX, BASIN_MERGE_CONCAT } basin_merge;
 
 /* All zero beyond `hidden` is the paper's model. */
 typedef struct basin_anomaly_config {
-    int64_t nodes, features; /* nodes: with learned positions only */
+    int64_t nodes, features; /* nodes: of learned positions, the table's rows */
     basin_block_config block;
     basin_descent_spec descent;
     basin_position position;
@@ -172,7 +172,9 @@ typedef struct basin_anomaly_inputs {
     const basin_pattern *neighbours; /* [relations] */
     const basin_expr *weight;        /* [relations] of [N], or NULL */
     basin_expr eigenvectors;         /* [N, k] for Laplacian positions */
-    basin_expr seed;                 /* index [2]: dropout takes place; NULL: none */
+    basin_expr place; /* index [N], learned positions of sampled nodes: the row that each has in
+                         the table, -1 for none; NULL: N is all nodes, in order */
+    basin_expr seed;  /* index [2]: dropout takes place; NULL: none */
 } basin_anomaly_inputs;
 
 BASIN_API basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
@@ -183,10 +185,11 @@ BASIN_API basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_exp
 /* The same from all there may be. */
 BASIN_API basin_expr basin_anomaly_logits(const basin_anomaly *model,
                                           const basin_anomaly_inputs *inputs);
-/* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F]; logits of the
+/* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F], where `where` is
+ * the eigenvectors or the place of the inputs above, as the model has positions; logits of the
  * first tokens and each relation's last ones. */
 BASIN_API basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
-                                         basin_expr eigenvectors);
+                                         basin_expr where);
 BASIN_API basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first,
                                         const basin_expr *last /* [relations] */, basin_expr seed);
 BASIN_API const basin_block *basin_anomaly_block(const basin_anomaly *model, int number);

@@ -120,19 +120,17 @@ basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound) {
 
 /* ---- forward ---- */
 
-basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
-                               basin_expr eigenvectors) {
+basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features, basin_expr where) {
     const basin_anomaly_config *c = &model->config;
     bool learned = c->position == BASIN_POSITION_LEARNED;
-    if (!basin_model_shape_is(features, BASIN_SHAPE(learned ? c->nodes : -1, c->features),
-                              "anomaly: features"))
+    int64_t rows = learned && !where ? c->nodes : -1;
+    if (!basin_model_shape_is(features, BASIN_SHAPE(rows, c->features), "anomaly: features"))
         return NULL;
     if (model->input_w)
         features = basin_relu(basin_add(basin_matmul(features, model->input_w), model->input_b));
     basin_expr x = basin_add(basin_matmul(features, model->emb_w), model->emb_b);
-    if (learned) x = basin_add(x, model->pos);
-    if (c->position == BASIN_POSITION_LAPLACIAN)
-        x = basin_add(x, basin_matmul(eigenvectors, model->pos));
+    if (learned) x = basin_add(x, where ? basin_gather(model->pos, where) : model->pos);
+    if (c->position == BASIN_POSITION_LAPLACIAN) x = basin_add(x, basin_matmul(where, model->pos));
     return x;
 }
 
@@ -177,7 +175,9 @@ static basin_expr descend(const basin_anomaly *model, basin_expr x,
 }
 
 basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_inputs *inputs) {
-    basin_expr x = basin_anomaly_embed(model, inputs->features, inputs->eigenvectors);
+    bool learned = model->config.position == BASIN_POSITION_LEARNED;
+    basin_expr x = basin_anomaly_embed(model, inputs->features,
+                                       learned ? inputs->place : inputs->eigenvectors);
     x = basin_dropout(x, model->config.dropout, inputs->seed);
     if (!x) return NULL;
     basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];

@@ -107,6 +107,8 @@ static void size_up(basin_anomaly_batch *b, const basin_node_inputs *inputs) {
     double f = inputs->settings->fraction;
     b->shape.columns = inputs->shape.columns;
     b->shape.relations = inputs->shape.relations;
+    b->shape.positions = inputs->shape.positions;
+    b->shape.placed = true;
     if (b->shape.nodes < b->network->nodes) b->shape.nodes = b->network->nodes;
     for (int r = 0; r < b->shape.relations; r++) {
         int64_t start = b->shape.pairs[r];
@@ -125,14 +127,16 @@ static basin_status gather(basin_anomaly_batch *b, const basin_anomaly_source *s
         b->table = basin_array_new(cells, sizeof *b->table);
     int64_t k = inputs->eigenvectors ? inputs->settings->eigenvectors : 0;
     b->eigenvectors = basin_array_new((size_t)n, (size_t)k * sizeof(float));
+    b->place = basin_array_new((size_t)n, sizeof *b->place);
     b->label = basin_array_new((size_t)n, sizeof *b->label);
     b->weight = basin_array_new((size_t)n, sizeof *b->weight);
-    bool good = b->table && b->eigenvectors && b->label && b->weight;
+    bool good = b->table && b->eigenvectors && b->place && b->label && b->weight;
     for (int r = 0; r < inputs->shape.relations && good && inputs->node_weight[0]; r++)
         good = (b->node_weight[r] = basin_array_new((size_t)n, sizeof(float))) != NULL;
     if (!good) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch");
     for (int64_t i = 0; i < n; i++) {
         int64_t from = origin[i];
+        b->place[i] = (int32_t)from;
         memcpy(b->table + i * C, inputs->table + from * C, (size_t)C * sizeof(float));
         if (k)
             memcpy(b->eigenvectors + i * k, inputs->eigenvectors + from * k,
@@ -165,6 +169,7 @@ basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
 basin_anomaly_net_data basin_anomaly_batch_data(const basin_anomaly_batch *batch) {
     basin_anomaly_net_data data = {.table = batch->table,
                                    .eigenvectors = batch->eigenvectors,
+                                   .place = batch->place,
                                    .label = batch->label,
                                    .weight = batch->weight,
                                    .pairs = batch->pairs,
@@ -177,6 +182,7 @@ void basin_anomaly_batch_free(basin_anomaly_batch *batch) {
     basin_network_free(batch->network);
     free(batch->table);
     free(batch->eigenvectors);
+    free(batch->place);
     free(batch->label);
     free(batch->weight);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {

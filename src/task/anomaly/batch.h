@@ -9,6 +9,7 @@ typedef struct basin_anomaly_batch {
     basin_network *network; /* the part; `origin` leads back */
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
+    int32_t *place;            /* [nodes] who they are in the network */
     basin_anomaly_shape shape; /* capacities a plan for it should have */
     int64_t targets;           /* nodes that the loss counts */
 } basin_anomaly_batch;

@@ -161,7 +161,7 @@ static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *er
 basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
                                     const basin_anomaly_settings *settings, basin_error *error) {
     *inputs = (basin_node_inputs){.network = network, .settings = settings};
-    inputs->shape.nodes = network->nodes;
+    inputs->shape.nodes = inputs->shape.positions = network->nodes;
     basin_status status = pick_relations(inputs, error);
     if (!status) status = make_raw(inputs, error);
     for (int r = 0; r < inputs->shape.relations && !status; r++) {

@@ -25,7 +25,7 @@ static basin_position position_of(const basin_anomaly_settings *r) {
 basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
                                               const basin_anomaly_shape *shape) {
     return (basin_anomaly_config){
-        .nodes = shape->nodes,
+        .nodes = shape->positions,
         .features = shape->columns,
         .block = {BASIN_BLOCK_OF(r), .init_query = {BASIN_INIT_NORMAL, r->query_deviation}},
         .descent = {.steps = (int)r->steps,
@@ -54,6 +54,8 @@ static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings 
     if (position_of(r) == BASIN_POSITION_LAPLACIAN)
         net->eigenvectors =
             basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
+    if (position_of(r) == BASIN_POSITION_LEARNED && shape->placed)
+        net->place = basin_index(graph, "place", BASIN_SHAPE(shape->nodes));
     for (int i = 0; i < shape->relations && basin_anomaly_on_graph(r); i++) {
         snprintf(name, sizeof name, "pairs%d", i);
         net->pattern[i] =
@@ -99,6 +101,7 @@ static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_setti
                                    .neighbours = net->pattern,
                                    .weight = net->node_weight[0] ? net->node_weight : NULL,
                                    .eigenvectors = net->eigenvectors,
+                                   .place = net->place,
                                    .seed = net->seed};
     if (basin_choice_is(r->form, "published"))
         return basin_published_declare(&net->published, &net->params, &config)
@@ -155,11 +158,26 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
     return status;
 }
 
+/* Padding has no position. */
+static basin_status write_places(basin_plan *plan, basin_expr input, const int32_t *place,
+                                 int64_t rows, basin_error *error) {
+    if (!input || !place) return BASIN_OK;
+    basin_tensor padded;
+    basin_status status = basin_tensor_new(&padded, BASIN_I32, basin_expr_shape(input), error);
+    if (status) return status;
+    int32_t *to = padded.data;
+    for (int64_t i = 0; i < padded.shape.dim[0]; i++) to[i] = i < rows ? place[i] : -1;
+    status = basin_plan_write(plan, input, &padded, error);
+    basin_tensor_free(&padded);
+    return status;
+}
+
 basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *plan,
                                      const basin_anomaly_net_data *data, basin_error *error) {
     int64_t n = data->nodes;
     basin_status status = write_rows(plan, net->features, data->table, n, error);
     if (!status) status = write_rows(plan, net->eigenvectors, data->eigenvectors, n, error);
+    if (!status) status = write_places(plan, net->place, data->place, n, error);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row && !status; r++) {
         status = basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error);
         if (!status) status = write_rows(plan, net->node_weight[r], data->node_weight[r], n, error);
@@ -203,12 +221,19 @@ static basin_status small_memory(size_t *bytes, const basin_anomaly_settings *se
     }
     if (!status) {
         basin_plan_stats s = basin_plan_get_stats(training ? trainer.plan : plan);
-        *bytes = s.arena_bytes + s.input_bytes; /* weights do not grow with the graph */
+        *bytes = s.arena_bytes + s.input_bytes; /* other weights do not grow with the graph */
     }
     basin_trainer_free(&trainer);
     basin_plan_free(plan);
     basin_anomaly_net_free(&net);
     return status;
+}
+
+size_t basin_anomaly_position_bytes(const basin_anomaly_settings *settings,
+                                    const basin_anomaly_shape *shape, bool training) {
+    if (position_of(settings) != BASIN_POSITION_LEARNED) return 0;
+    size_t row = (size_t)settings->dim * sizeof(float);
+    return (size_t)shape->positions * row * (training ? 3 : 1);
 }
 
 basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_settings *settings,
@@ -217,7 +242,7 @@ basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_setting
     const int64_t part = shape->nodes > 20000 ? shape->nodes / 10000 : 1;
     basin_anomaly_shape small = *shape;
     basin_store *store = NULL;
-    small.nodes = shape->nodes / part + 1;
+    small.nodes = small.positions = shape->nodes / part + 1;
     int64_t pairs = 0;
     for (int r = 0; r < shape->relations; r++) {
         small.pairs[r] = shape->pairs[r] / part + 1;
@@ -229,5 +254,6 @@ basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_setting
     if (status) return status;
     /* The list that is written, besides the plan's own copy of it. */
     *bytes = *bytes * (size_t)part + (size_t)pairs * 3 * sizeof(int32_t);
+    *bytes += basin_anomaly_position_bytes(settings, shape, training);
     return BASIN_OK;
 }

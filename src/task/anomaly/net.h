@@ -7,6 +7,8 @@
 
 typedef struct basin_anomaly_shape {
     int64_t nodes, columns;
+    int64_t positions; /* nodes of the whole network, for learned positions */
+    bool placed;       /* its nodes are some of them: positions by index */
     int relations;
     int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
 } basin_anomaly_shape;
@@ -17,8 +19,9 @@ typedef struct basin_anomaly_net {
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
     basin_published published;
     basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
-    basin_expr mask; /* [columns] 0 for what a member does not see; NULL: all see all */
-    basin_expr seen; /* [N, columns] the features, masked */
+    basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
+    basin_expr mask;  /* [columns] 0 for what a member does not see; NULL: all see all */
+    basin_expr seen;  /* [N, columns] the features, masked */
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
     basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
     basin_expr logits, probability, loss; /* [N], [N], [] */
@@ -38,6 +41,7 @@ void basin_anomaly_net_free(basin_anomaly_net *net);
 typedef struct basin_anomaly_net_data {
     const float *table;                                /* [n, columns] */
     const float *eigenvectors;                         /* [n, k] */
+    const int32_t *place;                              /* [n] */
     const float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [n] each */
     const basin_pairs *pairs;                          /* [relations] */
     const float *label, *weight;                       /* [n] */
@@ -68,6 +72,10 @@ basin_status basin_anomaly_net_write_seed(const basin_anomaly_net *net, basin_pl
 basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_settings *settings,
                                       const basin_anomaly_shape *shape, bool training,
                                       basin_backend *backend, basin_error *error);
+
+/* Those of learned positions, in training with their moments; 0 of other models. */
+size_t basin_anomaly_position_bytes(const basin_anomaly_settings *settings,
+                                    const basin_anomaly_shape *shape, bool training);
 
 basin_adamw_config basin_anomaly_net_adamw(const basin_anomaly_settings *settings);
 

@@ -88,12 +88,6 @@ basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error
     else
         snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
                  f->settings.sampling, f->settings.fraction, gib, most);
-    if (basin_choice_is(f->settings.position, "learned") &&
-        !basin_choice_is(f->settings.sampling, "full"))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "learned positions want the full graph, which takes %.1f GiB of %.1f "
-                          "allowed; wanted position none",
-                          gib, most);
     return BASIN_OK;
 }
 
@@ -125,6 +119,7 @@ basin_status basin_anomaly_hold_samples(basin_anomaly_fitting *f, basin_error *e
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
     bytes += pairs * 3 * sizeof(int32_t); /* what is written: the list, the rows gathered */
     bytes += (size_t)shape->nodes * (size_t)shape->columns * sizeof(float);
+    bytes += basin_anomaly_position_bytes(&f->settings, shape, true);
     f->bytes = bytes + basin_node_inputs_bytes(&f->inputs);
     return hold(f, bytes, walk ? "training on neighbours" : "training on subgraphs",
                 walk ? ", or smaller samples (batch, fanout)" : ", or a smaller fraction", error);

@@ -91,6 +91,9 @@ static void streaming_equals_the_whole(void **state) {
     compare_stream("laplacian positions", network, &settings, &training);
     settings.position = "none", settings.sampling = "full";
     settings.hopfield_kind = "softmax";
+    settings.position = "learned";
+    compare_stream("learned positions", network, &settings, &training);
+    settings.position = "none";
     compare_stream("memories of another kind", network, &settings, &training);
     settings.hopfield = false;
     compare_stream("attention alone", network, &settings, &training);
@@ -222,6 +225,77 @@ static void small_graphs_get_more_members(void **state) {
     free(part);
 }
 
+/* ---- learned positions of sampled nodes ---- */
+
+static double position_at(const basin_anomaly_model *model, int64_t i) {
+    const basin_tensor *pos;
+    basin_error error;
+    must(basin_bundle_get(&pos, model->member[0], "pos", &error), &error);
+    return basin_tensor_at(pos, i);
+}
+
+/* A subgraph of all nodes, which come in another order, is the full graph. */
+static void positions_follow_their_nodes(void **state) {
+    (void)state;
+    basin_network *network = fraud_new(300, 6, 1, false);
+    uint8_t *part = fraud_split(network);
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    settings.position = "learned", settings.dropout = 0, settings.epochs = 6;
+    settings.average = 0, settings.fraction = 1;
+    settings.sampling = "full";
+    basin_anomaly_model *full = fraud_train(network, part, &settings, &training);
+    settings.sampling = "subgraph";
+    basin_anomaly_model *sampled = fraud_train(network, part, &settings, &training);
+    double moved = 0;
+    for (int64_t i = 0; i < network->nodes * settings.dim; i++) {
+        moved = fmax(moved, fabs(position_at(full, i)));
+        assert_float_equal(position_at(full, i), position_at(sampled, i), 2e-4);
+    }
+    assert_true(moved > 0.05);
+    basin_anomaly_close(full);
+    basin_anomaly_close(sampled);
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+    free(part);
+}
+
+/* Of one epoch on 5 % of the nodes only theirs change; then it scores, from its file, too. */
+static void the_papers_preset_samples(void **state) {
+    (void)state;
+    basin_network *network = fraud_new(400, 6, 1, false);
+    uint8_t *part = fraud_split(network);
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings;
+    basin_anomaly_task.fill(&settings, "paper-tfinance");
+    settings.dim = settings.head_dim = settings.hidden = 16, settings.memories = 24;
+    settings.epochs = 0;
+    basin_anomaly_model *before = fraud_train(network, part, &settings, &training);
+    settings.epochs = 1;
+    basin_anomaly_model *after = fraud_train(network, part, &settings, &training);
+    int64_t changed = 0;
+    for (int64_t n = 0; n < network->nodes; n++) {
+        bool moved = false;
+        for (int64_t d = 0; d < settings.dim; d++) {
+            int64_t i = n * settings.dim + d;
+            moved = moved || position_at(before, i) != position_at(after, i);
+        }
+        changed += moved;
+    }
+    assert_true(changed > 0 && changed <= 20); /* 5 % of 400 */
+    double *probability = calloc((size_t)network->nodes, sizeof *probability);
+    basin_error error;
+    must(basin_anomaly_score(probability, after, network, NULL, &error), &error);
+    for (int64_t n = 0; n < network->nodes; n++)
+        assert_true(probability[n] > 0 && probability[n] < 1);
+    free(probability);
+    basin_anomaly_close(before);
+    basin_anomaly_close(after);
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+    free(part);
+}
+
 /* ---- what cannot be learned from ---- */
 
 static void check_refused(const basin_network *network, const uint8_t *part, const char *wanted) {
@@ -343,6 +417,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_planted_signal_is_found),
         cmocka_unit_test(streaming_equals_the_whole),
+        cmocka_unit_test(positions_follow_their_nodes),
+        cmocka_unit_test(the_papers_preset_samples),
         cmocka_unit_test(energies_follow_the_kind_of_memories),
         cmocka_unit_test(a_file_scores_as_the_detector_did),
         cmocka_unit_test(a_file_that_lacks_weights_is_refused),

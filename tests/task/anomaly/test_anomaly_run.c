@@ -91,12 +91,14 @@ static int compare_logs(const char *a, const char *b) {
 /* ---- resuming ---- */
 
 /* Cut in the first member and in the second; with samples, inside an epoch. */
-static void check_resumed(void **state, const char *sampling, int64_t steps, bool least) {
+static void check_resumed(void **state, const char *sampling, const char *position, int64_t steps,
+                          bool least) {
     char path[3][PATH_TEXT];
     scene s = scene_new();
     basin_outcome outcome;
     s.least = least;
-    s.settings.sampling = sampling, s.training.log_every = steps > 1;
+    s.settings.sampling = sampling, s.settings.position = position;
+    s.training.log_every = steps > 1;
     s.training.log = folder_path(path[0], state, "whole.jsonl");
     basin_anomaly_model *straight = train(&outcome, &s);
     assert_int_equal(outcome.steps, 8 * steps);
@@ -117,11 +119,13 @@ static void check_resumed(void **state, const char *sampling, int64_t steps, boo
 }
 
 static void a_resumed_run_ends_with_the_same_bits(void **state) {
-    check_resumed(state, "full", 1, false);
-    check_resumed(state, "subgraph", 1, false);
-    check_resumed(state, "neighbours", 3, false);
-    check_resumed(state, "auto", 3,
-                  true); /* neighbours; scores streamed, plans given up for them */
+    check_resumed(state, "full", "none", 1, false);
+    check_resumed(state, "subgraph", "none", 1, false);
+    check_resumed(state, "subgraph", "learned", 1, false);
+    check_resumed(state, "neighbours", "none", 3, false);
+    /* neighbours; scores streamed, plans given up for them */
+    check_resumed(state, "auto", "none", 3, true);
+    check_resumed(state, "auto", "learned", 3, true);
 }
 
 static void other_settings_do_not_go_on(void **state) {

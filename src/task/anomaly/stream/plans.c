@@ -16,6 +16,8 @@ static void declare_inputs(basin_anomaly_stream_plans *p, const basin_node_input
     p->mask = basin_anomaly_mask_declare(p->graph, r, inputs->shape.columns);
     if (basin_choice_is(r->position, "laplacian"))
         p->eigenvectors = basin_input(p->graph, "eigenvectors", BASIN_SHAPE(B, r->eigenvectors));
+    if (basin_choice_is(r->position, "learned"))
+        p->place = basin_index(p->graph, "place", BASIN_SHAPE(B));
     p->x = basin_input(p->graph, "x", BASIN_SHAPE(B, r->dim));
     p->g = basin_input(p->graph, "g", BASIN_SHAPE(B, S));
     p->stack = basin_input(p->graph, "stack", BASIN_SHAPE(S, r->heads * S));
@@ -50,7 +52,7 @@ static void declare_ends(basin_anomaly_stream_plans *p) {
     basin_expr last[BASIN_ANOMALY_RELATIONS];
     char name[32];
     basin_expr seen = p->mask ? basin_mul(p->features, p->mask) : p->features;
-    p->tokens = basin_anomaly_embed(&p->model, seen, p->eigenvectors);
+    p->tokens = basin_anomaly_embed(&p->model, seen, p->place ? p->place : p->eigenvectors);
     for (int r = 0; r < c->relations; r++) {
         snprintf(name, sizeof name, "last%d", r);
         p->last[r] = basin_input(p->graph, name, BASIN_SHAPE(p->rows, c->block.dim));

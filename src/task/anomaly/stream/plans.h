@@ -13,6 +13,7 @@ typedef struct basin_anomaly_stream_plans {
     int64_t stride; /* D rounded up, as attention along lists wants rows */
     /* inputs */
     basin_expr features, eigenvectors; /* [B, columns]; [B, k] or NULL */
+    basin_expr place;                  /* index [B] of learned positions, or NULL */
     basin_expr mask;                   /* [columns], or NULL */
     basin_expr x, g;                   /* [B, D], [B, stride] */
     basin_expr stack, sum;             /* [stride, H stride], [B, H stride] */

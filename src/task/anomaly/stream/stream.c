@@ -47,6 +47,7 @@ struct basin_anomaly_stream {
     float *out;          /* [B, stride] */
     float *ask, *answer; /* [stride, H stride] */
     float *beta;         /* [H] */
+    int32_t *place;      /* [B] */
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -115,7 +116,9 @@ static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
     s->ask = basin_array_new(S, width);
     s->answer = basin_array_new(S, width);
     s->beta = basin_array_new(H, sizeof(float));
-    if (good && s->g && s->lse && s->own && s->sum && s->out && s->ask && s->answer && s->beta)
+    s->place = basin_array_new(B, sizeof *s->place);
+    if (good && s->g && s->lse && s->own && s->sum && s->out && s->ask && s->answer && s->beta &&
+        s->place)
         return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream %zu nodes", N);
 }
@@ -142,17 +145,17 @@ static void release(basin_anomaly_stream *s) {
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]);
     drop(&s->g), drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
     drop(&s->ask), drop(&s->answer), drop(&s->beta);
+    free(s->place);
+    s->place = NULL;
 }
 
 static basin_status check(const basin_node_inputs *inputs, basin_error *error) {
     const basin_anomaly_settings *r = inputs->settings;
-    if (basin_choice_is(r->form, "energy") && !basin_choice_is(r->position, "learned"))
-        return BASIN_OK;
-    return basin_fail(
-        error, BASIN_UNSUPPORTED,
-        "%s: the graph does not fit into the memory allowed, and form %s with "
-        "position %s cannot be streamed; wanted form energy without learned positions",
-        inputs->network->path, r->form, r->position);
+    if (basin_choice_is(r->form, "energy")) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "%s: the graph does not fit into the memory allowed, and form %s cannot be "
+                      "streamed; wanted form energy",
+                      inputs->network->path, r->form);
 }
 
 basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
@@ -211,11 +214,22 @@ static int64_t block_start(const basin_anomaly_stream *s, int64_t first) {
     return least(first, s->inputs->shape.nodes - s->plans.rows);
 }
 
+/* Which rows of learned positions a block has. */
+static basin_status write_places(basin_anomaly_stream *s, basin_plan *plan, int64_t start,
+                                 basin_error *error) {
+    if (!s->plans.place) return BASIN_OK;
+    int32_t *place = s->place;
+    for (int64_t i = 0; i < s->plans.rows; i++) place[i] = (int32_t)(start + i);
+    basin_tensor t = basin_tensor_borrow(place, BASIN_I32, BASIN_SHAPE(s->plans.rows));
+    return basin_plan_write(plan, s->plans.place, &t, error);
+}
+
 static basin_status write_features(basin_anomaly_stream *s, basin_plan *plan, int64_t start,
                                    basin_error *error) {
     const basin_node_inputs *v = s->inputs;
     basin_status status =
         write(plan, s->plans.features, v->table + start * v->shape.columns, error);
+    if (!status) status = write_places(s, plan, start, error);
     if (status || !s->plans.eigenvectors) return status;
     return write(plan, s->plans.eigenvectors, v->eigenvectors + start * v->settings->eigenvectors,
                  error);
