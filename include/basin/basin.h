@@ -71,6 +71,7 @@
  *     calibration.h  scores as probabilities, thresholds for a goal, drift
  *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     model.h       the paper's three models
+ *     gnn.h         graph networks to compare with
  *     train.h       AdamW as updates of a plan, learning rates
  *     version.h     which Basin this is
  *
@@ -85,6 +86,7 @@
 #include "basin/calibration.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
+#include "basin/gnn.h"
 #include "basin/ham.h"
 #include "basin/io.h"
 #include "basin/lagrangian.h"

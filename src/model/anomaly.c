@@ -3,7 +3,7 @@
  * several blocks, several relations, nodes whose energy weighs more, dropout. */
 #include <stdio.h>
 
-#include "basin/model.h"
+#include "model/parts.h"
 #include "model/shapes.h"
 
 static int blocks_of(const basin_anomaly_config *c) { return c->blocks > 0 ? c->blocks : 1; }
@@ -137,26 +137,14 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features, 
 basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, const basin_expr *last,
                               basin_expr seed) {
     const basin_anomaly_config *c = &model->config;
-    basin_expr piece[BASIN_ANOMALY_RELATIONS + 1];
-    int pieces = 0, relations = relations_of(c);
-    if (!c->no_concat) piece[pieces++] = first;
-    piece[pieces++] = last[0];
-    for (int r = 1; r < relations; r++) {
-        if (c->merge == BASIN_MERGE_CONCAT)
-            piece[pieces++] = last[r];
-        else
-            piece[pieces - 1] = basin_max(piece[pieces - 1], last[r]);
-    }
-    basin_expr h = basin_dropout(basin_concat(piece, pieces, 1), c->dropout, seed);
+    basin_expr h = basin_model_merge(last, relations_of(c), c->merge);
+    if (!c->no_concat) h = basin_concat((basin_expr[]){first, h}, 2, 1);
+    h = basin_dropout(h, c->dropout, seed);
     if (model->hidden_w) {
         h = basin_relu(basin_add(basin_matmul(h, model->hidden_w), model->hidden_b));
         h = basin_dropout(h, c->dropout, seed);
     }
-    if (!h) return NULL;
-    basin_shape shape = basin_expr_shape(h);
-    basin_expr column = basin_reshape(model->head_w, BASIN_SHAPE(shape.dim[1], 1));
-    basin_expr logits = basin_reshape(basin_matmul(h, column), BASIN_SHAPE(shape.dim[0]));
-    return basin_add(logits, model->head_b);
+    return basin_model_logits(h, model->head_w, model->head_b);
 }
 
 /* All blocks over one relation; the last activations. */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "basin/model.h"
+#include "model/parts.h"
 #include "model/shapes.h"
 
 static void declare_block(basin_published *m, int number, basin_params *params, const char *name) {
@@ -50,10 +50,7 @@ basin_status basin_published_declare(basin_published *model, basin_params *param
 }
 
 static basin_expr norm(const basin_published *m, basin_expr h) {
-    basin_graph *graph = basin_expr_graph(h);
-    basin_expr zero = basin_fill(graph, BASIN_SHAPE(m->config.block.dim), 0);
-    basin_expr g = basin_layernorm(h, basin_const(graph, 1), zero, 1e-5);
-    return basin_add(basin_mul(g, m->gain), m->bias);
+    return basin_model_norm(h, m->gain, m->bias, 1e-5);
 }
 
 /* Wq' sum over keys of w K, and Wk' sum over queries of w Q: w from scores cut to [-5, 5]. */
@@ -108,9 +105,5 @@ basin_expr basin_published_logits(const basin_published *model,
         merged = relations > 1 ? basin_max(merged, h) : h;
     }
     basin_expr read = c->no_concat ? merged : basin_concat((basin_expr[]){merged, x}, 2, 1);
-    if (!read) return NULL;
-    basin_shape shape = basin_expr_shape(read);
-    basin_expr column = basin_reshape(model->head_w, BASIN_SHAPE(shape.dim[1], 1));
-    basin_expr logits = basin_reshape(basin_matmul(read, column), BASIN_SHAPE(shape.dim[0]));
-    return basin_add(logits, model->head_b);
+    return basin_model_logits(read, model->head_w, model->head_b);
 }

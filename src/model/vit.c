@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "basin/model.h"
+#include "model/parts.h"
 #include "model/patches.h"
 
 /* ---- parameters ---- */
@@ -98,17 +98,8 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
 
 /* ---- the forward expression ---- */
 
-static basin_expr affine(basin_expr x, basin_expr weight, basin_expr bias) {
-    basin_expr y = basin_matmul(x, weight);
-    return bias ? basin_add(y, bias) : y;
-}
-
 static basin_expr norm(const basin_vit *m, const basin_vit_norm *n, basin_expr x) {
-    basin_graph *graph = basin_expr_graph(n->gain);
-    basin_expr none = basin_fill(graph, BASIN_SHAPE(m->config.dim), 0);
-    basin_expr y = basin_layernorm(x, basin_const(graph, 1), none, m->config.epsilon);
-    y = basin_mul(y, n->gain);
-    return n->bias ? basin_add(y, n->bias) : y;
+    return basin_model_norm(x, n->gain, n->bias, m->config.epsilon);
 }
 
 /* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
@@ -120,14 +111,14 @@ static basin_expr split(const basin_vit *m, basin_expr x) {
 static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_expr g) {
     const basin_vit_config *c = &m->config;
     basin_shape s = basin_expr_shape(g);
-    basin_expr q = split(m, affine(g, l->wq, l->bq));
-    basin_expr k = split(m, affine(g, l->wk, l->bk));
-    basin_expr v = split(m, affine(g, l->wv, l->bv));
+    basin_expr q = split(m, basin_model_affine(g, l->wq, l->bq));
+    basin_expr k = split(m, basin_model_affine(g, l->wk, l->bk));
+    basin_expr v = split(m, basin_model_affine(g, l->wv, l->bv));
     basin_expr score =
         basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
     basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", basin_softmax(score), v);
     basin_shape flat = BASIN_SHAPE(s.dim[0], s.dim[1], c->heads * c->head_dim);
-    return affine(basin_reshape(mixed, flat), l->wo, l->bo);
+    return basin_model_affine(basin_reshape(mixed, flat), l->wo, l->bo);
 }
 
 static basin_expr gelu(basin_expr z) {
@@ -137,8 +128,8 @@ static basin_expr gelu(basin_expr z) {
 
 static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr x) {
     x = basin_add(x, attention(m, l, norm(m, &l->norm1, x)));
-    basin_expr h = gelu(affine(norm(m, &l->norm2, x), l->mlp_w1, l->mlp_b1));
-    return basin_add(x, affine(h, l->mlp_w2, l->mlp_b2));
+    basin_expr h = gelu(basin_model_affine(norm(m, &l->norm2, x), l->mlp_w1, l->mlp_b1));
+    return basin_add(x, basin_model_affine(h, l->mlp_w2, l->mlp_b2));
 }
 
 basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
@@ -159,7 +150,7 @@ basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_ex
 
 basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens) {
     if (model->cls) tokens = basin_slice(tokens, 1, 1, model->config.tokens);
-    return affine(norm(model, &model->norm, tokens), model->dec_w, model->dec_b);
+    return basin_model_affine(norm(model, &model->norm, tokens), model->dec_w, model->dec_b);
 }
 
 basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced) {

@@ -22,9 +22,9 @@ static void read_pattern(basin_case *c, int64_t n, bool self) {
                 edge[2 * count++ + 1] = (int32_t)(i % n);
             }
         if (count == (self ? n * n : n * n - n))
-            c->pattern = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
+            c->pattern[0] = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
         else
-            basin_case_pairs(c, n, edge, count, 0);
+            basin_case_pairs(c, 0, n, edge, count, 0);
     }
     free(edge);
     basin_tensor_free(&allowed);
@@ -40,7 +40,7 @@ static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) 
 }
 
 static void add_descent(basin_case *c, const basin_block *block, basin_expr x, basin_expr target) {
-    basin_block_bound bound = {.block = block, .pattern = &c->pattern};
+    basin_block_bound bound = {.block = block, .pattern = c->pattern};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = basin_case_descent(c);
     basin_expr trace[(size_t)(spec.steps + 1) * BASIN_MAX_PARTS];

@@ -115,8 +115,8 @@ static void write_edge_features(basin_case *c, const layout *l, basin_expr input
         for (int64_t e = -nodes; e < edges; e++, edge += 2)
             for (int64_t p = 0; p < l->wide; p++) {
                 double value = e < 0 ? 1 : basin_tensor_at(own, e * l->wide + p);
-                to[basin_pairs_find(&c->pairs, edge[0], edge[1]) * l->wide + p] = value;
-                to[basin_pairs_find(&c->pairs, edge[1], edge[0]) * l->wide + p] = value;
+                to[basin_pairs_find(c->pairs, edge[0], edge[1]) * l->wide + p] = value;
+                to[basin_pairs_find(c->pairs, edge[1], edge[0]) * l->wide + p] = value;
             }
     }
     basin_case_write(c, input, &all);
@@ -169,12 +169,12 @@ static void add_model(basin_case *c, const layout *l) {
                                   .block = basin_case_block(c, "block0."),
                                   .descent = basin_case_descent(c)};
     config.block.mix = basin_case_flag(c, "mixed");
-    basin_case_pairs(c, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS);
+    basin_case_pairs(c, 0, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS);
     if (basin_graph_error(c->graph) || basin_graphs_declare(&model, &c->params, &config)) return;
     basin_graphs_batch batch =
-        basin_graphs_inputs(&model, c->graph, l->graphs, l->nodes, c->pairs.pairs);
+        basin_graphs_inputs(&model, c->graph, l->graphs, l->nodes, c->pairs[0].pairs);
     if (basin_graph_error(c->graph)) return;
-    c->pattern = batch.pattern;
+    c->pattern[0] = batch.pattern;
     write_stacked(c, l, batch.nodes, "features");
     write_stacked(c, l, batch.positions, "pe");
     write_edge_features(c, l, batch.edge_features);

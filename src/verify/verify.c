@@ -117,15 +117,27 @@ void basin_case_state_add(basin_case *c, const char *name, const char *tensor) {
     snprintf(state->tensor, sizeof state->tensor, "%s", tensor);
 }
 
-void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count,
+void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *edge, int64_t count,
                       int flags) {
     basin_error error;
-    if (basin_pairs_new(&c->pairs, tokens, tokens, edge, count, flags, &error)) {
+    char name[16] = "pairs";
+    if (list) snprintf(name, sizeof name, "pairs%d", list);
+    if (basin_pairs_new(&c->pairs[list], tokens, tokens, edge, count, flags, &error)) {
         basin_graph_fail(c->graph, error.status, "%s: %s", basin_bundle_path(c->bundle),
                          error.text);
         return;
     }
-    c->pattern = basin_pairs_declare(c->graph, "pairs", tokens, tokens, c->pairs.pairs);
+    c->pattern[list] = basin_pairs_declare(c->graph, name, tokens, tokens, c->pairs[list].pairs);
+}
+
+void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name, int flags) {
+    basin_tensor edges = basin_case_integers(c, name, 2);
+    if (edges.data && edges.shape.dim[1] == 2)
+        basin_case_pairs(c, list, tokens, edges.data, edges.shape.dim[0], flags);
+    else
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s: in.%s; wanted [edges, 2]",
+                         basin_bundle_path(c->bundle), name);
+    basin_tensor_free(&edges);
 }
 
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...) {
@@ -236,11 +248,9 @@ static const struct {
     const char *prefix;
     void (*build)(basin_case *c);
 } kinds[] = {
-    {"block_", basin_case_build_block},
-    {"image", basin_case_build_image},
-    {"anomaly", basin_case_build_anomaly},
-    {"graph", basin_case_build_graphs},
-    {"lagrangians", basin_case_build_lagrangians},
+    {"block_", basin_case_build_block},    {"image", basin_case_build_image},
+    {"anomaly", basin_case_build_anomaly}, {"gnn_", basin_case_build_gnn},
+    {"graph", basin_case_build_graphs},    {"lagrangians", basin_case_build_lagrangians},
     {"ham", basin_case_build_ham},
 };
 
@@ -301,7 +311,9 @@ static basin_status compute(basin_case *c, basin_store *store, basin_plan *plan,
         status = write_state(c, store, c->state[i].name, c->state[i].tensor, error);
     for (size_t i = 0; i < c->inputs && !status; i++)
         status = basin_plan_write(plan, c->input[i].input, &c->input[i].tensor, error);
-    if (!status && c->pattern.row) status = basin_pairs_write(plan, &c->pattern, &c->pairs, error);
+    for (int i = 0; i < BASIN_CASE_LISTS && !status; i++)
+        if (c->pattern[i].row)
+            status = basin_pairs_write(plan, &c->pattern[i], &c->pairs[i], error);
     return status ? status : basin_plan_run(plan, error);
 }
 
@@ -392,7 +404,7 @@ static void case_free(basin_case *c) {
     free(c->input);
     free(c->state);
     free(c->output);
-    basin_pairs_free(&c->pairs);
+    for (int i = 0; i < BASIN_CASE_LISTS; i++) basin_pairs_free(&c->pairs[i]);
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
 }

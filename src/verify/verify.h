@@ -12,7 +12,7 @@
 #include "basin/io.h"
 #include "basin/pairs.h"
 
-enum { BASIN_CASE_WORD = 64 };
+enum { BASIN_CASE_WORD = 64, BASIN_CASE_LISTS = 8 };
 
 typedef struct basin_case_output {
     char name[96];
@@ -40,8 +40,8 @@ typedef struct basin_case {
     size_t states, state_room;
     basin_case_input *input;
     size_t inputs, input_room;
-    basin_pairs pairs; /* of `pattern`, where the case has a list of pairs */
-    basin_pattern pattern;
+    basin_pairs pairs[BASIN_CASE_LISTS]; /* of `pattern`, where the case has lists of pairs */
+    basin_pattern pattern[BASIN_CASE_LISTS];
 } basin_case;
 
 /* The tensor "in.NAME", or NULL. `rank` below 0 takes any. */
@@ -62,8 +62,13 @@ basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
 void basin_case_state_add(basin_case *c, const char *name, const char *tensor);
 /* Numbers of the builder's own for an input; takes `tensor` over. */
 void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor);
-/* A list of pairs among `tokens`, from edges [count, 2]. */
-void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count, int flags);
+/* List number `list` of pairs among `tokens`, from edges [count, 2]. */
+void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *edge, int64_t count,
+                      int flags);
+/* The same from the tensor "in.NAME". */
+void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name, int flags);
+/* What nodes weigh in the loss: 1 where "in.train" is 1, times "omega" where they are anomalous. */
+basin_expr basin_case_training_weights(basin_case *c, basin_expr label);
 
 /* The expression that must equal the tensor NAME, "out." or "grad." included. */
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)
@@ -86,6 +91,7 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 void basin_case_build_block(basin_case *c);
 void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
+void basin_case_build_gnn(basin_case *c);
 void basin_case_build_graphs(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
 void basin_case_build_ham(basin_case *c);

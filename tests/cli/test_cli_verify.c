@@ -7,10 +7,11 @@
 #define GOLDEN BASIN_SOURCE "/tests/golden/"
 
 static void passes(void **state, const char *options, const char *dtype) {
-    cJSON *tree = run_json(run(state, "verify --json %s " GOLDEN "*.safetensors", options));
+    cJSON *tree = run_json(run(
+        state, "verify --json %s " GOLDEN "*.safetensors " GOLDEN "gnn/*.safetensors", options));
     assert_true(cJSON_IsTrue(json_at(tree, "ok")));
     assert_string_equal(json_at(tree, "dtype")->valuestring, dtype);
-    assert_int_equal(cJSON_GetArraySize(json_at(tree, "files")), 15);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "files")), 21);
     const cJSON *file;
     cJSON_ArrayForEach(file, json_at(tree, "files")) {
         assert_true(json_number(file, "tensors") >= 7);

@@ -6,6 +6,7 @@
  *     fit.c       trains with settings that leave nothing open
  *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
+ *     rival/      graph networks in place of the Energy Transformer
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
 #define BASIN_TASK_ANOMALY_ANOMALY_H
@@ -43,9 +44,13 @@
     X(CHOICE, self_loops, BASIN_CHOICES("keep", "drop", "add"),                                    \
       "Whether nodes are neighbours of themselves.")
 #define BASIN_ANOMALY_MODEL_SETTINGS(X)                                                            \
+    X(CHOICE, arch, BASIN_CHOICES("et", "bwgnn", "gt", "gcn", "gat", "sage"),                      \
+      "The model: Energy Transformer, or a graph network to compare with, of `blocks` layers "     \
+      "(bwgnn: the order of its wavelets).",                                                       \
+      .since = "0.2", .absent = "et")                                                              \
     X(CHOICE, form, BASIN_CHOICES("energy", "published", "linear", "mlp"),                         \
-      "energy: descent as the paper has it; published: as its code does; linear, mlp: without "    \
-      "descent.")                                                                                  \
+      "Of arch et. energy: descent as the paper has it; published: as its code does; linear, "     \
+      "mlp: without descent.")                                                                     \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.")               \
     X(CHOICE, position, BASIN_CHOICES("none", "learned", "laplacian"),                             \

@@ -25,7 +25,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     basin_outcome outcome;
     *value = 0;
     if (c->stopped) return BASIN_OK;
-    s.form = "mlp", s.position = "none", s.sampling = "full";
+    s.arch = "et", s.form = "mlp", s.position = "none", s.sampling = "full";
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1;
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;

@@ -87,7 +87,7 @@ static basin_status lens_plan(lens *l, basin_error *error) {
     output[outputs++] = l->logit;
     output[outputs++] = l->slope;
     output[outputs++] = l->net.probability;
-    if (basin_choice_is(inputs->settings->form, "energy"))
+    if (basin_anomaly_descends(inputs->settings))
         for (int r = 0; r < inputs->shape.relations; r++) watch_descent(l, r);
     if (l->attention) output[outputs++] = l->attention;
     if (l->hopfield) output[outputs++] = l->hopfield;

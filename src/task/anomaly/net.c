@@ -7,13 +7,18 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "task/anomaly/rival/rival.h"
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
 
+bool basin_anomaly_descends(const basin_anomaly_settings *r) {
+    return !basin_rival_asked(r) && basin_choice_is(r->form, "energy");
+}
+
 bool basin_anomaly_on_graph(const basin_anomaly_settings *r) {
-    if (basin_choice_is(r->form, "energy")) return r->attention;
-    return basin_choice_is(r->form, "published");
+    if (basin_anomaly_descends(r)) return r->attention;
+    return basin_rival_asked(r) || basin_choice_is(r->form, "published");
 }
 
 static basin_position position_of(const basin_anomaly_settings *r) {
@@ -112,6 +117,23 @@ static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_setti
                : basin_anomaly_logits(&net->energy, &inputs);
 }
 
+static basin_expr rival_logits(basin_anomaly_net *net, const basin_anomaly_settings *r,
+                               const basin_anomaly_shape *shape) {
+    basin_gnn_config config = basin_rival_config(r, shape);
+    basin_gnn_inputs inputs = {
+        .features = net->seen, .neighbours = net->pattern, .seed = net->seed};
+    return basin_gnn_declare(&net->rival, &net->params, &config)
+               ? NULL
+               : basin_gnn_logits(&net->rival, &inputs);
+}
+
+static basin_expr logits_of(basin_anomaly_net *net, const basin_anomaly_settings *r,
+                            const basin_anomaly_shape *shape) {
+    if (basin_rival_asked(r)) return rival_logits(net, r, shape);
+    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
+    return plain ? plain_logits(net, r) : graph_logits(net, r, shape);
+}
+
 basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_settings *settings,
                                    const basin_anomaly_shape *shape, bool training,
                                    basin_error *error) {
@@ -119,9 +141,7 @@ basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_s
     if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, settings, shape, training);
-    bool plain =
-        basin_choice_is(settings->form, "linear") || basin_choice_is(settings->form, "mlp");
-    net->logits = plain ? plain_logits(net, settings) : graph_logits(net, settings, shape);
+    net->logits = logits_of(net, settings, shape);
     net->probability = basin_sigmoid(net->logits);
     if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
     const basin_error *found = basin_graph_error(net->graph);

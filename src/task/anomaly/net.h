@@ -3,6 +3,7 @@
 #ifndef BASIN_TASK_ANOMALY_NET_H
 #define BASIN_TASK_ANOMALY_NET_H
 
+#include "basin/gnn.h"
 #include "task/anomaly/anomaly.h"
 
 typedef struct basin_anomaly_shape {
@@ -18,6 +19,7 @@ typedef struct basin_anomaly_net {
     basin_params params;
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
     basin_published published;
+    basin_gnn rival;                                                         /* of another arch */
     basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
     basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
     basin_expr mask;  /* [columns] 0 for what a member does not see; NULL: all see all */
@@ -27,6 +29,8 @@ typedef struct basin_anomaly_net {
     basin_expr logits, probability, loss; /* [N], [N], [] */
 } basin_anomaly_net;
 
+/* Whether it is an Energy Transformer that descends as the paper has it. */
+bool basin_anomaly_descends(const basin_anomaly_settings *settings);
 /* Whether the model runs over neighbours at all. */
 bool basin_anomaly_on_graph(const basin_anomaly_settings *settings);
 basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *settings,

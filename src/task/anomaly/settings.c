@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "task/anomaly/anomaly.h"
+#include "task/anomaly/rival/rival.h"
 
 #define BASIN_SETTINGS_TYPE basin_anomaly_settings
 static const basin_setting table[] = {
@@ -20,6 +20,7 @@ static const basin_anomaly_settings usual = {
     .degree = true,
     .relations = "one",
     .self_loops = "drop",
+    .arch = "et",
     .form = "energy",
     .dim = 64,
     .heads = 2,
@@ -65,6 +66,7 @@ static const basin_anomaly_settings paper = {
     .scaling = "standard",
     .relations = "one",
     .self_loops = "drop",
+    .arch = "et",
     .form = "energy",
     .dim = 128,
     .heads = 1,
@@ -111,13 +113,12 @@ static const struct row {
     {"tfinance", 128, 256, 1, 3, true}, {"tfinance-1", 128, 256, 1, 1, true},
     {"tsocial", 128, 256, 3, 3, true},  {"tsocial-1", 128, 256, 3, 3, true},
 };
-static const char *const presets[] = {"default",           "paper-amazon",
-                                      "paper-amazon-1",    "paper-yelp",
-                                      "paper-yelp-1",      "paper-tfinance",
-                                      "paper-tfinance-1",  "paper-tsocial",
-                                      "paper-tsocial-1",   "published-amazon",
-                                      "published-yelp",    "published-tfinance",
-                                      "published-tsocial", NULL};
+static const char *const presets[] = {
+    "default",           "paper-amazon",     "paper-amazon-1",     "paper-yelp",
+    "paper-yelp-1",      "paper-tfinance",   "paper-tfinance-1",   "paper-tsocial",
+    "paper-tsocial-1",   "published-amazon", "published-yelp",     "published-tfinance",
+    "published-tsocial", "rival-bwgnn",      "rival-bwgnn-hetero", "rival-gt",
+    "rival-gcn",         "rival-gat",        "rival-sage",         NULL};
 static const char *const renamed[] = {
     "paper",      "paper-yelp",       "amazon",  "paper-amazon",  "amazon-1",  "paper-amazon-1",
     "yelp",       "paper-yelp",       "yelp-1",  "paper-yelp-1",  "tfinance",  "paper-tfinance",
@@ -151,6 +152,7 @@ static void fill(void *values, const char *preset) {
     for (size_t i = 0; name && i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, name + 1)) fill_row(s, &rows[i]);
     if (!strncmp(preset, "published-", strlen("published-"))) publish(s);
+    basin_rival_fill(s, preset);
 }
 
 basin_status basin_anomaly_check(const void *values, basin_error *error) {
@@ -169,7 +171,7 @@ basin_status basin_anomaly_check(const void *values, basin_error *error) {
     if (r->fraction <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "fraction %g; wanted more than 0 and at most 1",
                           r->fraction);
-    return BASIN_OK;
+    return basin_rival_check(r, error);
 }
 
 const basin_task_settings basin_anomaly_task = {

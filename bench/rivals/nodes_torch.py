@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""The graph networks of include/basin/gnn.h in plain torch, with the whole adjacency as a matrix.
+
+Nothing here knows of Basin's code: the models follow docs/baselines.md and the papers named there.
+A model is a function of a dictionary of weights with the names that Basin's model files have.
+tests/golden/gnn/make.py makes golden cases of them; run as a program, it trains one beside Basin:
+
+    basin anomaly train small.npz --preset rival-gt --epochs 0 -o start.safetensors
+    basin anomaly train small.npz --preset rival-gt --epochs 50 --log basin.jsonl -o end.safetensors
+    nodes_torch.py small.npz start.safetensors --arch gt --epochs 50 --log basin.jsonl
+"""
+import argparse
+import json
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def adjacency(edges, nodes, loops=False):
+    """[N, N] of zeros and ones, both ways; loops: every node its own neighbour, else none is."""
+    a = torch.zeros(nodes, nodes, dtype=torch.float64)
+    a[edges[:, 0], edges[:, 1]] = 1
+    a[edges[:, 1], edges[:, 0]] = 1
+    a.fill_diagonal_(1 if loops else 0)
+    return a
+
+
+def symmetric(a):
+    root = a.sum(1).clamp(min=1).rsqrt()
+    return root[:, None] * a * root[None, :]
+
+
+def attend(score, a):
+    """Softmax of score [H, N, N] over the neighbours of each row; 0 where there are none."""
+    hidden = score.masked_fill(a[None] == 0, -math.inf)
+    return torch.nan_to_num(torch.softmax(hidden, dim=2), nan=0.0)
+
+
+def bwgnn(p, x, a, layers, heads):
+    """Products of matrices (L / 2)^i (1 - L / 2)^(C - i), no polynomial written out."""
+    h = torch.relu(torch.relu(x @ p["emb_w"] + p["emb_b"]) @ p["emb2_w"] + p["emb2_b"])
+    one = torch.eye(len(a), dtype=a.dtype)
+    low = (one - symmetric(a)) / 2
+    parts = []
+    for i in range(layers + 1):
+        j = layers - i
+        beta = math.gamma(i + 1) * math.gamma(j + 1) / math.gamma(layers + 2)
+        wavelet = torch.linalg.matrix_power(low, i) @ torch.linalg.matrix_power(one - low, j)
+        parts.append(wavelet @ h / beta)
+    return torch.relu(torch.cat(parts, 1) @ p["mix_w"] + p["mix_b"])
+
+
+def gt(p, x, a, layers, heads):
+    h = x @ p["emb_w"] + p["emb_b"]
+    n, d = h.shape
+    split = lambda t: t.view(n, heads, d // heads).transpose(0, 1)
+    for i in range(layers):
+        q = lambda name: p[f"layer{i}.{name}"]
+        score = split(h @ q("wq")) @ split(h @ q("wk")).transpose(1, 2) / math.sqrt(d // heads)
+        mean = (attend(score, a) @ split(h @ q("wv"))).transpose(0, 1).reshape(n, d)
+        h = F.layer_norm(h + mean @ q("wo") + q("bo"), (d,), q("norm1_g"), q("norm1_b"), 1e-5)
+        inner = torch.relu(h @ q("mlp_w1") + q("mlp_b1")) @ q("mlp_w2") + q("mlp_b2")
+        h = F.layer_norm(h + inner, (d,), q("norm2_g"), q("norm2_b"), 1e-5)
+    return h
+
+
+def gcn(p, x, a, layers, heads):
+    for i in range(layers):
+        x = torch.relu(symmetric(a) @ x @ p[f"layer{i}.w"] + p[f"layer{i}.b"])
+    return x
+
+
+def sage(p, x, a, layers, heads):
+    mean = a / a.sum(1, keepdim=True).clamp(min=1)
+    for i in range(layers):
+        own = x @ p[f"layer{i}.w"] + p[f"layer{i}.b"]
+        x = torch.relu(own + mean @ x @ p[f"layer{i}.neighbour_w"])
+    return x
+
+
+def gat(p, x, a, layers, heads):
+    for i in range(layers):
+        z = x @ p[f"layer{i}.w"]
+        n, d = z.shape
+        z = z.view(n, heads, d // heads).transpose(0, 1)
+        target = (z * p[f"layer{i}.target"][:, None]).sum(2)
+        source = (z * p[f"layer{i}.source"][:, None]).sum(2)
+        score = F.leaky_relu(target[:, :, None] + source[:, None, :], 0.2)
+        x = F.elu((attend(score, a) @ z).transpose(0, 1).reshape(n, d) + p[f"layer{i}.b"])
+    return x
+
+
+ARCHS = {"bwgnn": bwgnn, "gt": gt, "gcn": gcn, "gat": gat, "sage": sage}
+
+
+def logits(arch, p, x, adjacencies, layers=2, heads=4, merge="max"):
+    results = [ARCHS[arch](p, x, a, layers, heads) for a in adjacencies]
+    h = torch.cat(results, 1) if merge == "concat" else torch.stack(results).amax(0)
+    if "hidden_w" in p:
+        h = torch.relu(h @ p["hidden_w"] + p["hidden_b"])
+    return h @ p["head_w"] + p["head_b"]
+
+
+def weighted_loss(z, label, weight):
+    ce = F.binary_cross_entropy_with_logits(z, label, reduction="none")
+    return (weight * ce).sum() / weight.sum()
+
+
+def read_log(path):
+    with open(path) as lines:
+        rows = [json.loads(line) for line in lines]
+    return {row["epoch"]: row["loss"] for row in rows if "loss" in row and "epoch" in row}
+
+
+def main():
+    import numpy
+    from safetensors.torch import load_file
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", help="npz with x, y, edges, train_masks")
+    parser.add_argument("start", help="model file with the first weights")
+    parser.add_argument("--arch", choices=ARCHS, required=True)
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=0.01)
+    parser.add_argument("--log", help="Basin's log of the same run, printed beside")
+    parser.add_argument("--every", type=int, default=1)
+    o = parser.parse_args()
+    data = numpy.load(o.data)
+    x = torch.tensor(data["x"], dtype=torch.float64)
+    y = torch.tensor(data["y"], dtype=torch.float64)
+    train = torch.tensor(data["train_masks"][0], dtype=torch.float64)
+    omega = (train * (1 - y)).sum() / (train * y).sum()
+    a = adjacency(torch.tensor(data["edges"], dtype=torch.int64), len(x), loops=True)
+    p = {name[2:]: t.double().requires_grad_() for name, t in load_file(o.start).items()
+         if name.startswith("0.")}
+    adam = torch.optim.Adam(p.values(), lr=o.rate)
+    basin = read_log(o.log) if o.log else {}
+    for epoch in range(1, o.epochs + 1):
+        adam.zero_grad()
+        loss = weighted_loss(logits(o.arch, p, x, [a], heads=o.heads), y,
+                             train * (1 + (omega - 1) * y))
+        loss.backward()
+        adam.step()
+        if epoch % o.every == 0 or epoch == 1:
+            beside = f" {basin[epoch]:.6f}" if epoch in basin else ""
+            print(f"{o.arch} {epoch} {loss.item():.6f}{beside}")
+
+
+if __name__ == "__main__":
+    main()
