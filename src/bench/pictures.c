@@ -56,7 +56,7 @@ static basin_status rig_new(rig *g, const basin_bench_pictures_spec *o, basin_er
     *g = (rig){.backend = o->backend};
     basin_status status = basin_image_set_open(&g->set, &source, false, 0, error);
     if (status) return status;
-    basin_image_task.fill(&g->settings, "imagenet");
+    basin_image_task.fill(&g->settings, "paper-imagenet");
     g->settings.size = o->size;
     g->settings.patch = o->patch;
     g->settings.seed = o->seed;

@@ -50,7 +50,7 @@ static void wait_politely(char **argument) {
 }
 
 int main(int count, char **argument) {
-    basin_surroundings_prepare();
+    basin_surroundings_prepare(count, argument);
     wait_politely(argument);
     int code = run(count > 0 ? count - 1 : 0, argument + 1);
     if (fflush(stdout) || ferror(stdout)) {

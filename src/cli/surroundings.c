@@ -1,14 +1,15 @@
 /* Descriptors, signals and libraries; see surroundings.h. */
 #include "cli/surroundings.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "cli/command.h"
 
 /* For reading only: what is printed to a closed standard output still fails, and is reported. */
@@ -75,21 +76,26 @@ static void on_bus(int number, siginfo_t *info, void *context) {
 /* ---- HDF5 ---- */
 
 /* HDF5 closes itself when the program ends, and prints about what a damaged file left open. We only
- * read with it, so that nothing is lost. It is matio's dependency, not ours: looked up, not
- * linked. */
+ * read with it, so that nothing is lost. It comes with matio, which only .mat files need. */
 static void hush_hdf5(void) {
     int (*dont_atexit)(void);
-    void *found = dlsym(RTLD_DEFAULT, "H5dont_atexit");
+    void *found = basin_library_find(BASIN_LIBRARY_MATIO, "H5dont_atexit");
     if (!found) return;
     memcpy(&dont_atexit, &found, sizeof found);
     (void)dont_atexit();
 }
 
-void basin_surroundings_prepare(void) {
+static bool is_mat(const char *argument) {
+    size_t length = strlen(argument);
+    return length > 4 && !strcasecmp(argument + length - 4, ".mat");
+}
+
+void basin_surroundings_prepare(int arguments, char *const *argument) {
     struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
     fill_descriptors();
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
     signal(SIGXFSZ, SIG_IGN);
-    hush_hdf5();
+    for (int i = 1; i < arguments; i++)
+        if (is_mat(argument[i])) hush_hdf5();
 }

@@ -6,6 +6,6 @@
  * limit on the size of files becomes an error of writing in place of a signal. A mapped file that
  * shrinks or cannot be read ends the program with one line that names it. HDF5 leaves in silence.
  */
-void basin_surroundings_prepare(void);
+void basin_surroundings_prepare(int arguments, char *const *argument);
 
 #endif

@@ -88,7 +88,7 @@ static basin_status infer(basin_image_settings *s, const basin_bundle *bundle, b
     if (!status) status = shape_of(&enc, bundle, "Wenc", 2, error);
     if (!status) status = shape_of(&pos, bundle, "POS_embed", 2, error);
     if (status) return status;
-    basin_image_task.fill(s, "imagenet");
+    basin_image_task.fill(s, "paper-imagenet");
     s->cls = basin_bundle_find(bundle, "CLS_token") != NULL;
     s->heads = wk.dim[0], s->head_dim = wk.dim[1], s->dim = wk.dim[2];
     s->memories = xi.dim[1];

@@ -18,7 +18,7 @@ static void scene_open(scene *s, basin_graphs_settings values) {
     basin_error error;
     basin_outcome outcome;
     values.epochs = 2;
-    basin_settings settings = {&basin_graphs_task, &values};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
     must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
     s->data = (basin_graphs_data){.size = sizeof s->data, .set = &s->set};
