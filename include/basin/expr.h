@@ -253,6 +253,14 @@ BASIN_API void basin_grad_many(basin_expr *gradient, basin_expr y, const basin_e
 BASIN_API void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent,
                          const basin_expr *x, int count);
 
+/* The derivative of y as x moves along tangents of its shapes: J t, an expression of y's shape. One
+ * order more than a gradient: there is none of the force of energy attention. */
+BASIN_API basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangent,
+                               int count);
+/* All of dy/dx, [elements of y, elements of x]: a reverse sweep for each element of y. */
+enum { BASIN_JACOBIAN_MOST = 256 };
+BASIN_API basin_expr basin_jacobian(basin_expr y, basin_expr x);
+
 /* What is built between begin and end is computed again, rather than kept in memory, when
  * something built outside needs it later (the reverse pass); what is kept with basin_keep is not.
  * Regions do not nest. */

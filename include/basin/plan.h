@@ -94,6 +94,37 @@ BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basi
 /* A scalar output as a double; NaN if it cannot be read. */
 BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
 
+/* ---- all of it together, for small programs ----
+ *
+ *     basin_engine engine;
+ *     basin_engine_open(&engine, "cpu", 0, &error);
+ *     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(2, 3)), y = ..;
+ *     basin_engine_compute(&engine, &result, &y, 1, &(basin_given){x, &tokens}, 1, &error);
+ *     basin_engine_close(&engine);
+ */
+typedef struct basin_engine {
+    basin_backend *backend;
+    basin_store *store;
+    basin_graph *graph;
+} basin_engine;
+
+BASIN_API basin_status basin_engine_open(basin_engine *engine, const char *backend, int threads,
+                                         basin_error *error);
+/* Plans made on its store are freed before. */
+BASIN_API void basin_engine_close(basin_engine *engine);
+
+typedef struct basin_given {
+    basin_expr input;
+    const basin_tensor *tensor;
+} basin_given;
+
+/* Makes a plan, runs it once and frees it: result[outputs] are new tensors (F64) that the caller
+ * frees; none on failure. */
+BASIN_API basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
+                                            const basin_expr *output, int outputs,
+                                            const basin_given *given, int count,
+                                            basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,6 @@
-/* Training as expressions: AdamW with gradient clipping, as updates of a plan, so that a step
- * (forward, reverse, optimiser) is one run; a trainer, which keeps plan, optimiser and schedule
- * together; and checkpoints, from which a run goes on to the same bits. */
+/* Training as expressions: AdamW, Lion or SGD with gradient clipping, as updates of a plan, so that
+ * a step (forward, reverse, optimiser) is one run; a trainer, which keeps plan, optimiser and
+ * schedule together; and checkpoints, from which a run goes on to the same bits. */
 #ifndef BASIN_TRAIN_H
 #define BASIN_TRAIN_H
 
@@ -12,14 +12,29 @@
 extern "C" {
 #endif
 
+/* How a parameter p moves along its gradient g; `decay` is weight_decay. */
+typedef enum basin_optimiser {
+    BASIN_ADAMW, /* p -= rate (m / c1 / (sqrt(v / c2) + epsilon) + decay p), moments m, v */
+    BASIN_LION,  /* p -= rate (sign(beta1 m + (1 - beta1) g) + decay p), then m by beta2 */
+    BASIN_SGD,   /* m = beta1 m + g, p -= rate (m + decay p): momentum beta1 */
+} basin_optimiser;
+
 typedef struct basin_adamw_config {
     double beta1, beta2, epsilon, weight_decay;
     double clip; /* largest global norm of the gradient; 0: none */
+    basin_optimiser kind;
+    /* Groups of parameters: what weight_decay and the rate are multiplied by for one of them; NULL:
+     * 1 for all. A parameter of rate 0 stays as it is and counts in no norm. */
+    double (*decay_of)(basin_expr parameter);
+    double (*rate_of)(basin_expr parameter);
 } basin_adamw_config;
-static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9, 0.99, 1e-8, 0.05, 1.0};
+static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9, 0.99,        1e-8, 0.05,
+                                                       1.0, BASIN_ADAMW, NULL, NULL};
+/* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
+BASIN_API double basin_decay_matrices(basin_expr parameter);
 
-/* The optimiser over a list of parameters: two moments "NAME.m", "NAME.v" per parameter, in the
- * store. Write `rate` and call basin_adamw_write before each run. */
+/* The optimiser over a list of parameters: moments "NAME.m" and, for AdamW, "NAME.v" per parameter,
+ * in the store. Write `rate` and call basin_adamw_write before each run. */
 typedef struct basin_adamw {
     basin_adamw_config config;
     basin_expr rate;               /* input [], the learning rate */

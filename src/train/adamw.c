@@ -1,4 +1,5 @@
-/* AdamW with clipping by the global norm, built from expressions; see include/basin/train.h. */
+/* AdamW, Lion and SGD with clipping by the global norm, built from expressions; see
+ * include/basin/train.h. */
 #include "basin/train.h"
 
 #include <math.h>
@@ -18,34 +19,72 @@ static basin_expr moment(basin_expr state, const char *suffix) {
     return basin_state(basin_expr_graph(state), name, basin_expr_shape(state));
 }
 
-/* m' = b1 m + (1 - b1) g; v' = b2 v + (1 - b2) g^2;
- * p' = p - rate (m' / c1 / (sqrt(v' / c2) + epsilon) + decay p) */
-static void add_updates(basin_adamw *a, basin_expr p, basin_expr g) {
+double basin_decay_matrices(basin_expr parameter) {
+    return basin_expr_shape(parameter).rank >= 2 ? 1 : 0;
+}
+
+static basin_expr blend(basin_expr m, basin_expr g, double beta) {
+    return basin_add(basin_scale(m, beta), basin_scale(g, 1 - beta));
+}
+
+/* m' = b1 m + (1 - b1) g; v' = b2 v + (1 - b2) g^2; m' / c1 / (sqrt(v' / c2) + epsilon) */
+static basin_expr adamw_step(basin_adamw *a, basin_expr p, basin_expr g) {
     const basin_adamw_config *c = &a->config;
     basin_expr m = moment(p, ".m"), v = moment(p, ".v");
-    basin_expr m1 = basin_add(basin_scale(m, c->beta1), basin_scale(g, 1 - c->beta1));
-    basin_expr v1 = basin_add(basin_scale(v, c->beta2), basin_scale(basin_square(g), 1 - c->beta2));
+    basin_expr m1 = blend(m, g, c->beta1), v1 = blend(v, basin_square(g), c->beta2);
     basin_expr scale = basin_offset(basin_sqrt(basin_div(v1, a->correct2)), c->epsilon);
-    basin_expr step = basin_div(basin_div(m1, a->correct1), scale);
-    step = basin_add(step, basin_scale(p, c->weight_decay));
-    basin_expr p1 = basin_sub(p, basin_mul(a->rate, step));
     a->update[a->updates++] = (basin_update){m, m1};
     a->update[a->updates++] = (basin_update){v, v1};
+    return basin_div(basin_div(m1, a->correct1), scale);
+}
+
+static basin_expr lion_step(basin_adamw *a, basin_expr p, basin_expr g) {
+    basin_expr m = moment(p, ".m");
+    a->update[a->updates++] = (basin_update){m, blend(m, g, a->config.beta2)};
+    return basin_sign(blend(m, g, a->config.beta1));
+}
+
+static basin_expr sgd_step(basin_adamw *a, basin_expr p, basin_expr g) {
+    basin_expr m = moment(p, ".m"), m1 = basin_add(basin_scale(m, a->config.beta1), g);
+    a->update[a->updates++] = (basin_update){m, m1};
+    return m1;
+}
+
+static double rate_of(const basin_adamw *a, basin_expr p) {
+    return a->config.rate_of ? a->config.rate_of(p) : 1;
+}
+
+/* p' = p - rate (step + decay p) */
+static void add_updates(basin_adamw *a, basin_expr p, basin_expr g) {
+    const basin_adamw_config *c = &a->config;
+    double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1);
+    basin_expr step = c->kind == BASIN_LION  ? lion_step(a, p, g)
+                      : c->kind == BASIN_SGD ? sgd_step(a, p, g)
+                                             : adamw_step(a, p, g);
+    if (decay != 0) step = basin_add(step, basin_scale(p, decay));
+    basin_expr p1 = basin_sub(p, basin_mul(basin_scale(a->rate, rate_of(a, p)), step));
     a->update[a->updates++] = (basin_update){p, p1};
 }
 
-static void build(basin_adamw *a, const basin_params *params, const basin_expr *gradient) {
+/* `moving`: room for the gradients of the parameters that move. */
+static void build(basin_adamw *a, const basin_params *params, const basin_expr *gradient,
+                  basin_expr *moving) {
     basin_graph *graph = params->graph;
+    size_t count = 0;
     a->rate = basin_input(graph, "adamw.rate", BASIN_SCALAR);
     a->correct1 = basin_input(graph, "adamw.correct1", BASIN_SCALAR);
     a->correct2 = basin_input(graph, "adamw.correct2", BASIN_SCALAR);
-    a->norm = global_norm(gradient, params->count);
+    for (size_t i = 0; i < params->count; i++)
+        if (rate_of(a, params->param[i].state) != 0) moving[count++] = gradient[i];
+    a->norm = count ? global_norm(moving, count) : basin_const(graph, 0);
     basin_expr clip = NULL;
     if (a->config.clip > 0)
         clip = basin_min(basin_const(graph, 1), basin_div(basin_const(graph, a->config.clip),
                                                           basin_offset(a->norm, 1e-12)));
     for (size_t i = 0; i < params->count; i++)
-        add_updates(a, params->param[i].state, clip ? basin_mul(clip, gradient[i]) : gradient[i]);
+        if (rate_of(a, params->param[i].state) != 0)
+            add_updates(a, params->param[i].state,
+                        clip ? basin_mul(clip, gradient[i]) : gradient[i]);
 }
 
 static basin_status no_memory(basin_error *error) {
@@ -56,9 +95,15 @@ basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
                               const basin_expr *gradient, const basin_adamw_config *config,
                               basin_error *error) {
     *adamw = (basin_adamw){.config = *config};
+    basin_expr *moving = basin_array_new(params->count, sizeof(basin_expr));
     adamw->update = basin_array_new(3 * params->count, sizeof *adamw->update);
-    if (!adamw->update) return no_memory(error);
-    if (params->count) build(adamw, params, gradient);
+    if (!adamw->update || !moving) {
+        free(moving);
+        basin_adamw_free(adamw);
+        return no_memory(error);
+    }
+    if (params->count) build(adamw, params, gradient, moving);
+    free(moving);
     const basin_error *found = basin_graph_error(params->graph);
     basin_status status = BASIN_OK;
     if (found)

@@ -132,7 +132,9 @@ static void check_steps(const char *backend, double tolerance, basin_adamw_confi
 static void steps(void **state) {
     (void)state;
     const basin_adamw_config configs[] = {
-        {0.9, 0.99, 1e-8, 0.05, 22}, {0.8, 0.95, 1e-3, 0, 0}, {0.9, 0.999, 1e-8, 0.5, 25}};
+        {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.05, .clip = 22},
+        {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3},
+        {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.5, .clip = 25}};
     for (int i = 0; i < 3; i++) {
         check_steps("ref", 1e-12, configs[i]);
         check_steps("cpu", 1e-5, configs[i]);

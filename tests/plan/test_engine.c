@@ -1,0 +1,56 @@
+/* An engine: opened, asked for a result, closed; mistakes leave nothing behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/plan.h"
+
+static void test_compute(void **state) {
+    (void)state;
+    basin_engine engine;
+    basin_error error = {0};
+    basin_tensor result[2];
+    double number[3] = {1, 2, 3};
+    basin_tensor tokens = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(3));
+    assert_int_equal(basin_engine_open(&engine, "cpu", 1, &error), BASIN_OK);
+    basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3));
+    basin_expr output[2] = {basin_square(x), basin_sum_all(x)};
+    const basin_given given = {x, &tokens};
+    assert_int_equal(basin_engine_compute(&engine, result, output, 2, &given, 1, &error), BASIN_OK);
+    for (int i = 0; i < 3; i++)
+        assert_float_equal(basin_tensor_at(&result[0], i), (i + 1) * (i + 1), 0);
+    assert_float_equal(basin_tensor_at(&result[1], 0), 6, 0);
+    basin_tensor_free(&result[0]);
+    basin_tensor_free(&result[1]);
+    basin_engine_close(&engine);
+}
+
+static void test_mistakes(void **state) {
+    (void)state;
+    basin_engine engine;
+    basin_error error = {0};
+    basin_tensor result;
+    assert_int_not_equal(basin_engine_open(&engine, "abacus", 1, &error), BASIN_OK);
+    assert_null(engine.backend);
+    basin_engine_close(&engine);
+    assert_int_equal(basin_engine_open(&engine, "ref", 1, &error), BASIN_OK);
+    basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3)), y = basin_exp(x);
+    assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, NULL, 0, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "the input 'x' [3] was never written");
+    assert_null(result.data);
+    y = basin_add(x, basin_input(engine.graph, "z", BASIN_SHAPE(2)));
+    assert_int_not_equal(basin_engine_compute(&engine, &result, &y, 1, NULL, 0, &error), BASIN_OK);
+    basin_engine_close(&engine);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compute),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

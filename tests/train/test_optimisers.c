@@ -1,0 +1,148 @@
+/* Lion, SGD with momentum and groups of parameters, against plain loops in double. */
+#include <math.h>
+#include <string.h>
+
+#include "basin/train.h"
+#include "support/lab.h"
+
+enum { STEPS = 6, MATRIX = 6, VECTOR = 3 };
+
+/* loss = |w - 1|^2 + 3 |b + 2|^2, w [2, 3], b [3] */
+typedef struct bench {
+    lab lab;
+    basin_expr w, b;
+    basin_adamw adamw;
+    basin_plan *plan;
+} bench;
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static double first_value(int i) { return 0.4 * i - 1; }
+
+static void bench_open(bench *b, const char *backend, const basin_adamw_config *config) {
+    double number[MATRIX];
+    basin_error error = {0};
+    lab_open(&b->lab, backend, 1);
+    b->w = lab_state(&b->lab, "w", BASIN_SHAPE(2, 3));
+    b->b = lab_state(&b->lab, "b", BASIN_SHAPE(VECTOR));
+    for (int i = 0; i < MATRIX; i++) number[i] = first_value(i);
+    lab_set(&b->lab, b->w, number);
+    lab_set(&b->lab, b->b, number);
+    basin_expr gap = basin_sum_all(basin_square(basin_offset(b->w, -1)));
+    basin_expr other = basin_sum_all(basin_square(basin_offset(b->b, 2)));
+    basin_expr loss = basin_add(gap, basin_scale(other, 3));
+    must(basin_adamw_new(&b->adamw, &b->lab.params, loss, config, &error), &error);
+    basin_plan_spec spec = {.output = &b->adamw.norm,
+                            .outputs = 1,
+                            .update = b->adamw.update,
+                            .updates = b->adamw.updates};
+    must(basin_plan_new(&b->plan, b->lab.store, &spec, &error), &error);
+}
+
+static void bench_close(bench *b) {
+    basin_plan_free(b->plan);
+    basin_adamw_free(&b->adamw);
+    lab_close(&b->lab);
+}
+
+static void assert_state(bench *b, const char *name, const double *want, int count,
+                         double tolerance) {
+    basin_tensor found;
+    basin_error error = {0};
+    must(basin_store_read(b->lab.store, name, &found, &error), &error);
+    for (int i = 0; i < count; i++)
+        assert_float_equal(basin_tensor_at(&found, i), want[i], tolerance);
+    basin_tensor_free(&found);
+}
+
+typedef struct loop {
+    double p[MATRIX], m[MATRIX];
+} loop;
+
+/* One parameter of the loop; `clip` scales its gradient. */
+static void loop_step(loop *l, int count, double target, double pull, double clip, double rate,
+                      double decay, const basin_adamw_config *c) {
+    for (int i = 0; i < count; i++) {
+        double g = clip * 2 * pull * (l->p[i] - target), step = 0;
+        if (c->kind == BASIN_LION) {
+            double mixed = c->beta1 * l->m[i] + (1 - c->beta1) * g;
+            step = (mixed > 0) - (mixed < 0);
+            l->m[i] = c->beta2 * l->m[i] + (1 - c->beta2) * g;
+        } else {
+            step = l->m[i] = c->beta1 * l->m[i] + g;
+        }
+        l->p[i] -= rate * (step + decay * l->p[i]);
+    }
+}
+
+static double slow_vectors(basin_expr parameter) {
+    return basin_expr_shape(parameter).rank < 2 ? 0.25 : 1;
+}
+
+static void compare(const char *backend, double tolerance, basin_adamw_config config) {
+    bench b;
+    loop w = {0}, v = {0};
+    basin_error error = {0};
+    bench_open(&b, backend, &config);
+    for (int i = 0; i < MATRIX; i++) w.p[i] = v.p[i] = first_value(i);
+    for (int t = 1; t <= STEPS; t++) {
+        double squares = 0, rate = 0.01 * t;
+        for (int i = 0; i < MATRIX; i++) squares += 4 * (w.p[i] - 1) * (w.p[i] - 1);
+        for (int i = 0; i < VECTOR; i++) squares += 36 * (v.p[i] + 2) * (v.p[i] + 2);
+        double clip = config.clip > 0 ? fmin(1, config.clip / sqrt(squares)) : 1;
+        must(basin_adamw_write(&b.adamw, b.plan, t, rate, &error), &error);
+        lab_run(b.plan);
+        double decay = config.weight_decay;
+        loop_step(&w, MATRIX, 1, 1, clip, rate, decay, &config);
+        loop_step(&v, VECTOR, -2, 3, clip, config.rate_of ? 0.25 * rate : rate,
+                  config.decay_of ? 0 : decay, &config);
+        assert_state(&b, "w", w.p, MATRIX, tolerance);
+        assert_state(&b, "b", v.p, VECTOR, tolerance);
+        assert_state(&b, "w.m", w.m, MATRIX, 10 * tolerance);
+    }
+    assert_int_equal(basin_store_count(b.lab.store), 4); /* no second moments */
+    bench_close(&b);
+}
+
+static void steps(void **state) {
+    (void)state;
+    const basin_optimiser kinds[] = {BASIN_LION, BASIN_SGD};
+    for (int i = 0; i < 2; i++)
+        for (int group = 0; group < 2; group++) {
+            basin_adamw_config config = {
+                .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .clip = 5, .kind = kinds[i]};
+            if (group) config.decay_of = basin_decay_matrices, config.rate_of = slow_vectors;
+            compare("ref", 1e-12, config);
+            compare("cpu", 1e-5, config);
+        }
+}
+
+static double matrices_alone(basin_expr parameter) {
+    return basin_expr_shape(parameter).rank < 2 ? 0 : 1;
+}
+
+/* A parameter of rate 0 stays, has no moments, and counts in no norm; AdamW as well. */
+static void frozen(void **state) {
+    (void)state;
+    bench b;
+    double want[VECTOR], squares = 0;
+    basin_error error = {0};
+    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
+    config.rate_of = matrices_alone;
+    bench_open(&b, "ref", &config);
+    for (int i = 0; i < VECTOR; i++) want[i] = first_value(i);
+    for (int i = 0; i < MATRIX; i++) squares += 4 * pow(first_value(i) - 1, 2);
+    must(basin_adamw_write(&b.adamw, b.plan, 1, 0.1, &error), &error);
+    lab_run(b.plan);
+    assert_state(&b, "b", want, VECTOR, 0);
+    assert_float_equal(basin_plan_scalar(b.plan, b.adamw.norm), sqrt(squares), 1e-12);
+    assert_int_equal(b.adamw.updates, 3);
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(frozen)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
