@@ -49,7 +49,11 @@
       "The least share of a picture's area that a random part has.", .absent = "0.08",             \
       .needs = "crop=random")                                                                      \
     X(SWITCH, flip, "Mirror every other picture in training.")                                     \
-    X(REAL, jitter, "X", 0, 1, "Change brightness, contrast and saturation by up to this factor.")
+    X(REAL, jitter, "X", 0, 1, "Change brightness, contrast and saturation by up to this factor.") \
+    X(REAL, average, "X", 0, 0.99999,                                                              \
+      "Averaging of weights over steps, w' = X w' + (1 - X) w; averages are scored and kept. 0: "  \
+      "none.",                                                                                     \
+      .since = "0.2", .absent = "0")
 
 typedef struct basin_image_settings {
     BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_FIELD)

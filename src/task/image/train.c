@@ -9,9 +9,11 @@
 
 #include "base/memory.h"
 #include "task/given.h"
+#include "task/image/adopt.h"
 #include "task/image/card.h"
 #include "task/image/eval.h"
 #include "task/image/input.h"
+#include "train/run/average.h"
 #include "train/run/run.h"
 
 /* Masks of training come from another seed than weights and crops do. */
@@ -24,6 +26,7 @@ typedef struct job {
     basin_image_model *model;
     basin_image_graph graph;
     basin_trainer trainer;
+    basin_average average; /* where the setting asks for it */
     basin_image_set train, test;
     basin_image_input *input;
     uint8_t *mask;            /* [B, N] */
@@ -75,6 +78,7 @@ static basin_status choose_settings(basin_image_settings *settings, job *j, basi
     basin_image_settings first;
     basin_status status = from ? basin_image_settings_read(&first, from, error) : BASIN_OK;
     if (!status && from) inherit(settings, &first);
+    if (!status && from) status = basin_image_adopt_check(settings, from, error);
     return status ? status : measure(j, settings, error);
 }
 
@@ -135,6 +139,9 @@ static basin_status make_trainer(job *j, basin_error *error) {
     if (!status)
         status =
             basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
+    if (!status && s->average > 0)
+        status =
+            basin_average_new(&j->average, j->model->store, &j->graph.params, s->average, error);
     if (status) return status;
     basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
     j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
@@ -214,6 +221,7 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
 
 static void job_free(job *j) {
     basin_image_input_free(j->input);
+    basin_average_free(&j->average);
     basin_trainer_free(&j->trainer);
     basin_image_graph_free(&j->graph);
     basin_image_close(j->model);
@@ -227,11 +235,32 @@ static void job_free(job *j) {
 
 /* ---- steps ---- */
 
+static const char *scored(const job *j) { return j->model->settings.average > 0 ? "average." : ""; }
+
+static basin_status copy_weights(job *j, const char *to, const char *from, basin_error *error) {
+    return basin_states_copy(j->model->store, &j->graph.params, to, from, error);
+}
+
+/* Averages begin as the weights. */
+static basin_status begin_average(job *j, basin_error *error) {
+    return j->average.plan ? copy_weights(j, scored(j), "", error) : BASIN_OK;
+}
+
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     (void)member;
     job *j = context;
-    return basin_params_init(&j->graph.params, j->model->store, (uint64_t)j->model->settings.seed,
-                             error);
+    basin_status status = basin_params_init(&j->graph.params, j->model->store,
+                                            (uint64_t)j->model->settings.seed, error);
+    return status ? status : begin_average(j, error);
+}
+
+static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
+                          basin_error *error) {
+    (void)member;
+    job *j = context;
+    basin_status status =
+        basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error);
+    return status ? status : begin_average(j, error);
 }
 
 static basin_status write_input(job *j, basin_expr input, const float *values, basin_error *error) {
@@ -273,6 +302,8 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     j->trainer.step = place->step;
     basin_status status = write_batch(j, place->step, error);
     if (!status) status = basin_trainer_step(&j->trainer, NULL, error);
+    if (!status && j->average.plan)
+        status = basin_average_step(&j->average, place->step + 1, error);
     if (!status && place->step + 1 < j->total) prepare(j, place->step + 1);
     if (!status) status = basin_trainer_loss(&j->trainer, &loss, error);
     if (status) return status;
@@ -281,12 +312,21 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     return BASIN_OK;
 }
 
+/* The averages, where there are any, take the place of the weights meanwhile. */
+static basin_status score_weights(basin_image_scores *scores, job *j, basin_error *error) {
+    basin_image_scoring scoring = {.masks = 1, .fast = true};
+    if (!j->average.plan) return basin_image_score_set(scores, j->model, &j->test, &scoring, error);
+    basin_status status = copy_weights(j, "aside.", "", error);
+    if (!status) status = copy_weights(j, "", scored(j), error);
+    if (!status) status = basin_image_score_set(scores, j->model, &j->test, &scoring, error);
+    return status ? status : copy_weights(j, "", "aside.", error);
+}
+
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,
                           basin_error *error) {
     job *j = context;
-    basin_image_scoring scoring = {.masks = 1, .fast = true};
     basin_image_scores scores;
-    basin_status status = basin_image_score_set(&scores, j->model, &j->test, &scoring, error);
+    basin_status status = score_weights(&scores, j, error);
     if (status) return status;
     score->merit = -scores.mse;
     basin_score_add(score, "test_mse", scores.mse);
@@ -344,8 +384,9 @@ static basin_run_task task_of(job *j) {
         .schedule = schedule(j),
         .store = j->model->store,
         .params = &j->graph.params,
-        .scored = "",
+        .scored = scored(j),
         .begin = begin,
+        .adopt = adopt,
         .step = step,
         .score = j->test.items ? score : NULL,
         .describe = describe,

@@ -97,6 +97,80 @@ static void a_model_is_a_beginning(void **state) {
     bench_close(&tuned);
 }
 
+/* What is told of a run is what its file scores: the averages', whose weights differ. */
+static void averages_are_scored_and_kept(void **state) {
+    bench plain, mean;
+    basin_error error = {0};
+    basin_image_model *model;
+    basin_image_scores scores;
+    bench_tiny(&plain, state, "plain");
+    bench_tiny(&mean, state, "mean");
+    mean.s->average = 0.9;
+    basin_outcome o = bench_train(&plain, -1, false);
+    double without = basin_score_get(&o.best, "test_mse");
+    basin_outcome a = bench_train(&mean, -1, false);
+    assert_true(o.loss == a.loss); /* the weights that learn are the same */
+    assert_true(basin_score_get(&a.best, "test_mse") != without);
+    basin_image_scoring scoring = {.size = sizeof scoring, .source = &mean.train, .fast = true};
+    must(basin_image_open(&model, mean.out, mean.training.backend, &error), &error);
+    must(basin_image_score(&scores, model, &scoring, &error), &error);
+    assert_true(scores.mse == basin_score_get(&a.best, "test_mse"));
+    basin_image_scores_free(&scores);
+    basin_image_close(model);
+    bench_close(&plain);
+    bench_close(&mean);
+}
+
+/* A model file whose positions are 2 row + column in dimension 0, and their negatives in 1. */
+static void write_ramp(const bench *b) {
+    basin_error error = {0};
+    basin_image_model *model;
+    basin_image_settings s = *b->s;
+    float pos[16 * 16] = {0};
+    for (int n = 0; n < 16; n++)
+        pos[n * 16] = (float)(2 * (n / 4) + n % 4), pos[n * 16 + 1] = -pos[n * 16];
+    basin_tensor tensor = basin_tensor_borrow(pos, BASIN_F32, BASIN_SHAPE(16, 16));
+    for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
+    must(basin_image_model_new(&model, &s, b->training.backend, &error), &error);
+    must(basin_store_write(model->store, "pos", &tensor, &error), &error);
+    must(basin_image_write(b->out, model, &error), &error);
+    basin_image_close(model);
+}
+
+/* Weights for pictures of another size: positions are resampled; a run of no epochs shows them. */
+static void a_model_of_another_size_is_a_beginning(void **state) {
+    bench first, large;
+    basin_error error = {0};
+    basin_bundle *a, *b;
+    const basin_tensor *x, *y;
+    bench_tiny(&first, state, "small");
+    write_ramp(&first);
+    bench_tiny(&large, state, "large");
+    large.training.from = first.out;
+    large.s->size = 32, large.s->epochs = 0, large.s->average = 0.9;
+    bench_train(&large, -1, false);
+    must(basin_bundle_read(&a, first.out, &error), &error);
+    must(basin_bundle_read(&b, large.out, &error), &error);
+    must(basin_bundle_get(&x, a, "xi", &error), &error);
+    must(basin_bundle_get(&y, b, "xi", &error), &error);
+    assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
+    must(basin_bundle_get(&y, b, "pos", &error), &error);
+    assert_int_equal(y->shape.dim[0], 64);
+    for (int row = 3; row < 5; row++) /* where all neighbours are inside, a plane stays one */
+        for (int column = 3; column < 5; column++) {
+            double wanted = 2 * ((row + 0.5) / 2 - 0.5) + (column + 0.5) / 2 - 0.5;
+            int64_t at = (row * 8 + column) * 16;
+            assert_true(fabs(basin_tensor_at(y, at) - wanted) < 1e-6);
+            assert_true(fabs(basin_tensor_at(y, at + 1) + wanted) < 1e-6);
+        }
+    basin_bundle_free(a);
+    basin_bundle_free(b);
+    large.s->patch = 8;
+    bench_refused(&large, BASIN_BAD_SHAPE, "its patch is 4, asked for is 8");
+    bench_close(&first);
+    bench_close(&large);
+}
+
 static void a_rehearsal_writes_nothing(void **state) {
     bench b;
     bench_tiny(&b, state, "rehearsed");
@@ -200,6 +274,8 @@ int main(void) {
         cmocka_unit_test(every_kind_trains_and_opens_again),
         cmocka_unit_test(more_epochs_can_follow),
         cmocka_unit_test(a_model_is_a_beginning),
+        cmocka_unit_test(averages_are_scored_and_kept),
+        cmocka_unit_test(a_model_of_another_size_is_a_beginning),
         cmocka_unit_test(a_rehearsal_writes_nothing),
         cmocka_unit_test(all_stays_in_memory),
         cmocka_unit_test(patience_keeps_the_best),

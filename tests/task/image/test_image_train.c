@@ -36,6 +36,7 @@ static void a_stopped_run_resumes_to_the_same_bytes(void **state) {
     bench_tiny(&whole, state, "whole");
     bench_tiny(&cut, state, "cut");
     whole.s->holes = cut.s->holes = 0.4;
+    whole.s->average = cut.s->average = 0.8;
     whole.training.log_every = cut.training.log_every = 3; /* cuts lie between such lines */
     basin_outcome a = bench_train(&whole, -1, false);
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", cut.out);

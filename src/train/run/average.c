@@ -1,0 +1,53 @@
+/* Averages of parameters over steps; see average.h. */
+#include "train/run/average.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { NAME = 320 };
+
+static void build(basin_average *a, basin_update *update, const basin_params *params) {
+    a->keep = basin_input(a->graph, "keep", BASIN_SCALAR);
+    for (size_t i = 0; i < params->count; i++) {
+        char name[NAME];
+        const char *own = basin_expr_name(params->param[i].state);
+        basin_shape shape = basin_expr_shape(params->param[i].state);
+        snprintf(name, sizeof name, "average.%s", own);
+        basin_expr mean = basin_state(a->graph, name, shape);
+        basin_expr now = basin_state(a->graph, own, shape);
+        basin_expr apart = basin_mul(basin_sub(mean, now), a->keep);
+        update[i] = (basin_update){mean, basin_add(now, apart)};
+    }
+}
+
+basin_status basin_average_new(basin_average *average, basin_store *store,
+                               const basin_params *params, double most, basin_error *error) {
+    *average = (basin_average){.graph = basin_graph_new(), .most = most};
+    basin_update *update = basin_array_new(params->count, sizeof *update);
+    basin_status status = BASIN_OK;
+    if (average->graph && update)
+        build(average, update, params);
+    else
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for averages of weights");
+    basin_plan_spec spec = {.update = update, .updates = (int)params->count};
+    if (!status) status = basin_plan_new(&average->plan, store, &spec, error);
+    free(update);
+    if (status) basin_average_free(average);
+    return status;
+}
+
+void basin_average_free(basin_average *average) {
+    basin_plan_free(average->plan);
+    basin_graph_free(average->graph);
+    *average = (basin_average){0};
+}
+
+basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error) {
+    double keep = fmin(average->most, (double)t / (10 + (double)t));
+    basin_tensor tensor = basin_tensor_borrow(&keep, BASIN_F64, BASIN_SCALAR);
+    basin_status status = basin_plan_write(average->plan, average->keep, &tensor, error);
+    return status ? status : basin_plan_run(average->plan, error);
+}
