@@ -43,6 +43,43 @@ static void train_complete_and_eval(void **state) {
     assert_int_equal(system(line), 0);
 }
 
+static double eval_mse(void **state, const char *more) {
+    char line[400];
+    snprintf(line, sizeof line, "image eval m.safetensors shapes:20:9:16x16x1 --masks 1 --json %s",
+             more);
+    cJSON *json = run_json(run(state, line));
+    double mse = json_number(json, "mse");
+    assert_true(json_number(json, "trained_on") == 0);
+    assert_true(json_number(json, "mean_mse") > 0.1);
+    cJSON_Delete(json);
+    return mse;
+}
+
+/* What changes the descent, or what is hidden, changes the score; what repeats the model does not.
+ */
+static void scores_follow_the_descent_asked_for(void **state) {
+    assert_int_equal(run(state, "image train shapes:96:3:16x16x1 " TINY
+                                " --epochs 2 --hold-out 16 --quiet -o m.safetensors")
+                         ->code,
+                     0);
+    double plain = eval_mse(state, "");
+    assert_true(eval_mse(state, "--steps 3 --alpha 0.1") == plain);
+    assert_true(eval_mse(state, "--steps 9") != plain);
+    assert_true(eval_mse(state, "--alpha 0.01") != plain);
+    assert_true(eval_mse(state, "--until 0.01") != plain);
+    assert_true(eval_mse(state, "--ratio 0.375") == plain); /* 6 of 16 */
+    assert_true(eval_mse(state, "--ratio 0.9") != plain);
+    assert_true(eval_mse(state, "--mask holes") != plain);
+    assert_error(run(state, "image eval m.safetensors shapes:20 --mask holes --ratio 0.5"), 2,
+                 "--ratio is for scattered patches");
+    const program *p = run(state, "image eval m.safetensors shapes:96:3:16x16x1 --part train");
+    assert_contains(p->out, "80 of these 96 pictures were trained on");
+    assert_contains(p->out, "of the mean colour");
+    assert_error(run(state, "image eval m.safetensors shapes:95:3:16x16x1 --hold-out 16"), 1,
+                 "pictures that hold_out chooses were trained on");
+    assert_contains(run(state, "info m.safetensors")->out, "\"paths\":[\"shapes:96:3:16x16x1\"]");
+}
+
 static void presets_are_overridden_by_flags(void **state) {
     const program *p = run(state, "image train --alpha 0.5 --preset paper-imagenet --print-config");
     cJSON *json = run_json(p);
@@ -92,6 +129,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_configuration_says_what_a_run_takes, folder_new,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(a_killed_run_ends_with_the_same_bytes, folder_new,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(scores_follow_the_descent_asked_for, folder_new,
                                         program_teardown),
         cmocka_unit_test_setup_teardown(train_complete_and_eval, folder_new, program_teardown),
     };

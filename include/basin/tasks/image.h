@@ -150,8 +150,8 @@ typedef struct basin_image_scoring {
     int64_t batch;       /* 0: as many pictures at a time as in training */
     bool fast;           /* the error alone, neither PSNR nor SSIM */
     const basin_watch *watch;
-    bool
-        holes; /* one rectangle of patches, as the setting `holes` draws them, not scattered ones */
+    bool holes;   /* one rectangle of patches is hidden, as the setting `holes` draws them */
+    double ratio; /* else this share of the patches; 0: as many as in training */
 } basin_image_scoring;
 
 /* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of

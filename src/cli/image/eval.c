@@ -4,12 +4,15 @@
 
 #include "basin/tasks/image.h"
 #include "cli/command.h"
+#include "cli/image/descent.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
 
 typedef struct options {
     const char *split, *mask, *backend, *products, *dtype;
     int64_t masks, seed, batch, limit, hold_out, best, threads;
+    double ratio;
+    basin_descent_flags descent;
     bool json, quiet;
 } options;
 
@@ -27,6 +30,9 @@ static const basin_option table[] = {
     BASIN_CHOICE(options, mask, "mask", "scattered|holes",
                  "What is hidden: as many patches as in training, scattered, as in the paper; or "
                  "one rectangle, as image train --holes draws them."),
+    BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1,
+               "Share of the patches that is hidden; 0: as many as in training."),
+    BASIN_OPTIONS_DESCENT(options),
     BASIN_INTEGER(options, seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
     BASIN_CHOICE(options, split, "part", "test|train|all", "Which half, of sets that have two."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
@@ -130,7 +136,9 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
     basin_image_scores scores = {0};
     extremes e = {0};
     const char *split = o->hold_out ? "train" : o->split[0] == 'a' ? NULL : o->split;
+    basin_image_descent descent = basin_descent_make(&o->descent);
     basin_status status = basin_image_open(&model, operand[0], backend, error);
+    if (!status) status = basin_image_set_descent(model, &descent, error);
     if (!status)
         status = basin_pictures_open(&pictures, (const char *const *)operand + 1, operands - 1,
                                      split, error);
@@ -142,7 +150,8 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
                                    .first_mask = (uint64_t)o->seed,
                                    .batch = o->batch,
                                    .watch = watch,
-                                   .holes = o->mask[0] == 'h'};
+                                   .holes = o->mask[0] == 'h',
+                                   .ratio = o->ratio};
     if (!status) status = basin_image_score(&scores, model, &scoring, error);
     if (!status) status = find_extremes(&e, &scores, o->best, error);
     if (!status) (o->json ? print_json : print_text)(&scores, &e, pictures);
@@ -159,6 +168,9 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_backend *backend;
     basin_cli_watch watch;
+    if (o->ratio > 0 && o->mask[0] == 'h')
+        return basin_report_usage(&basin_command_image_eval,
+                                  "--ratio is for scattered patches, not for --mask holes");
     if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
         return basin_report(&error);
     basin_cli_watch_begin(&watch, o->quiet);

@@ -96,7 +96,8 @@ void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings,
 }
 
 static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
-    const basin_image_settings *c = &s->model->settings;
+    basin_image_settings masked = s->model->settings, *c = &masked;
+    if (s->scoring->ratio > 0) c->occlude = fmax(1, round(s->scoring->ratio * (double)s->tokens));
     for (int64_t i = 0; i < batch->count; i++) {
         uint8_t *mask = s->mask + i * s->tokens;
         if (s->scoring->holes)
@@ -249,12 +250,24 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     return status;
 }
 
+static basin_status check_masks(const basin_image_scoring *how, basin_error *error) {
+    if (!(how->ratio >= 0 && how->ratio <= 1))
+        return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
+    if (how->ratio > 0 && how->holes)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "ratio is %g and holes are asked for, whose sizes are drawn; wanted one "
+                          "of the two",
+                          how->ratio);
+    return BASIN_OK;
+}
+
 basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
                                const basin_image_scoring *scoring, basin_error *error) {
     basin_image_scoring how;
     basin_image_set set;
     *scores = (basin_image_scores){0};
     basin_status status = basin_given_take(&how, sizeof how, scoring, "basin_image_scoring", error);
+    if (!status) status = check_masks(&how, error);
     if (!status)
         status =
             basin_image_set_open(&set, how.source, true, (uint64_t)model->settings.seed, error);
