@@ -20,6 +20,7 @@
 #ifndef BASIN_ENERGY_H
 #define BASIN_ENERGY_H
 
+#include "basin/io.h"
 #include "basin/params.h"
 #include "basin/plan.h"
 
@@ -84,6 +85,7 @@ typedef struct basin_block_config {
     double epsilon;            /* of the layer norm; 0 means 1e-5 */
     double beta;               /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
     bool learn_beta;           /* one beta per head, trained */
+    bool positive_gamma;       /* optimisers keep gamma above 0, so that the descent goes down */
     bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
     basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
     basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
@@ -102,6 +104,10 @@ typedef struct basin_block {
  * are trained; and ck, cq, ce) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
+/* How many blocks in a file of weights, ours or published, have a negative gamma, and the least of
+ * these numbers (may be NULL). The layer norm is then the gradient of a concave function, and the
+ * descent climbs. */
+BASIN_API int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 

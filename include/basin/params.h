@@ -25,6 +25,7 @@ typedef struct basin_init {
 typedef struct basin_param {
     basin_expr state;
     basin_init init;
+    double least; /* optimisers keep every number at this or above; 0: they do not look */
 } basin_param;
 
 typedef struct basin_params {
@@ -42,6 +43,8 @@ BASIN_API void basin_params_free(basin_params *params);
  * failure, with the graph's error set. */
 BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
                                      basin_shape shape, basin_init init);
+/* Sets the `least` of a parameter of the list. */
+BASIN_API void basin_param_keep_above(basin_params *params, basin_expr state, double least);
 /* How many numbers all parameters hold. */
 BASIN_API int64_t basin_params_total(const basin_params *params);
 /* Draws first values for every parameter; parameter i uses stream i of the seed. */

@@ -101,6 +101,8 @@ void basin_command_usage_print(FILE *file, const basin_command *command);
 /* Prints a line on standard error, with control characters of the names in it replaced: file names
  * may hold any bytes. */
 void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A note where the weights in a file have a negative gamma; nothing where there is no such file. */
+void basin_note_gamma(const char *path, bool quiet);
 /* "basin: <text>" on standard error; returns the exit code. */
 int basin_report(const basin_error *error);
 int basin_report_usage(const basin_command *command, const char *format, ...)

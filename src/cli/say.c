@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "basin/energy.h"
 #include "cli/command.h"
 
 void basin_say(const char *format, ...) {
@@ -13,6 +14,19 @@ void basin_say(const char *format, ...) {
     va_end(args);
     basin_text_clean(text);
     fprintf(stderr, "%s\n", text);
+}
+
+void basin_note_gamma(const char *path, bool quiet) {
+    basin_bundle *weights;
+    basin_error error;
+    double least;
+    if (quiet || basin_bundle_read(&weights, path, &error)) return;
+    int64_t count = basin_negative_gammas(&least, weights);
+    if (count)
+        basin_say("basin: note: %s: gamma of %lld layer norm%s is negative (least %.4g), so that "
+                  "the descent climbs; training with positive_gamma keeps it above 0",
+                  path, (long long)count, count > 1 ? "s" : "", least);
+    basin_bundle_free(weights);
 }
 
 int basin_report(const basin_error *error) {

@@ -1,9 +1,12 @@
 /* The Energy Transformer block: energy attention (the paper's equation 3) and the Hopfield network
  * (equation 5) over tokens normalised by the layer norm (equation 1). */
 #include <math.h>
+#include <string.h>
 
 #include "basin/energy.h"
 #include "expr/graph.h"
+
+#define GAMMA_LEAST 1e-3
 
 /* Sums everything but the batch axis of tokens: [B, ..] -> [B], without a batch axis [..] -> []. */
 static basin_expr per_sample(basin_expr a, bool batch) {
@@ -128,10 +131,32 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
     if (config->couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
+    if (config->positive_gamma) basin_param_keep_above(params, block->gamma, GAMMA_LEAST);
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
                                    (basin_init){BASIN_INIT_CONSTANT, 0});
     const basin_error *error = basin_graph_error(params->graph);
     return error ? error->status : BASIN_OK;
+}
+
+/* "gamma" of one block, "block1.gamma" of several, "LNORM_gamma" of the published weights. */
+static bool names_gamma(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return !strcmp(dot ? dot + 1 : name, "gamma") || !strcmp(name, "LNORM_gamma");
+}
+
+int64_t basin_negative_gammas(double *least, const basin_bundle *weights) {
+    int64_t count = 0;
+    double lowest = 0;
+    for (size_t i = 0; i < basin_bundle_count(weights); i++) {
+        const basin_tensor *t = basin_bundle_at(weights, i);
+        if (!names_gamma(basin_bundle_name(weights, i)) || basin_shape_count(t->shape) != 1)
+            continue;
+        double gamma = basin_tensor_at(t, 0);
+        count += gamma < 0;
+        if (gamma < lowest) lowest = gamma;
+    }
+    if (least) *least = lowest;
+    return count;
 }
 
 basin_expr basin_block_norm(const basin_block *block, basin_expr x) {

@@ -39,8 +39,13 @@ basin_expr basin_param_add(basin_params *params, const char *prefix, const char 
                              sizeof *params->param))
         return basin_graph_fail(params->graph, BASIN_NO_MEMORY, "no memory for a parameter");
     basin_expr state = basin_state(params->graph, full, shape);
-    if (state) params->param[params->count++] = (basin_param){state, init};
+    if (state) params->param[params->count++] = (basin_param){state, init, 0};
     return state;
+}
+
+void basin_param_keep_above(basin_params *params, basin_expr state, double least) {
+    for (size_t i = 0; i < params->count; i++)
+        if (params->param[i].state == state) params->param[i].least = least;
 }
 
 int64_t basin_params_total(const basin_params *params) {

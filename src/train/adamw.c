@@ -54,15 +54,17 @@ static double rate_of(const basin_adamw *a, basin_expr p) {
     return a->config.rate_of ? a->config.rate_of(p) : 1;
 }
 
-/* p' = p - rate (step + decay p) */
-static void add_updates(basin_adamw *a, basin_expr p, basin_expr g) {
+/* p' = p - rate (step + decay p), and at least `least` */
+static void add_updates(basin_adamw *a, const basin_param *param, basin_expr g) {
     const basin_adamw_config *c = &a->config;
+    basin_expr p = param->state;
     double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1);
     basin_expr step = c->kind == BASIN_LION  ? lion_step(a, p, g)
                       : c->kind == BASIN_SGD ? sgd_step(a, p, g)
                                              : adamw_step(a, p, g);
     if (decay != 0) step = basin_add(step, basin_scale(p, decay));
     basin_expr p1 = basin_sub(p, basin_mul(basin_scale(a->rate, rate_of(a, p)), step));
+    if (param->least > 0) p1 = basin_max(p1, basin_const(basin_expr_graph(p), param->least));
     a->update[a->updates++] = (basin_update){p, p1};
 }
 
@@ -83,8 +85,7 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
                                                           basin_offset(a->norm, 1e-12)));
     for (size_t i = 0; i < params->count; i++)
         if (rate_of(a, params->param[i].state) != 0)
-            add_updates(a, params->param[i].state,
-                        clip ? basin_mul(clip, gradient[i]) : gradient[i]);
+            add_updates(a, &params->param[i], clip ? basin_mul(clip, gradient[i]) : gradient[i]);
 }
 
 static basin_status no_memory(basin_error *error) {

@@ -37,6 +37,23 @@ static void describes(void **state) {
     assert_contains(p->out, "2.5  1.118    1    4");
 }
 
+/* A layer norm that makes the descent climb is told of. */
+static void notes_a_negative_gamma(void **state) {
+    basin_bundle *bundle;
+    char path[PATH_TEXT];
+    double value = -1.3;
+    basin_tensor gamma = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
+    assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_add(bundle, "gamma", &gamma, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(path, state, "g.npz"), bundle, NULL), BASIN_OK);
+    basin_bundle_free(bundle);
+    const program *p = run(state, "info g.npz");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "gamma of 1 layer norm is negative (least -1.3)");
+    write_model(state, "m.npz");
+    assert_string_equal(run(state, "info m.npz")->err, "");
+}
+
 static void describes_as_json(void **state) {
     write_model(state, "m.safetensors");
     write_model(state, "m.npz");
@@ -70,6 +87,7 @@ static void reports_bad_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(describes),
+        cmocka_unit_test(notes_a_negative_gamma),
         cmocka_unit_test(describes_as_json),
         cmocka_unit_test(reports_bad_files),
     };

@@ -57,6 +57,7 @@ typedef struct basin_graphs_data {
     double hold_out; /* training on a set that is not divided: this part of it, stratified, chooses
                         the epoch; 0: the last epoch is kept */
     const char *cache; /* a folder that keeps positions of nodes between calls; NULL: none */
+    int64_t limit;     /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the

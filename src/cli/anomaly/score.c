@@ -121,6 +121,7 @@ static basin_status score(const options *o, char **operand, int operands, basin_
         if (!probability || !list)
             status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     }
+    if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = basin_anomaly_score(probability, model, network, &work, error);
     basin_cli_watch_end(watch);
     if (!status) {

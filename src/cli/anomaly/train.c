@@ -109,6 +109,7 @@ static int print_result(const result *r) {
         print_json(r);
     else if (r->model && !o->finished_before && !o->stopped)
         print_text(r);
+    basin_note_gamma(r->o->training.output, r->o->quiet);
     return basin_training_end(o, &r->o->training);
 }
 

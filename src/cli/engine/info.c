@@ -145,6 +145,7 @@ static int run(const void *values, int operands, char **operand) {
             if (!print_table(bundle, o)) code = BASIN_EXIT_FAILURE;
         }
         basin_bundle_free(bundle);
+        basin_note_gamma(operand[i], false);
     }
     if (o->json) {
         basin_json_end(&json);

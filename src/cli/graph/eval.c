@@ -103,6 +103,7 @@ static int run(const void *values, int operands, char **operand) {
         basin_option_backend(&u.backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status)
         status = basin_graph_use_open(&u, operand[0], operand[1], o->part, o->cache, &error);
+    if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = basin_graphs_score(&measures, u.model, &u.data, &error);
     if (!status && o->noisy) status = measure_spread(&s, &u, o->noisy, &error);
     if (!status) print(o, operand[0], &u, &measures, &s);

@@ -10,7 +10,7 @@ typedef struct options {
     basin_training_flags training;
     const char *cache, *backend, *products, *dtype;
     double validation;
-    int64_t threads;
+    int64_t limit, threads;
     bool quiet, json;
 } options;
 
@@ -25,6 +25,9 @@ static const basin_option table[] = {
     BASIN_REAL(options, validation, "validation", "X", 0, 0.5,
                "A set without splits: this part of it, stratified, chooses the epoch; 0: the last "
                "epoch is kept."),
+    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e15,
+                  "Train on at most so many graphs, drawn by the seed; 0: all. Graphs for "
+                  "validation and test stay as they are."),
     BASIN_OPTIONS_START(options),
     BASIN_GRAPH_OPTION_CACHE(options),
     BASIN_OPTIONS_COMPUTE(options),
@@ -75,6 +78,7 @@ static basin_status train(basin_graphs_model **model, basin_outcome *outcome, co
     basin_graphs_data data = {.size = sizeof data,
                               .path = path,
                               .hold_out = o->validation,
+                              .limit = o->limit,
                               .cache = basin_graph_cache(o->cache, text, sizeof text)};
     basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
     basin_training training = basin_training_make(&o->training, backend, &watch.watch);
@@ -91,6 +95,7 @@ static int print(const options *o, const char *data, const basin_outcome *outcom
         print_json(o, data, outcome, model);
     else if (!outcome->stopped && !outcome->finished_before)
         print_text(o, outcome, model);
+    basin_note_gamma(o->training.output, o->quiet);
     return basin_training_end(outcome, &o->training);
 }
 

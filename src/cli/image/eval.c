@@ -139,6 +139,7 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
     basin_image_descent descent = basin_descent_make(&o->descent);
     basin_status status = basin_image_open(&model, operand[0], backend, error);
     if (!status) status = basin_image_set_descent(model, &descent, error);
+    if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status)
         status = basin_pictures_open(&pictures, (const char *const *)operand + 1, operands - 1,
                                      split, error);

@@ -118,6 +118,7 @@ static int run(const void *values, int operands, char **operand) {
         print_json(&outcome, &feeding, o);
     else if (!outcome.finished_before && !outcome.stopped)
         print_text(&outcome, &feeding, o);
+    basin_note_gamma(o->training.output, o->quiet);
     return basin_training_end(&outcome, &o->training);
 }
 

@@ -168,6 +168,10 @@ basin_status basin_anomaly_check(const void *values, basin_error *error) {
             error, BASIN_BAD_VALUE,
             "the published form has attention and hopfield of kind relu, one block, no positions, "
             "and max over relations; wanted form energy for anything else");
+    if (r->positive_gamma && !basin_choice_is(r->form, "energy"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "positive_gamma with form %s, which has no gamma; wanted form energy",
+                          r->form);
     if (r->fraction <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "fraction %g; wanted more than 0 and at most 1",
                           r->fraction);

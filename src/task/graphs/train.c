@@ -8,7 +8,7 @@
 #include "basin/random.h"
 #include "task/graphs/graphs.h"
 
-enum { STREAM_SHUFFLE = 44 };
+enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45 };
 
 /* Of which graphs a checkpoint is: counts of training, validation, nodes, edges. */
 static const char DATA_KEY[] = "basin.graphs";
@@ -220,6 +220,24 @@ static basin_status divide(work *w, basin_error *error) {
     return basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error);
 }
 
+/* Keeps `limit` of the training graphs, drawn by the seed, in their order. */
+static basin_status limit_graphs(work *w, basin_error *error) {
+    basin_fold *f = &w->fold;
+    int64_t count = f->count[0], limit = w->data.limit, kept = 0;
+    if (limit < 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "limit is %lld, wanted 0 or more",
+                          (long long)limit);
+    if (!limit || limit >= count) return BASIN_OK;
+    int64_t *rank = basin_array_new((size_t)count, sizeof *rank);
+    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    basin_random_permutation(rank, (size_t)count, (uint64_t)w->settings->seed, STREAM_LIMIT);
+    for (int64_t i = 0; i < count; i++)
+        if (rank[i] < limit) f->item[0][kept++] = f->item[0][i];
+    f->count[0] = kept;
+    free(rank);
+    return BASIN_OK;
+}
+
 static basin_status open_data(work *w, basin_error *error) {
     basin_status status = BASIN_OK;
     if (!w->data.set && !w->data.path)
@@ -230,6 +248,7 @@ static basin_status open_data(work *w, basin_error *error) {
     }
     if (!status) status = basin_graphs_check_labels(w->data.set, w->data.path, error);
     if (!status) status = divide(w, error);
+    if (!status) status = limit_graphs(w, error);
     if (status) return status;
     return basin_graphs_input_begin(&w->input, w->settings, w->data.set, 0, w->data.set->graphs,
                                     error);

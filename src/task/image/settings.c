@@ -180,6 +180,10 @@ basin_status basin_image_settings_check(const basin_image_settings *s, basin_err
     basin_status status = check_sizes(s, error);
     if (!status) status = check_masks(s, error);
     if (status) return status;
+    if (s->positive_gamma && !basin_choice_is(s->arch, "et"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "positive_gamma with arch %s, which has no gamma; wanted arch et",
+                          s->arch);
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");

@@ -76,14 +76,17 @@ typedef double basin_channels[3];
       "Inverse temperature of attention; where it is learned, its first value. 0: 1 / sqrt(Y).",   \
       .since = "0.2", .absent = "0", .needs = "arch=et attention=on")                              \
     X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off",                \
-      .needs = "arch=et attention=on")
+      .needs = "arch=et attention=on")                                                             \
+    X(SWITCH, positive_gamma,                                                                      \
+      "Keep the layer norms' gamma above 0 in training: below it the descent climbs.",             \
+      .since = "0.2", .absent = "off", .needs = "arch=et")
 
 /* What these say of a basin_block_config, as initialisers; `s` points to the task's struct. */
 #define BASIN_BLOCK_OF(s)                                                                          \
     .dim = (s)->dim, .heads = (s)->heads, .head_dim = (s)->head_dim, .memories = (s)->memories,    \
     .no_attention = !(s)->attention, .no_hopfield = !(s)->hopfield,                                \
     .hopfield = basin_hopfield_named((s)->hopfield_kind), .power = (s)->hopfield_power,            \
-    .beta = (s)->beta, .learn_beta = (s)->learn_beta
+    .beta = (s)->beta, .learn_beta = (s)->learn_beta, .positive_gamma = (s)->positive_gamma
 
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \

@@ -164,6 +164,30 @@ static void noisy_scores(void **state) {
     scene_close(&s);
 }
 
+/* Of the training graphs, drawn by the seed. */
+static void trains_on_some(void **state) {
+    (void)state;
+    scene s;
+    scene_open(&s, world_settings());
+    basin_graphs_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    basin_training training = {.size = sizeof training, .backend = s.backend};
+    const basin_settings *settings = basin_graphs_get_settings(s.model);
+    s.data.limit = 5;
+    must(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error), &error);
+    assert_int_equal(outcome.items, 5);
+    basin_graphs_close(model);
+    s.data.limit = GRAPHS + 1;
+    must(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error), &error);
+    assert_int_equal(outcome.items, GRAPHS);
+    basin_graphs_close(model);
+    s.data.limit = -1;
+    assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error),
+                     BASIN_BAD_VALUE);
+    scene_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cls_may_see_itself),
@@ -171,6 +195,7 @@ int main(void) {
         cmocka_unit_test(older_files),
         cmocka_unit_test(reconstructs_all_features),
         cmocka_unit_test(noisy_scores),
+        cmocka_unit_test(trains_on_some),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
