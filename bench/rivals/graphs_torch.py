@@ -4,7 +4,7 @@
     python bench/rivals/graphs_torch.py MUTAG.zip --epochs 60
 
 Trains on nine tenths of the graphs and prints the accuracy on the other tenth after the last epoch,
-and the speed of the training steps, without reading and padding. Sizes are those of `--preset tu`,
+and the speed of the training steps, without reading and padding. Sizes are those of `--preset published-tu`,
 without its mixing of heads. Needs numpy beside PyTorch.
 """
 import io

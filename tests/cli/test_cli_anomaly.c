@@ -78,6 +78,34 @@ static void eval_prints_figures_and_baselines(void **state) {
     assert_int_equal(lines, 1 + 2 * NODES * 9 / 10); /* two runs, of each the labelled nodes */
 }
 
+/* A run that was chosen on test is called so. */
+static void eval_names_the_best_run(void **state) {
+    static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
+                               " --runs 3 --epochs 3 --no-baselines --best-run";
+    const program *p = run(state, "%s", line);
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "best of 3 runs by validation auprc");
+    assert_contains(p->out, "best of 3 runs by TEST auprc");
+    assert_contains(p->out, "chosen on test");
+    cJSON *tree = run_json(run(state, "%s --json", line));
+    double best = 0;
+    for (int i = 0; i < 3; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "models.0.runs.%d.test.auprc", i);
+        best = fmax(best, json_number(tree, path));
+    }
+    assert_true(json_number(tree, "models.0.best_run_by_test.test.auprc") == best);
+    assert_true(cJSON_IsTrue(json_at(tree, "models.0.best_run_by_test.chosen_on_test")));
+    assert_true(json_number(tree, "models.0.best_run_by_validation.test.auprc") <= best);
+    double mean = json_number(tree, "models.0.auroc.0");
+    assert_true(json_number(tree, "models.0.interval_95.auroc.0") < mean);
+    assert_true(json_number(tree, "models.0.interval_95.auroc.1") > mean);
+    cJSON_Delete(tree);
+    p = run(state, "anomaly eval accounts.csv transfers.csv --preset paper-amazon-1 --epochs 1 "
+                   "--runs 1 --no-baselines");
+    assert_contains(p->err, "the paper's row of 1 % for training");
+}
+
 static void presets_give_way_to_options(void **state) {
     const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_int_equal(p->code, 0);
@@ -194,6 +222,7 @@ int main(void) {
         cmocka_unit_test(from_a_table_to_reasons),
         cmocka_unit_test(reasons_of_a_mixture_add_up),
         cmocka_unit_test(eval_prints_figures_and_baselines),
+        cmocka_unit_test(eval_names_the_best_run),
         cmocka_unit_test(presets_give_way_to_options),
         cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
         cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),

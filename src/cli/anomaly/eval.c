@@ -351,11 +351,24 @@ static void print_json(const bench *b) {
 
 /* ---- running ---- */
 
+/* The paper's rows of 1 % are presets; how much is for training is not theirs to say. */
+static void note_ratio(const bench *b) {
+    const char *preset = b->o->start.preset, *end = strrchr(preset, '-');
+    if (b->masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
+    char line[200];
+    snprintf(line, sizeof line,
+             "%s is the paper's row of 1 %% for training; here it is %g %%: "
+             "--ratio 0.01 would be the paper's",
+             preset, 100 * b->o->ratio);
+    b->watch.watch.note(b->watch.watch.context, line);
+}
+
 static basin_status prepare(bench *b, basin_error *error) {
     const options *o = b->o;
     int64_t splits = b->network->splits;
     b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && splits > 0);
     b->runs = o->runs;
+    note_ratio(b);
     if (b->masks && o->first >= splits)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
                           b->network->path, (long long)splits, (long long)o->first);
