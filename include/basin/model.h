@@ -95,6 +95,9 @@ BASIN_API basin_status basin_vit_declare(basin_vit *model, basin_params *params,
  */
 BASIN_API basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches,
                                       basin_expr replaced, basin_expr *trace);
+/* What layer `layer` asks of the tokens before it: queries and keys [B, N (+ 1), H, Y]. */
+BASIN_API void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
+                                 basin_expr tokens, int layer);
 BASIN_API basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
 /* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
 BASIN_API basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches,

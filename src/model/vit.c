@@ -121,6 +121,14 @@ static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_
     return basin_model_affine(basin_reshape(mixed, flat), l->wo, l->bo);
 }
 
+void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
+                       basin_expr tokens, int layer) {
+    const basin_vit_layer *l = &model->layer[model->config.shared ? 0 : layer];
+    basin_expr g = norm(model, &l->norm1, tokens);
+    *query = split(model, affine(g, l->wq, l->bq));
+    *key = split(model, affine(g, l->wk, l->bk));
+}
+
 static basin_expr gelu(basin_expr z) {
     basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
     return basin_scale(basin_mul(z, gate), 0.5);

@@ -1,4 +1,4 @@
-/* Pages; see html.h. The style and the script are in html_assets.c. */
+/* Pages; see html.h. The style and the script are html.css and html.js. */
 #include "view/html.h"
 
 #include <stdarg.h>
@@ -7,10 +7,10 @@
 #include "picture/encode_jpeg.h"
 
 static void put_lines(basin_html *page, const char *const *line) {
-    for (; *line; line++) fputs(*line, page->file);
+    for (; line && *line; line++) fputs(*line, page->file);
 }
 
-basin_html basin_html_begin(FILE *file, const char *title) {
+basin_html basin_html_begin(FILE *file, const char *title, const char *const *style) {
     basin_html page = {.file = file, .status = BASIN_OK};
     basin_html_put(&page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                           "<meta name=\"viewport\" content=\"width=device-width, "
@@ -19,14 +19,16 @@ basin_html basin_html_begin(FILE *file, const char *title) {
     basin_html_text(&page, title);
     basin_html_put(&page, "</title>\n<style>\n");
     put_lines(&page, basin_html_style);
+    put_lines(&page, style);
     basin_html_put(&page, "</style>\n<script>document.documentElement.className = 'js'</script>\n"
                           "</head>\n<body>\n");
     return page;
 }
 
-basin_status basin_html_end(basin_html *page, basin_error *error) {
+basin_status basin_html_end(basin_html *page, const char *const *script, basin_error *error) {
     basin_html_put(page, "<script>\n");
     put_lines(page, basin_html_script);
+    put_lines(page, script);
     basin_html_put(page, "</script>\n</body>\n</html>\n");
     if (page->status) basin_fail(error, page->status, "%s", page->error.text);
     return page->status;
@@ -73,11 +75,11 @@ void basin_html_text(basin_html *page, const char *text) {
     }
 }
 
-void basin_html_section(basin_html *page, const char *id, const char *heading) {
+void basin_html_section(basin_html *page, const char *id, const char *heading, bool wide) {
     basin_html_put(page,
-                   "<section id=\"%s\" aria-labelledby=\"%s-heading\">\n<h2 "
+                   "<section id=\"%s\"%s aria-labelledby=\"%s-heading\">\n<h2 "
                    "id=\"%s-heading\">",
-                   id, id, id);
+                   id, wide ? " class=\"wide\"" : "", id, id);
     basin_html_text(page, heading);
     basin_html_put(page, "</h2>\n");
 }
@@ -117,17 +119,21 @@ static void put_uri(basin_html *page, const basin_picture *picture, bool crisp) 
     free(bytes);
 }
 
-void basin_html_picture(basin_html *page, const basin_picture *picture, bool crisp, int width,
-                        const char *alt, const char *attributes) {
+void basin_html_picture(basin_html *page, const basin_picture *picture, basin_html_kind kind,
+                        int width, const char *alt, const char *attributes) {
+    static const char *const class[] = {"zoom", "zoom pixels", "zoom sheet"};
     basin_html_put(page, "<img src=\"");
-    put_uri(page, picture, crisp);
+    put_uri(page, picture, kind != BASIN_HTML_PHOTO);
     basin_html_put(page, "\" width=\"%lld\" height=\"%lld\" alt=\"", (long long)picture->width,
                    (long long)picture->height);
     basin_html_text(page, alt);
-    basin_html_put(page, "\"");
-    if (crisp) basin_html_put(page, " class=\"pixels\"");
+    basin_html_put(page, "\" class=\"%s\"", class[kind]);
     if (width > 0) basin_html_put(page, " style=\"width:%dpx\"", width);
     basin_html_put(page, "%s%s>", attributes ? " " : "", attributes ? attributes : "");
+}
+
+void basin_html_bytes(basin_html *page, const uint8_t *bytes, size_t size) {
+    put_base64(page->file, bytes, size);
 }
 
 void basin_html_plot(basin_html *page, const basin_plot *plot) {
@@ -136,7 +142,7 @@ void basin_html_plot(basin_html *page, const basin_plot *plot) {
     form.width = plot->width > 0 ? plot->width : 420;
     form.height = plot->height > 0 ? plot->height : 300;
     basin_plot_write(page->file, &form);
-    basin_html_put(page, "</div>\n<div class=\"plot plot-narrow\" aria-hidden=\"true\">\n");
+    basin_html_put(page, "</div>\n<div class=\"plot plot-narrow\">\n");
     form.width = 340;
     form.height = 270;
     basin_plot_write(page->file, &form);

@@ -19,10 +19,11 @@ typedef struct basin_html {
     basin_error error;
 } basin_html;
 
-/* Head, style and the beginning of the body. */
-basin_html basin_html_begin(FILE *file, const char *title);
+/* Head, style and the beginning of the body. Every page has the style and the script of this room
+ * (html.css, html.js); `style` and `script` are more of it, or NULL. */
+basin_html basin_html_begin(FILE *file, const char *title, const char *const *style);
 /* The script and the end; the first error of a picture, if any. */
-basin_status basin_html_end(basin_html *page, basin_error *error);
+basin_status basin_html_end(basin_html *page, const char *const *script, basin_error *error);
 
 /* Markup as it stands, printf's way. */
 void basin_html_put(basin_html *page, const char *format, ...)
@@ -31,20 +32,27 @@ void basin_html_put(basin_html *page, const char *format, ...)
  * become U+FFFD. */
 void basin_html_text(basin_html *page, const char *text);
 
-/* <section id> with a heading, and its end. */
-void basin_html_section(basin_html *page, const char *id, const char *heading);
+/* <section id> with a heading, and its end. On a desktop two are side by side, a wide one alone. */
+void basin_html_section(basin_html *page, const char *id, const char *heading, bool wide);
 void basin_html_section_end(basin_html *page);
 
-/* An <img> with its bytes within. A crisp one keeps its pixels square when it is enlarged and is
- * packed without loss (unless it is huge); others are photographs and become JPEG. `width` is that
- * on the page in CSS pixels, 0: what the style says. `alt` is escaped; `attributes` is markup, or
- * NULL. */
-void basin_html_picture(basin_html *page, const basin_picture *picture, bool crisp, int width,
-                        const char *alt, const char *attributes);
-/* A line plot, once for wide pages and once for narrow ones. */
+/* How an <img> is packed and shown. */
+typedef enum basin_html_kind {
+    BASIN_HTML_PHOTO,  /* JPEG */
+    BASIN_HTML_PIXELS, /* without loss (unless it is huge); pixels stay square when enlarged */
+    BASIN_HTML_SHEET,  /* packed as PIXELS; has thin lines, which no scaling on the page may drop */
+} basin_html_kind;
+
+/* An <img> with its bytes within; a click shows it large. `width` is that on the page in CSS
+ * pixels, 0: what the style says. `alt` is escaped; `attributes` is markup, or NULL. */
+void basin_html_picture(basin_html *page, const basin_picture *picture, basin_html_kind kind,
+                        int width, const char *alt, const char *attributes);
+/* Bytes for a script to read, as base64. */
+void basin_html_bytes(basin_html *page, const uint8_t *bytes, size_t size);
+/* A plot, once for wide cells and once for narrow ones; the style shows one of them. */
 void basin_html_plot(basin_html *page, const basin_plot *plot);
 
-/* Lines; NULL ends them. */
+/* NULL-terminated lists of lines: html.css and html.js, embedded by the build. */
 extern const char *const basin_html_style[], *const basin_html_script[];
 
 #endif

@@ -2,7 +2,6 @@
 #include "view/plot.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 typedef struct axis {
@@ -13,7 +12,12 @@ typedef struct axis {
 /* Distinct in hue and lightness, readable on white and on near black. */
 static const char *const colours[] = {"#2b7bba", "#d9772a", "#3b9a5f", "#9563b5",
                                       "#c14a56", "#8a7a3d", "#3aa0a8", "#777777"};
-enum { COLOURS = sizeof colours / sizeof *colours, MOST_TICKS = 50, MOST_DOTS = 40 };
+enum {
+    COLOURS = sizeof colours / sizeof *colours,
+    MOST_TICKS = 50,
+    MOST_DOTS = 40,
+    LEGEND_ROW = 18
+};
 
 double basin_plot_step(double low, double high, int wanted) {
     double raw = (high - low) / wanted, power = pow(10, floor(log10(raw))), ratio = raw / power;
@@ -42,8 +46,9 @@ static void find_range(axis *a, const basin_plot *plot, bool vertical) {
 }
 
 /* The vertical axis begins and ends at ticks, the horizontal one with the data. */
-static void round_axis(axis *a, bool vertical, int wanted) {
+static void round_axis(axis *a, bool vertical, int wanted, bool whole) {
     a->step = basin_plot_step(a->low, a->high, wanted);
+    if (whole) a->step = fmax(a->step, 1);
     if (!vertical) return;
     a->low = floor(a->low / a->step + 1e-9) * a->step;
     a->high = ceil(a->high / a->step - 1e-9) * a->step;
@@ -110,10 +115,8 @@ static void put_axis(FILE *file, const axis *a, const axis *other, bool vertical
     }
 }
 
-static void put_line(FILE *file, const basin_plot_line *line, const axis *x, const axis *y,
-                     const char *colour) {
+static void put_path(FILE *file, const basin_plot_line *line, const axis *x, const axis *y) {
     bool open = false;
-    fprintf(file, "<path class=\"line\" stroke=\"%s\" d=\"", colour);
     for (int64_t i = 0; i < line->count; i++) {
         bool there = isfinite(line->x[i]) && isfinite(line->y[i]);
         if (there)
@@ -121,8 +124,32 @@ static void put_line(FILE *file, const basin_plot_line *line, const axis *x, con
                     place(y, line->y[i]));
         open = there;
     }
+}
+
+/* Lines to compare with are grey, whatever their place. */
+static const char *colour_of(const basin_plot *plot, int line) {
+    return plot->line[line].form == BASIN_PLOT_DASHED ? "#8a929c" : colours[line % COLOURS];
+}
+
+static void put_stroke(FILE *file, const basin_plot *plot, int line) {
+    bool dashed = plot->line[line].form == BASIN_PLOT_DASHED;
+    fprintf(file, "<path class=\"line\" stroke=\"%s\"%s d=\"", colour_of(plot, line),
+            dashed ? " stroke-dasharray=\"6 5\"" : "");
+}
+
+static void put_line(FILE *file, const basin_plot *plot, int number, const axis *x, const axis *y) {
+    const basin_plot_line *line = &plot->line[number];
+    const char *colour = colour_of(plot, number);
+    if (line->form == BASIN_PLOT_AREA) {
+        fprintf(file, "<path fill=\"%s\" fill-opacity=\"0.16\" d=\"", colour);
+        put_path(file, line, x, y);
+        fputs("\"/>\n", file);
+    }
+    put_stroke(file, plot, number);
+    put_path(file, line, x, y);
     fputs("\"/>\n", file);
-    for (int64_t i = 0; i < line->count && line->count <= MOST_DOTS; i++)
+    if (line->form != BASIN_PLOT_DOTTED || line->count > MOST_DOTS) return;
+    for (int64_t i = 0; i < line->count; i++)
         if (isfinite(line->x[i]) && isfinite(line->y[i]))
             fprintf(file, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
                     place(x, line->x[i]), place(y, line->y[i]), colour);
@@ -131,24 +158,30 @@ static void put_line(FILE *file, const basin_plot_line *line, const axis *x, con
 /* Letters are about 7 wide at this size, which is all that the layout needs to know. */
 static double text_width(const char *text) { return 7.0 * (double)strlen(text); }
 
-static void put_legend(FILE *file, const basin_plot *plot, double left, double top) {
+/* Writes the legend, or, with `file` NULL, only counts its rows. */
+static int put_legend(FILE *file, const basin_plot *plot, double left, double right, double top) {
     double at = left;
+    int rows = 1;
     for (int k = 0; k < plot->lines; k++) {
-        fprintf(file,
-                "<path class=\"line\" stroke=\"%s\" d=\"M%.1f %.1fh18\"/>"
-                "<text x=\"%.1f\" y=\"%.1f\">",
-                colours[k % COLOURS], at, top - 4.5, at + 24, top);
-        put_text(file, plot->line[k].name);
-        fputs("</text>\n", file);
-        at += 24 + text_width(plot->line[k].name) + 18;
+        double width = 24 + text_width(plot->line[k].name);
+        if (at > left && at + width > right) at = left, rows++;
+        double y = top + LEGEND_ROW * (rows - 1);
+        if (file) {
+            put_stroke(file, plot, k);
+            fprintf(file, "M%.1f %.1fh18\"/><text x=\"%.1f\" y=\"%.1f\">", at, y - 4.5, at + 24, y);
+            put_text(file, plot->line[k].name);
+            fputs("</text>\n", file);
+        }
+        at += width + 18;
     }
+    return rows;
 }
 
 static void put_labels(FILE *file, const basin_plot *plot, const axis *x, const axis *y) {
     fprintf(file, "<text class=\"title\" x=\"%.1f\" y=\"26\">", x->from);
     put_text(file, plot->title);
     fputs("</text>\n", file);
-    put_legend(file, plot, x->from, 50);
+    put_legend(file, plot, x->from, x->to, 50);
     fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (x->from + x->to) / 2,
             y->from + 40);
     put_text(file, plot->x_label);
@@ -175,15 +208,40 @@ static double left_margin(const axis *y) {
     return 42 + widest;
 }
 
+/* The frame says where numbers lie, for a script that marks one. */
+static void put_frame(FILE *file, const axis *x, const axis *y) {
+    fprintf(file,
+            "<path class=\"frame\" fill=\"none\" data-low=\"%.9g\" data-high=\"%.9g\" "
+            "data-from=\"%.1f\" data-to=\"%.1f\" data-top=\"%.1f\" data-bottom=\"%.1f\" "
+            "d=\"M%.1f %.1fV%.1fH%.1f\"/>\n",
+            x->low, x->high, x->from, x->to, y->to, y->from, x->from, y->to, y->from, x->to);
+}
+
+void basin_plot_histogram(double *x, double *y, int bins, const double *value, int64_t count,
+                          double low, double high) {
+    double width = (high - low) / bins;
+    for (int b = 0; b < bins; b++) {
+        x[2 * b + 1] = low + b * width, x[2 * b + 2] = low + (b + 1) * width;
+        y[2 * b + 1] = y[2 * b + 2] = 0;
+    }
+    x[0] = low, x[2 * bins + 1] = high;
+    y[0] = y[2 * bins + 1] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!(value[i] >= low && value[i] <= high)) continue;
+        int b = (int)fmin(floor((value[i] - low) / width), bins - 1);
+        y[2 * b + 1]++, y[2 * b + 2]++;
+    }
+}
+
 void basin_plot_write(FILE *file, const basin_plot *plot) {
     int width = plot->width > 0 ? plot->width : 720, height = plot->height > 0 ? plot->height : 440;
     axis x, y;
     find_range(&x, plot, false);
     find_range(&y, plot, true);
-    round_axis(&x, false, 8);
-    round_axis(&y, true, 5);
+    round_axis(&x, false, 8, plot->x_whole);
+    round_axis(&y, true, 5, plot->y_whole);
     x.from = left_margin(&y), x.to = width - 24;
-    y.from = height - 56, y.to = 68;
+    y.from = height - 56, y.to = 50 + LEGEND_ROW * put_legend(NULL, plot, x.from, x.to, 0);
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\" role=\"img\">\n<title>",
@@ -194,10 +252,8 @@ void basin_plot_write(FILE *file, const basin_plot *plot) {
     fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
     put_axis(file, &y, &x, true);
     put_axis(file, &x, &y, false);
-    fprintf(file, "<path class=\"frame\" fill=\"none\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", x.from,
-            y.to, y.from, x.to);
-    for (int k = 0; k < plot->lines; k++)
-        put_line(file, &plot->line[k], &x, &y, colours[k % COLOURS]);
+    put_frame(file, &x, &y);
+    for (int k = 0; k < plot->lines; k++) put_line(file, plot, k, &x, &y);
     put_labels(file, plot, &x, &y);
     fputs("</svg>\n", file);
 }

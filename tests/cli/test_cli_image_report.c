@@ -53,7 +53,7 @@ static void pages_of_all_models(void **state) {
                  {"--no-hopfield --cls", "Attention force", "Hopfield force"},
                  {"--no-attention", "Hopfield force", "id=\"attention\""},
                  {"--arch vit", "Layer by layer", "id=\"memories\""},
-                 {"--arch albert", "weight-shared", "id=\"attention\""}};
+                 {"--arch albert --cls", "data-keys=\"10\"", "id=\"heads\""}};
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         train(state, "m.safetensors", trial[i].options);
         const program *p =
@@ -66,7 +66,7 @@ static void pages_of_all_models(void **state) {
         assert_self_contained(page);
         assert_non_null(strstr(page, trial[i].has));
         assert_null(strstr(page, trial[i].lacks));
-        assert_int_equal(count(page, "class=\"triple\""), 3 + 2 + 2);
+        assert_int_equal(count(page, "class=\"card\""), 3 + 2 + 2);
         assert_non_null(strstr(page, "id=\"positions\""));
         assert_non_null(strstr(page, "id=\"training\""));
         free(page);

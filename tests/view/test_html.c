@@ -22,11 +22,11 @@ typedef struct sheet {
 static void sheet_open(sheet *s, const char *title) {
     s->file = open_memstream(&s->text, &s->size);
     assert_non_null(s->file);
-    s->page = basin_html_begin(s->file, title);
+    s->page = basin_html_begin(s->file, title, NULL);
 }
 
 static basin_status sheet_close(sheet *s, basin_error *error) {
-    basin_status status = basin_html_end(&s->page, error);
+    basin_status status = basin_html_end(&s->page, NULL, error);
     fclose(s->file);
     return status;
 }
@@ -84,13 +84,13 @@ static void pictures_come_back(void **state) {
         sheet s;
         for (int i = 0; i < 3 * 4 * 12; i++) pixel[i] = (uint8_t)(i * 91);
         sheet_open(&s, "pictures");
-        basin_html_picture(&s.page, &picture, true, 50, "a \"b\"", "data-x=\"1\"");
+        basin_html_picture(&s.page, &picture, BASIN_HTML_PIXELS, 50, "a \"b\"", "data-x=\"1\"");
         assert_int_equal(sheet_close(&s, &error), BASIN_OK);
         size_t size = unpack(bytes, s.text, "data:image/png;base64,");
         assert_int_equal(basin_picture_decode(&back, bytes, size, "back", &error), BASIN_OK);
         assert_int_equal(back.width, width);
         assert_memory_equal(back.pixel, pixel, (size_t)(3 * 4 * width));
-        assert_non_null(strstr(s.text, "alt=\"a &quot;b&quot;\" class=\"pixels\" "
+        assert_non_null(strstr(s.text, "alt=\"a &quot;b&quot;\" class=\"zoom pixels\" "
                                        "style=\"width:50px\" data-x=\"1\">"));
         basin_picture_free(&back);
         free(s.text);
@@ -127,7 +127,7 @@ static void a_picture_that_fails_is_told(void **state) {
     uint8_t pixel[1] = {0};
     basin_picture empty = {0, 0, 3, pixel, 0};
     sheet_open(&s, "empty");
-    basin_html_picture(&s.page, &empty, false, 0, "nothing", NULL);
+    basin_html_picture(&s.page, &empty, BASIN_HTML_PHOTO, 0, "nothing", NULL);
     assert_int_not_equal(sheet_close(&s, &error), BASIN_OK);
     assert_non_null(strstr(error.text, "0 x 0"));
     free(s.text);

@@ -180,7 +180,7 @@ BASIN_API basin_status basin_image_scores_rank(int64_t *order /* [count] */,
                                                const basin_image_scores *scores, int64_t count,
                                                bool worst, basin_error *error);
 
-/* ---- a page on a model ---- */
+/* ---- a page on models ---- */
 
 typedef struct basin_image_reporting {
     size_t size;                      /* sizeof(basin_image_reporting) */
@@ -192,11 +192,16 @@ typedef struct basin_image_reporting {
     int64_t extremes;                 /* so many best and so many worst ones */
     const char *log;                  /* of the training, for its curve; NULL: none */
     const basin_watch *watch;
+    /* More models to compare with, up to 7, that cut pictures and patches as the first does. */
+    basin_image_model *const *rival; /* [rivals] */
+    const char *const *rival_name;   /* [rivals] */
+    int rivals;
 } basin_image_reporting;
 
-/* One page of HTML that needs no other file: completed pictures, the descent step by step,
- * energies, memories, keys and queries, positions, the best and the worst, parameters, settings.
- * `scores`, where not NULL, are those on the page; free them. */
+/* One page of HTML that needs no other file: completed pictures with their errors, the descent step
+ * by step, attention of every patch, energies, memories, keys and queries, positions, the best and
+ * the worst, parameters, settings; of several models side by side, on the same pictures and masks.
+ * `scores` [1 + rivals], where not NULL, are those on the page; free them. */
 BASIN_API basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                           basin_image_model *model,
                                           const basin_image_reporting *reporting,

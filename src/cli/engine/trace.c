@@ -120,7 +120,8 @@ basin_status basin_trace_plot(const basin_trace *trace, const char *path, const 
     }
     for (size_t p = 0; p < lines; p++) {
         const char *name = lines == 1 ? trace->part[0] : p == 0 ? "energy" : trace->part[p - 1];
-        line[p] = (basin_plot_line){name, number, number + (p + 1) * points, (int64_t)points};
+        line[p] = (basin_plot_line){
+            .name = name, .x = number, .y = number + (p + 1) * points, .count = (int64_t)points};
     }
     basin_status status = basin_writer_create(&writer, path, error);
     if (!status) {

@@ -1,6 +1,8 @@
-/* basin image report: one page of HTML on a model. */
+/* basin image report: one page of HTML on one model or several. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "basin/tasks/image.h"
@@ -27,7 +29,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, data, 'd', "data", "PATH", "The pictures, as an option."),
     BASIN_TEXT(options, output, 'o', "output", "FILE", "The page."),
     BASIN_TEXT(options, log, 0, "log", "FILE",
-               "The log of the training, to draw its learning curve."),
+               "The log of the (first) model's training, to draw its learning curve."),
     BASIN_CHOICE(options, split, "part", "test|train|all",
                  "Which half of the pictures, where they have such halves."),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
@@ -44,77 +46,149 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static void tell(const options *o, const basin_image_scores *scores) {
+/* What the page is about: operands by kind, in their order. */
+typedef struct subjects {
+    const char **model, **path;
+    int models, paths;
+    char name[400]; /* of the pictures */
+} subjects;
+
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* The first operand is a model whatever its name; of the others, model files are. */
+static void sort_operands(subjects *s, const options *o, int operands, char **operand) {
+    for (int i = 0; i < operands; i++) {
+        bool model = i == 0 || ends_in(operand[i], ".safetensors") || ends_in(operand[i], ".npz");
+        if (model)
+            s->model[s->models++] = operand[i];
+        else
+            s->path[s->paths++] = operand[i];
+    }
+    if (o->data) s->path[s->paths++] = o->data;
+}
+
+/* All paths where there is room for them, else the first ones and how many more. */
+static void name_pictures(subjects *s) {
+    size_t used = 0;
+    for (int i = 0; i < s->paths; i++) {
+        size_t room = sizeof s->name - used;
+        bool fits = strlen(s->path[i]) + 40 < room;
+        if (!fits && i > 0) {
+            snprintf(s->name + used, room, " and %d more", s->paths - i);
+            return;
+        }
+        used += (size_t)snprintf(s->name + used, room, "%s%.300s", i ? ", " : "", s->path[i]);
+    }
+}
+
+static void tell(const options *o, const subjects *s, const basin_image_scores *scores) {
     struct stat file;
     printf("%s: ", o->output);
     if (stat(o->output, &file) == 0) printf("%.1f MB, ", (double)file.st_size / 1e6);
-    printf("masked MSE %.4f on %lld pictures", scores->mse, (long long)scores->pictures);
+    if (s->models == 1) printf("masked MSE %.4f ", scores->mse);
+    printf("on %lld pictures", (long long)scores->pictures);
     if (scores->unreadable) printf(", %lld unreadable", (long long)scores->unreadable);
     printf("\n");
+    for (int i = 0; i < s->models && s->models > 1; i++)
+        printf("  %c  %s: masked MSE %.4f\n", 'A' + i, s->model[i], scores[i].mse);
 }
 
 /* The limit is on what is scored, and holding out comes first. */
-static basin_status write_report(const options *o, basin_image_scores *scores, const char *file,
-                                 const char *const *path, int paths, basin_error *error) {
+static basin_status write_report(const options *o, basin_image_scores *scores, const subjects *s,
+                                 basin_image_model **model, basin_error *error) {
     basin_backend *backend = NULL;
-    basin_image_model *model = NULL;
     basin_cli_watch watch;
     basin_cli_watch_begin(&watch, o->quiet);
     basin_image_source source = {.size = sizeof source,
-                                 .path = path,
-                                 .paths = paths,
+                                 .path = s->path,
+                                 .paths = s->paths,
                                  .split = o->hold_out          ? "train"
                                           : o->split[0] == 'a' ? NULL
                                                                : o->split,
                                  .hold_out = o->hold_out,
                                  .most = o->limit};
     basin_image_reporting reporting = {.size = sizeof reporting,
-                                       .model = file,
-                                       .name = path[0],
+                                       .model = s->model[0],
+                                       .name = s->name,
                                        .source = &source,
                                        .masks = (int)o->masks,
                                        .shown = o->shown,
                                        .traced = o->traced,
                                        .extremes = o->extremes,
                                        .log = o->log,
-                                       .watch = &watch.watch};
+                                       .watch = &watch.watch,
+                                       .rival = model + 1,
+                                       .rival_name = s->model + 1,
+                                       .rivals = s->models - 1};
     basin_status status =
         basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) status = basin_image_open(&model, file, backend, error);
-    if (!status) status = basin_image_report(o->output, scores, model, &reporting, error);
+    for (int i = 0; i < s->models && !status; i++)
+        status = basin_image_open(&model[i], s->model[i], backend, error);
+    if (!status) status = basin_image_report(o->output, scores, model[0], &reporting, error);
     basin_cli_watch_end(&watch);
-    basin_image_close(model);
+    for (int i = 0; i < s->models; i++) basin_image_close(model[i]);
     basin_backend_close(backend);
     return status;
 }
 
+static int report(const options *o, const subjects *s) {
+    basin_image_scores *scores = calloc((size_t)s->models, sizeof *scores);
+    basin_image_model **model = calloc((size_t)s->models, sizeof(*model));
+    basin_error error;
+    basin_status status =
+        scores && model ? write_report(o, scores, s, model, &error)
+                        : basin_fail(&error, BASIN_NO_MEMORY, "no memory for %d models", s->models);
+    if (!status) tell(o, s, scores);
+    for (int i = 0; i < s->models && scores; i++) basin_image_scores_free(&scores[i]);
+    free(scores);
+    free(model);
+    return status ? basin_report(&error) : BASIN_EXIT_OK;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
-    const char *const *path = o->data ? &o->data : (const char *const *)(operand + 1);
-    int paths = o->data ? 1 : operands - 1;
-    basin_image_scores scores;
+    subjects s = {.model = calloc((size_t)operands, sizeof *s.model),
+                  .path = calloc((size_t)operands + 1, sizeof *s.path)};
     basin_error error;
-    if (paths < 1 || (o->data && operands > 1))
-        return basin_report_usage(&basin_command_image_report,
-                                  "wants pictures, after the model or as --data PATH");
-    if (write_report(o, &scores, operand[0], path, paths, &error)) return basin_report(&error);
-    tell(o, &scores);
-    basin_image_scores_free(&scores);
-    return BASIN_EXIT_OK;
+    int code;
+    if (s.model && s.path) {
+        sort_operands(&s, o, operands, operand);
+        name_pictures(&s);
+    }
+    if (!s.model || !s.path) {
+        basin_fail(&error, BASIN_NO_MEMORY, "no memory for %d operands", operands);
+        code = basin_report(&error);
+    } else if (s.paths < 1 || (o->data && s.paths > 1)) {
+        code = basin_report_usage(&basin_command_image_report,
+                                  "wants pictures, after the models or as --data PATH");
+    } else {
+        code = report(o, &s);
+    }
+    free(s.model);
+    free(s.path);
+    return code;
 }
 
 const basin_command basin_command_image_report = {
     .name = "image report",
-    .summary = "Write a page on an image model: completed pictures, descent, memories",
-    .operands = "MODEL PICTURES...",
+    .summary = "Write a page on image models: completed pictures, descent, attention, memories",
+    .operands = "MODEL... PICTURES...",
     .operands_least = 1,
     .operands_most = INT_MAX,
-    .text = "One HTML file that needs nothing else and no network: completed pictures; a slider "
-            "through the steps of the descent with tokens and forces decoded; energies; "
-            "memories, keys and queries as patches; positions; the best and the worst pictures; "
-            "parameters and settings. PICTURES are what basin image train takes.",
+    .text = "One HTML file that needs nothing else and no network: scores beside those of the mean "
+            "colour; completed pictures with maps of their errors; a slider through the steps of "
+            "the descent with tokens and forces decoded; where a clicked patch looks, by head and "
+            "step; energies; memories, keys and queries as patches; positions; the best and the "
+            "worst pictures; parameters and settings. Several models, up to 8, are compared on the "
+            "same pictures and masks. The first operand is a model, and so are others that end in "
+            ".safetensors or .npz; the rest are pictures, as basin image train takes them. A click "
+            "shows a picture large.",
     .example = "  basin image report model.safetensors /usr/share/datasets/fashion-mnist\n"
-               "  basin image report model.safetensors photos --hold-out 50 --log train.jsonl\n",
+               "  basin image report model.safetensors photos --hold-out 50 --log train.jsonl\n"
+               "  basin image report full.safetensors no-hopfield.safetensors photos\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -31,9 +31,8 @@ typedef struct state {
 enum { MASK_SEED = 0x6576616c };
 enum { MSE, MEAN_MSE, PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
 
-/* The mean squared error over the replaced patches of one picture. */
-static double masked_error(const float *output, const float *truth, const uint8_t *mask,
-                           int64_t tokens, int64_t values) {
+double basin_image_masked_error(const float *output, const float *truth, const uint8_t *mask,
+                                int64_t tokens, int64_t values) {
     double sum = 0;
     int64_t count = 0;
     for (int64_t n = 0; n < tokens; n++) {
@@ -120,7 +119,8 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
         for (int64_t i = 0; i < batch->count; i++) {
             const float *truth = batch->values + i * size;
             const uint8_t *mask = s->mask + i * s->tokens;
-            double mse = masked_error(s->output + i * size, truth, mask, s->tokens, s->values);
+            double mse =
+                basin_image_masked_error(s->output + i * size, truth, mask, s->tokens, s->values);
             r->picture_mse[r->pictures + i] += mse / r->masks;
             s->sum[MSE * r->masks + m] += mse;
             s->sum[MEAN_MSE * r->masks + m] +=

@@ -8,6 +8,12 @@
 void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
                             int64_t index, uint64_t mask_seed);
 
+/* The mean squared error over the replaced patches of one picture. */
+double basin_image_masked_error(const float *output, /* [N, P] */
+                                const float *truth,  /* [N, P] */
+                                const uint8_t *mask, /* [N] */
+                                int64_t tokens, int64_t values);
+
 /* As basin_image_score; the source that `scoring` names is not looked at. */
 basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
                                    const basin_image_set *set, const basin_image_scoring *scoring,

@@ -14,18 +14,22 @@ static int64_t columns_for(int64_t count) {
     return least;
 }
 
-/* A sheet of patches, each pixel `scale` times enlarged so that about `target` CSS pixels result.
- */
-static void put_sheet(basin_image_page *w, const float *patches, const int64_t *order,
-                      int64_t count, int64_t columns, int target, const char *alt) {
+/* About how large a patch is drawn, in pixels: lines between patches are thin then, and still seen
+ * where the page shows the sheet smaller. */
+enum { SMALL = 32, LARGE = 64, MOST_WIDTH = 1120 };
+
+/* A sheet of patches in a figure with that caption. */
+static void put_sheet(basin_image_page *w, const basin_image_entry *e, const float *patches,
+                      const int64_t *order, int64_t count, int64_t columns, int64_t side,
+                      const char *alt, const char *caption) {
     basin_html *page = &w->page;
     if (page->status) return;
-    page->status =
-        basin_image_sheet(&w->picture, patches, order, count, columns, w->settings, &page->error);
+    page->status = basin_image_sheet(&w->picture, patches, order, count, columns, side,
+                                     &e->model->settings, &page->error);
     if (page->status) return;
-    int64_t scale = target / w->picture.width;
-    int64_t width = w->picture.width * (scale > 0 ? scale : 1);
-    basin_html_picture(page, &w->picture, true, target ? (int)width : 0, alt, NULL);
+    basin_html_put(page, "<figure>");
+    basin_html_picture(page, &w->picture, BASIN_HTML_SHEET, 0, alt, NULL);
+    basin_html_put(page, "<figcaption>%s</figcaption></figure>\n", caption);
 }
 
 typedef struct ranked {
@@ -40,11 +44,11 @@ static int by_use(const void *a, const void *b) {
 }
 
 /* Memories, those most used first. */
-static int64_t *memory_order(const basin_image_findings *r) {
-    int64_t count = r->model->settings.memories;
+static int64_t *memory_order(const basin_image_entry *e) {
+    int64_t count = e->model->settings.memories;
     int64_t *order = basin_array_new((size_t)count, sizeof *order);
     ranked *rank = basin_array_new((size_t)count, sizeof *rank);
-    for (int64_t i = 0; i < count && rank; i++) rank[i] = (ranked){r->trace.use[i], i};
+    for (int64_t i = 0; i < count && rank; i++) rank[i] = (ranked){e->course.use[i], i};
     if (rank) qsort(rank, (size_t)count, sizeof *rank, by_use);
     for (int64_t i = 0; i < count && order && rank; i++) order[i] = rank[i].memory;
     if (!rank) {
@@ -56,102 +60,154 @@ static int64_t *memory_order(const basin_image_findings *r) {
 }
 
 /* The share of the energy that the `first` memories in that order have, in percent. */
-static double share(const basin_image_findings *r, const int64_t *order, int64_t first) {
+static double share(const basin_image_entry *e, const int64_t *order, int64_t first) {
     double some = 0, all = 0;
-    for (int64_t i = 0; i < r->model->settings.memories; i++) {
-        all += r->trace.use[order[i]];
-        if (i < first) some += r->trace.use[order[i]];
+    for (int64_t i = 0; i < e->model->settings.memories; i++) {
+        all += e->course.use[order[i]];
+        if (i < first) some += e->course.use[order[i]];
     }
     return all > 0 ? 100 * some / all : 0;
 }
 
-void basin_image_page_memories(basin_image_page *w) {
-    const basin_image_findings *r = w->report;
-    basin_html *page = &w->page;
-    int64_t count = w->settings->memories, few = count < 100 ? count : 100;
-    if (!r->weights.memory) return;
-    int64_t *order = memory_order(r);
+/* The sheet of those used most and, behind a check box, of all. */
+static void put_memory_sheets(basin_image_page *w, const basin_image_entry *e, const int64_t *order,
+                              int64_t few) {
+    int64_t count = e->model->settings.memories;
+    int64_t columns = columns_for(count);
+    char id[32], label[64];
+    snprintf(id, sizeof id, "memory-sheets%s", basin_image_page_letter(w, e));
+    snprintf(label, sizeof label, "Show all %lld", (long long)count);
+    if (few < count) basin_image_page_toggle(w, id, label);
+    basin_html_put(&w->page, "<div class=\"either\" id=\"%s\">\n<div class=\"first sheets\">", id);
+    snprintf(label, sizeof label, "the %lld used most", (long long)few);
+    put_sheet(w, e, e->weights.memory, order, few, 10, LARGE, "The memories used most, as patches",
+              label);
+    if (few < count) {
+        basin_html_put(&w->page, "</div>\n<div class=\"second sheets\">");
+        snprintf(label, sizeof label, "all %lld, by use", (long long)count);
+        put_sheet(w, e, e->weights.memory, order, count, columns,
+                  MOST_WIDTH / columns < SMALL ? MOST_WIDTH / columns : SMALL,
+                  "All memories as patches", label);
+    }
+    basin_html_put(&w->page, "</div>\n</div>\n");
+}
+
+static void put_memories(basin_image_page *w, const basin_image_entry *e) {
+    const basin_image_settings *s = &e->model->settings;
+    int64_t few = s->memories < 100 ? s->memories : 100;
+    int64_t *order = memory_order(e);
     if (!order) {
-        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for memories");
+        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "no memory for memories");
         return;
     }
-    basin_html_section(page, "memories", "Memories of the Hopfield network");
+    basin_image_page_heading(w, e);
     basin_html_put(
-        page,
-        "<p>Each is a vector of the token space, decoded as a patch of %lld &times; %lld "
-        "pixels. Those that say most about the pictures above come first: the first "
+        &w->page,
+        "<p>Each is a vector of the token space, decoded as a patch of %lld &times; "
+        "%lld pixels. Those that say most about the pictures shown come first: the first "
         "%lld of %lld carry %.0f&nbsp;%% of the %s.</p>\n",
-        (long long)w->settings->patch, (long long)w->settings->patch, (long long)few,
-        (long long)count, share(r, order, few),
-        basin_choice_is(w->settings->hopfield_kind, "softmax") ? "softmax over memories"
-                                                               : "Hopfield energy");
-    if (few < count) {
-        char label[64];
-        snprintf(label, sizeof label, "Show all %lld", (long long)count);
-        basin_image_page_toggle(w, "memory-sheets", label);
-    }
-    basin_html_put(page, "<div class=\"either\" id=\"memory-sheets\">\n<div class=\"first\">");
-    put_sheet(w, r->weights.memory, order, few, 10, 640, "The memories used most, as patches");
-    if (few < count) {
-        basin_html_put(page, "</div>\n<div class=\"second\">");
-        put_sheet(w, r->weights.memory, order, count, columns_for(count), 1000,
-                  "All memories as patches");
-    }
-    basin_html_put(page, "</div>\n</div>\n");
-    basin_html_section_end(page);
+        (long long)s->patch, (long long)s->patch, (long long)few, (long long)s->memories,
+        share(e, order, few),
+        basin_choice_is(s->hopfield_kind, "softmax") ? "softmax over memories" : "Hopfield energy");
+    put_memory_sheets(w, e, order, few);
     free(order);
 }
 
-static void put_heads(basin_image_page *w, const char *title, const float *weights) {
-    const basin_image_settings *s = w->settings;
+void basin_image_page_memories(basin_image_page *w) {
+    const basin_image_findings *r = w->report;
+    bool open = false;
+    for (int i = 0; i < r->entries; i++) {
+        if (!r->entry[i].weights.memory) continue;
+        if (!open)
+            basin_html_section(&w->page, "memories", "Memories of the Hopfield network", false);
+        open = true;
+        put_memories(w, &r->entry[i]);
+    }
+    if (open) basin_html_section_end(&w->page);
+}
+
+/* ---- heads ---- */
+
+static void put_heads(basin_image_page *w, const basin_image_entry *e, const char *title,
+                      const float *weights) {
+    const basin_image_settings *s = &e->model->settings;
     int64_t columns = columns_for(s->head_dim);
-    basin_html_put(&w->page, "<h3>%s</h3>\n<div class=\"heads\">\n", title);
+    const char *letter = basin_image_page_letter(w, e);
+    basin_html_put(&w->page, "<h3>%s%s%s</h3>\n<div class=\"heads together\">\n", title,
+                   *letter ? " of " : "", letter);
     for (int64_t h = 0; h < s->heads; h++) {
-        char alt[64];
+        char alt[64], caption[32];
         snprintf(alt, sizeof alt, "%s of head %lld as patches", title, (long long)(h + 1));
-        basin_html_put(&w->page, "<figure><figcaption>head %lld</figcaption>", (long long)(h + 1));
-        put_sheet(w, weights + h * s->head_dim * w->values, NULL, s->head_dim, columns, 0, alt);
-        basin_html_put(&w->page, "</figure>\n");
+        snprintf(caption, sizeof caption, "head %lld", (long long)(h + 1));
+        put_sheet(w, e, weights + h * s->head_dim * w->values, NULL, s->head_dim, columns, SMALL,
+                  alt, caption);
     }
     basin_html_put(&w->page, "</div>\n");
 }
 
-void basin_image_page_attention(basin_image_page *w) {
-    const basin_image_weights *weights = &w->report->weights;
-    if (!weights->key) return;
-    basin_html_section(&w->page, "attention", "Keys and queries");
-    basin_html_put(&w->page,
-                   "<p>The rows of each head's key and query matrices, decoded as patches. A patch "
-                   "asks with its overlaps with the queries and is found by its overlaps with the "
-                   "keys.</p>\n");
-    put_heads(w, "Keys", weights->key);
-    put_heads(w, "Queries", weights->query);
-    basin_html_section_end(&w->page);
+void basin_image_page_heads(basin_image_page *w) {
+    const basin_image_findings *r = w->report;
+    bool open = false;
+    for (int i = 0; i < r->entries; i++) {
+        const basin_image_weights *weights = &r->entry[i].weights;
+        if (!weights->key) continue;
+        if (!open) {
+            basin_html_section(&w->page, "heads", "Keys and queries", true);
+            basin_html_put(&w->page,
+                           "<p>The rows of each head's key and query matrices, decoded as patches. "
+                           "A patch asks with its overlaps with the queries and is found by its "
+                           "overlaps with the keys.</p>\n");
+        }
+        open = true;
+        put_heads(w, &r->entry[i], "Keys", weights->key);
+        put_heads(w, &r->entry[i], "Queries", weights->query);
+    }
+    if (open) basin_html_section_end(&w->page);
 }
 
-void basin_image_page_positions(basin_image_page *w) {
+/* ---- positions ---- */
+
+static void put_positions(basin_image_page *w, const basin_image_entry *e, double low) {
     basin_html *page = &w->page;
-    double low = 1;
-    const double *cosine = w->report->weights.cosine;
-    for (int64_t i = 0; i < w->tokens * w->tokens; i++) low = fmin(low, cosine[i]);
     int64_t across = w->settings->size / w->settings->patch;
-    basin_html_section(page, "positions", "Positions");
+    if (page->status) return;
+    page->status =
+        basin_image_sheet_positions(&w->picture, e->weights.cosine, across, low, &page->error);
+    if (page->status) return;
+    basin_html_put(page, "<figure>");
+    basin_html_picture(page, &w->picture, BASIN_HTML_SHEET, 0,
+                       "Maps of the cosine similarity of positions", NULL);
+    basin_html_put(page, "<figcaption>");
+    const char *letter = basin_image_page_letter(w, e);
+    if (*letter) {
+        basin_html_put(page, "%s: ", letter);
+        basin_html_text(page, basin_image_page_model(w, e));
+    } else {
+        basin_html_put(page, "one map a patch, at its place");
+    }
+    basin_html_put(page, "</figcaption></figure>\n");
+}
+
+/* All models' maps with one scale of colours. */
+void basin_image_page_positions(basin_image_page *w) {
+    const basin_image_findings *r = w->report;
+    basin_html *page = &w->page;
+    int64_t across = w->settings->size / w->settings->patch;
+    double low = 1;
+    char end[32];
+    for (int k = 0; k < r->entries; k++)
+        for (int64_t i = 0; i < w->tokens * w->tokens; i++)
+            low = fmin(low, r->entry[k].weights.cosine[i]);
+    basin_html_section(page, "positions", "Positions", r->entries > 1);
     basin_html_put(page,
                    "<p>How the learnt position of each of the %lld &times; %lld patches resembles "
                    "all others: one map a patch, at its place; the colour is the cosine of the two "
                    "vectors.</p>\n",
                    (long long)across, (long long)across);
-    if (!page->status)
-        page->status = basin_image_sheet_positions(&w->picture, cosine, across, low, &page->error);
-    if (page->status) return;
-    int64_t scale = 640 / w->picture.width;
-    basin_html_picture(page, &w->picture, true, (int)(w->picture.width * (scale > 0 ? scale : 1)),
-                       "Maps of the cosine similarity of positions", NULL);
-    page->status = basin_image_sheet_colours(&w->picture, &page->error);
-    if (page->status) return;
-    basin_html_put(page, "<div class=\"scale\"><span>%.2f</span>", low);
-    basin_html_picture(page, &w->picture, false, 240, "Colours from the least to the greatest",
-                       NULL);
-    basin_html_put(page, "<span>1</span></div>\n");
+    snprintf(end, sizeof end, "%.2f", low);
+    basin_image_page_scale(w, end, "1");
+    basin_html_put(page, "<div class=\"sheets together\">\n");
+    for (int i = 0; i < r->entries; i++) put_positions(w, &r->entry[i], low);
+    basin_html_put(page, "</div>\n");
     basin_html_section_end(page);
 }

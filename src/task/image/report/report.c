@@ -1,5 +1,5 @@
-/* Gathers what a report shows; see report.h. Pictures are scored first, then those chosen are
- * read a second time, so that memory does not grow with the pictures scored. */
+/* Gathers what a report shows; see report.h. All models are scored first; then the pictures chosen
+ * are completed, traced and measured. */
 #include "task/image/report/report.h"
 
 #include <stdlib.h>
@@ -8,148 +8,184 @@
 #include "base/memory.h"
 #include "task/given.h"
 
-/* ---- which pictures ---- */
+/* About so many bytes of attention go into a page, of all its models. */
+enum { ATTENTION_BYTES = 4 << 20 };
 
-/* Positions in the scores: some spread evenly over all, then the best, then the worst. */
-static basin_status choose(int64_t *place, const basin_image_findings *r, basin_error *error) {
-    for (int64_t i = 0; i < r->shown; i++) place[i] = i * r->scores.pictures / r->shown;
-    if (r->extremes == 0) return BASIN_OK;
-    basin_status status =
-        basin_image_scores_rank(place + r->shown, &r->scores, r->extremes, false, error);
-    if (!status)
-        status = basin_image_scores_rank(place + r->shown + r->extremes, &r->scores, r->extremes,
-                                         true, error);
-    return status;
+static int64_t at_most(int64_t wanted, int64_t there) { return wanted < there ? wanted : there; }
+
+/* ---- the models ---- */
+
+bool basin_image_same_units(const basin_image_settings *a, const basin_image_settings *b) {
+    for (int64_t c = 0; c < a->channels; c++)
+        if (a->mean[c] != b->mean[c] || a->deviation[c] != b->deviation[c]) return false;
+    return true;
 }
 
-static basin_status exhibit_new(basin_image_exhibit *e, const basin_image_findings *r,
+/* One page has one set of pictures and masks: models must cut and hide them alike. */
+static basin_status check_alike(const basin_image_entry *first, const basin_image_entry *other,
                                 basin_error *error) {
-    const basin_image_settings *s = &r->model->settings;
-    size_t tokens, values;
-    e->count = r->shown + 2 * r->extremes;
-    int64_t *place = basin_array_new((size_t)e->count, sizeof *place);
-    e->index = basin_array_new((size_t)e->count, sizeof *e->index);
-    e->mse = basin_array_new((size_t)e->count, sizeof *e->mse);
-    if (basin_size_multiply(&tokens, (size_t)e->count, (size_t)basin_image_tokens(s)) &&
-        basin_size_multiply(&values, tokens, (size_t)basin_image_patch_values(s))) {
-        e->mask = basin_array_new(tokens, 1);
-        e->patches = basin_array_new(values, sizeof *e->patches);
-        e->output = basin_array_new(values, sizeof *e->output);
-    }
-    basin_status status = BASIN_OK;
-    if (!place || !e->index || !e->mse || !e->mask || !e->patches || !e->output)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the pictures of a report");
-    if (!status) status = choose(place, r, error);
-    for (int64_t i = 0; i < e->count && !status; i++) {
-        e->index[i] = r->scores.index[place[i]];
-        e->mse[i] = r->scores.picture_mse[place[i]];
-    }
-    free(place);
-    return status;
-}
-
-static void exhibit_free(basin_image_exhibit *e) {
-    free(e->index);
-    free(e->mse);
-    free(e->patches);
-    free(e->output);
-    free(e->mask);
-    *e = (basin_image_exhibit){0};
-}
-
-/* ---- completing them ---- */
-
-enum { BATCH = 16 };
-
-static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,
-                             basin_image_runner *runner, basin_error *error) {
-    const basin_image_settings *s = &model->settings;
-    int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
-    for (int64_t done = 0; done < e->count;) {
-        basin_feed_batch batch;
-        basin_status status = basin_feed_next(&batch, feed, error);
-        if (status) return status;
-        if (batch.count == 0 || done + batch.count > e->count)
-            return basin_fail(error, BASIN_BAD_FILE,
-                              "of %lld chosen pictures %lld can be read again: did the files "
-                              "change?",
-                              (long long)e->count, (long long)done);
-        for (int64_t i = 0; i < batch.count; i++)
-            basin_image_score_mask(e->mask + (done + i) * N, s, e->index[done + i], 0);
-        memcpy(e->patches + done * size, batch.values,
-               (size_t)(batch.count * size) * sizeof *e->patches);
-        status = basin_image_runner_run(runner, e->output + done * size, e->patches + done * size,
-                                        e->mask + done * N, batch.count, error);
-        if (status) return status;
-        done += batch.count;
+    static const char *const name[] = {"channels", "size", "patch", "occlude", "crop"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        char wanted[64], found[64];
+        const basin_setting *setting = basin_setting_find(basin_image_task.table, name[i]);
+        basin_setting_print(wanted, sizeof wanted, &first->model->settings, setting);
+        basin_setting_print(found, sizeof found, &other->model->settings, setting);
+        if (strcmp(wanted, found) != 0)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: %s is %s, wanted %s as in %s: a page compares models on the "
+                              "same pictures and masks",
+                              other->name, name[i], found, wanted, first->name);
     }
     return BASIN_OK;
 }
 
-static basin_status fill_exhibit(basin_image_findings *r, basin_error *error) {
-    basin_image_set chosen = {.pictures = r->set.pictures};
-    basin_feed *feed = NULL;
-    basin_image_runner runner = {0};
-    basin_status status = exhibit_new(&r->exhibit, r, error);
+static basin_status take_models(basin_image_findings *r, basin_image_model *model,
+                                basin_error *error) {
+    const basin_image_reporting *spec = r->spec;
+    if (spec->rivals < 0 || spec->rivals >= BASIN_IMAGE_REPORT_MODELS)
+        return basin_fail(error, BASIN_BAD_VALUE, "%d models for a page, wanted 1 to %d",
+                          spec->rivals + 1, BASIN_IMAGE_REPORT_MODELS);
+    r->entry[r->entries++] = (basin_image_entry){.model = model, .name = spec->model};
+    for (int i = 0; i < spec->rivals; i++) {
+        basin_image_entry *e = &r->entry[r->entries++];
+        *e = (basin_image_entry){.model = spec->rival[i], .name = spec->rival_name[i]};
+        basin_status status = check_alike(&r->entry[0], e, error);
+        if (status) return status;
+        if (spec->source && spec->source->hold_out > 0 &&
+            e->model->settings.seed != model->settings.seed)
+            basin_watch_note(spec->watch,
+                             "%s has another seed than %s, by which pictures are held out: it may "
+                             "have been trained on some of these",
+                             e->name, spec->model);
+    }
+    return BASIN_OK;
+}
+
+/* ---- scores ---- */
+
+static basin_status score(basin_image_findings *r, basin_image_entry *e, basin_error *error) {
+    const basin_image_entry *first = &r->entry[0];
+    basin_image_scoring scoring = {.masks = r->spec->masks, .watch = r->spec->watch};
+    basin_status status = basin_image_score_set(&e->scores, e->model, &r->set, &scoring, error);
     if (status) return status;
-    chosen.item = r->exhibit.index;
-    chosen.items = r->exhibit.count;
-    status = basin_image_feed(&feed, &chosen, &r->model->settings, BATCH, false, 0, r->spec->watch,
-                              error);
-    if (!status) status = basin_image_runner_new(&runner, r->model, BATCH, error);
-    if (!status) status = complete(&r->exhibit, r->model, feed, &runner, error);
-    basin_image_runner_free(&runner);
-    basin_feed_free(feed);
+    if (e != first && basin_image_same_units(&first->model->settings, &e->model->settings)) {
+        e->baseline = first->baseline;
+        return BASIN_OK;
+    }
+    return basin_image_baseline_new(&e->baseline, &e->model->settings, &r->set, e->scores.masks,
+                                    error);
+}
+
+/* Places in the scores: some spread evenly over all, then the best, then the worst of the first
+ * model. */
+static basin_status choose(int64_t *place, const basin_image_findings *r, basin_error *error) {
+    const basin_image_scores *scores = &r->entry[0].scores;
+    for (int64_t i = 0; i < r->shown; i++) place[i] = i * scores->pictures / r->shown;
+    if (r->extremes == 0) return BASIN_OK;
+    basin_status status =
+        basin_image_scores_rank(place + r->shown, scores, r->extremes, false, error);
+    if (!status)
+        status = basin_image_scores_rank(place + r->shown + r->extremes, scores, r->extremes, true,
+                                         error);
+    return status;
+}
+
+/* ---- looking into a model ---- */
+
+/* The shown pictures' way, so many at a time; the first ones' is kept with all its pictures. */
+static basin_status follow(basin_image_findings *r, basin_image_entry *e, basin_error *error) {
+    const basin_image_settings *s = &e->model->settings;
+    int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
+    basin_status status = BASIN_OK;
+    for (int64_t done = 0; done < r->shown && !status;) {
+        basin_image_trace rest, *trace = done ? &rest : &e->trace;
+        int64_t count = at_most(r->traced, r->shown - done);
+        const float *patches = e->exhibit.patches + done * size;
+        const uint8_t *mask = e->exhibit.mask + done * N;
+        status = basin_image_trace_attention(trace, done ? NULL : &e->attention, e->model, patches,
+                                             mask, count, error);
+        if (!status) status = basin_image_course_add(&e->course, trace, patches, mask, s, error);
+        if (done) basin_image_trace_free(trace);
+        done += count;
+    }
+    if (!status) basin_image_course_end(&e->course);
+    return status;
+}
+
+static basin_status look(basin_image_findings *r, basin_image_entry *e, const int64_t *place,
+                         basin_error *error) {
+    const basin_image_settings *s = &e->model->settings;
+    int64_t count = r->shown + 2 * r->extremes;
+    int last = strcmp(s->arch, "et") != 0 ? (int)s->steps - 1 : (int)s->steps;
+    basin_status status = basin_image_exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place,
+                                                  count, r->spec->watch, error);
+    if (!status)
+        status = basin_image_attention_new(&e->attention, s, r->traced, last,
+                                           ATTENTION_BYTES / (size_t)r->entries, error);
+    if (!status) status = follow(r, e, error);
+    if (!status) status = basin_image_weights_new(&e->weights, e->model, error);
     return status;
 }
 
 /* ---- the whole ---- */
 
-static int64_t at_most(int64_t wanted, int64_t there) { return wanted < there ? wanted : there; }
-
-static basin_status gather(basin_image_findings *r, basin_error *error) {
+static basin_status gather(basin_image_findings *r, basin_image_model *model, basin_error *error) {
     const basin_image_reporting *spec = r->spec;
-    basin_image_scoring scoring = {.masks = spec->masks, .watch = spec->watch};
-    basin_status status =
-        basin_image_set_open(&r->set, spec->source, true, (uint64_t)r->model->settings.seed, error);
-    if (!status) status = basin_image_score_set(&r->scores, r->model, &r->set, &scoring, error);
-    if (status) return status;
-    r->shown = at_most(spec->shown > 0 ? spec->shown : 1, r->scores.pictures);
-    r->extremes = at_most(spec->extremes > 0 ? spec->extremes : 0, r->scores.pictures / 2);
-    status = fill_exhibit(r, error);
-    int64_t traced = at_most(spec->traced > 0 ? spec->traced : 1, r->shown);
+    basin_status status = take_models(r, model, error);
     if (!status)
-        status = basin_image_trace_new(&r->trace, r->model, r->exhibit.patches, r->exhibit.mask,
-                                       traced, error);
-    if (!status) status = basin_image_weights_new(&r->weights, r->model, error);
+        status = basin_image_set_open(&r->set, spec->source, true, (uint64_t)model->settings.seed,
+                                      error);
+    for (int i = 0; i < r->entries && !status; i++) status = score(r, &r->entry[i], error);
+    if (status) return status;
+    int64_t pictures = r->entry[0].scores.pictures;
+    r->shown = at_most(spec->shown > 0 ? spec->shown : 1, pictures);
+    r->extremes = at_most(spec->extremes > 0 ? spec->extremes : 0, pictures / 2);
+    r->traced = at_most(spec->traced > 0 ? spec->traced : 1, r->shown);
+    int64_t *place = basin_array_new((size_t)(r->shown + 2 * r->extremes), sizeof *place);
+    status = place ? choose(place, r, error)
+                   : basin_fail(error, BASIN_NO_MEMORY, "no memory to choose pictures");
+    for (int i = 0; i < r->entries && !status; i++) status = look(r, &r->entry[i], place, error);
+    free(place);
     if (!status && spec->log) status = basin_image_curve_read(&r->curve, spec->log, error);
     return status;
 }
 
 static void findings_free(basin_image_findings *r) {
+    for (int i = 0; i < r->entries; i++) {
+        basin_image_entry *e = &r->entry[i];
+        basin_image_scores_free(&e->scores);
+        basin_image_exhibit_free(&e->exhibit);
+        basin_image_trace_free(&e->trace);
+        basin_image_attention_free(&e->attention);
+        basin_image_course_free(&e->course);
+        basin_image_weights_free(&e->weights);
+    }
     basin_image_set_close(&r->set);
-    basin_image_scores_free(&r->scores);
-    exhibit_free(&r->exhibit);
-    basin_image_trace_free(&r->trace);
-    basin_image_weights_free(&r->weights);
     basin_image_curve_free(&r->curve);
+}
+
+static basin_status check_spec(const basin_image_reporting *s, basin_error *error) {
+    bool named = s->model && s->name && (s->rivals <= 0 || (s->rival && s->rival_name));
+    for (int i = 0; i < s->rivals && named; i++) named = s->rival[i] && s->rival_name[i];
+    if (named) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "a report wants names for models and pictures");
 }
 
 basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                 basin_image_model *model, const basin_image_reporting *reporting,
                                 basin_error *error) {
     basin_image_reporting spec;
-    basin_image_findings r = {.spec = &spec, .model = model};
+    basin_image_findings r = {.spec = &spec};
     if (scores) *scores = (basin_image_scores){0};
     basin_status status =
         basin_given_take(&spec, sizeof spec, reporting, "basin_image_reporting", error);
-    if (!status && (!spec.model || !spec.name))
-        status = basin_fail(error, BASIN_BAD_VALUE, "a report wants names for model and pictures");
-    if (!status) status = gather(&r, error);
+    for (int i = 1; scores && !status && i <= spec.rivals; i++) scores[i] = (basin_image_scores){0};
+    if (!status) status = check_spec(&spec, error);
+    if (!status) status = gather(&r, model, error);
     if (!status) status = basin_image_page_write(path, &r, error);
-    if (!status && scores) {
-        *scores = r.scores;
-        r.scores = (basin_image_scores){0};
+    for (int i = 0; scores && !status && i < r.entries; i++) {
+        scores[i] = r.entry[i].scores;
+        r.entry[i].scores = (basin_image_scores){0};
     }
     findings_free(&r);
     return status;

@@ -45,13 +45,13 @@ basin_status basin_image_sheet_picture(basin_picture *picture, const float *patc
     return status;
 }
 
-/* Patches and maps are drawn at about this size, so that the lines between them can be thin. */
-enum { PATCH_SIDE = 24, MAP_SIDE = 600 };
+/* Maps are drawn at about this size, so that the lines between them can be thin. */
+enum { MAP_SIDE = 600 };
 
 basin_status basin_image_sheet(basin_picture *picture, const float *patches, const int64_t *order,
-                               int64_t count, int64_t columns, const basin_image_settings *s,
-                               basin_error *error) {
-    int64_t zoom = s->patch < PATCH_SIDE ? PATCH_SIDE / s->patch : 1, line = zoom > 1 ? 2 : 1;
+                               int64_t count, int64_t columns, int64_t side,
+                               const basin_image_settings *s, basin_error *error) {
+    int64_t zoom = s->patch < side ? side / s->patch : 1, line = 3;
     int64_t cell = s->patch * zoom + line, values = basin_image_patch_values(s);
     int64_t rows = (count + columns - 1) / columns;
     basin_status status =
@@ -72,6 +72,31 @@ static void colour(uint8_t rgb[3], double value) {
     int i = at >= 4 ? 3 : (int)at;
     for (int c = 0; c < 3; c++)
         rgb[c] = (uint8_t)lrint(stop[i][c] + (at - i) * (stop[i + 1][c] - stop[i][c]));
+}
+
+/* Where a picture was shown, an error map has nothing to say. */
+static const uint8_t nothing[3] = {52, 56, 64};
+
+basin_status basin_image_sheet_errors(basin_picture *picture, const float *output,
+                                      const float *truth, const uint8_t *mask,
+                                      const basin_image_settings *s, double most,
+                                      basin_error *error) {
+    int64_t across = s->size / s->patch, area = s->patch * s->patch, P = s->channels * area;
+    basin_status status = basin_picture_resize_memory(picture, s->size, s->size, 3, error);
+    for (int64_t i = 0; i < s->size * s->size && !status; i++) {
+        int64_t y = i / s->size, x = i % s->size, n = y / s->patch * across + x / s->patch;
+        int64_t v = n * P + y % s->patch * s->patch + x % s->patch;
+        double sum = 0;
+        for (int64_t c = 0; c < s->channels; c++) {
+            double off = s->deviation[c] * ((double)output[v + c * area] - truth[v + c * area]);
+            sum += off * off / (double)s->channels;
+        }
+        if (mask[n] == BASIN_PATCH_REPLACED)
+            colour(picture->pixel + 3 * i, sqrt(sum) / most);
+        else
+            memcpy(picture->pixel + 3 * i, nothing, 3);
+    }
+    return status;
 }
 
 basin_status basin_image_sheet_positions(basin_picture *picture, const double *cosine,

@@ -18,6 +18,7 @@ typedef struct stepper {
     basin_expr decoded, force[2];         /* [B, N, P] */
     basin_expr part[2], square[2];        /* [B], [B, N (+ 1)] mean square of a token's force */
     basin_expr use;                       /* [M], or NULL */
+    basin_expr query, key;                /* [B, N (+ 1), H, Y], queries times beta; or NULL */
     basin_tensor state, picture, numbers; /* tokens; [B, N, P]; [B, N (+ 1)] */
 } stepper;
 
@@ -42,7 +43,22 @@ static basin_expr build_use(const basin_block *block, basin_expr g) {
     return basin_sum(use, 0, 2);
 }
 
-static void build(stepper *s) {
+/* g [B, N, D] by the heads' matrices w [H, Y, D] -> [B, N, H, Y] */
+static basin_expr project(basin_expr g, basin_expr w) {
+    basin_shape s = basin_expr_shape(w), tokens = basin_expr_shape(g);
+    basin_expr flat = basin_reshape(w, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2]));
+    return basin_reshape(basin_matmul_t(g, false, flat, true),
+                         BASIN_SHAPE(tokens.dim[0], tokens.dim[1], s.dim[0], s.dim[1]));
+}
+
+static void build_attention(stepper *s, basin_expr g) {
+    const basin_block *b = &s->graph.net.et.block;
+    basin_expr beta = basin_reshape(b->beta, BASIN_SHAPE(b->config.heads, 1));
+    s->query = basin_mul(project(g, b->wq), beta);
+    s->key = project(g, b->wk);
+}
+
+static void build(stepper *s, const basin_image_trace *t) {
     basin_image *m = &s->graph.net.et;
     s->pattern = (basin_pattern){.exclude_self = !m->config.self_attention};
     s->bound = (basin_block_bound){.block = &m->block, .pattern = &s->pattern};
@@ -54,10 +70,11 @@ static void build(stepper *s) {
     basin_expr g = basin_block_norm(&m->block, s->tokens);
     for (int p = 0; p < s->energy.parts; p++) build_part(s, g, p);
     if (m->block.xi) s->use = build_use(&m->block, g);
+    if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);
 }
 
 static basin_status make_plans(stepper *s, basin_image_model *model, basin_error *error) {
-    basin_expr output[9] = {s->decoded, s->next};
+    basin_expr output[11] = {s->decoded, s->next};
     int outputs = 2;
     for (int p = 0; p < s->energy.parts; p++) {
         output[outputs++] = s->force[p];
@@ -65,6 +82,8 @@ static basin_status make_plans(stepper *s, basin_image_model *model, basin_error
         output[outputs++] = s->square[p];
     }
     if (s->use) output[outputs++] = s->use;
+    if (s->query) output[outputs++] = s->query;
+    if (s->key) output[outputs++] = s->key;
     basin_plan_spec first = {.output = &s->first, .outputs = 1};
     basin_plan_spec step = {.output = output, .outputs = outputs};
     basin_status status = basin_plan_new(&s->encoder, model->store, &first, error);
@@ -101,33 +120,46 @@ static basin_status read_picture(float *out, stepper *s, basin_expr from, int st
     return status;
 }
 
-static basin_status read_mean(double *mean, basin_plan *plan, basin_expr from, basin_error *error) {
-    basin_tensor each;
-    basin_status status = basin_tensor_new(&each, BASIN_F64, basin_expr_shape(from), error);
-    if (status) return status;
-    status = basin_plan_read(plan, from, &each, error);
-    int64_t count = basin_shape_count(each.shape);
-    *mean = 0;
-    for (int64_t i = 0; i < count; i++) *mean += ((double *)each.data)[i] / (double)count;
-    basin_tensor_free(&each);
-    return status;
+static basin_status read_energy(double *energy, basin_plan *plan, basin_expr from,
+                                basin_error *error) {
+    basin_tensor each = basin_tensor_borrow(energy, BASIN_F64, basin_expr_shape(from));
+    return basin_plan_read(plan, from, &each, error);
 }
 
-/* The root mean square over replaced tokens, all pictures together. */
-static basin_status read_size(double *size, stepper *s, basin_expr from, const uint8_t *mask,
-                              basin_error *error) {
+/* Each picture's mean square over its replaced tokens. */
+static basin_status read_square(double *square, stepper *s, basin_expr from, const uint8_t *mask,
+                                basin_error *error) {
     basin_status status = basin_plan_read(s->plan, from, &s->numbers, error);
     if (status) return status;
-    int64_t all = s->numbers.shape.dim[1], N = s->picture.shape.dim[1], count = 0;
-    double sum = 0;
-    for (int64_t b = 0; b < s->numbers.shape.dim[0]; b++)
+    int64_t all = s->numbers.shape.dim[1], N = s->picture.shape.dim[1];
+    for (int64_t b = 0; b < s->numbers.shape.dim[0]; b++) {
+        const double *number = (double *)s->numbers.data + b * all + (all - N);
+        double sum = 0;
+        int64_t count = 0;
         for (int64_t n = 0; n < N; n++)
-            if (mask[b * N + n] == BASIN_PATCH_REPLACED) {
-                sum += ((double *)s->numbers.data)[b * all + (all - N) + n];
-                count++;
-            }
-    *size = count ? sqrt(sum / (double)count) : 0;
+            if (mask[b * N + n] == BASIN_PATCH_REPLACED) sum += number[n], count++;
+        square[b] = count ? sum / (double)count : 0;
+    }
     return BASIN_OK;
+}
+
+/* Queries and keys of one step or layer -> shares of attention, where the step is wanted. */
+static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin_expr query,
+                                   basin_expr key, int step, bool exclude_self,
+                                   basin_error *error) {
+    if (!query || !basin_image_attention_wants(t->attention, step)) return BASIN_OK;
+    basin_shape shape = basin_expr_shape(query);
+    basin_tensor q, k = {0};
+    basin_status status = basin_tensor_new(&q, BASIN_F32, shape, error);
+    if (!status) status = basin_tensor_new(&k, BASIN_F32, shape, error);
+    if (!status) status = basin_plan_read(plan, query, &q, error);
+    if (!status) status = basin_plan_read(plan, key, &k, error);
+    if (!status)
+        status = basin_image_attention_set(t->attention, step, q.data, k.data, shape.dim[3],
+                                           exclude_self, error);
+    basin_tensor_free(&q);
+    basin_tensor_free(&k);
+    return status;
 }
 
 static basin_status record(basin_image_trace *t, stepper *s, const uint8_t *mask, int step,
@@ -137,9 +169,13 @@ static basin_status record(basin_image_trace *t, stepper *s, const uint8_t *mask
     if (!status) status = read_picture(t->token, s, s->decoded, step, error);
     for (int p = 0; p < t->parts && !status; p++) {
         status = read_picture(t->force[p], s, s->force[p], step, error);
-        if (!status) status = read_mean(&t->energy[p][step], s->plan, s->part[p], error);
-        if (!status) status = read_size(&t->size[p][step], s, s->square[p], mask, error);
+        if (!status)
+            status = read_energy(t->energy[p] + step * t->count, s->plan, s->part[p], error);
+        if (!status)
+            status = read_square(t->square[p] + step * t->count, s, s->square[p], mask, error);
     }
+    if (!status)
+        status = read_attention(t, s->plan, s->query, s->key, step, s->pattern.exclude_self, error);
     if (!status && t->use && step == t->steps) {
         basin_tensor use = basin_tensor_borrow(t->use, BASIN_F64, basin_expr_shape(s->use));
         status = basin_plan_read(s->plan, s->use, &use, error);
@@ -170,7 +206,7 @@ static basin_status descend(basin_image_trace *t, basin_image_model *model, cons
     basin_image_settings settings = basin_image_run_settings(model);
     basin_status status = basin_image_graph_new(&s.graph, &settings, t->count, error);
     if (status) return status;
-    build(&s);
+    build(&s, t);
     status = basin_image_graph_check(&s.graph, error);
     if (!status) status = make_plans(&s, model, error);
     if (!status) status = make_tensors(&s, error);
@@ -183,29 +219,60 @@ static basin_status descend(basin_image_trace *t, basin_image_model *model, cons
     return status;
 }
 
-/* The layers of a ViT, decoded as if each were the last. */
-static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
-                                const float *patches, const uint8_t *mask, basin_error *error) {
-    basin_expr layer[BASIN_MAX_LAYERS + 1];
-    basin_image_graph g;
-    basin_plan *plan = NULL;
-    basin_status status = basin_image_graph_new(&g, &model->settings, t->count, error);
-    if (status) return status;
-    basin_vit_tokens(&g.net.vit, g.patches, g.replaced, layer);
-    for (int i = 0; i <= t->steps; i++) layer[i] = basin_vit_decode(&g.net.vit, layer[i]);
-    basin_plan_spec spec = {.output = layer, .outputs = t->steps + 1};
-    status = basin_image_graph_check(&g, error);
-    if (!status) status = basin_plan_new(&plan, model->store, &spec, error);
-    if (!status) status = write_inputs(plan, &g, patches, mask, error);
-    if (!status) status = basin_plan_run(plan, error);
+/* ---- the layers of a ViT ---- */
+
+typedef struct layers {
+    basin_image_graph graph;
+    basin_plan *plan;
+    basin_expr decoded[BASIN_MAX_LAYERS + 1];                  /* [B, N, P] */
+    basin_expr query[BASIN_MAX_LAYERS], key[BASIN_MAX_LAYERS]; /* [B, N (+ 1), H, Y]; or NULL */
+} layers;
+
+/* Tokens before each layer, decoded as if it were the last; what its attention asks. */
+static basin_status build_layers(layers *l, const basin_image_trace *t, basin_image_model *model,
+                                 basin_error *error) {
+    const basin_vit *vit = &l->graph.net.vit;
+    basin_expr token[BASIN_MAX_LAYERS + 1], output[3 * BASIN_MAX_LAYERS + 1];
+    double beta = 1 / sqrt((double)vit->config.head_dim);
+    int outputs = 0;
+    basin_vit_tokens(vit, l->graph.patches, l->graph.replaced, token);
+    for (int i = 0; i <= t->steps; i++)
+        output[outputs++] = l->decoded[i] = basin_vit_decode(vit, token[i]);
+    for (int i = 0; i < t->steps; i++) {
+        if (!basin_image_attention_wants(t->attention, i)) continue;
+        basin_vit_queries(&l->query[i], &l->key[i], vit, token[i], i);
+        output[outputs++] = l->query[i] = basin_scale(l->query[i], beta);
+        output[outputs++] = l->key[i];
+    }
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    basin_status status = basin_image_graph_check(&l->graph, error);
+    return status ? status : basin_plan_new(&l->plan, model->store, &spec, error);
+}
+
+static basin_status read_layers(basin_image_trace *t, layers *l, basin_error *error) {
+    basin_status status = BASIN_OK;
     for (int i = 0; i <= t->steps && !status; i++) {
-        basin_shape shape = basin_expr_shape(layer[i]);
+        basin_shape shape = basin_expr_shape(l->decoded[i]);
         basin_tensor out =
             basin_tensor_borrow(t->token + i * basin_shape_count(shape), BASIN_F32, shape);
-        status = basin_plan_read(plan, layer[i], &out, error);
+        status = basin_plan_read(l->plan, l->decoded[i], &out, error);
+        if (!status && i < t->steps)
+            status = read_attention(t, l->plan, l->query[i], l->key[i], i, false, error);
     }
-    basin_plan_free(plan);
-    basin_image_graph_free(&g);
+    return status;
+}
+
+static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
+                                const float *patches, const uint8_t *mask, basin_error *error) {
+    layers l = {0};
+    basin_status status = basin_image_graph_new(&l.graph, &model->settings, t->count, error);
+    if (status) return status;
+    status = build_layers(&l, t, model, error);
+    if (!status) status = write_inputs(l.plan, &l.graph, patches, mask, error);
+    if (!status) status = basin_plan_run(l.plan, error);
+    if (!status) status = read_layers(t, &l, error);
+    basin_plan_free(l.plan);
+    basin_image_graph_free(&l.graph);
     return status;
 }
 
@@ -213,7 +280,8 @@ static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
 
 static basin_status make_room(basin_image_trace *t, const basin_image_settings *s,
                               basin_error *error) {
-    size_t frames = (size_t)(t->steps + 1), bytes = sizeof(float);
+    size_t frames = (size_t)(t->steps + 1), each = frames * (size_t)t->count;
+    size_t bytes = sizeof(float);
     int64_t sizes[] = {t->count, basin_image_tokens(s), basin_image_patch_values(s)};
     bool fits = basin_size_multiply(&bytes, bytes, frames), good = true;
     for (int i = 0; i < 3; i++) fits = fits && basin_size_multiply(&bytes, bytes, (size_t)sizes[i]);
@@ -222,9 +290,9 @@ static basin_status make_room(basin_image_trace *t, const basin_image_settings *
         good = t->token != NULL;
         for (int p = 0; p < t->parts && good; p++) {
             t->force[p] = basin_array_new(1, bytes);
-            t->energy[p] = basin_array_new(frames, sizeof(double));
-            t->size[p] = basin_array_new(frames, sizeof(double));
-            good = t->force[p] && t->energy[p] && t->size[p];
+            t->energy[p] = basin_array_new(each, sizeof(double));
+            t->square[p] = basin_array_new(each, sizeof(double));
+            good = t->force[p] && t->energy[p] && t->square[p];
         }
         bool memories = t->parts > 0 && s->hopfield;
         if (memories) t->use = basin_array_new((size_t)s->memories, sizeof *t->use);
@@ -238,10 +306,17 @@ static basin_status make_room(basin_image_trace *t, const basin_image_settings *
 basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
                                    const float *patches, const uint8_t *mask, int64_t count,
                                    basin_error *error) {
+    return basin_image_trace_attention(trace, NULL, model, patches, mask, count, error);
+}
+
+basin_status basin_image_trace_attention(basin_image_trace *trace, basin_image_attention *attention,
+                                         basin_image_model *model, const float *patches,
+                                         const uint8_t *mask, int64_t count, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
-    *trace =
-        (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps, .count = count};
+    *trace = (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps,
+                                 .count = count,
+                                 .attention = attention};
     if (et && s->attention) trace->part[trace->parts++] = "attention";
     if (et && s->hopfield) trace->part[trace->parts++] = "hopfield";
     basin_status status = make_room(trace, s, error);
@@ -258,7 +333,7 @@ void basin_image_trace_free(basin_image_trace *trace) {
     for (int p = 0; p < 2; p++) {
         free(trace->force[p]);
         free(trace->energy[p]);
-        free(trace->size[p]);
+        free(trace->square[p]);
     }
     *trace = (basin_image_trace){0};
 }

@@ -7,11 +7,23 @@
 #include "base/memory.h"
 #include "task/image/report/look.h"
 
+/* The value of `out`, built on that graph from weights alone. */
+static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
+                             basin_image_model *model, basin_expr out, basin_error *error) {
+    basin_plan *plan = NULL;
+    basin_plan_spec spec = {.output = &out, .outputs = 1};
+    basin_status status = basin_image_graph_check(g, error);
+    if (!status) status = basin_plan_new(&plan, model->store, &spec, error);
+    if (!status) status = basin_plan_run(plan, error);
+    if (!status) status = basin_plan_read(plan, out, result, error);
+    basin_plan_free(plan);
+    return status;
+}
+
 /* Decodes a state of the store, read as rows [rows, D]; the result is [rows, P]. */
 static basin_status decode(float **patches, basin_image_model *model, const char *name,
                            int64_t rows, basin_error *error) {
     basin_image_graph g;
-    basin_plan *plan = NULL;
     const basin_image_settings *s = &model->settings;
     basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(s));
     *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
@@ -24,13 +36,8 @@ static basin_status decode(float **patches, basin_image_model *model, const char
                                              : m->block.wq;
     basin_expr norm = basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, s->dim)));
     basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
-    basin_plan_spec spec = {.output = &out, .outputs = 1};
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
-    status = basin_image_graph_check(&g, error);
-    if (!status) status = basin_plan_new(&plan, model->store, &spec, error);
-    if (!status) status = basin_plan_run(plan, error);
-    if (!status) status = basin_plan_read(plan, out, &result, error);
-    basin_plan_free(plan);
+    status = evaluate(&result, &g, model, out, error);
     basin_image_graph_free(&g);
     return status;
 }
@@ -67,13 +74,26 @@ static basin_status compare_positions(double **cosine, basin_image_model *model,
     return status;
 }
 
+/* The block's gain as it is used, whatever the parameter is that it comes from. */
+static basin_status read_gamma(double *gamma, basin_image_model *model, basin_error *error) {
+    basin_image_graph g;
+    basin_status status = basin_image_graph_new(&g, &model->settings, 1, error);
+    if (status) return status;
+    basin_expr out = basin_scale(g.net.et.block.gamma, 1);
+    basin_tensor result = basin_tensor_borrow(gamma, BASIN_F64, BASIN_SCALAR);
+    status = evaluate(&result, &g, model, out, error);
+    basin_image_graph_free(&g);
+    return status;
+}
+
 basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
                                      basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     int64_t rows = s->heads * s->head_dim;
-    *weights = (basin_image_weights){0};
+    *weights = (basin_image_weights){.gamma = NAN};
     basin_status status = compare_positions(&weights->cosine, model, error);
+    if (!status && et) status = read_gamma(&weights->gamma, model, error);
     if (!status && et && s->hopfield)
         status = decode(&weights->memory, model, "xi", s->memories, error);
     if (!status && et && s->attention) status = decode(&weights->key, model, "wk", rows, error);
