@@ -1,5 +1,6 @@
 /* What a report shows: the trace ends where the model does and its energy falls, forces and weights
- * are decoded as plain loops decode them, positions compared. */
+ * are decoded as plain loops decode them, positions compared; attention is the softmax, errors by
+ * step are the scores, and a negative gain is seen to climb. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,10 +86,11 @@ static void traces_end_where_models_do(void **state) {
         for (int m = 0; trace.use && m < M; m++) use += trace.use[m];
         if (i == 6) assert_float_equal(use, COUNT * N, 1e-4);
         for (int t = 0; trace.parts && t < STEPS; t++) {
-            double fall = trace.energy[0][t] - trace.energy[0][t + 1];
-            if (trace.parts == 2) fall += trace.energy[1][t] - trace.energy[1][t + 1];
+            double fall = trace.energy[0][t * COUNT + 1] - trace.energy[0][(t + 1) * COUNT + 1];
+            if (trace.parts == 2)
+                fall += trace.energy[1][t * COUNT + 1] - trace.energy[1][(t + 1) * COUNT + 1];
             assert_true(fall > 0);
-            assert_true(trace.size[0][t] > 0);
+            assert_true(trace.square[0][t * COUNT + 1] > 0);
         }
         basin_image_trace_free(&trace);
         desk_close(&d);
@@ -199,14 +201,14 @@ static void sheets_hold_patches(void **state) {
     assert_int_equal(picture.pixel[4 * 8 + 0], 128); /* patch 2 begins at 0 */
     assert_int_equal(picture.pixel[7 * 8 + 7], 251); /* 0.5 + 0.25 x 31 / 16 */
     const int64_t order[3] = {3, 0, 1};
-    must(basin_image_sheet(&picture, patches, order, 3, 2, &s, &error), &error);
-    assert_int_equal(picture.width, 2 * 24 + 2);
-    assert_int_equal(picture.height, 2 * 24 + 2);
+    must(basin_image_sheet(&picture, patches, order, 3, 2, 24, &s, &error), &error);
+    assert_int_equal(picture.width, 2 * 24 + 3);
+    assert_int_equal(picture.height, 2 * 24 + 3);
     assert_int_equal(picture.channels, 3);
-    const uint8_t *last = picture.pixel + (23 * 50 + 23) * 3, *line = last + 3;
+    const uint8_t *last = picture.pixel + (23 * 51 + 23) * 3, *line = last + 3;
     assert_true(last[0] == 251 && last[1] == 251 && last[2] == 251);
     assert_true(line[0] != line[2]);
-    assert_memory_equal(picture.pixel + (49 * 50 + 49) * 3, line, 3); /* no fourth patch */
+    assert_memory_equal(picture.pixel + (50 * 51 + 50) * 3, line, 3); /* no fourth patch */
     const double cosine[16] = {1, -1, 0, 0, -1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
     must(basin_image_sheet_positions(&picture, cosine, 2, -1, &error), &error);
     const uint8_t *high = picture.pixel, *low = picture.pixel + (picture.width / 2 - 4) * 3;
@@ -215,12 +217,183 @@ static void sheets_hold_patches(void **state) {
     basin_picture_free(&picture);
 }
 
+/* ---- attention ---- */
+
+/* Token k of the first picture as it begins, CLS first, normalised. */
+static void begin_token(double g[D], desk *d, int k) {
+    double *pos = numbers(d, "pos"), *mask = numbers(d, "mask"), *cls = numbers(d, "cls");
+    double *w = numbers(d, "enc_w"), *b = numbers(d, "enc_b"), x[D];
+    double *gamma = numbers(d, "gamma"), *delta = numbers(d, "delta");
+    for (int i = 0; i < D; i++) {
+        double patch = b[i];
+        for (int p = 0; p < P && k; p++) patch += d->patches[(k - 1) * P + p] * w[p * D + i];
+        bool hidden = k && d->mask[k - 1] == BASIN_PATCH_REPLACED;
+        x[i] = (k == 0 ? cls[i] : hidden ? mask[i] : patch) + pos[k * D + i];
+    }
+    normalise(g, x, *gamma, delta);
+    free(pos), free(mask), free(cls), free(w), free(b), free(gamma), free(delta);
+}
+
+/* What query `n` of head `h` gives to each key: equation 3's softmax in plain loops. */
+static void plain_shares(double share[N + 1], desk *d, int h, int n) {
+    double *wq = numbers(d, "wq"), *wk = numbers(d, "wk"), g[D], query[Y] = {0}, sum = 0;
+    begin_token(g, d, n + 1);
+    for (int y = 0; y < Y; y++)
+        for (int i = 0; i < D; i++) query[y] += wq[(h * Y + y) * D + i] * g[i];
+    for (int k = 0; k <= N; k++) {
+        double score = 0;
+        begin_token(g, d, k);
+        for (int y = 0; y < Y; y++)
+            for (int i = 0; i < D; i++) score += query[y] * wk[(h * Y + y) * D + i] * g[i];
+        share[k] = k == n + 1 ? 0 : exp(score / sqrt(Y)); /* not to itself */
+        sum += share[k];
+    }
+    for (int k = 0; k <= N; k++) share[k] /= sum;
+    free(wq), free(wk);
+}
+
+static void attention_is_a_softmax(void **state) {
+    (void)state;
+    desk d;
+    basin_error error;
+    basin_image_attention a;
+    basin_image_trace trace;
+    desk_open(&d, "et", true, "relu");
+    must(basin_image_attention_new(&a, &d.model->settings, COUNT, STEPS, 1 << 20, &error), &error);
+    assert_int_equal(a.pictures, COUNT);
+    assert_int_equal(a.steps, STEPS + 1);
+    assert_int_equal(a.keys, N + 1);
+    must(basin_image_trace_attention(&trace, &a, d.model, d.patches, d.mask, COUNT, &error),
+         &error);
+    for (int h = 0; h < H; h++)
+        for (int n = 0; n < N; n++) {
+            const uint8_t *row = a.share + (h * N + n) * (N + 1); /* picture 0, step 0 */
+            double want[N + 1], sum = 0;
+            plain_shares(want, &d, h, n);
+            for (int k = 0; k <= N; k++) sum += row[k];
+            for (int k = 0; k <= N; k++) assert_float_equal(row[k] / sum, want[k], 2e-3);
+        }
+    basin_image_trace_free(&trace);
+    basin_image_attention_free(&a);
+    desk_close(&d);
+}
+
+/* A ViT asks before each layer; where memory for a page is short there are fewer pictures, then
+ * fewer steps; a model without attention has none. */
+static void attention_has_a_budget(void **state) {
+    (void)state;
+    desk d;
+    basin_error error;
+    basin_image_attention a;
+    basin_image_trace trace;
+    size_t map = (size_t)H * N * N;
+    desk_open(&d, "vit", false, "relu");
+    const basin_image_settings *s = &d.model->settings;
+    must(basin_image_attention_new(&a, s, 5, STEPS - 1, 3 * STEPS * map, &error), &error);
+    assert_true(a.pictures == 3 && a.steps == STEPS);
+    basin_image_attention_free(&a);
+    must(basin_image_attention_new(&a, s, 5, STEPS - 1, 5 * map, &error), &error);
+    assert_true(a.pictures == 2 && a.steps == 2);
+    assert_true(a.step[0] == 0 && a.step[1] == STEPS - 1);
+    must(basin_image_trace_attention(&trace, &a, d.model, d.patches, d.mask, COUNT, &error),
+         &error);
+    for (size_t row = 0; row < 2 * 2 * H * N; row++) {
+        int most = 0;
+        for (int k = 0; k < N; k++)
+            most = a.share[row * N + k] > most ? a.share[row * N + k] : most;
+        assert_int_equal(most, 255);
+    }
+    basin_image_trace_free(&trace);
+    basin_image_attention_free(&a);
+    must(basin_image_attention_new(&a, s, 5, STEPS - 1, map - 1, &error), &error);
+    assert_null(a.share);
+    desk_close(&d);
+    desk_open(&d, "et", false, "relu");
+    d.model->settings.attention = false;
+    must(basin_image_attention_new(&a, &d.model->settings, 1, STEPS, 1 << 20, &error), &error);
+    assert_null(a.share);
+    desk_close(&d);
+}
+
+/* ---- by step ---- */
+
+/* Measures both pictures, one trace each; the gain of the layer norm is `gamma`. */
+static void measure(basin_image_course *course, desk *d, double gamma) {
+    basin_error error;
+    basin_tensor one = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
+    must(basin_store_write(d->model->store, "gamma", &one, &error), &error);
+    *course = (basin_image_course){0};
+    for (int i = 0; i < COUNT; i++) {
+        basin_image_trace trace;
+        const float *patches = d->patches + i * N * P;
+        const uint8_t *mask = d->mask + i * N;
+        must(basin_image_trace_new(&trace, d->model, patches, mask, 1, &error), &error);
+        must(basin_image_course_add(course, &trace, patches, mask, &d->model->settings, &error),
+             &error);
+        basin_image_trace_free(&trace);
+    }
+    basin_image_course_end(course);
+}
+
+static void courses_end_at_the_score(void **state) {
+    (void)state;
+    desk d;
+    basin_image_course course;
+    double output = 0, mean = 0;
+    int hidden = 0;
+    desk_open(&d, "et", false, "relu");
+    measure(&course, &d, 1);
+    for (int n = 0; n < COUNT * N; n++) {
+        if (d.mask[n] != BASIN_PATCH_REPLACED) continue;
+        for (int v = n * P; v < (n + 1) * P; v++) {
+            output += pow((double)d.output[v] - d.patches[v], 2);
+            mean += pow(d.patches[v], 2);
+            hidden++;
+        }
+    }
+    assert_int_equal(course.pictures, COUNT);
+    assert_float_equal(course.mse[STEPS], output / hidden, 1e-5);
+    assert_float_equal(course.baseline.mse, mean / hidden, 1e-9);
+    assert_true(course.psnr[STEPS] > 0 && course.baseline.psnr > 0);
+    assert_int_equal(course.rises, 0);
+    basin_image_course_free(&course);
+    measure(&course, &d, -1.3); /* against the gradient: every step climbs */
+    assert_int_equal(course.rises, COUNT * STEPS);
+    basin_image_course_free(&course);
+    basin_error error;
+    basin_image_weights weights;
+    must(basin_image_weights_new(&weights, d.model, &error), &error);
+    assert_float_equal(weights.gamma, -1.3, 1e-9);
+    basin_image_weights_free(&weights);
+    desk_close(&d);
+}
+
+/* Errors are colours where patches were replaced: none is the darkest, half the range the last. */
+static void errors_become_colours(void **state) {
+    (void)state;
+    basin_image_settings s;
+    basin_error error;
+    basin_picture picture = {0};
+    float truth[4 * 16] = {0}, output[4 * 16] = {0};
+    const uint8_t mask[4] = {BASIN_PATCH_REPLACED, BASIN_PATCH_SHOWN, BASIN_PATCH_SHOWN, 0};
+    basin_image_task.fill(&s, "fashion");
+    s.size = 8;
+    s.mean[0] = 0.5, s.deviation[0] = 0.25;
+    output[5] = 2, output[16] = 2; /* row 1, column 1 of patch 0; a shown one does not count */
+    must(basin_image_sheet_errors(&picture, output, truth, mask, &s, 0.5, &error), &error);
+    const uint8_t *none = picture.pixel, *most = picture.pixel + (8 + 1) * 3;
+    assert_true(none[0] == 68 && none[1] == 1 && none[2] == 84);
+    assert_true(most[0] == 253 && most[1] == 231 && most[2] == 37);
+    assert_memory_equal(picture.pixel + 4 * 3, picture.pixel + 7 * 8 * 3, 3);
+    basin_picture_free(&picture);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traces_end_where_models_do),
-        cmocka_unit_test(a_force_is_decoded),
-        cmocka_unit_test(weights_become_patches),
-        cmocka_unit_test(sheets_hold_patches),
+        cmocka_unit_test(traces_end_where_models_do), cmocka_unit_test(a_force_is_decoded),
+        cmocka_unit_test(weights_become_patches),     cmocka_unit_test(sheets_hold_patches),
+        cmocka_unit_test(attention_is_a_softmax),     cmocka_unit_test(attention_has_a_budget),
+        cmocka_unit_test(courses_end_at_the_score),   cmocka_unit_test(errors_become_colours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
