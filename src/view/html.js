@@ -107,7 +107,6 @@
       large.className = pictures[at].matches('.pixels, .sheet') ? 'pixels' : '';
       dialog.querySelector('p').textContent = large.alt;
     };
-    close.autofocus = true;
     back.hidden = next.hidden = pictures.length < 2;
     back.addEventListener('click', () => go(-1));
     next.addEventListener('click', () => go(1));
@@ -123,6 +122,7 @@
     document.body.append(dialog);
     go(0);
     dialog.showModal();
+    close.focus();
   };
   const open = picture => {
     const group = picture.closest('.together') || picture.parentElement;

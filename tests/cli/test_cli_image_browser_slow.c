@@ -1,6 +1,7 @@
 /* A report in a real browser (chromium, headless): every picture loads, the slider moves and the
- * pictures change, play plays, toggles and thumbnails work, nothing overflows a phone's width, and
- * the console stays empty. Skipped where there is no chromium. */
+ * pictures change, play plays, toggles and thumbnails work, a clicked patch shows its attention,
+ * pictures are enlarged, nothing overflows a phone's width, and the console stays empty; for one
+ * model and for several. Skipped where there is no chromium. */
 #include <sys/stat.h>
 
 #include "cli/program.h"
@@ -8,8 +9,8 @@
 /* Runs in the page, after its own script; sends its verdict to the page around it. */
 static const char check[] =
     "<script>\n"
+    "const wrong = [], say = (good, what) => { if (!good) wrong.push(what) };\n"
     "(async () => {\n"
-    "  const wrong = [], say = (good, what) => { if (!good) wrong.push(what) };\n"
     "  const wait = ms => new Promise(done => setTimeout(done, ms));\n"
     "  if (document.readyState !== 'complete') await new Promise(d => addEventListener('load', "
     "d));\n"
@@ -38,16 +39,73 @@ static const char check[] =
     "  const before = seen(), picks = document.querySelectorAll('.picks input');\n"
     "  picks[1].click();\n"
     "  say(seen() !== before && seen().length > 0, 'thumbnail');\n"
-    "  const box = document.querySelector('input[data-toggle=memory-sheets]');\n"
-    "  const all = document.querySelector('#memory-sheets .second');\n"
+    "  const box = document.querySelector('input[data-toggle^=memory-sheets]');\n"
+    "  const all = document.querySelector('.either[id^=memory-sheets] .second');\n"
     "  say(!all.getClientRects().length, 'all memories at first');\n"
     "  box.click();\n"
     "  say(all.getClientRects().length, 'all memories');\n"
     "  say(document.querySelector('.marker').getAttribute('d'), 'marker');\n"
+    "  attend();\n"
+    "  await zoom();\n"
     "  say(document.documentElement.scrollWidth <= innerWidth, 'wider than the page: '\n"
     "    + document.documentElement.scrollWidth + ' of ' + innerWidth);\n"
+    "  const columns = getComputedStyle(document.querySelector('main')).gridTemplateColumns;\n"
+    "  say(columns.split(' ').length === (innerWidth > 1100 ? 2 : 1), 'columns ' + columns);\n"
     "  parent.postMessage(wrong.join('; ') || 'all is well', '*');\n"
     "})();\n"
+    "</script>\n";
+
+/* Where a patch looks: a click, the arrow keys, a step, the other direction, another picture. */
+static const char check_attention[] =
+    "<script>\n"
+    "const attend = () => {\n"
+    "  const root = document.querySelector('.attend'), board = root.querySelector('.patches');\n"
+    "  const pixels = canvas => {\n" /* of a copy: reading one canvas twice gets a warning */
+    "    const copy = document.createElement('canvas').getContext('2d');\n"
+    "    copy.drawImage(canvas, 0, 0);\n"
+    "    return Array.from(copy.getImageData(0, 0, canvas.width, canvas.height).data);\n"
+    "  };\n"
+    "  const maps = () => Array.from(root.querySelectorAll('canvas')).map(pixels);\n"
+    "  const text = () => root.querySelector('[aria-live]').textContent;\n"
+    "  const slider = root.querySelector('input[type=range]');\n"
+    "  const changes = (what, act) => {\n"
+    "    const before = JSON.stringify(maps());\n"
+    "    act();\n"
+    "    say(JSON.stringify(maps()) !== before, what + ' changes no map');\n"
+    "  };\n"
+    "  say(maps().length === 1 + Number(root.dataset.heads), 'a map a head');\n"
+    "  board.scrollIntoView();\n"
+    "  const box = board.getBoundingClientRect(), n = Number(root.dataset.across);\n"
+    "  changes('a click', () => board.dispatchEvent(new MouseEvent('click', { bubbles: true,\n"
+    "    clientX: box.left + box.width * 1.5 / n, clientY: box.top + box.height * 0.5 / n })));\n"
+    "  say(text().startsWith('Patch in row 1, col 2,'), 'clicked: ' + text());\n"
+    "  const own = maps().map(m => m[4 * 1 + 3]);\n"
+    "  say(own.every(alpha => alpha === 0), 'a patch looks at itself');\n"
+    "  say(maps().every(m => m.some((v, i) => i % 4 === 3 && v > 200)), 'a map without a peak');\n"
+    "  changes('an arrow key', () => board.dispatchEvent(\n"
+    "    new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true })));\n"
+    "  say(text().startsWith('Patch in row 2, col 2,'), 'moved: ' + text());\n"
+    "  changes('a step', () => { slider.value = 0; slider.dispatchEvent(new Event('input')); });\n"
+    "  changes('direction', () => root.querySelector('input[type=checkbox]').click());\n"
+    "  changes('a picture', () => root.querySelectorAll('.picks input')[1].click());\n"
+    "};\n"
+    "const zoom = async () => {\n"
+    "  const picture = document.querySelector('.card img.zoom');\n"
+    "  const large = () => document.querySelector('dialog[open] img');\n"
+    "  picture.click();\n"
+    "  say(large() && large().src === picture.src, 'not enlarged');\n"
+    "  say(large().getBoundingClientRect().width > 200, 'not large');\n"
+    "  document.querySelector('dialog').dispatchEvent(\n"
+    "    new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));\n"
+    "  say(large().src !== picture.src, 'no next picture');\n"
+    "  const dialog = document.querySelector('dialog');\n" /* next, what Escape does */
+    "  (dialog.requestClose || dialog.close).call(dialog);\n"
+    "  await new Promise(done => setTimeout(done, 50));\n"
+    "  say(!document.querySelector('dialog'), 'stays open');\n"
+    "  picture.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));\n"
+    "  say(large(), 'Enter does not enlarge');\n"
+    "  large().click();\n"
+    "};\n"
     "</script>\n";
 
 /* The page with the check before its end. */
@@ -63,6 +121,7 @@ static void add_check(void **state, const char *from, const char *to) {
     FILE *out = fopen(folder_path(path, state, to), "wb");
     assert_non_null(out);
     fwrite(text, 1, (size_t)(end - text), out);
+    fputs(check_attention, out);
     fputs(check, out);
     fputs(end, out);
     assert_int_equal(fclose(out), 0);
@@ -82,7 +141,7 @@ static char *visit(void **state, int width) {
     assert_int_equal(fclose(around), 0);
     snprintf(line, sizeof line,
              "cd '%s' && timeout 120 chromium --headless --no-sandbox --disable-gpu "
-             "--user-data-dir=\"$PWD/.profile\" --window-size=1400,1000 --enable-logging=stderr "
+             "--user-data-dir=\"$PWD/.profile\" --window-size=1700,1000 --enable-logging=stderr "
              "--virtual-time-budget=20000 --dump-dom \"file://$PWD/around.html\" >.dom 2>.log",
              (const char *)*state);
     assert_int_equal(system(line), 0);
@@ -98,29 +157,49 @@ static char *visit(void **state, int width) {
     return verdict;
 }
 
-static void a_report_works_in_a_browser(void **state) {
-    if (system("command -v chromium >/dev/null 2>&1") != 0) {
-        print_message("skipped: no chromium here\n");
-        skip();
-    }
+static void train(void **state, const char *name, const char *options) {
     const program *p =
-        run(state, "image train shapes:128:1:16x16x3 -q --channels 3 --size 16 --dim 16 --heads 3 "
-                   "--head-dim 8 --memories 150 --steps 5 --occlude 6 --keep 1 --batch 16 "
-                   "--warmup 0 --epochs 2 --threads 1 --log log.jsonl -o m.safetensors");
+        run(state,
+            "image train shapes:128:1:16x16x3 -q --channels 3 --size 16 --dim 16 --heads 3 "
+            "--head-dim 8 --memories 150 --steps 5 --occlude 6 --keep 1 --batch 16 --warmup 0 "
+            "--epochs 2 --threads 1 --log log.jsonl -o %s %s",
+            name, options);
     if (p->code) fail_msg("%s", p->err);
-    p = run(state, "image report m.safetensors --data shapes:20:1:16x16x3 -q --traced 2 "
-                   "--log log.jsonl -o page.html");
+}
+
+/* The page on those models, looked at on a phone and on a desk. */
+static void look_at(void **state, const char *models) {
+    static const int width[] = {320, 390, 1600};
+    const program *p = run(state,
+                           "image report %s --data shapes:20:1:16x16x3 -q --traced 2 "
+                           "--log log.jsonl -o page.html",
+                           models);
     if (p->code) fail_msg("%s", p->err);
     add_check(state, "page.html", "check.html");
-    static const int width[] = {320, 1280};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         char log[65536], path[PATH_TEXT];
         char *verdict = visit(state, width[i]);
-        if (!strstr(verdict, "all is well")) fail_msg("%d wide: %s", width[i], verdict);
+        if (!strstr(verdict, "all is well")) fail_msg("%s, %d wide: %s", models, width[i], verdict);
         free(verdict);
         slurp(log, sizeof log, folder_path(path, state, ".log"));
         if (strstr(log, "CONSOLE")) fail_msg("the console: %s", strstr(log, "CONSOLE"));
     }
+}
+
+static void reports_work_in_a_browser(void **state) {
+    if (system("command -v chromium >/dev/null 2>&1") != 0) {
+        print_message("skipped: no chromium here\n");
+        skip();
+    }
+    char name[120] = "", all[320];
+    memset(name, 'n', 100); /* a long name must not widen the page */
+    strcat(name, ".safetensors");
+    train(state, "m.safetensors", "");
+    train(state, name, "--cls");
+    train(state, "v.safetensors", "--arch vit");
+    look_at(state, "m.safetensors");
+    snprintf(all, sizeof all, "m.safetensors %s v.safetensors", name);
+    look_at(state, all);
 }
 
 static int teardown(void **state) {
@@ -131,6 +210,6 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_report_works_in_a_browser)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reports_work_in_a_browser)};
     return cmocka_run_group_tests(tests, folder_new, teardown);
 }

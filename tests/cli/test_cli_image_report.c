@@ -1,8 +1,10 @@
 /* basin image report, export and import: the page is whole and needs nothing else, for each
- * architecture; a model goes out under the published names and comes back. */
+ * architecture and for several models; it says what it shows; a model goes out under the published
+ * names and comes back. */
 #include <sys/stat.h>
 
 #include "cli/program.h"
+#include "task/image/image.h"
 
 static void train(void **state, const char *name, const char *options) {
     const program *p = run(state,
@@ -85,6 +87,79 @@ static void names_are_escaped(void **state) {
     free(page);
 }
 
+/* Two folders are two names; the units of errors are those of the model; one force is one. */
+static void pages_say_what_is(void **state) {
+    train(state, "m.safetensors", "--no-hopfield --mean 0.5,0.5,0.5 --deviation 0.2,0.2,0.25");
+    const program *p = run(state, "image report m.safetensors shapes:8:1:12x12x3 "
+                                  "shapes:9:2:12x12x3 -q --extremes 0 -o page.html");
+    if (p->code) fail_msg("%s", p->err);
+    char *page = read_page(state, "page.html");
+    assert_non_null(strstr(page, "<code>shapes:8:1:12x12x3, shapes:9:2:12x12x3</code>"));
+    assert_null(strstr(page, "variance"));
+    assert_non_null(strstr(page, "deviations (0.2, 0.2, 0.25 of a range of 1)"));
+    assert_null(strstr(page, "two forces"));
+    assert_non_null(strstr(page, "<small>mean colour "));
+    assert_non_null(strstr(page, "<span class=\"number\">MSE&nbsp;"));
+    assert_non_null(strstr(page, "The energy rose in none of the "));
+    free(page);
+}
+
+/* The same pictures and masks for both; each model's descent, attention and positions. */
+static void models_are_compared(void **state) {
+    train(state, "a.safetensors", "");
+    train(state, "b.safetensors", "--no-attention --seed 3");
+    train(state, "c.safetensors", "--arch vit");
+    const program *p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 "
+                                  "c.safetensors --shown 2 --traced 2 --extremes 1 -o page.html");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "  A  a.safetensors: masked MSE ");
+    assert_contains(p->out, "  C  c.safetensors: masked MSE ");
+    char *page = read_page(state, "page.html");
+    assert_self_contained(page);
+    assert_non_null(strstr(page, "<h1>a.safetensors, b.safetensors and c.safetensors</h1>"));
+    assert_int_equal(count(page, "class=\"card\""), 2 + 1 + 1);
+    assert_int_equal(count(page, "class=\"stepper\""), 3);
+    assert_int_equal(count(page, "class=\"attend\""), 2); /* b has no attention */
+    assert_int_equal(count(page, "Maps of the cosine similarity"), 3);
+    assert_int_equal(count(page, "<td>mean colour</td>"), 1);
+    assert_non_null(strstr(page, "<tr class=\"differs\"><td>arch</td>"));
+    assert_null(strstr(page, "<tr class=\"differs\"><td>size</td>"));
+    free(page);
+    p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 --hold-out 5 "
+                   "--shown 1 --extremes 0 -o page.html");
+    assert_contains(p->err, "b.safetensors has another seed than a.safetensors");
+    train(state, "d.safetensors", "--patch 6 --occlude 2");
+    assert_error(run(state, "image report a.safetensors d.safetensors shapes:8:1:12x12x3 -q"), 1,
+                 "d.safetensors: patch is 6, wanted 4 as in a.safetensors");
+    assert_error(run(state, "image report $(yes a.safetensors | head -n 9) shapes:8 -q"), 1,
+                 "9 models for a page, wanted 1 to 8");
+}
+
+/* A gain below 0 climbs: nothing in the training forbids it, the page says it. */
+static void climbing_is_told(void **state) {
+    char path[PATH_TEXT];
+    basin_error error;
+    basin_backend *backend;
+    basin_image_model *model;
+    double gamma = -1.3;
+    basin_tensor value = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
+    train(state, "m.safetensors", "");
+    folder_path(path, state, "m.safetensors");
+    assert_int_equal(basin_backend_open(&backend, "cpu", 1, &error), BASIN_OK);
+    assert_int_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);
+    assert_int_equal(basin_store_write(model->store, "gamma", &value, &error), BASIN_OK);
+    assert_int_equal(basin_image_write(path, model, &error), BASIN_OK);
+    basin_image_close(model);
+    basin_backend_close(backend);
+    const program *p = run(state, "image report m.safetensors shapes:8:1:12x12x3 -q --shown 4 "
+                                  "--extremes 0 -o page.html");
+    if (p->code) fail_msg("%s", p->err);
+    char *page = read_page(state, "page.html");
+    assert_non_null(strstr(page, "gamma of the layer norm is -1.3."));
+    assert_non_null(strstr(page, "the energy rose in 12 of 12 steps"));
+    free(page);
+}
+
 static void what_cannot_be_shown(void **state) {
     train(state, "m.safetensors", "");
     assert_error(run(state, "image report m.safetensors"), 2, "wants pictures");
@@ -125,9 +200,9 @@ static void models_are_exchanged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_of_all_models),
-        cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(what_cannot_be_shown),
+        cmocka_unit_test(pages_of_all_models),  cmocka_unit_test(names_are_escaped),
+        cmocka_unit_test(pages_say_what_is),    cmocka_unit_test(models_are_compared),
+        cmocka_unit_test(climbing_is_told),     cmocka_unit_test(what_cannot_be_shown),
         cmocka_unit_test(models_are_exchanged),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
