@@ -25,7 +25,9 @@ typedef struct basin_init {
 typedef struct basin_param {
     basin_expr state;
     basin_init init;
-    double least; /* optimisers keep every number at this or above; 0: they do not look */
+    double least;    /* optimisers keep every number at this or above; 0: they do not look */
+    bool statistic;  /* not trained, but measured: the running mean of a batch norm */
+    basin_expr next; /* of a statistic: what it is after a step of training; NULL: it stays */
 } basin_param;
 
 typedef struct basin_params {
@@ -45,7 +47,12 @@ BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, c
                                      basin_shape shape, basin_init init);
 /* Sets the `least` of a parameter of the list. */
 BASIN_API void basin_param_keep_above(basin_params *params, basin_expr state, double least);
-/* How many numbers all parameters hold. */
+/* A state that is initialised, copied and saved with the parameters, but that no optimiser touches:
+ * a step of training sets it to the value of basin_statistic_update. */
+BASIN_API basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,
+                                         basin_shape shape, basin_init init);
+BASIN_API void basin_statistic_update(basin_params *params, basin_expr state, basin_expr value);
+/* How many numbers all parameters hold, without statistics. */
 BASIN_API int64_t basin_params_total(const basin_params *params);
 /* Draws first values for every parameter; parameter i uses stream i of the seed. */
 BASIN_API basin_status basin_params_init(const basin_params *params, basin_store *store,

@@ -39,7 +39,7 @@ basin_expr basin_param_add(basin_params *params, const char *prefix, const char 
                              sizeof *params->param))
         return basin_graph_fail(params->graph, BASIN_NO_MEMORY, "no memory for a parameter");
     basin_expr state = basin_state(params->graph, full, shape);
-    if (state) params->param[params->count++] = (basin_param){state, init, 0};
+    if (state) params->param[params->count++] = (basin_param){.state = state, .init = init};
     return state;
 }
 
@@ -48,10 +48,23 @@ void basin_param_keep_above(basin_params *params, basin_expr state, double least
         if (params->param[i].state == state) params->param[i].least = least;
 }
 
+basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,
+                               basin_shape shape, basin_init init) {
+    basin_expr state = basin_param_add(params, prefix, name, shape, init);
+    if (state) params->param[params->count - 1].statistic = true;
+    return state;
+}
+
+void basin_statistic_update(basin_params *params, basin_expr state, basin_expr value) {
+    for (size_t i = 0; i < params->count && state; i++)
+        if (params->param[i].state == state) params->param[i].next = value;
+}
+
 int64_t basin_params_total(const basin_params *params) {
     int64_t total = 0;
     for (size_t i = 0; i < params->count; i++)
-        total += basin_shape_count(basin_expr_shape(params->param[i].state));
+        if (!params->param[i].statistic)
+            total += basin_shape_count(basin_expr_shape(params->param[i].state));
     return total;
 }
 

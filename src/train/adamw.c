@@ -77,15 +77,19 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
     a->correct1 = basin_input(graph, "adamw.correct1", BASIN_SCALAR);
     a->correct2 = basin_input(graph, "adamw.correct2", BASIN_SCALAR);
     for (size_t i = 0; i < params->count; i++)
-        if (rate_of(a, params->param[i].state) != 0) moving[count++] = gradient[i];
+        if (!params->param[i].statistic && rate_of(a, params->param[i].state) != 0)
+            moving[count++] = gradient[i];
     a->norm = count ? global_norm(moving, count) : basin_const(graph, 0);
     basin_expr clip = NULL;
     if (a->config.clip > 0)
         clip = basin_min(basin_const(graph, 1), basin_div(basin_const(graph, a->config.clip),
                                                           basin_offset(a->norm, 1e-12)));
-    for (size_t i = 0; i < params->count; i++)
-        if (rate_of(a, params->param[i].state) != 0)
-            add_updates(a, &params->param[i], clip ? basin_mul(clip, gradient[i]) : gradient[i]);
+    for (size_t i = 0; i < params->count; i++) {
+        const basin_param *p = &params->param[i];
+        if (p->statistic && p->next) a->update[a->updates++] = (basin_update){p->state, p->next};
+        if (!p->statistic && rate_of(a, p->state) != 0)
+            add_updates(a, p, clip ? basin_mul(clip, gradient[i]) : gradient[i]);
+    }
 }
 
 static basin_status no_memory(basin_error *error) {

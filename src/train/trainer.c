@@ -68,6 +68,12 @@ static basin_status meet(basin_trainer *t, basin_error *error) {
 
 /* ---- a trainer ---- */
 
+static bool has_statistics(const basin_params *params) {
+    bool found = false;
+    for (size_t i = 0; i < params->count; i++) found = found || params->param[i].statistic;
+    return found;
+}
+
 basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
                                const basin_params *params, basin_expr loss,
                                const basin_trainer_spec *spec, basin_error *error) {
@@ -76,7 +82,11 @@ basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
     basin_status status;
     if (spec->meeting) {
         t->meeting = *spec->meeting;
-        status = make_apart(t, params, spec, error);
+        status = has_statistics(params)
+                     ? basin_fail(error, BASIN_UNSUPPORTED,
+                                  "statistics of batches that several processes share; wanted a "
+                                  "model without batch norm, or one process")
+                     : make_apart(t, params, spec, error);
     } else {
         status = basin_adamw_new(&t->adamw, params, loss, &spec->adamw, error);
         if (!status) status = make_plan(t, spec, t->adamw.update, t->adamw.updates, error);

@@ -93,6 +93,7 @@ void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
 void basin_case_build_gnn(basin_case *c);
 void basin_case_build_graphs(basin_case *c);
+void basin_case_build_graphs_gnn(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
 void basin_case_build_ham(basin_case *c);
 

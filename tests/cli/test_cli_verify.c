@@ -11,7 +11,7 @@ static void passes(void **state, const char *options, const char *dtype) {
         state, "verify --json %s " GOLDEN "*.safetensors " GOLDEN "gnn/*.safetensors", options));
     assert_true(cJSON_IsTrue(json_at(tree, "ok")));
     assert_string_equal(json_at(tree, "dtype")->valuestring, dtype);
-    assert_int_equal(cJSON_GetArraySize(json_at(tree, "files")), 21);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "files")), 24);
     const cJSON *file;
     cJSON_ArrayForEach(file, json_at(tree, "files")) {
         assert_true(json_number(file, "tensors") >= 7);

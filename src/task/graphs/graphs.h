@@ -24,6 +24,12 @@
     X(INTEGER, degrees, "N", -1, 4096,                                                             \
       "One-hot degrees below N, or 32 where nodes have nothing else; -1: only there.")
 #define BASIN_GRAPHS_MODEL_SETTINGS(X)                                                             \
+    X(CHOICE, arch, BASIN_CHOICES("et", "gin", "gcn"),                                             \
+      "The model: Energy Transformer, or GIN or GCN to compare with. These have `blocks` layers "  \
+      "of `dim` units.",                                                                           \
+      .since = "0.2", .absent = "et")                                                              \
+    X(SWITCH, learn_epsilon, "GIN: learn how much a node's own row counts.", .since = "0.2",       \
+      .absent = "off")                                                                             \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
       "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                  \
@@ -63,6 +69,13 @@ typedef struct basin_graphs_settings {
 } basin_graphs_settings;
 
 extern const basin_task_settings basin_graphs_task;
+/* Changes the default's settings to those of preset gin or gcn; false: it is neither. */
+bool basin_graphs_gnn_preset(basin_graphs_settings *settings, const char *preset);
+/* An error where a setting has no effect on the kind of model and is not as in the default. */
+basin_status basin_graphs_arch_check(const basin_graphs_settings *settings, basin_error *error);
+/* Tells the watcher what of a set this kind of model does not see. */
+void basin_graphs_arch_note(const basin_graphs_settings *settings, const basin_graphset *set,
+                            const basin_watch *watch);
 basin_status basin_graphs_settings_check(const basin_graphs_settings *settings, basin_error *error);
 /* Those of the public object, checked. */
 basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
@@ -102,8 +115,10 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
                                              basin_error *error);
 /* The last step of making or reading one: the store, and the parameters declared. */
 basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error);
-/* The expressions' model that settings and encoding describe; without noise and seed. */
+/* The Energy Transformer that settings and encoding describe; without noise and seed. */
 basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model);
+/* The expressions' model, of any kind; with a seed for training. */
+basin_graphs_net_config basin_graphs_model_net(const basin_graphs_model *model, basin_expr seed);
 
 /* The metadata of files: kind, settings, encoding. Free them. */
 enum { BASIN_GRAPHS_META = 3 };
@@ -155,7 +170,7 @@ typedef struct basin_graphs_plan {
     int64_t used; /* when it was used last */
     basin_graph *graph;
     basin_params params;
-    basin_graphs model;
+    basin_graphs_net net;
     basin_graphs_batch batch;
     basin_expr seed, target, weight, pair_weight, output, loss;
     basin_plan *plan;      /* for scores */

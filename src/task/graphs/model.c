@@ -58,8 +58,8 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model) {
 /* ---- making one ---- */
 
 basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error) {
-    basin_graphs declared;
-    basin_graphs_config config = basin_graphs_model_config(model);
+    basin_graphs_net declared;
+    basin_graphs_net_config config = basin_graphs_model_net(model, NULL);
     model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
     model->encoding.no_cls_self = !model->settings.cls_self;
     basin_status status = basin_graphs_settings_check(&model->settings, error);
@@ -69,7 +69,7 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
     model->graph = basin_graph_new();
     if (!model->graph) return no_memory(error);
     basin_params_begin(&model->params, model->graph);
-    basin_graphs_declare(&declared, &model->params, &config);
+    basin_graphs_net_declare(&declared, &model->params, &config);
     const basin_error *found = basin_graph_error(model->graph);
     return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }

@@ -224,6 +224,8 @@ static const char *const presets[] = {"default",
                                       "sbm",
                                       "communities",
                                       "superpixels",
+                                      "gin",
+                                      "gcn",
                                       "paper-tu",
                                       "paper-zinc",
                                       "paper-pattern",
@@ -259,6 +261,7 @@ static void fill(void *values, const char *preset) {
     if (!strcmp(preset, "published-tu")) *s = tu;
     if (!strcmp(preset, "published-zinc")) *s = zinc();
     if (!strcmp(preset, "published-mnist") || !strcmp(preset, "published-cifar10")) *s = pictures();
+    if (!basin_graphs_gnn_preset(s, preset)) s->arch = "et";
 }
 
 /* 100 epochs; of large graphs fewer, 12 million tokens in all, but not below 30. */
@@ -281,16 +284,18 @@ basin_status basin_graphs_settings_check(const basin_graphs_settings *s, basin_e
     return BASIN_OK;
 }
 
+/* Of a model to be trained; one in a file may have been trained when defaults were others. */
+static basin_status check(const void *values, basin_error *error) {
+    basin_status status = basin_graphs_settings_check(values, error);
+    return status ? status : basin_graphs_arch_check(values, error);
+}
+
 basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
                                         const basin_settings *settings, basin_error *error) {
     *values = settings->values;
-    if (settings->kind == &basin_graphs_task) return basin_graphs_settings_check(*values, error);
+    if (settings->kind == &basin_graphs_task) return check(*values, error);
     return basin_fail(error, BASIN_BAD_VALUE, "settings of the task %s, wanted graphs",
                       settings->kind->task);
-}
-
-static basin_status check(const void *values, basin_error *error) {
-    return basin_graphs_settings_check(values, error);
 }
 
 const basin_task_settings basin_graphs_task = {

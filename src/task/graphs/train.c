@@ -250,6 +250,7 @@ static basin_status open_data(work *w, basin_error *error) {
     if (!status) status = divide(w, error);
     if (!status) status = limit_graphs(w, error);
     if (status) return status;
+    basin_graphs_arch_note(w->settings, w->data.set, basin_run_training(w->run)->watch);
     return basin_graphs_input_begin(&w->input, w->settings, w->data.set, 0, w->data.set->graphs,
                                     error);
 }

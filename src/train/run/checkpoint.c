@@ -113,7 +113,8 @@ static basin_status restore_tensor(const basin_run_task *task, const basin_bundl
                       basin_bundle_path(bundle), name);
 }
 
-/* A parameter, and the optimiser's two moments of it once a step has been taken. */
+/* A parameter, and the optimiser's two moments of it once a step has been taken; a statistic has
+ * none. */
 static basin_status check_there(const basin_bundle *bundle, const char *name, bool moments,
                                 basin_error *error) {
     static const char *const suffix[] = {"", ".m", ".v"};
@@ -131,7 +132,8 @@ static basin_status restore_store(const basin_run_task *task, const basin_bundle
                                   bool moments, basin_error *error) {
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < task->params->count && !status; i++)
-        status = check_there(bundle, basin_expr_name(task->params->param[i].state), moments, error);
+        status = check_there(bundle, basin_expr_name(task->params->param[i].state),
+                             moments && !task->params->param[i].statistic, error);
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
         const char *name = basin_bundle_name(bundle, i);
         if (!basin_run_is_numbers_0_1(name)) status = restore_tensor(task, bundle, name, error);
