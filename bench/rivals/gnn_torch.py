@@ -1,5 +1,8 @@
-"""GIN and GCN of tests/golden/gnn.py trained on a TUDataset by PyTorch: the loss of each epoch, to
-lay beside `basin graph train SET --preset gin --dropout 0 --validation 0 --rate-last R --log`."""
+"""GIN and GCN of tests/golden/gnn.py trained on all graphs of a TUDataset at once by PyTorch, from
+the weights of a Basin file: the loss of each epoch, to lay beside those of
+
+    basin graph train SET --preset gin --from FILE --dropout 0 --validation 0 --batch 1000000 \\
+        --rate R --rate-first R --rate-last R --log LOG -o OUT"""
 import pathlib
 import sys
 import zipfile
@@ -45,29 +48,35 @@ def batch_of(graphs):
     return torch.cat(xs), torch.cat(es), torch.cat(ks), torch.tensor(owner), len(graphs)
 
 
+def load(model, path):
+    from safetensors.torch import load_file
+    file = load_file(path)
+    with torch.no_grad():
+        for name, tensor, how in model.named():
+            tensor.copy_(file[name].T if how == "T" else file[name])
+
+
 def main():
-    parser = common.options(__doc__, arch="gin", epochs=50, batch=32, dim=64, rate=0.001, seeds=5)
+    parser = common.options(__doc__, arch="gin", epochs=50, dim=64, rate=0.001)
     parser.add_argument("data")
+    parser.add_argument("weights")
+    parser.add_argument("--double", action="store_true")
     args = parser.parse_args()
-    torch.set_num_threads(1)  # batches are small
+    torch.set_num_threads(1)  # they are small
     graphs = read(args.data)
     F, P = graphs[0][0].shape[1], graphs[0][2].shape[1]
-    for seed in range(args.seeds):
-        torch.manual_seed(seed)
-        model = GIN(F, P, args.dim, 2, 4, False, "sum") if args.arch == "gin" else GCN(F, args.dim, 2, 3, "mean")
-        optimiser = torch.optim.Adam(model.parameters(), args.rate)
-        curve = []
-        for _ in range(args.epochs):
-            order, total = torch.randperm(len(graphs)).tolist(), 0.0
-            for at in range(0, len(graphs), args.batch):
-                chosen = [graphs[i] for i in order[at:at + args.batch]]
-                loss = torch.nn.functional.cross_entropy(model(*batch_of(chosen)), torch.tensor([g[3] for g in chosen]))
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                total += loss.item() * len(chosen)
-            curve.append(total / len(graphs))
-        common.report(arch=args.arch, seed=seed, loss=[round(v, 4) for v in curve])
+    model = GIN(F, P, args.dim, 2, 4, False, "sum") if args.arch == "gin" else GCN(F, args.dim, 2, 3, "mean")
+    load(model, args.weights)
+    optimiser = torch.optim.Adam(model.parameters(), args.rate)
+    model = model.double() if args.double else model
+    graphs = [(x.double(), e, k.double(), y) for x, e, k, y in graphs] if args.double else graphs
+    batch, label = batch_of(graphs), torch.tensor([g[3] for g in graphs])
+    for epoch in range(1, args.epochs + 1):
+        loss = torch.nn.functional.cross_entropy(model(*batch), label)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        common.report(arch=args.arch, epoch=epoch, loss=loss.item())
 
 
 if __name__ == "__main__":
