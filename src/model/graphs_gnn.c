@@ -7,6 +7,7 @@
 
 #include "basin/model.h"
 #include "model/batchnorm.h"
+#include "model/parts.h"
 
 /* ---- parameters ---- */
 
@@ -77,10 +78,6 @@ typedef struct place {
     basin_expr weight; /* [pairs, 1] of messages */
 } place;
 
-static basin_expr affine(basin_expr x, basin_expr weight, basin_expr bias) {
-    return basin_add(basin_matmul(x, weight), bias);
-}
-
 /* Sums of the neighbours' rows, by the weights of the pairs. */
 static basin_expr neighbours(const place *p, basin_expr x) {
     basin_shape s = basin_expr_shape(x);
@@ -95,7 +92,7 @@ static basin_expr edge_messages(const place *p, const basin_graphs_gnn_layer *l,
     int64_t tokens = basin_expr_shape(x).dim[0];
     basin_expr one = basin_reshape(p->mask, BASIN_SHAPE(tokens, 1, 1));
     basin_expr is_edge = basin_mul(p->weight, basin_pair_dot(one, one, pairs));
-    basin_expr edge = affine(p->batch->edge_features, l->edge_w, l->edge_b);
+    basin_expr edge = basin_model_affine(p->batch->edge_features, l->edge_w, l->edge_b);
     basin_expr message = basin_relu(basin_add(basin_gather(x, pairs->key), edge));
     message = basin_mul(is_edge, message);
     return basin_scatter(basin_gather(message, pairs->pair), pairs->query, tokens);
@@ -109,9 +106,9 @@ static basin_expr gin_layer(const place *p, const basin_graphs_gnn_layer *l, int
         basin_expr own = l->epsilon ? basin_mul(x, basin_offset(l->epsilon, 1)) : x;
         x = basin_add(own, heard);
     }
-    x = affine(x, l->w1, l->b1);
+    x = basin_model_affine(x, l->w1, l->b1);
     x = basin_relu(basin_batchnorm_apply(&l->norm1, x, p->mask, training));
-    x = affine(x, l->w2, l->b2);
+    x = basin_model_affine(x, l->w2, l->b2);
     x = basin_relu(basin_batchnorm_apply(&l->norm2, x, p->mask, training));
     return basin_mul(p->mask, x);
 }
@@ -163,7 +160,7 @@ static basin_expr gin_forward(const place *p, basin_expr *last) {
     for (int i = 0; i <= c->layers; i++) {
         const basin_graphs_gnn_layer *l = &p->model->layer[i];
         x = gin_layer(p, l, i, x);
-        basin_expr part = affine(read_rows(p, x), l->head_w, l->head_b);
+        basin_expr part = basin_model_affine(read_rows(p, x), l->head_w, l->head_b);
         part = basin_dropout(part, c->drop, c->seed);
         sum = sum ? basin_add(sum, part) : part;
     }
@@ -178,7 +175,7 @@ static basin_expr gcn_forward(const place *p, basin_expr *last) {
     for (int i = 1; i <= c->layers; i++) x = gcn_layer(p, &p->model->layer[i], x);
     *last = x;
     x = basin_dropout(read_rows(p, x), c->drop, c->seed);
-    return affine(x, top->head_w, top->head_b);
+    return basin_model_affine(x, top->head_w, top->head_b);
 }
 
 basin_expr basin_graphs_gnn_forward(const basin_graphs_gnn *model, const basin_graphs_batch *batch,

@@ -125,8 +125,8 @@ void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *mode
                        basin_expr tokens, int layer) {
     const basin_vit_layer *l = &model->layer[model->config.shared ? 0 : layer];
     basin_expr g = norm(model, &l->norm1, tokens);
-    *query = split(model, affine(g, l->wq, l->bq));
-    *key = split(model, affine(g, l->wk, l->bk));
+    *query = split(model, basin_model_affine(g, l->wq, l->bq));
+    *key = split(model, basin_model_affine(g, l->wk, l->bk));
 }
 
 static basin_expr gelu(basin_expr z) {

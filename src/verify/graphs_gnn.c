@@ -147,8 +147,8 @@ static void write_batch(basin_case *c, layout *l, const basin_graphs_batch *to) 
     write(c, to->source, b->source, BASIN_I32);
     write(c, to->owner, b->owner, BASIN_I32);
     write(c, to->first, b->first, BASIN_I32);
-    c->pairs = b->pairs;
-    c->pattern = to->pattern;
+    c->pairs[0] = b->pairs;
+    c->pattern[0] = to->pattern;
     l->batch.pairs = (basin_pairs){0};
 }
 
