@@ -6,4 +6,14 @@
  * terminals obey as well. */
 void basin_text_clean(char *text);
 
+/* Names in a line, "a, b and 7 more": the first ones, and how many others. All zeros is empty. */
+enum { BASIN_LIST_TEXT = 400 };
+typedef struct basin_list {
+    int count;
+    char text[BASIN_LIST_TEXT];
+    int shown, length; /* how many names the text has, and where the last one ends */
+} basin_list;
+
+void basin_list_add(basin_list *list, const char *name);
+
 #endif

@@ -6,18 +6,20 @@
 #include "cli/command.h"
 #include "io/json_writer.h"
 
+static int choice(const char *text, const char *second, const char *third) {
+    if (!text) return 0;
+    return !strcmp(text, second) ? 1 : !strcmp(text, third) ? 2 : 0;
+}
+
 basin_network_options basin_network_flags_options(const basin_network_flags *f, double gib) {
     return (basin_network_options){
         .memory = (size_t)(gib * (double)(1 << 30)),
         .directed = f->directed,
         .keep_duplicates = f->keep_duplicates,
         .unite = f->unite,
-        .self = !strcmp(f->self, "add")    ? BASIN_SELF_ADD
-                : !strcmp(f->self, "drop") ? BASIN_SELF_DROP
-                                           : BASIN_SELF_KEEP,
-        .missing = !strcmp(f->missing, "zero")   ? BASIN_MISSING_ZERO
-                   : !strcmp(f->missing, "mean") ? BASIN_MISSING_MEAN
-                                                 : BASIN_MISSING_ERROR,
+        .self = (basin_self_loops)choice(f->self, "drop", "add"),
+        .missing = (basin_missing)choice(f->missing, "zero", "mean"),
+        .unknown = (basin_unknown)choice(f->unknown, "skip", "add"),
         .unlabelled_first = f->unlabelled_first,
         .id = f->id,
         .label = f->label,
@@ -26,16 +28,24 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .edge_type = f->edge_type,
         .drop = f->drop,
         .max_categories = f->max_categories,
+        .date_format = f->date_format,
     };
 }
 
+/* A line a note. */
+static void say_notes(const basin_network *network) {
+    int length;
+    for (const char *note = NULL; (note = basin_network_next_note(&length, network, note));)
+        basin_say("basin: note: %s: %.*s", network->path, length, note);
+}
+
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
-                                      double gib, int paths, char **path, bool quiet,
-                                      basin_error *error) {
+                                      const basin_schema *schema, double gib, int paths,
+                                      char **path, bool quiet, basin_error *error) {
     basin_network_options o = basin_network_flags_options(flags, gib);
+    o.schema = schema;
     basin_status status = basin_network_open(network, (const char *const *)path, paths, &o, error);
-    if (!status && !quiet && (*network)->note)
-        basin_say("basin: note: %s: %s", (*network)->path, (*network)->note);
+    if (!status && !quiet) say_notes(*network);
     return status;
 }
 

@@ -8,24 +8,27 @@
 typedef struct basin_network_flags {
     bool directed, keep_duplicates;
     bool unite; /* add the union of all relations */
-    const char *self, *missing, *id, *label, *source, *target, *edge_type, *drop;
+    const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
+    const char *date_format;
     int64_t unlabelled_first, max_categories;
 } basin_network_flags;
 
 /* Defaults for models, which want the union of relations. */
 #define BASIN_NETWORK_UNITED                                                                       \
-    { .unite = true, .self = "keep", .missing = "error", .max_categories = 32 }
+    { .unite = true, .self = "keep" }
 #define BASIN_NETWORK_FLAGS                                                                        \
-    { .self = "keep", .missing = "error", .max_categories = 32 }
+    { .self = "keep" }
 
 /* `field` is the basin_network_flags in the command's own struct. */
 #define BASIN_OPTIONS_NETWORK(type, field)                                                         \
     BASIN_FLAG(                                                                                    \
         type, field.directed, 0, "directed",                                                       \
         "Keep the direction of edges: the target sees the source. Else they go both ways."),       \
-        BASIN_CHOICE(type, field.missing, "missing", "error|zero|mean",                            \
-                     "Features that are empty, NaN or infinite: refuse the file, or replace them " \
-                     "by 0 or by the mean of the column."),                                        \
+        BASIN_CHOICE(                                                                              \
+            type, field.missing, "missing", "error|zero|mean",                                     \
+            "Features that are empty, NaN or infinite: refuse the file (the default), or "         \
+            "replace them by 0 or by the mean of the column; for a trained model that is "         \
+            "training's mean, and the default what training did."),                                \
         BASIN_INTEGER(type, field.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,        \
                       "Ignore the labels of the first N nodes (Amazon.mat: 3305, as in the "       \
                       "paper)."),                                                                  \
@@ -41,8 +44,14 @@ typedef struct basin_network_flags {
         BASIN_TEXT(type, field.drop, 0, "drop", "COLUMNS",                                         \
                    "CSV of nodes: columns to leave out, separated by commas."),                    \
         BASIN_INTEGER(type, field.max_categories, "max-categories", "N", 1, 100000,                \
-                      "CSV of nodes: a text column of at most N values becomes one feature a "     \
-                      "value; one of more values is left out.")
+                      "CSV of nodes: a text column of at most N values (32) becomes one feature "  \
+                      "a value; one of more values is left out."),                                 \
+        BASIN_CHOICE(type, field.unknown, "unknown", "error|skip|add",                             \
+                     "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
+                     "default), leave the edge out, or add the node without features of its own; " \
+                     "for a trained model the default is what training did."),                     \
+        BASIN_TEXT(type, field.date_format, 0, "date-format", "FORMAT",                            \
+                   "CSV of nodes: columns of dates in this form, as strptime(3) has it: %d.%m.%Y")
 
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES(type, field)                                                   \
@@ -54,10 +63,10 @@ typedef struct basin_network_flags {
 
 /* `gib` of memory may be taken; 0: three quarters of what is free. */
 basin_network_options basin_network_flags_options(const basin_network_flags *flags, double gib);
-/* Opens the files and says, on standard error, what of them was left out. */
+/* Opens the files, as `schema` (or NULL) has it, and says on standard error how they were read. */
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
-                                      double gib, int paths, char **path, bool quiet,
-                                      basin_error *error);
+                                      const basin_schema *schema, double gib, int paths,
+                                      char **path, bool quiet, basin_error *error);
 /* Says what was written to `path`: a line on standard error, or JSON on standard output. */
 void basin_network_print_written(const char *path, const basin_network *network, bool json,
                                  bool quiet);

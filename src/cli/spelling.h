@@ -3,12 +3,7 @@
 #ifndef BASIN_CLI_SPELLING_H
 #define BASIN_CLI_SPELLING_H
 
-#include <stdbool.h>
-
-/* How many letters to insert, delete, replace or swap to make one name of the other. */
-int basin_name_distance(const char *a, const char *b);
-/* Whether two names are near enough to take one for a slip of the other. */
-bool basin_name_near(int distance, const char *name);
+#include "base/spelling.h"
 
 /* Today's name, without dashes, of an option that 0.1 called `was`: "--out", "-d". NULL where it
  * was not renamed. `value` becomes what a flag of then says as a value of today's option, or NULL.

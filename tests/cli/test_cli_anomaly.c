@@ -200,13 +200,7 @@ static void wrong_data_get_one_line(void **state) {
     assert_error(run(state, "anomaly explain m.safetensors nobody accounts.csv transfers.csv -q"),
                  1, "no node 'nobody'");
     assert_error(run(state, "anomaly score m.safetensors one.csv few.csv --quiet"), 1,
-                 "1 features a node; the detector was trained on 2");
-    file = fopen(folder_path(path, state, "turned.csv"), "w");
-    fputs("id,label,age,amount\n", file);
-    for (int i = 0; i < 20; i++) fprintf(file, "a%d,0,%d,1\n", i, i);
-    fclose(file);
-    assert_error(run(state, "anomaly score m.safetensors turned.csv few.csv --quiet"), 1,
-                 "turned.csv: feature 1 is 'age'; the detector was trained with 'amount' there");
+                 "one.csv: no column 'age' with which the detector was trained");
     assert_error(run(state, "anomaly train accounts.csv transfers.csv --form published --blocks 2 "
                             "-o n.safetensors --quiet"),
                  1, "published form");

@@ -42,6 +42,9 @@ BASIN_API basin_status basin_anomaly_write(const char *path, const basin_anomaly
                                            basin_error *error);
 /* What it is: its settings, with everything that training chose. */
 BASIN_API const basin_settings *basin_anomaly_get_settings(const basin_anomaly_model *model);
+/* What the columns of its training meant: for basin_network_options, so that what is scored is read
+ * the same way. NULL: a file of 0.1, which goes by the order of columns alone. */
+BASIN_API const basin_schema *basin_anomaly_get_schema(const basin_anomaly_model *model);
 /* Numbers that one of its members learned. */
 BASIN_API int64_t basin_anomaly_parameters(const basin_anomaly_model *model);
 /* How many members are averaged. */

@@ -42,6 +42,12 @@ typedef struct basin_relation {
     bool mapped;   /* row and col belong to the file of the network */
 } basin_relation;
 
+/* What the columns of tables mean: names, types, categories, what fills gaps; directions,
+ * relations. A network that was read has one, a model keeps that of its training, and with it in
+ * the options another table is read the same way, whatever the order of its columns
+ * (docs/tables.md). */
+typedef struct basin_schema basin_schema;
+
 typedef struct basin_network {
     char *path; /* where it came from, as errors name it */
     int64_t nodes, features;
@@ -55,11 +61,14 @@ typedef struct basin_network {
     int64_t splits;              /* how many splits the file brings */
     uint8_t *train, *val, *test; /* [splits, N] 1: in that part; or NULL */
     int64_t *origin;    /* [N] of a subgraph: which node of the whole each one is; else NULL */
-    char *note;         /* what a reader wants said about the data, in a line; or NULL */
+    char *note;         /* what a reader wants said about the data, in lines; or NULL */
+    bool note_lost;     /* there was no memory for a line of it */
     basin_bundle *file; /* what a mapped network borrows from */
     /* What replaces an array of the mapped file where options change it; or NULL. */
     float *own_feature;
     int32_t *own_label;
+    basin_names own_column;
+    basin_schema *schema; /* NULL: none is known */
 } basin_network;
 
 typedef enum basin_self_loops {
@@ -72,7 +81,15 @@ typedef enum basin_missing {
     BASIN_MISSING_ERROR, /* a feature that is NaN, infinite or an empty cell is an error */
     BASIN_MISSING_ZERO,
     BASIN_MISSING_MEAN, /* the mean of its column where it is known */
+    BASIN_MISSING_KEEP, /* gaps stay NaN, for a caller that fills them */
 } basin_missing;
+
+/* Ends of edges that no table of nodes has. */
+typedef enum basin_unknown {
+    BASIN_UNKNOWN_ERROR,
+    BASIN_UNKNOWN_SKIP, /* the edge is left out */
+    BASIN_UNKNOWN_ADD,  /* the node is added, with the mean of every number and no category */
+} basin_unknown;
 
 /* How data become a network. All zeros, or NULL in place of it, are the defaults. */
 typedef struct basin_network_options {
@@ -87,6 +104,11 @@ typedef struct basin_network_options {
     const char *id, *label, *source, *target, *edge_type;
     const char *drop;       /* columns to leave out, by commas */
     int64_t max_categories; /* of a text column that becomes one column a value; 0: 32 */
+    basin_unknown unknown;
+    const char *date_format; /* as strptime reads it; NULL: ISO 8601 alone */
+    /* Read as these columns have it, by name: features in its order, gaps filled by its means, its
+     * directions and relations. What is zero above comes from it, too. */
+    const basin_schema *schema;
 } basin_network_options;
 
 /* ---- files ---- */
@@ -103,6 +125,30 @@ BASIN_API void basin_network_free(basin_network *network);
 /* Every row, column, label, mask and feature. What was opened has been checked; for networks whose
  * arrays a caller filled. */
 BASIN_API basin_status basin_network_check(const basin_network *network, basin_error *error);
+
+/* ---- schemas ---- */
+
+/* The form that files carry (docs/formats.md); `path` is what errors call it. */
+BASIN_API basin_status basin_schema_parse(basin_schema **schema, const char *json, const char *path,
+                                          basin_error *error);
+/* The same as text; free() it. NULL without memory. */
+BASIN_API char *basin_schema_print(const basin_schema *schema);
+BASIN_API basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
+                                         basin_error *error);
+BASIN_API void basin_schema_free(basin_schema *schema);
+/* How many features its columns become. */
+BASIN_API int64_t basin_schema_features(const basin_schema *schema);
+/* Makes a network fit: features in the schema's order, by name; a category that is absent is zero;
+ * relations likewise. A column that is absent is an error; what is left over is noted.
+ * basin_network_open and basin_network_from_arrays do it where the options have a schema. */
+BASIN_API basin_status basin_network_match(basin_network *network, const basin_schema *schema,
+                                           basin_error *error);
+/* A copy of the network's schema, or one that is made from its features. */
+BASIN_API basin_status basin_network_describe(basin_schema **schema, const basin_network *network,
+                                              basin_error *error);
+/* An error where features or directions are not the schema's, in its order. */
+BASIN_API basin_status basin_network_check_schema(const basin_network *network,
+                                                  const basin_schema *schema, basin_error *error);
 
 /* ---- building ---- */
 
@@ -145,6 +191,10 @@ BASIN_API int basin_network_main_relation(const basin_network *network);
 enum { BASIN_NODE_TEXT = 24 };
 BASIN_API const char *basin_network_id(const basin_network *network, int64_t node,
                                        char text[BASIN_NODE_TEXT]);
+/* The line of the note behind `note`, of `length` bytes; the first one behind NULL, NULL behind the
+ * last. */
+BASIN_API const char *basin_network_next_note(int *length, const basin_network *network,
+                                              const char *note);
 /* The node of that id, or -1. */
 BASIN_API int64_t basin_network_find(const basin_network *network, const char *id);
 /* How many nodes have label `label`; -1 counts those without. */
@@ -278,8 +328,9 @@ typedef struct basin_network_arrays {
     const int32_t *label;              /* [N] 0 normal, 1 anomalous, -1 unknown */
     const uint8_t *train, *val, *test; /* [N] 1: in that part */
     int relations;
-    const char *const *name;  /* [relations]; NULL: "homo" of one, "relation 0", .. of several */
-    const basin_edges *edges; /* [relations] */
+    const char *const *name;   /* [relations]; NULL: "homo" of one, "relation 0", .. of several */
+    const basin_edges *edges;  /* [relations] */
+    const char *const *column; /* [features] names; NULL: they go by their place */
 } basin_network_arrays;
 
 /* Copies the arrays, checked as what a file holds is. Where there are several relations, their

@@ -417,8 +417,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
-    basin_status status = basin_network_flags_open(&b.network, &b.o->data, b.o->memory, operands,
-                                                   operand, b.o->quiet, &error);
+    basin_status status = basin_network_flags_open(&b.network, &b.o->data, NULL, b.o->memory,
+                                                   operands, operand, b.o->quiet, &error);
     if (!status) status = prepare(&b, &error);
     for (int64_t i = 0; i < b.runs && !status && !b.stopped; i++) status = run_split(&b, i, &error);
     if (b.scores.file && !status && !b.stopped)

@@ -258,8 +258,8 @@ static int run(const void *values, int operands, char **operand) {
         basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status) status = basin_anomaly_open(&model, operand[0], backend, &error);
     if (!status)
-        status = basin_network_flags_open(&network, &o->data, o->memory, operands - 2, operand + 2,
-                                          o->quiet, &error);
+        status = basin_open_as_trained(&network, model, operand[0], &o->data, o->memory,
+                                       operands - 2, operand + 2, o->quiet, &error);
     if (!status) status = find_node(&node, network, operand[1], &error);
     if (!status) status = basin_anomaly_explain(&e, model, network, node, &work, &error);
     basin_cli_watch_end(&watch);

@@ -14,6 +14,12 @@
                "Memory to stay within; 0: three quarters of what is free."),                       \
         BASIN_OPTIONS_COMPUTE(type), BASIN_OPTION_QUIET(type)
 
+/* Opens what a model is to score, as its training was read; says what did not fit. */
+basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_model *model,
+                                   const char *model_path, const basin_network_flags *flags,
+                                   double gib, int paths, char **path, bool quiet,
+                                   basin_error *error);
+
 /* The measures of a score in percent, as an object; nothing where there is no score. */
 void basin_put_percent(basin_json *json, const char *key, const basin_score *score);
 

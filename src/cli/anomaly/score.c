@@ -113,8 +113,8 @@ static basin_status score(const options *o, char **operand, int operands, basin_
         basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_anomaly_open(&model, operand[0], backend, error);
     if (!status)
-        status = basin_network_flags_open(&network, &o->data, o->memory, operands - 1, operand + 1,
-                                          o->quiet, error);
+        status = basin_open_as_trained(&network, model, operand[0], &o->data, o->memory,
+                                       operands - 1, operand + 1, o->quiet, error);
     if (!status) {
         probability = calloc((size_t)network->nodes, sizeof *probability);
         list = calloc((size_t)network->nodes, sizeof *list);

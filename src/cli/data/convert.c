@@ -26,8 +26,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_network *network = NULL;
     basin_error error;
     const char *out = operand[operands - 1];
-    basin_status status =
-        basin_network_flags_open(&network, &o->network, 0, operands - 1, operand, o->quiet, &error);
+    basin_status status = basin_network_flags_open(&network, &o->network, NULL, 0, operands - 1,
+                                                   operand, o->quiet, &error);
     if (!status && o->homo) status = basin_network_add_union(network, &error);
     if (!status) status = basin_network_write(out, network, &error);
     if (!status) basin_network_print_written(out, network, o->json, o->quiet);

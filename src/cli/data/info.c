@@ -78,7 +78,9 @@ static bool print_text(const basin_network *n, const basin_degrees *degrees, con
     printf("%s: %lld nodes, %lld features, %s%s\n", n->path, (long long)n->nodes,
            (long long)n->features, n->directed ? "directed" : "undirected",
            n->file ? ", mapped" : "");
-    if (n->note) printf("note: %s\n", n->note);
+    int length;
+    for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
+        printf("note: %.*s\n", length, note);
     print_labels(n);
     if (n->splits)
         printf("masks: %lld split%s; the first %lld train, %lld validate, %lld test\n",
@@ -172,7 +174,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     bool good = true;
     basin_status status =
-        basin_network_flags_open(&n, &o->network, 0, operands, operand, true, &error);
+        basin_network_flags_open(&n, &o->network, NULL, 0, operands, operand, true, &error);
     if (!status && !(degrees = calloc((size_t)n->relations + 1, sizeof *degrees)))
         status = basin_fail(&error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
     for (int r = 0; !status && r < n->relations; r++)

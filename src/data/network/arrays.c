@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/network/network.h"
+#include "data/network/schema/schema.h"
 
 static const char PATH[] = "arrays"; /* what errors call them */
 
@@ -31,6 +31,16 @@ static basin_tensor borrow(const void *data, basin_dtype dtype, basin_shape shap
     return basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
 }
 
+static basin_status set_columns(basin_network *n, const basin_network_arrays *a,
+                                basin_error *error) {
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    for (int64_t f = 0; a->feature && a->column && f < a->features && !status; f++)
+        status = basin_names_add(&names, a->column[f], strlen(a->column[f]), error);
+    n->column = names.names;
+    return status;
+}
+
 static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
                               const basin_network_options *options, basin_error *error) {
     basin_status status = BASIN_OK;
@@ -38,6 +48,7 @@ static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
         basin_tensor x = borrow(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
         status = basin_network_set_features(n, &x, options, error);
     }
+    if (!status) status = set_columns(n, a, error);
     if (!status && a->label) {
         basin_tensor y = borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
         status = basin_network_set_labels(n, &y, options, error);
@@ -70,16 +81,25 @@ static basin_status add_relations(basin_network *n, const basin_network_arrays *
     return status;
 }
 
+static basin_status make(basin_network **network, const basin_network_arrays *a,
+                         const basin_network_options *o, basin_error *error) {
+    basin_network_options how;
+    basin_status status = basin_schema_settle(&how, o, PATH, error);
+    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    if (!status) status = check(a, error);
+    if (!status) status = basin_network_new(network, PATH, a->nodes, error);
+    if (!status) status = set_nodes(*network, a, &how, error);
+    if (!status) status = set_parts(*network, a, error);
+    if (!status) status = add_relations(*network, a, &how, error);
+    return status ? status : basin_network_finish(*network, o, error);
+}
+
 basin_status basin_network_from_arrays(basin_network **network, const basin_network_arrays *arrays,
                                        const basin_network_options *options, basin_error *error) {
     basin_network_arrays a = {0};
     *network = NULL;
     memcpy(&a, arrays, arrays->size < sizeof a ? arrays->size : sizeof a);
-    basin_status status = check(&a, error);
-    if (!status) status = basin_network_new(network, PATH, a.nodes, error);
-    if (!status) status = set_nodes(*network, &a, options, error);
-    if (!status) status = set_parts(*network, &a, error);
-    if (!status) status = add_relations(*network, &a, options, error);
+    basin_status status = make(network, &a, basin_network_options_or(options), error);
     if (status) {
         basin_network_free(*network);
         *network = NULL;

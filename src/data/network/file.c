@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/network/network.h"
+#include "data/network/schema/schema.h"
 
 static const char format_name[] = "basin network";
 
@@ -105,6 +105,17 @@ static basin_status map_masks(basin_network *n, const basin_bundle *bundle, basi
     return BASIN_OK;
 }
 
+/* Files of 0.1 have none. */
+static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "schema");
+    if (!text) return BASIN_OK;
+    basin_status status = basin_schema_parse(&n->schema, text, n->path, error);
+    if (status || n->schema->features == n->features) return status;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
+                      n->schema->features, n->features);
+}
+
 static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const basin_tensor *x, *y;
     basin_status status = BASIN_OK;
@@ -119,6 +130,7 @@ static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, bas
     if (!status) status = map_names(&n->id, bundle, "id", n->nodes, error);
     if (!status && n->features)
         status = map_names(&n->column, bundle, "column", n->features, error);
+    if (!status) status = read_schema(n, bundle, error);
     if (!status) status = map_masks(n, bundle, error);
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++)
         if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
@@ -140,7 +152,7 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
     if (status) return status;
     (*network)->file = bundle; /* from here on nothing of the arrays is to be freed */
     (*network)->directed = directed && !strcmp(directed, "true");
-    if (note) basin_network_add_note(*network, "%s", note);
+    if (note) (*network)->note_lost = !((*network)->note = basin_string_copy(note));
     status = map_arrays(*network, bundle, error);
     if (!status && !(*network)->relations)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: no relation is in it",
@@ -149,6 +161,7 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
         (*network)->file = NULL; /* the caller keeps it */
         basin_network empty = {.path = (*network)->path,
                                .note = (*network)->note,
+                               .schema = (*network)->schema,
                                .relation = (*network)->relation,
                                .relations = (*network)->relations};
         **network = empty;
@@ -180,6 +193,16 @@ static basin_status put_names(basin_bundle *bundle, const char *key, const basin
     return status;
 }
 
+static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
+                               basin_error *error) {
+    if (!schema) return BASIN_OK;
+    char *text = basin_schema_print(schema);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
+    free(text);
+    return status;
+}
+
 static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin_error *error) {
     char number[32];
     snprintf(number, sizeof number, "%" PRId64, n->nodes);
@@ -189,7 +212,7 @@ static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin
     if (!status)
         status = basin_bundle_meta_set(bundle, "directed", n->directed ? "true" : "false", error);
     if (!status && n->note) status = basin_bundle_meta_set(bundle, "note", n->note, error);
-    return status;
+    return status ? status : put_schema(bundle, n->schema, error);
 }
 
 static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basin_error *error) {

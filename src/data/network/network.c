@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "data/network/schema/schema.h"
 
 const basin_network_options *basin_network_options_or(const basin_network_options *options) {
     static const basin_network_options defaults = {0};
@@ -61,6 +63,8 @@ void basin_network_free(basin_network *network) {
     if (!network->file) free_data(network);
     free(network->own_feature);
     free(network->own_label);
+    basin_names_free(&network->own_column);
+    basin_schema_free(network->schema);
     for (int r = 0; r < network->relations; r++) {
         basin_relation *relation = &network->relation[r];
         free(relation->name);
@@ -75,19 +79,42 @@ void basin_network_free(basin_network *network) {
     free(network);
 }
 
+const char *basin_network_next_note(int *length, const basin_network *network, const char *note) {
+    const char *end = note ? strchr(note, '\n') : NULL;
+    if (note && !end) return NULL;
+    note = note ? end + 1 : network->note;
+    if (!note || !*note) return NULL;
+    *length = (int)strcspn(note, "\n");
+    return note;
+}
+
+static bool has_line(const basin_network *n, const char *line) {
+    int length;
+    for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
+        if ((size_t)length == strlen(line) && !strncmp(note, line, (size_t)length)) return true;
+    return false;
+}
+
 void basin_network_add_note(basin_network *network, const char *format, ...) {
-    char text[BASIN_ERROR_TEXT];
-    int had = network->note ? snprintf(text, sizeof text, "%s; ", network->note) : 0;
-    if (had >= (int)sizeof text) return;
+    char line[BASIN_ERROR_TEXT + 200];
     va_list args;
     va_start(args, format);
-    vsnprintf(text + had, sizeof text - (size_t)had, format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (network->note && strstr(network->note, text + had)) return;
-    char *copy = basin_string_copy(text);
-    if (!copy) return;
-    free(network->note);
-    network->note = copy;
+    basin_text_clean(line); /* names in it may hold line breaks */
+    if (has_line(network, line)) return;
+    size_t had = network->note ? strlen(network->note) + 1 : 0, more = strlen(line) + 1;
+    char *grown = realloc(network->note, had + more);
+    network->note_lost = network->note_lost || !grown;
+    if (!grown) return;
+    if (had) grown[had - 1] = '\n';
+    memcpy(grown + had, line, more);
+    network->note = grown;
+}
+
+basin_status basin_network_check_note(const basin_network *network, basin_error *error) {
+    if (!network->note_lost) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for notes", network->path);
 }
 
 /* ---- features ---- */
@@ -145,18 +172,26 @@ static basin_status own_features(basin_network *n, basin_error *error) {
     return BASIN_OK;
 }
 
+/* By the schema's values, which are those of training where a model's schema was given. */
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error) {
-    int64_t gap = basin_network_first_gap(network);
+    const basin_schema *schema = network->schema;
+    bool known = schema && schema->features == network->features;
+    int64_t gap = missing == BASIN_MISSING_KEEP ? -1 : basin_network_first_gap(network);
     if (gap < 0) return BASIN_OK;
     if (missing == BASIN_MISSING_ERROR) return basin_network_fail_gap(network, gap, error);
-    if (network->file) {
+    if (network->file && !network->own_feature) {
         basin_status status = own_features(network, error);
         if (status) return status;
     }
-    for (int64_t f = 0; f < network->features; f++)
-        if (!column_finite(network, f))
-            fill_column(network, f, missing == BASIN_MISSING_MEAN ? column_mean(network, f) : 0);
+    float *fill = calloc((size_t)network->features, sizeof *fill);
+    if (!fill) return no_memory(network, "what fills gaps", error);
+    if (known) basin_schema_fill(fill, schema, missing);
+    for (int64_t f = 0; f < network->features; f++) {
+        if (!known && missing == BASIN_MISSING_MEAN) fill[f] = column_mean(network, f);
+        if (!column_finite(network, f)) fill_column(network, f, fill[f]);
+    }
+    free(fill);
     return BASIN_OK;
 }
 

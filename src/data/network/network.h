@@ -56,6 +56,10 @@ const basin_network_options *basin_network_options_or(const basin_network_option
 /* Room for features [N, F], not filled; owned by the network. */
 basin_status basin_network_alloc_features(basin_network *network, int64_t features,
                                           const basin_network_options *options, basin_error *error);
+/* Gives a network that was read its union, where the options want one, and its schema, or makes it
+ * fit the options', and fills its gaps. */
+basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
+                                  basin_error *error);
 /* Treats NaN and infinities as `missing` says; a mapped network gets a copy of its features. */
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error);
@@ -76,9 +80,11 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);
 
-/* Adds to the note; what does not fit or cannot be kept is lost. */
+/* Adds a line to the note; one that cannot be kept leaves a mark, of which basin_network_check_note
+ * makes an error. */
 void basin_network_add_note(basin_network *network, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+basin_status basin_network_check_note(const basin_network *network, basin_error *error);
 
 /* Names collected one by one. */
 typedef struct basin_names_builder {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/network/network.h"
+#include "data/network/schema/schema.h"
 #include "io/file.h"
 
 static basin_status open_bundle(basin_network **network, const char *path,
@@ -36,35 +36,71 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     return status;
 }
 
+/* Options that only tables have a use for. */
+static basin_status check_options(const basin_network_options *o, const char *path,
+                                  basin_error *error) {
+    const struct {
+        const char *name;
+        bool set;
+    } option[] = {{"id", o->id},
+                  {"label", o->label},
+                  {"source", o->source},
+                  {"target", o->target},
+                  {"relation_column", o->edge_type},
+                  {"drop", o->drop},
+                  {"max_categories", o->max_categories > 0},
+                  {"date_format", o->date_format},
+                  {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
+    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
+        if (option[i].set)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: is no CSV, wanted no option %s, which is for tables", path,
+                              option[i].name);
+    return BASIN_OK;
+}
+
 static basin_status open_any(basin_network **network, const char *const *path, int paths,
                              const basin_network_options *options, basin_error *error) {
     basin_map map;
+    basin_network_options how;
     basin_status status = basin_map_open(&map, path[0], error);
     if (status) return status;
     bool dgl = basin_network_dgl_is(map.data, map.size), bundle = is_bundle(&map);
-    bool mat = basin_network_mat_is(map.data, map.size);
-    if ((dgl || bundle || mat) && paths > 1)
+    bool mat = basin_network_mat_is(map.data, map.size), csv = !dgl && !bundle && !mat;
+    if (!csv && paths > 1)
         status = basin_fail(error, BASIN_BAD_VALUE,
                             "%s: is a network by itself, wanted CSV where there are several files",
                             path[0]);
-    else if (dgl)
-        status = basin_network_dgl_parse(network, map.data, map.size, path[0], options, error);
-    else if (mat)
-        status = basin_network_mat_read(network, map.data, map.size, path[0], options, error);
-    else if (bundle)
-        status = open_bundle(network, path[0], options, error);
-    else
-        status = open_csv(network, path, paths, options, error);
+    if (!status && !csv) status = check_options(options, path[0], error);
+    if (!status) status = basin_schema_settle(&how, options, path[0], error);
+    if (!status && csv) status = open_csv(network, path, paths, options, error);
+    if (!status && !csv) how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    if (!status && dgl)
+        status = basin_network_dgl_parse(network, map.data, map.size, path[0], &how, error);
+    else if (!status && mat)
+        status = basin_network_mat_read(network, map.data, map.size, path[0], &how, error);
+    else if (!status && bundle)
+        status = open_bundle(network, path[0], &how, error);
     basin_map_close(&map);
     return status;
 }
 
-/* Readers look at what they build; a mapped file may hold anything. */
-static basin_status check_mapped(basin_network *n, const basin_network_options *o,
-                                 basin_error *error) {
-    basin_status status = basin_network_check_tables(n, error);
-    if (!status) status = basin_network_fill_missing(n, o->missing, error);
-    return status ? status : basin_network_forget_labels(n, o, error);
+basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
+                                  basin_error *error) {
+    basin_network_options how;
+    basin_schema **own = &network->schema;
+    basin_status status = basin_schema_settle(&how, options, network->path, error);
+    if (!status && options->unite && basin_network_main_relation(network) < 0)
+        status = basin_network_add_union(network, error);
+    if (!status && !*own) status = basin_schema_of(own, network, how.missing, error);
+    if (!status && options->schema) {
+        status = basin_network_match(network, options->schema, error);
+    } else if (!status) {
+        (*own)->directed = network->directed;
+        status = basin_schema_set_relations(*own, network, error);
+    }
+    if (!status) status = basin_network_fill_missing(network, how.missing, error);
+    return status ? status : basin_network_check_note(network, error);
 }
 
 basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
@@ -73,9 +109,10 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
     basin_status status = open_any(network, path, paths, o, error);
-    if (!status && (*network)->file) status = check_mapped(*network, o, error);
-    if (!status && o->unite && basin_network_main_relation(*network) < 0)
-        status = basin_network_add_union(*network, error);
+    /* Readers look at what they build; a mapped file may hold anything. */
+    if (!status && (*network)->file) status = basin_network_check_tables(*network, error);
+    if (!status && (*network)->file) status = basin_network_forget_labels(*network, o, error);
+    if (!status) status = basin_network_finish(*network, o, error);
     if (status) {
         basin_network_free(*network);
         *network = NULL;

@@ -112,10 +112,10 @@ struct basin_anomaly_model {
     basin_anomaly_settings settings; /* as asked for, with what training chose */
     basin_settings face;             /* the same for callers; points to `settings` */
     int64_t nodes, features;         /* of the network it was trained on */
-    char *columns;   /* names of its features, a line each; NULL: they had none, or a file of 0.1 */
-    int relations;   /* the model runs on */
-    char **relation; /* [relations] their names */
-    basin_scaler scale; /* of features and degrees */
+    basin_schema *schema;            /* of the network it was trained on; NULL: a file of 0.1 */
+    int relations;                   /* the model runs on */
+    char **relation;                 /* [relations] their names */
+    basin_scaler scale;              /* of features and degrees */
     double threshold;
     int64_t members;       /* trained so far, of settings.members */
     basin_bundle **member; /* [settings.members] parameters by name; NULL: not trained */
@@ -132,8 +132,6 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
                                      const basin_anomaly_settings *settings,
                                      const basin_network *network, basin_backend *backend,
                                      basin_error *error);
-/* The names of a network's features, a line each; free it. NULL without memory. */
-char *basin_anomaly_columns(const basin_network *network);
 basin_status basin_anomaly_model_add_relation(basin_anomaly_model *model, const char *name,
                                               basin_error *error);
 /* The parameters of one member of a model file, by name, as a new bundle. */

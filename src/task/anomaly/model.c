@@ -28,22 +28,11 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
     if (!network) return BASIN_OK;
     m->nodes = network->nodes;
     m->features = network->feature ? network->features : 0;
-    if (!network->column.count) return BASIN_OK;
-    m->columns = basin_anomaly_columns(network);
-    if (m->columns) return BASIN_OK;
+    basin_status status = basin_network_describe(&m->schema, network, error);
+    if (!status) return BASIN_OK;
     basin_anomaly_close(m);
     *model = NULL;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of features");
-}
-
-char *basin_anomaly_columns(const basin_network *network) {
-    const basin_names *names = &network->column;
-    size_t bytes = names->count ? (size_t)names->at[names->count] : 0;
-    char *text = malloc(bytes + 1);
-    if (!text) return NULL;
-    for (size_t i = 0; i < bytes; i++) text[i] = names->text[i] ? names->text[i] : '\n';
-    text[bytes] = 0;
-    return text;
+    return status;
 }
 
 void basin_anomaly_close(basin_anomaly_model *model) {
@@ -51,7 +40,7 @@ void basin_anomaly_close(basin_anomaly_model *model) {
     for (int64_t m = 0; m < model->settings.members; m++) basin_bundle_free(model->member[m]);
     for (int r = 0; r < model->relations; r++) free(model->relation[r]);
     free(model->relation);
-    free(model->columns);
+    basin_schema_free(model->schema);
     free(model->score);
     free(model->member);
     basin_scaler_free(&model->scale);
@@ -83,6 +72,10 @@ int64_t basin_anomaly_parameters(const basin_anomaly_model *model) {
     for (size_t i = 0; first && i < basin_bundle_count(first); i++)
         count += basin_shape_count(basin_bundle_at(first, i)->shape);
     return count;
+}
+
+const basin_schema *basin_anomaly_get_schema(const basin_anomaly_model *model) {
+    return model->schema;
 }
 
 int64_t basin_anomaly_members(const basin_anomaly_model *model) { return model->members; }
@@ -120,6 +113,15 @@ static basin_status set_number(basin_bundle *bundle, const char *key, double val
     return basin_bundle_meta_set(bundle, key, text, error);
 }
 
+static basin_status add_schema(basin_bundle *bundle, const basin_schema *schema,
+                               basin_error *error) {
+    char *text = basin_schema_print(schema);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
+    free(text);
+    return status;
+}
+
 static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
                              basin_error *error) {
     char names[1024] = "";
@@ -132,7 +134,7 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
-    if (!status && m->columns) status = basin_bundle_meta_set(bundle, "columns", m->columns, error);
+    if (!status && m->schema) status = add_schema(bundle, m->schema, error);
     if (!status) status = set_number(bundle, "nodes", (double)m->nodes, error);
     if (!status) status = set_number(bundle, "features", (double)m->features, error);
     if (!status) status = set_number(bundle, "members", (double)m->members, error);
@@ -188,12 +190,16 @@ static basin_status read_relations(basin_anomaly_model *m, const basin_bundle *b
     return status;
 }
 
-static basin_status read_columns(basin_anomaly_model *m, const basin_bundle *bundle,
-                                 basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, "columns");
-    if (text) m->columns = basin_string_copy(text);
-    if (!text || m->columns) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of features");
+/* Files of 0.1 have none. */
+static basin_status read_schema(basin_anomaly_model *m, const basin_bundle *bundle,
+                                basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "schema");
+    if (!text) return BASIN_OK;
+    basin_status status = basin_schema_parse(&m->schema, text, basin_bundle_path(bundle), error);
+    if (status || basin_schema_features(m->schema) == m->features) return status;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the schema has %lld features, wanted %lld",
+                      basin_bundle_path(bundle), (long long)basin_schema_features(m->schema),
+                      (long long)m->features);
 }
 
 /* Adds a copy of a tensor in float. */
@@ -248,7 +254,7 @@ static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bu
     basin_anomaly_model *m = *model;
     status = read_numbers(m, bundle, error);
     if (!status) status = read_relations(m, bundle, error);
-    if (!status) status = read_columns(m, bundle, error);
+    if (!status) status = read_schema(m, bundle, error);
     for (int64_t i = 0; i < m->members && !status; i++)
         status = basin_anomaly_member_read(&m->member[i], bundle, i, error);
     return status ? status : basin_scaler_load(&m->scale, bundle, "scale.", error);

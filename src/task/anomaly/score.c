@@ -24,28 +24,6 @@ size_t basin_anomaly_memory_limit(const basin_anomaly_resources *work) {
     return work->memory ? work->memory : basin_memory_share();
 }
 
-/* Features go into the model by their place: names in another order would give wrong scores. */
-static basin_status check_columns(const basin_anomaly_model *model, const basin_network *network,
-                                  basin_error *error) {
-    if (!model->columns || !network->column.count) return BASIN_OK;
-    char *found = basin_anomaly_columns(network);
-    if (!found) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of features");
-    const char *a = found, *b = model->columns;
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < network->column.count && !status; i++) {
-        int m = (int)strcspn(a, "\n"), n = (int)strcspn(b, "\n");
-        if (m != n || strncmp(a, b, (size_t)m) != 0)
-            status = basin_fail(error, BASIN_BAD_VALUE,
-                                "%s: feature %lld is '%.*s'; the detector was trained with '%.*s' "
-                                "there, wanted the same columns in the same order",
-                                network->path, (long long)i + 1, m, a, n, b);
-        a += m + (a[m] == '\n');
-        b += n + (b[n] == '\n');
-    }
-    free(found);
-    return status;
-}
-
 basin_status basin_anomaly_check_network(const basin_anomaly_model *model,
                                          const basin_network *network, basin_error *error) {
     int64_t features = network->feature ? network->features : 0;
@@ -53,7 +31,8 @@ basin_status basin_anomaly_check_network(const basin_anomaly_model *model,
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features a node; the detector was trained on %lld",
                           network->path, (long long)features, (long long)model->features);
-    basin_status status = check_columns(model, network, error);
+    basin_status status =
+        model->schema ? basin_network_check_schema(network, model->schema, error) : BASIN_OK;
     if (status) return status;
     if (basin_choice_is(model->settings.position, "learned") && network->nodes != model->nodes)
         return basin_fail(

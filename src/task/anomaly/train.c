@@ -35,9 +35,11 @@ static basin_status open_network(whole *t, basin_error *error) {
     if (!status && basin_network_main_relation(t->opened) < 0)
         status = basin_network_add_union(t->opened, error);
     d->network = t->opened;
-    if (!status && t->opened->note)
-        basin_watch_note(basin_run_training(t->run)->watch, "%s: %s", t->opened->path,
-                         t->opened->note);
+    int length;
+    const char *note = NULL;
+    while (!status && (note = basin_network_next_note(&length, t->opened, note)))
+        basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s", t->opened->path, length,
+                         note);
     return status;
 }
 

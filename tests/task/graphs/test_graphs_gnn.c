@@ -40,7 +40,7 @@ static basin_status train(basin_graphs_model **model, basin_outcome *outcome, sc
                           basin_training training, bool cut, basin_error *error) {
     sig_atomic_t stop = 0;
     basin_watch watch = {.show = stop_at_seven, .context = &stop, .stop = &stop};
-    basin_settings settings = {&basin_graphs_task, &s->values};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &s->values};
     basin_graphs_data data = {.size = sizeof data, .set = &s->set, .hold_out = 0.2};
     training.size = sizeof training;
     training.backend = s->backend;

@@ -1,84 +1,111 @@
-/* Cells and columns of tables of nodes; see csv_column.h. */
+/* Columns of tables of nodes; see column.h. */
+#define _GNU_SOURCE /* strcasestr */
 #include "data/network/csv/column.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
 
-/* ---- cells ---- */
+/* ---- seeing ---- */
 
-bool basin_cell_missing(const char *text) {
-    static const char *const word[] = {"", "na", "n/a", "nan", "null", "none", "?", NULL};
-    for (const char *const *w = word; *w; w++)
-        if (!strcasecmp(text, *w)) return true;
-    return false;
+basin_status basin_column_know(basin_column *c, const basin_schema_column *known,
+                               basin_error *error) {
+    basin_status status = BASIN_OK;
+    int32_t number;
+    c->known = c->feature = true;
+    c->type = known->type;
+    c->comma = known->comma;
+    c->first = known->first;
+    for (int64_t i = 0; i < known->value.count && !status; i++)
+        status = basin_dictionary_add(&c->category, &number, known->value.text + known->value.at[i],
+                                      error);
+    return status;
 }
 
-bool basin_cell_number(double *value, const char *text) {
-    char *end;
-    while (isspace((unsigned char)*text)) text++;
-    /* strtod also knows words and hexadecimals */
-    if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+' && *text != '.')
-        return false;
-    *value = strtod(text, &end);
-    while (isspace((unsigned char)*end)) end++;
-    return end != text && !*end && !strpbrk(text, "xXnN");
-}
-
-bool basin_cell_label(int32_t *label, const char *text) {
-    static const struct {
-        const char *text;
-        int32_t label;
-    } word[] = {{"true", 1}, {"yes", 1}, {"false", 0}, {"no", 0}, {"unknown", -1}};
-    double value;
-    if (basin_cell_missing(text)) {
-        *label = -1;
-        return true;
+static void see_reading(basin_reading *r, bool can, double value, const basin_csv *csv,
+                        const char *text) {
+    if (can) {
+        r->cells++;
+        r->sum += value;
+    } else if (!r->odd_line) {
+        r->odd_line = csv->line;
+        snprintf(r->odd, sizeof r->odd, "%.*s", (int)sizeof r->odd - 1, text);
     }
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        if (!strcasecmp(text, word[i].text)) {
-            *label = word[i].label;
-            return true;
-        }
-    if (!basin_cell_number(&value, text) || value != floor(value) || value < -1 ||
-        value > INT16_MAX)
-        return false;
-    *label = (int32_t)value;
+}
+
+/* A date of the column's kind, whether the schema or the cells decided it. */
+static bool read_date(double *days, const char *text, const char *format) {
+    return basin_cell_date(days, text, format) || basin_cell_date(days, text, NULL) ||
+           basin_cell_epoch(days, text);
+}
+
+static bool read_number(double *value, unsigned *marks, bool comma, const char *text) {
+    basin_written w;
+    if (!comma && basin_cell_number(value, text)) return true;
+    if (!basin_cell_written(&w, text) || !w.valid[comma]) return false;
+    *value = w.value[comma];
+    *marks |= w.marks;
     return true;
 }
 
-/* ---- columns ---- */
-
-basin_status basin_column_see(basin_column *c, const basin_csv *csv, const char *text, int64_t most,
-                              basin_error *error) {
+/* A cell of a column whose type is known. */
+static basin_status see_known(basin_column *c, const basin_csv *csv, const char *text,
+                              const basin_column_rules *rules, basin_error *error) {
     double value;
+    bool good = true;
+    if (c->type == BASIN_COLUMN_CATEGORY && basin_dictionary_find(&c->category, text) < 0) {
+        if (c->other++ == 0) snprintf(c->unseen, sizeof c->unseen, "%.39s", text);
+    }
+    if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, c->comma, text);
+    if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
+    if (good) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: line %" PRId64 ": column '%s' holds '%.40s', wanted a %s as in training",
+                      csv->path, csv->line, c->name, text, basin_column_type_name(c->type));
+}
+
+static void see_numbers(basin_column *c, const basin_csv *csv, const char *text) {
+    basin_written w;
+    double days = 0;
+    bool epoch = basin_cell_epoch(&days, text);
+    (void)basin_cell_written(&w, text);
+    for (int d = 0; d < BASIN_DECIMALS; d++)
+        see_reading(&c->as[BASIN_AS_POINT + d], w.valid[d], w.value[d], csv, text);
+    see_reading(&c->as[BASIN_AS_EPOCH], epoch, days, csv, text);
+    c->marks |= w.marks;
+    if (c->currency && w.currency && strcmp(c->currency, w.currency) != 0) c->currencies = true;
+    if (w.currency) c->currency = w.currency;
+}
+
+basin_status basin_column_see(basin_column *c, const basin_csv *csv, const char *text,
+                              const basin_column_rules *rules, basin_error *error) {
+    double days = 0;
     int32_t number;
     if (!c->feature || basin_cell_missing(text)) return BASIN_OK;
-    if (basin_cell_number(&value, text)) {
-        c->numbers++;
-    } else if (c->texts++ == 0) {
-        c->text_line = csv->line;
-        snprintf(c->text, sizeof c->text, "%.*s", (int)sizeof c->text - 1, text);
-    }
+    c->cells++;
+    if (c->known) return see_known(c, csv, text, rules, error);
+    see_numbers(c, csv, text);
+    bool date = basin_cell_date(&days, text, rules->date_format);
+    see_reading(&c->as[BASIN_AS_DATE], date, days, csv, text);
     if (c->many) return BASIN_OK;
     basin_status status = basin_dictionary_add(&c->category, &number, text, error);
-    if (!status && c->category.names.names.count > most) c->many = true;
+    if (!status && c->category.names.names.count > rules->most) c->many = true;
     return status;
 }
+
+/* ---- settling ---- */
 
 static int compare(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Categories in alphabetical order, so that the order of rows does not matter. */
-static basin_status rank_categories(basin_column *c, basin_names_builder *names, const char *title,
-                                    const char *path, basin_error *error) {
+static basin_status rank_categories(basin_column *c, basin_names_builder *names, const char *path,
+                                    basin_error *error) {
     size_t count = (size_t)c->category.names.names.count;
     const char **sorted = basin_array_new(count, sizeof *sorted);
     c->rank = basin_array_new(count, sizeof *c->rank);
@@ -89,43 +116,91 @@ static basin_status rank_categories(basin_column *c, basin_names_builder *names,
         sorted[i] = c->category.names.names.text + c->category.names.names.at[i];
     if (!status) qsort(sorted, count, sizeof *sorted, compare);
     for (size_t i = 0; i < count && !status; i++) {
-        char name[300];
-        int length = snprintf(name, sizeof name, "%.140s=%.140s", title, sorted[i]);
         c->rank[basin_dictionary_find(&c->category, sorted[i])] = (int32_t)i;
-        status = basin_names_add(names, name, (size_t)length, error);
+        status = basin_names_add(names, sorted[i], strlen(sorted[i]), error);
     }
     free(sorted);
     return status;
 }
 
-basin_status basin_column_settle(basin_column *c, basin_names_builder *names, const char *title,
-                                 const char *path, basin_error *error) {
-    c->first = names->names.count;
-    if (c->numbers > c->texts && c->texts)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: line %" PRId64 ": column '%s' holds '%s', wanted a number as in the "
-                          "other rows (or leave the column out with drop)",
-                          path, c->text_line, title, c->text);
-    if (!c->feature || (!c->numbers && !c->texts)) return BASIN_OK;
-    if (!c->texts) {
-        c->kind = BASIN_COLUMN_NUMBER;
-        return basin_names_add(names, title, strlen(title), error);
-    }
-    if (c->many) return BASIN_OK;
-    c->kind = BASIN_COLUMN_TEXT;
-    return rank_categories(c, names, title, path, error);
+/* Names that people give to times. */
+static bool sounds_like_time(const char *name) {
+    size_t length = strlen(name);
+    const char *end = name + (length < 3 ? length : length - 3);
+    return strcasestr(name, "time") || strcasestr(name, "date") || !strcasecmp(end, "_at") ||
+           !strcasecmp(end, "_ts") || !strcasecmp(name, "ts");
 }
 
-void basin_column_fill(float *x, const basin_column *c, const char *text) {
+/* The reading that all cells allow, the plainest first; -1: none. */
+static int common_reading(const basin_column *c, const basin_column_rules *rules) {
+    bool all[BASIN_READINGS];
+    for (int r = 0; r < BASIN_READINGS; r++) all[r] = c->as[r].cells == c->cells;
+    if (rules->date_format && all[BASIN_AS_DATE]) return BASIN_AS_DATE;
+    if (all[BASIN_AS_EPOCH] && sounds_like_time(c->name)) return BASIN_AS_EPOCH;
+    for (int r = 0; r < BASIN_AS_EPOCH; r++)
+        if (all[r]) return r;
+    return -1;
+}
+
+/* A column that is mostly numbers, or dates, and has something else in it is a mistake. */
+static basin_status check_odd(const basin_column *c, const char *path, basin_error *error) {
+    static const char *const wanted[] = {"a number", "a number", "a date"};
+    int most = BASIN_AS_POINT;
+    for (int r = BASIN_AS_COMMA; r <= BASIN_AS_DATE; r++)
+        if (c->as[r].cells > c->as[most].cells) most = r;
+    const basin_reading *r = &c->as[most];
+    if (2 * r->cells <= c->cells) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: line %" PRId64 ": column '%s' holds '%s', wanted %s as in the other "
+                      "rows (or leave the column out with drop)",
+                      path, r->odd_line, c->name, r->odd, wanted[most]);
+}
+
+static basin_status settle_type(basin_column *c, basin_schema_column *to, const char *path,
+                                const basin_column_rules *rules, basin_error *error) {
+    int reading = c->feature && c->cells ? common_reading(c, rules) : -1;
+    if (!c->feature || !c->cells) return BASIN_OK;
+    if (reading < 0) {
+        basin_names_builder names = {0};
+        basin_status status = check_odd(c, path, error);
+        if (status || c->many) return status;
+        c->type = to->type = BASIN_COLUMN_CATEGORY;
+        status = rank_categories(c, &names, path, error);
+        to->value = names.names;
+        return status;
+    }
+    bool date = reading == BASIN_AS_DATE || reading == BASIN_AS_EPOCH;
+    c->type = to->type = date ? BASIN_COLUMN_DATE : BASIN_COLUMN_NUMBER;
+    c->epoch = reading == BASIN_AS_EPOCH;
+    c->comma = to->comma = reading == BASIN_AS_COMMA;
+    to->mean = c->as[reading].sum / (double)c->cells;
+    return BASIN_OK;
+}
+
+basin_status basin_column_settle(basin_column *c, basin_schema *schema, const char *path,
+                                 const basin_column_rules *rules, basin_error *error) {
+    basin_schema_column to = {.name = (char *)(uintptr_t)c->name, .type = c->type, .mean = NAN};
+    basin_status status = settle_type(c, &to, path, rules, error);
+    c->first = schema->features;
+    if (!status) status = basin_schema_add(schema, &schema->nodes, &to, error);
+    basin_names_free(&to.value);
+    return status;
+}
+
+/* ---- filling ---- */
+
+void basin_column_fill(float *x, const basin_column *c, const char *text,
+                       const basin_column_rules *rules) {
     double value;
-    if (c->kind == BASIN_COLUMN_NUMBER && !basin_cell_missing(text) &&
-        basin_cell_number(&value, text))
+    unsigned marks = 0;
+    if (!basin_column_is_feature(c->type) || basin_cell_missing(text)) return;
+    if (c->type == BASIN_COLUMN_CATEGORY) {
+        int32_t at = basin_dictionary_find(&c->category, text);
+        if (at >= 0) x[c->first + (c->rank ? c->rank[at] : at)] = 1;
+    } else if (c->type == BASIN_COLUMN_DATE ? read_date(&value, text, rules->date_format)
+                                            : read_number(&value, &marks, c->comma, text)) {
         x[c->first] = (float)value;
-    if (c->kind != BASIN_COLUMN_TEXT) return;
-    int64_t count = c->category.names.names.count;
-    for (int64_t k = 0; k < count; k++) x[c->first + k] = 0;
-    int32_t at = basin_cell_missing(text) ? -1 : basin_dictionary_find(&c->category, text);
-    if (at >= 0) x[c->first + c->rank[at]] = 1;
+    }
 }
 
 void basin_column_free(basin_column *column) {

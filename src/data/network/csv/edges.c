@@ -1,0 +1,85 @@
+/* Tables of edges: a row an edge, into one list a relation. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "data/network/csv/table.h"
+
+static basin_status fail_end(basin_tables *j, const basin_csv *csv, const char *id) {
+    return basin_fail(j->error, BASIN_BAD_FILE, "%s: line %" PRId64 ": node '%s' is %s", csv->path,
+                      csv->line, id,
+                      j->node_tables && *id
+                          ? "in no file of nodes (the option unknown: skip or add lets such pass)"
+                          : "no name that a node could have");
+}
+
+/* The node at an end of an edge; -1: the edge is to be skipped. */
+static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_csv *csv, int field) {
+    const char *id = basin_csv_field(csv, (size_t)field);
+    *node = basin_dictionary_find(&j->id, id);
+    if (*node >= 0) return BASIN_OK;
+    if (!j->node_tables && *id) return basin_dictionary_add(&j->id, node, id, j->error);
+    if (!j->node_tables || j->o->unknown == BASIN_UNKNOWN_ERROR || !*id)
+        return fail_end(j, csv, id);
+    if (!*j->unknown.first) snprintf(j->unknown.first, sizeof j->unknown.first, "%.39s", id);
+    if (j->o->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;
+    j->unknown.nodes++;
+    return basin_dictionary_add(&j->id, node, id, j->error);
+}
+
+static basin_status read_edge(basin_tables *j, const basin_table_file *t, const basin_csv *csv,
+                              const char *file_name) {
+    int32_t pair[2], r;
+    const char *type = t->type >= 0 ? basin_csv_field(csv, (size_t)t->type) : file_name;
+    basin_status status = end_of_edge(j, &pair[0], csv, t->from);
+    if (!status) status = end_of_edge(j, &pair[1], csv, t->to);
+    if (!status && (pair[0] < 0 || pair[1] < 0)) return j->unknown.edges++, BASIN_OK;
+    if (!status) status = basin_dictionary_add(&j->relation, &r, *type ? type : "homo", j->error);
+    if (status) return status;
+    if (r >= BASIN_MOST_RELATIONS)
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: line %" PRId64 ": more than %d relations; is '%s' a kind of edge?",
+                          csv->path, csv->line, BASIN_MOST_RELATIONS,
+                          t->type >= 0 ? csv->name[t->type] : "the file");
+    basin_edge_list *list = &j->edges[r];
+    if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
+                             sizeof *list->pair))
+        return basin_tables_no_memory(j, csv->path);
+    memcpy(list->pair + 2 * list->count++, pair, sizeof pair);
+    j->edge_count++;
+    return basin_tables_check_room(j, csv->path);
+}
+
+/* What edges without a relation are called: by their file where there are several, now or in
+ * training, else as the only relation of training, else "homo". */
+static void name_of_file(char name[100], const basin_tables *j, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const basin_names *known = j->known ? &j->known->relation : NULL;
+    bool several = j->tables - j->node_tables > 1 || (known && known->count > 1);
+    const char *whole = known && known->count == 1 ? known->text : "homo";
+    snprintf(name, 100, "%.*s", 99, several ? slash ? slash + 1 : path : whole);
+    if (several) name[strcspn(name, ".")] = 0;
+    if (!*name) strcpy(name, "homo");
+}
+
+static basin_status read_table(basin_tables *j, const basin_table_file *t) {
+    basin_csv csv;
+    char name[100];
+    bool more = true;
+    basin_status status = basin_tables_open(&csv, t->source, j->error);
+    if (status) return status;
+    name_of_file(name, j, t->source->path);
+    while (more && !status) {
+        status = basin_csv_next(&csv, &more, j->error);
+        if (!status && more) status = read_edge(j, t, &csv, name);
+    }
+    basin_csv_close(&csv);
+    return status;
+}
+
+basin_status basin_tables_read_edges(basin_tables *j) {
+    basin_status status = BASIN_OK;
+    for (int t = 0; t < j->tables && !status; t++)
+        if (j->table[t].edges) status = read_table(j, &j->table[t]);
+    return status;
+}

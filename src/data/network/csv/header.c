@@ -1,0 +1,302 @@
+/* Headers of tables: which file lists edges, and what each column is for; by options, by the schema
+ * of a model, else by usual names. A name that options give and no file has is an error. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/spelling.h"
+#include "base/text.h"
+#include "data/network/csv/table.h"
+
+static const char *const usual_from[] = {"src",
+                                         "source",
+                                         "from",
+                                         "source_id",
+                                         "src_id",
+                                         "u",
+                                         "node1",
+                                         "txId1",
+                                         "sender",
+                                         "payer",
+                                         "from_account",
+                                         "from_id",
+                                         "nameOrig",
+                                         "sender_id",
+                                         "payer_id",
+                                         "sender_account",
+                                         "source_account",
+                                         "account_from",
+                                         "from_node",
+                                         "src_account",
+                                         "originator",
+                                         NULL};
+static const char *const usual_to[] = {"dst",
+                                       "target",
+                                       "to",
+                                       "target_id",
+                                       "dst_id",
+                                       "v",
+                                       "node2",
+                                       "txId2",
+                                       "receiver",
+                                       "payee",
+                                       "to_account",
+                                       "to_id",
+                                       "nameDest",
+                                       "receiver_id",
+                                       "payee_id",
+                                       "receiver_account",
+                                       "target_account",
+                                       "account_to",
+                                       "to_node",
+                                       "dst_account",
+                                       "beneficiary",
+                                       NULL};
+static const char *const usual_type[] = {"relation", "rel", "type", "edge_type", "etype", NULL};
+static const char *const usual_id[] = {"id", "node", "node_id", "nodeid", "name", "txId", NULL};
+static const char *const usual_label[] = {"label",   "y",     "class",   "is_fraud",
+                                          "isfraud", "fraud", "anomaly", NULL};
+static const char *const usual_split[] = {"split", NULL};
+static const char *const usual_mask[3][2] = {
+    {"train_mask", NULL}, {"val_mask", NULL}, {"test_mask", NULL}};
+
+/* The column of a role: as an option says, else as the schema, else by a usual name that is not
+ * that of a feature. */
+static int find_role(const basin_tables *j, const basin_csv *csv, const char *option,
+                     const basin_schema_column *known, const char *const *usual) {
+    int found = known ? basin_csv_column(csv, known->name) : -1;
+    if (option) return basin_csv_column(csv, option);
+    for (; found < 0 && *usual; usual++) {
+        const basin_schema_column *other =
+            j->known ? basin_schema_find(&j->known->nodes, *usual) : NULL;
+        if (!other || !basin_column_is_feature(other->type)) found = basin_csv_column(csv, *usual);
+    }
+    return found;
+}
+
+static const basin_schema_column *known_role(const basin_tables *j, bool edges,
+                                             basin_column_type type) {
+    if (!j->known) return NULL;
+    return basin_schema_role(edges ? &j->known->edges : &j->known->nodes, type);
+}
+
+static bool dropped(const char *list, const char *name) {
+    size_t length = strlen(name);
+    while (list && *list) {
+        size_t part = strcspn(list, ",");
+        if (part == length && !strncasecmp(list, name, part)) return true;
+        list += part + (list[part] == ',');
+    }
+    return false;
+}
+
+/* ---- one table ---- */
+
+static basin_status keep_names(basin_tables *j, basin_table_file *t, const basin_csv *csv) {
+    t->name = calloc(csv->columns, sizeof *t->name);
+    t->column = calloc(csv->columns, sizeof *t->column);
+    if (!t->name || !t->column) return basin_tables_no_memory(j, csv->path);
+    t->columns = csv->columns;
+    for (size_t i = 0; i < t->columns; i++) {
+        t->name[i] = basin_string_copy(csv->name[i]);
+        t->column[i].name = t->name[i];
+        if (!t->name[i]) return basin_tables_no_memory(j, csv->path);
+    }
+    return BASIN_OK;
+}
+
+/* The type of a column by its role; DROPPED where it has none. */
+static basin_column_type role_of(const basin_table_file *t, int i) {
+    if (t->edges)
+        return i == t->from   ? BASIN_COLUMN_SOURCE
+               : i == t->to   ? BASIN_COLUMN_TARGET
+               : i == t->type ? BASIN_COLUMN_RELATION
+                              : BASIN_COLUMN_DROPPED;
+    if (i == t->split || i == t->mask[0] || i == t->mask[1] || i == t->mask[2])
+        return BASIN_COLUMN_SPLIT;
+    return i == t->id ? BASIN_COLUMN_ID : i == t->label ? BASIN_COLUMN_LABEL : BASIN_COLUMN_DROPPED;
+}
+
+static basin_status read_node_header(basin_tables *j, basin_table_file *t, const basin_csv *csv) {
+    const basin_schema_column *id = known_role(j, false, BASIN_COLUMN_ID);
+    const basin_schema_column *label = known_role(j, false, BASIN_COLUMN_LABEL);
+    j->node_tables++;
+    t->id = find_role(j, csv, j->o->id, id, usual_id);
+    if (t->id < 0 && j->o->id)
+        return basin_fail(j->error, BASIN_BAD_FILE, "%s: no column '%s' for the ids of nodes",
+                          csv->path, j->o->id);
+    if (t->id < 0) t->id = 0;
+    t->label = find_role(j, csv, j->o->label, label, usual_label);
+    t->split = find_role(j, csv, NULL, NULL, usual_split);
+    for (int i = 0; i < 3; i++) t->mask[i] = find_role(j, csv, NULL, NULL, usual_mask[i]);
+    for (int i = 0; i < (int)t->columns; i++) {
+        t->column[i].type = role_of(t, i);
+        t->column[i].feature =
+            t->column[i].type == BASIN_COLUMN_DROPPED && !dropped(j->o->drop, t->name[i]);
+    }
+    return BASIN_OK;
+}
+
+static basin_status read_header(basin_tables *j, basin_table_file *t, const basin_csv *csv) {
+    const basin_schema_column *type = known_role(j, true, BASIN_COLUMN_RELATION);
+    basin_status status = keep_names(j, t, csv);
+    if (status) return status;
+    t->from = find_role(j, csv, j->o->source, known_role(j, true, BASIN_COLUMN_SOURCE), usual_from);
+    t->to = find_role(j, csv, j->o->target, known_role(j, true, BASIN_COLUMN_TARGET), usual_to);
+    t->edges = t->from >= 0 && t->to >= 0;
+    if (!t->edges) return read_node_header(j, t, csv);
+    t->type = find_role(j, csv, j->o->edge_type, type, usual_type);
+    /* A column that training had not, or did not read so, makes no relations now. */
+    if (j->known && j->known->edges.columns && !type && !j->o->edge_type) t->type = -1;
+    for (int i = 0; i < (int)t->columns; i++) t->column[i].type = role_of(t, i);
+    return BASIN_OK;
+}
+
+/* ---- names that no file has ---- */
+
+/* Whether some table has the column, as a role of it where `type` says so. */
+static bool is_there(const basin_tables *j, const char *name, bool edges, bool nodes) {
+    for (int t = 0; t < j->tables; t++) {
+        const basin_table_file *at = &j->table[t];
+        for (size_t i = 0; i < at->columns; i++)
+            if ((at->edges ? edges : nodes) && !strcasecmp(at->name[i], name)) return true;
+    }
+    return false;
+}
+
+static basin_status fail_absent(basin_tables *j, const char *name, const char *what) {
+    basin_near near = basin_near_begin(name);
+    basin_list list = {0};
+    for (int t = 0; t < j->tables; t++)
+        for (size_t i = 0; i < j->table[t].columns; i++) {
+            basin_list_add(&list, j->table[t].name[i]);
+            if (strcasecmp(j->table[t].name[i], name) != 0)
+                basin_near_see(&near, j->table[t].name[i]);
+        }
+    return basin_fail(j->error, BASIN_BAD_VALUE, "%s: no column '%s' %s; %s%s%s",
+                      j->table[0].source->path, name, what,
+                      near.name ? "did you mean '" : "there are ",
+                      near.name ? near.name : list.text, near.name ? "'?" : "");
+}
+
+static basin_status check_drops(basin_tables *j) {
+    for (const char *list = j->o->drop; list && *list;) {
+        char name[300];
+        int part = (int)strcspn(list, ",");
+        snprintf(name, sizeof name, "%.*s", part, list);
+        if (part && !is_there(j, name, true, true)) return fail_absent(j, name, "to drop");
+        list += part + (list[part] == ',');
+    }
+    return BASIN_OK;
+}
+
+/* Every name that the options give. */
+static basin_status check_names(basin_tables *j) {
+    const struct {
+        const char *name, *what;
+        bool edges, nodes;
+    } role[] = {{j->o->source, "for the sources of edges", true, true},
+                {j->o->target, "for the targets of edges", true, true},
+                {j->o->label, "for labels in a file of nodes", false, true},
+                {j->o->edge_type, "for relations in a file of edges", true, false}};
+    for (size_t i = 0; i < sizeof role / sizeof *role; i++)
+        if (role[i].name && !is_there(j, role[i].name, role[i].edges, role[i].nodes))
+            return fail_absent(j, role[i].name, role[i].what);
+    return check_drops(j);
+}
+
+/* ---- against the schema ---- */
+
+/* The table and column of that name; NULL: none, or an error where two tables have it. */
+static basin_status find_feature(basin_tables *j, basin_column **found, const char *name) {
+    const char *path = NULL;
+    *found = NULL;
+    for (int exact = 1; exact >= 0 && !*found; exact--)
+        for (int t = 0; t < j->tables; t++) {
+            const basin_table_file *at = &j->table[t];
+            for (size_t i = 0; !at->edges && i < at->columns; i++) {
+                bool same = exact ? !strcmp(at->name[i], name) : !strcasecmp(at->name[i], name);
+                if (!same || !at->column[i].feature) continue;
+                if (*found)
+                    return basin_fail(j->error, BASIN_BAD_FILE,
+                                      "%s: column '%s' is in %s as well; wanted it once",
+                                      at->source->path, name, path);
+                *found = &at->column[i];
+                path = at->source->path;
+            }
+        }
+    return BASIN_OK;
+}
+
+static basin_status bind_column(basin_tables *j, const basin_schema_column *known) {
+    basin_column *found;
+    basin_status status = find_feature(j, &found, known->name);
+    if (status) return status;
+    if (!found) return fail_absent(j, known->name, "with which the detector was trained");
+    return basin_column_know(found, known, j->error);
+}
+
+/* Finds the schema's columns by name. What the schema does not know is no feature. */
+static basin_status bind_schema(basin_tables *j) {
+    const basin_schema *s = j->known;
+    const basin_schema_column *type = known_role(j, true, BASIN_COLUMN_RELATION);
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < s->nodes.columns && !status; i++)
+        if (basin_column_is_feature(s->nodes.column[i].type))
+            status = bind_column(j, &s->nodes.column[i]);
+    if (!status && type && !j->o->edge_type && !is_there(j, type->name, true, false))
+        status = fail_absent(j, type->name, "for relations, with which the detector was trained");
+    for (int t = 0; t < j->tables && !status; t++)
+        for (size_t i = 0; i < j->table[t].columns; i++) {
+            basin_column *c = &j->table[t].column[i];
+            c->feature = c->feature && c->known;
+        }
+    return status;
+}
+
+/* A feature that is there twice could not be told apart by its name. */
+static basin_status check_twice(basin_tables *j) {
+    basin_column *found;
+    basin_status status = BASIN_OK;
+    for (int t = 0; t < j->tables && !status; t++)
+        for (size_t i = 0; i < j->table[t].columns && !status; i++)
+            if (j->table[t].column[i].feature)
+                status = find_feature(j, &found, j->table[t].name[i]);
+    return status;
+}
+
+/* ---- all tables ---- */
+
+static basin_status check_edges(basin_tables *j) {
+    int count = j->tables;
+    if (j->node_tables < count) return BASIN_OK;
+    return basin_fail(
+        j->error, BASIN_BAD_FILE,
+        "%s: no column for the source and the target of an edge is in %s header%s "
+        "(src and dst are the usual names; the options source and target tell others)",
+        j->table[0].source->path, count > 1 ? "any" : "its", count > 1 ? " of the files" : "");
+}
+
+basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *source, int count) {
+    basin_status status = BASIN_OK;
+    if (count > BASIN_MOST_TABLES)
+        return basin_fail(j->error, BASIN_BAD_VALUE, "%d files, wanted at most %d", count,
+                          BASIN_MOST_TABLES);
+    for (int i = 0; i < count && !status; i++) {
+        basin_table_file *t = &j->table[j->tables];
+        basin_csv csv;
+        status = basin_tables_open(&csv, &source[i], j->error);
+        if (status) break;
+        *t = (basin_table_file){.source = &source[i]};
+        t->label = t->split = t->mask[0] = t->mask[1] = t->mask[2] = t->type = -1;
+        j->tables++;
+        status = read_header(j, t, &csv);
+        basin_csv_close(&csv);
+    }
+    if (!status) status = check_names(j);
+    if (!status) status = check_edges(j);
+    if (!status) status = j->known && j->known->named ? bind_schema(j) : check_twice(j);
+    return status;
+}

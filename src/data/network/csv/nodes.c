@@ -1,0 +1,210 @@
+/* Tables of nodes, read twice: first every cell is seen, to learn what columns are, then features,
+ * labels and splits are filled. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "data/network/csv/table.h"
+
+/* ---- the first pass ---- */
+
+static basin_status see_node(basin_tables *j, int t, const basin_csv *csv) {
+    int32_t node;
+    basin_table_file *table = &j->table[t];
+    const char *id = basin_csv_field(csv, (size_t)table->id);
+    basin_status status = basin_dictionary_add(&j->id, &node, id, j->error);
+    if (status) return status;
+    size_t had = j->seen_capacity;
+    if (!basin_array_reserve((void **)&j->seen, &j->seen_capacity, (size_t)node + 1,
+                             sizeof *j->seen))
+        return basin_tables_no_memory(j, csv->path);
+    memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
+    if (j->seen[node] == t + 1)
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: line %" PRId64 ": node '%s' for the "
+                          "second time",
+                          csv->path, csv->line, id);
+    j->seen[node] = t + 1;
+    for (size_t i = 0; i < table->columns && !status; i++)
+        status =
+            basin_column_see(&table->column[i], csv, basin_csv_field(csv, i), &j->rules, j->error);
+    return status ? status : basin_tables_check_room(j, csv->path);
+}
+
+static basin_status see_table(basin_tables *j, int t) {
+    basin_csv csv;
+    bool more = true;
+    basin_status status = basin_tables_open(&csv, j->table[t].source, j->error);
+    if (status) return status;
+    while (more && !status) {
+        status = basin_csv_next(&csv, &more, j->error);
+        if (!status && more) status = see_node(j, t, &csv);
+    }
+    basin_csv_close(&csv);
+    return status;
+}
+
+basin_status basin_tables_see_nodes(basin_tables *j) {
+    basin_status status = BASIN_OK;
+    for (int t = 0; t < j->tables && !status; t++)
+        if (!j->table[t].edges) status = see_table(j, t);
+    return status;
+}
+
+/* ---- what columns become ---- */
+
+static basin_status settle_edges(basin_tables *j, const basin_table_file *t) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < t->columns && !status; i++) {
+        basin_schema_column c = {.name = t->name[i], .type = t->column[i].type, .mean = NAN};
+        if (!basin_schema_find(&j->schema->edges, c.name))
+            status = basin_schema_add(j->schema, &j->schema->edges, &c, j->error);
+    }
+    return status;
+}
+
+basin_status basin_tables_settle(basin_tables *j) {
+    if (j->known && j->known->named) return basin_schema_copy(&j->schema, j->known, j->error);
+    basin_status status = basin_schema_new(&j->schema, j->error);
+    if (status) return status;
+    j->schema->directed = j->o->directed;
+    j->schema->missing = j->o->missing;
+    j->schema->unknown = j->o->unknown;
+    if (j->o->date_format && !(j->schema->date_format = basin_string_copy(j->o->date_format)))
+        return basin_tables_no_memory(j, j->table[0].source->path);
+    for (int t = 0; t < j->tables && !status; t++) {
+        basin_table_file *table = &j->table[t];
+        for (size_t i = 0; !table->edges && i < table->columns && !status; i++)
+            status = basin_column_settle(&table->column[i], j->schema, table->source->path,
+                                         &j->rules, j->error);
+        if (!status && table->edges) status = settle_edges(j, table);
+    }
+    return status;
+}
+
+/* ---- the second pass ---- */
+
+static basin_status alloc_labels(basin_tables *j, bool labels, bool masks) {
+    basin_network *n = j->network;
+    size_t nodes = (size_t)n->nodes;
+    if (labels) {
+        n->label = basin_array_new(nodes, sizeof *n->label);
+        if (!n->label) return basin_tables_no_memory(j, n->path);
+        for (size_t i = 0; i < nodes; i++) n->label[i] = -1;
+    }
+    if (masks) {
+        n->splits = 1;
+        n->train = calloc(nodes, 1);
+        n->val = calloc(nodes, 1);
+        n->test = calloc(nodes, 1);
+        if (!n->train || !n->val || !n->test) return basin_tables_no_memory(j, n->path);
+    }
+    return BASIN_OK;
+}
+
+/* Numbers are gaps until a row fills them; a category that no row names is none of its values. */
+static void empty_rows(float *x, const basin_schema *s, int64_t nodes) {
+    for (size_t i = 0; i < s->nodes.columns; i++) {
+        const basin_schema_column *c = &s->nodes.column[i];
+        float empty = c->type == BASIN_COLUMN_CATEGORY ? 0 : NAN;
+        for (int64_t f = c->first; f < c->first + basin_schema_width(c); f++)
+            for (int64_t node = 0; node < nodes; node++) x[node * s->features + f] = empty;
+    }
+}
+
+static basin_status alloc_nodes(basin_tables *j) {
+    basin_network *n = j->network;
+    bool labels = false, masks = false;
+    for (int t = 0; t < j->tables; t++) {
+        const basin_table_file *at = &j->table[t];
+        if (at->edges) continue;
+        labels = labels || at->label >= 0;
+        masks = masks || at->split >= 0 || at->mask[0] >= 0 || at->mask[1] >= 0 || at->mask[2] >= 0;
+    }
+    basin_status status = basin_schema_names(&n->column, j->schema, j->error);
+    if (!status && j->schema->features)
+        status = basin_network_alloc_features(n, j->schema->features, j->o, j->error);
+    if (!status && n->feature) empty_rows(n->feature, j->schema, n->nodes);
+    return status ? status : alloc_labels(j, labels, masks);
+}
+
+static basin_status fill_split(basin_tables *j, const basin_table_file *t, const basin_csv *csv,
+                               int32_t node) {
+    uint8_t *part[] = {j->network->train, j->network->val, j->network->test};
+    static const char *const word[] = {"train", "val", "test"};
+    for (int i = 0; i < 3; i++) {
+        int32_t in = 0;
+        if (t->mask[i] >= 0 && !basin_cell_label(&in, basin_csv_field(csv, (size_t)t->mask[i])))
+            return basin_fail(j->error, BASIN_BAD_FILE,
+                              "%s: line %" PRId64 ": mask '%s' is '%s', wanted 0 or 1", csv->path,
+                              csv->line, word[i], basin_csv_field(csv, (size_t)t->mask[i]));
+        if (in > 0) part[i][node] = 1;
+    }
+    const char *text = t->split >= 0 ? basin_csv_field(csv, (size_t)t->split) : "";
+    if (basin_cell_missing(text)) return BASIN_OK;
+    for (int i = 0; i < 3; i++)
+        if (!strncasecmp(text, word[i], strlen(word[i]))) {
+            part[i][node] = 1;
+            return BASIN_OK;
+        }
+    return basin_fail(j->error, BASIN_BAD_FILE,
+                      "%s: line %" PRId64 ": split is '%s', wanted train, val, test or nothing",
+                      csv->path, csv->line, text);
+}
+
+static basin_status fill_node(basin_tables *j, const basin_table_file *t, const basin_csv *csv) {
+    int32_t node = basin_dictionary_find(&j->id, basin_csv_field(csv, (size_t)t->id));
+    if (node < 0)
+        return basin_fail(j->error, BASIN_BAD_FILE, "%s: the file changed while it was read",
+                          csv->path);
+    if (t->label >= 0) {
+        const char *text = basin_csv_field(csv, (size_t)t->label);
+        if (!basin_cell_label(&j->network->label[node], text))
+            return basin_fail(j->error, BASIN_BAD_FILE,
+                              "%s: line %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
+                              "where it is not known",
+                              csv->path, csv->line, text);
+    }
+    if (j->network->feature) {
+        float *x = j->network->feature + (int64_t)node * j->network->features;
+        for (size_t i = 0; i < t->columns; i++)
+            basin_column_fill(x, &t->column[i], basin_csv_field(csv, i), &j->rules);
+    }
+    return j->network->train ? fill_split(j, t, csv, node) : BASIN_OK;
+}
+
+static basin_status fill_table(basin_tables *j, const basin_table_file *t) {
+    basin_csv csv;
+    bool more = true;
+    basin_status status = basin_tables_open(&csv, t->source, j->error);
+    if (status) return status;
+    while (more && !status) {
+        status = basin_csv_next(&csv, &more, j->error);
+        if (!status && more) status = fill_node(j, t, &csv);
+    }
+    basin_csv_close(&csv);
+    return status;
+}
+
+/* Nodes that edges alone know have the mean of every number. */
+static basin_status fill_added(basin_tables *j) {
+    basin_network *n = j->network;
+    if (!j->unknown.nodes || !n->feature) return BASIN_OK;
+    float *fill = basin_array_new((size_t)n->features, sizeof *fill);
+    if (!fill) return basin_tables_no_memory(j, n->path);
+    basin_schema_fill(fill, j->schema, BASIN_MISSING_MEAN);
+    for (int64_t i = 0; i < n->nodes; i++)
+        if ((size_t)i >= j->seen_capacity || !j->seen[i])
+            memcpy(n->feature + i * n->features, fill, (size_t)n->features * sizeof *fill);
+    free(fill);
+    return BASIN_OK;
+}
+
+basin_status basin_tables_fill_nodes(basin_tables *j) {
+    basin_status status = alloc_nodes(j);
+    for (int t = 0; t < j->tables && !status; t++)
+        if (!j->table[t].edges) status = fill_table(j, &j->table[t]);
+    return status ? status : fill_added(j);
+}

@@ -1,0 +1,76 @@
+/* What a reader of tables says: one line a kind of column, and what did not fit the schema. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "data/network/csv/table.h"
+
+typedef struct lists {
+    basin_list text, date, mark, comma, mixed, out, unused;
+} lists;
+
+static void add(basin_list *list, const char *name, const char *format, int64_t number) {
+    char text[200];
+    int length = snprintf(text, sizeof text, "%.100s", name);
+    if (format) snprintf(text + length, sizeof text - (size_t)length, format, (long long)number);
+    basin_list_add(list, text);
+}
+
+static void sort_known(basin_tables *j, lists *l, const basin_column *c) {
+    if (c->other)
+        basin_network_add_note(j->network,
+                               "column '%s': %" PRId64 " rows with values that training did not "
+                               "know ('%s'), taken as other",
+                               c->name, c->other, c->unseen);
+    if (c->type != BASIN_COLUMN_DROPPED) return;
+    bool before = basin_schema_find(&j->known->nodes, c->name);
+    add(before ? &l->out : &l->unused, c->name, before ? " (as in training)" : NULL, 0);
+}
+
+static void sort_column(basin_tables *j, lists *l, const basin_column *c) {
+    if (c->type == BASIN_COLUMN_CATEGORY)
+        add(&l->text, c->name, " (%lld)", c->category.names.names.count);
+    if (c->type == BASIN_COLUMN_DATE) add(&l->date, c->name, c->epoch ? " (epoch)" : NULL, 0);
+    if (c->type == BASIN_COLUMN_NUMBER && c->comma) add(&l->comma, c->name, NULL, 0);
+    if (c->type == BASIN_COLUMN_NUMBER && c->marks) add(&l->mark, c->name, NULL, 0);
+    if (c->type == BASIN_COLUMN_NUMBER && c->currencies) add(&l->mixed, c->name, NULL, 0);
+    if (c->feature && c->type == BASIN_COLUMN_DROPPED)
+        add(&l->out, c->name, c->cells ? " (more than %lld values)" : " (empty)", j->rules.most);
+}
+
+static void note_unknown(basin_tables *j) {
+    const basin_unknown_ends *u = &j->unknown;
+    if (u->edges)
+        basin_network_add_note(j->network,
+                               "%" PRId64 " edges left out: an end is in no file of nodes ('%s')",
+                               u->edges, u->first);
+    if (u->nodes)
+        basin_network_add_note(j->network,
+                               "%" PRId64 " nodes added that are in no file of nodes ('%s')",
+                               u->nodes, u->first);
+}
+
+void basin_tables_note(basin_tables *j) {
+    lists l = {0};
+    bool known = j->known && j->known->named;
+    for (int t = 0; t < j->tables; t++)
+        for (size_t i = 0; !j->table[t].edges && i < j->table[t].columns; i++) {
+            const basin_column *c = &j->table[t].column[i];
+            sort_column(j, &l, c);
+            if (known) sort_known(j, &l, c);
+        }
+    const struct {
+        const basin_list *list;
+        const char *what;
+    } line[] = {{&l.text, "text, one feature a value"},
+                {&l.date, "dates, as days since 1970"},
+                {&l.mark, "numbers written with separators, currency or %"},
+                {&l.comma, "numbers with a decimal comma"},
+                {&l.mixed, "several currencies in one column, not converted"},
+                {&l.out, "columns left out"},
+                {&l.unused, "columns not used, since training did not have them"}};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        if (line[i].list->count)
+            basin_network_add_note(j->network, "%s: %s", line[i].what, line[i].list->text);
+    note_unknown(j);
+}

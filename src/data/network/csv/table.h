@@ -1,0 +1,66 @@
+/* Tables of nodes and of edges, read together into one network; what the files of this folder hand
+ * to each other. In the order in which they work: header.c, nodes.c, edges.c, notes.c, csv.c. */
+#ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
+#define BASIN_DATA_NETWORK_CSV_TABLE_H
+
+#include "data/network/csv/column.h"
+
+enum { BASIN_MOST_TABLES = 64, BASIN_MOST_RELATIONS = 1000 };
+
+typedef struct basin_table_file {
+    const basin_csv_source *source;
+    bool edges;
+    int id, label, split, mask[3];
+    int from, to, type;
+    basin_column *column; /* [columns] */
+    char **name;          /* [columns] */
+    size_t columns;
+} basin_table_file;
+
+typedef struct basin_edge_list {
+    int32_t *pair; /* [count, 2] */
+    size_t count, capacity;
+} basin_edge_list;
+
+/* Ends of edges that no table of nodes has. */
+typedef struct basin_unknown_ends {
+    int64_t edges, nodes; /* that were skipped; that were added */
+    char first[40];
+} basin_unknown_ends;
+
+typedef struct basin_tables {
+    const basin_network_options *o;
+    const basin_schema *known; /* the options', or NULL */
+    basin_schema *schema;      /* of what is read */
+    basin_column_rules rules;
+    basin_table_file table[BASIN_MOST_TABLES];
+    int tables, node_tables;
+    basin_dictionary id, relation;
+    int32_t *seen; /* [seen_capacity] 1 + the table that told of a node last */
+    size_t seen_capacity;
+    basin_edge_list edges[BASIN_MOST_RELATIONS];
+    size_t edge_count, limit; /* of all relations; bytes that all this may take */
+    basin_unknown_ends unknown;
+    basin_network *network;
+    basin_error *error;
+} basin_tables;
+
+basin_status basin_tables_open(basin_csv *csv, const basin_csv_source *source, basin_error *error);
+basin_status basin_tables_no_memory(basin_tables *tables, const char *path);
+/* Fails where what is in memory, and what the network will take beside it, pass the limit. */
+basin_status basin_tables_check_room(basin_tables *tables, const char *path);
+
+/* Reads all headers and says what every column is for. */
+basin_status basin_tables_read_headers(basin_tables *tables, const basin_csv_source *source,
+                                       int count);
+/* Sees every cell of the tables of nodes. */
+basin_status basin_tables_see_nodes(basin_tables *tables);
+/* Decides what columns become; makes the schema. */
+basin_status basin_tables_settle(basin_tables *tables);
+/* Features, labels and masks of the network. */
+basin_status basin_tables_fill_nodes(basin_tables *tables);
+basin_status basin_tables_read_edges(basin_tables *tables);
+/* Adds to the network's note what was read as what, and what was not read. */
+void basin_tables_note(basin_tables *tables);
+
+#endif

@@ -1,0 +1,301 @@
+/* A network made to fit a schema: features into its order by name, relations likewise, directions
+ * compared. What cannot fit is an error that names the column; what is left over is noted. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/spelling.h"
+#include "base/text.h"
+#include "data/network/schema/schema.h"
+
+/* ---- features ---- */
+
+/* Where each feature of the schema stands among the network's; -1: nowhere, it is all zeros. */
+typedef struct places {
+    const basin_network *network;
+    const basin_schema *from, *to;
+    int64_t *at; /* [to->features] */
+    bool *used;  /* [from->features] */
+} places;
+
+static void take(places *p, int64_t to, int64_t from) {
+    p->at[to] = from;
+    if (from >= 0) p->used[from] = true;
+}
+
+static basin_status fail_missing(const places *p, const char *name, basin_error *error) {
+    basin_near near = basin_near_begin(name);
+    for (size_t i = 0; i < p->from->nodes.columns; i++)
+        if (basin_column_is_feature(p->from->nodes.column[i].type))
+            basin_near_see(&near, p->from->nodes.column[i].name);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: no column '%s', which the detector was trained with%s%s%s",
+                      p->network->path, name, near.name ? " (did you mean '" : "",
+                      near.name ? near.name : "", near.name ? "'?)" : "");
+}
+
+/* A category by its values; those that are not there today are zeros. */
+static void place_values(places *p, const basin_schema_column *to,
+                         const basin_schema_column *from) {
+    for (int64_t i = 0; i < to->value.count; i++) {
+        int64_t at = -1;
+        for (int64_t k = 0; k < from->value.count && at < 0; k++)
+            if (!strcmp(to->value.text + to->value.at[i], from->value.text + from->value.at[k]))
+                at = from->first + k;
+        take(p, to->first + i, at);
+    }
+}
+
+/* Files of 0.1 know a category by the names of its features alone: "city=Rome". */
+static bool place_indicators(places *p, const basin_schema_column *to) {
+    bool found = false;
+    for (int64_t i = 0; i < to->value.count; i++) {
+        char name[300];
+        snprintf(name, sizeof name, "%.140s=%.140s", to->name, to->value.text + to->value.at[i]);
+        const basin_schema_column *c = basin_schema_find(&p->from->nodes, name);
+        bool number = c && c->type == BASIN_COLUMN_NUMBER;
+        take(p, to->first + i, number ? c->first : -1);
+        found = found || number;
+    }
+    return found;
+}
+
+static basin_status place_column(places *p, const basin_schema_column *to, basin_error *error) {
+    const basin_schema_column *from = basin_schema_find(&p->from->nodes, to->name);
+    if (from && !basin_column_is_feature(from->type)) from = NULL;
+    if (!from && to->type == BASIN_COLUMN_CATEGORY && place_indicators(p, to)) return BASIN_OK;
+    if (!from) return fail_missing(p, to->name, error);
+    if (from->type != to->type)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: column '%s' is a %s; the detector was trained with a %s there",
+                          p->network->path, to->name, basin_column_type_name(from->type),
+                          basin_column_type_name(to->type));
+    if (to->type == BASIN_COLUMN_CATEGORY)
+        place_values(p, to, from);
+    else
+        take(p, to->first, from->first);
+    return BASIN_OK;
+}
+
+/* Features without names go by their place. */
+static basin_status place_all(places *p, basin_error *error) {
+    basin_status status = BASIN_OK;
+    bool named = p->from->named && p->to->named;
+    if (!named && p->from->features != p->to->features)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %" PRId64 " features a node; the detector was trained on %" PRId64
+                          ", and there are no names to match them by",
+                          p->network->path, p->from->features, p->to->features);
+    for (int64_t f = 0; !named && f < p->to->features; f++) take(p, f, f);
+    for (size_t i = 0; named && i < p->to->nodes.columns && !status; i++)
+        if (basin_column_is_feature(p->to->nodes.column[i].type))
+            status = place_column(p, &p->to->nodes.column[i], error);
+    return status;
+}
+
+static int64_t count_ones(const basin_network *n, int64_t feature) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n->nodes; i++) count += n->feature[i * n->features + feature] != 0;
+    return count;
+}
+
+/* Values of a category that the schema lacks are "other": counted. Whole columns are ignored. */
+static void note_rest(basin_network *n, const places *p) {
+    basin_list ignored = {0};
+    for (size_t i = 0; i < p->from->nodes.columns; i++) {
+        const basin_schema_column *c = &p->from->nodes.column[i];
+        if (!basin_column_is_feature(c->type)) continue;
+        int64_t width = basin_schema_width(c), unused = 0, rows = 0;
+        for (int64_t f = c->first; f < c->first + width; f++)
+            if (!p->used[f]) unused++, rows += count_ones(n, f);
+        if (unused && unused < width)
+            basin_network_add_note(n,
+                                   "column '%s': %" PRId64 " rows with values that training did "
+                                   "not know, taken as other",
+                                   c->name, rows);
+        else if (unused)
+            basin_list_add(&ignored, c->name);
+    }
+    if (ignored.count) basin_network_add_note(n, "columns not used: %s", ignored.text);
+}
+
+static bool in_place(const places *p) {
+    bool same = p->from->features == p->to->features;
+    for (int64_t f = 0; f < p->to->features && same; f++) same = p->at[f] == f;
+    return same;
+}
+
+/* The features in the schema's order, in memory of their own. */
+static basin_status move_features(basin_network *n, const places *p, basin_error *error) {
+    int64_t F = p->to->features;
+    size_t count;
+    float *x = NULL;
+    if (basin_size_multiply(&count, (size_t)n->nodes, (size_t)F))
+        x = basin_array_new(count, sizeof *x);
+    if (!x)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " features", n->path,
+                          F);
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t f = 0; f < F; f++)
+            x[i * F + f] = p->at[f] < 0 ? 0 : n->feature[i * n->features + p->at[f]];
+    if (!n->file) free(n->feature);
+    free(n->own_feature);
+    n->own_feature = n->file ? x : NULL;
+    n->feature = x;
+    n->features = F;
+    return BASIN_OK;
+}
+
+static basin_status rename_features(basin_network *n, const basin_schema *schema,
+                                    basin_error *error) {
+    basin_names names = {0};
+    basin_status status = BASIN_OK;
+    if (schema->named) status = basin_schema_names(&names, schema, error);
+    if (!n->file) basin_names_free(&n->column);
+    basin_names_free(&n->own_column);
+    if (n->file) n->own_column = names;
+    n->column = names;
+    return status;
+}
+
+static basin_status match_features(basin_network *n, const basin_schema *schema,
+                                   basin_error *error) {
+    places p = {.network = n, .from = n->schema, .to = schema};
+    p.at = basin_array_new((size_t)schema->features, sizeof *p.at);
+    p.used = calloc((size_t)n->schema->features + 1, sizeof *p.used);
+    basin_status status = p.at && p.used
+                              ? place_all(&p, error)
+                              : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
+    if (!status) note_rest(n, &p);
+    if (!status && !in_place(&p)) {
+        status = move_features(n, &p, error);
+        if (!status) status = rename_features(n, schema, error);
+    }
+    free(p.at);
+    free(p.used);
+    return status;
+}
+
+/* ---- relations ---- */
+
+static int find_name(const basin_names *names, const char *name) {
+    for (int64_t i = 0; i < names->count; i++)
+        if (!strcmp(names->text + names->at[i], name)) return (int)i;
+    return -1;
+}
+
+static void relation_free(basin_relation *r) {
+    free(r->name);
+    if (r->mapped) return;
+    free(r->row);
+    free(r->col);
+}
+
+static basin_status add_empty(basin_network *n, const char *name, basin_error *error) {
+    basin_relation *r;
+    basin_status status = basin_network_new_relation(&r, n, name, error);
+    if (status) return status;
+    r->row = calloc((size_t)n->nodes + 1, sizeof *r->row);
+    r->col = basin_array_new(1, sizeof *r->col);
+    if (r->row && r->col) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for relation '%s'", n->path, name);
+}
+
+/* The schema's relations first, in its order, then the union; others go. */
+static void sort_relations(basin_network *n, const basin_schema *schema) {
+    int kept = 0;
+    for (int64_t i = 0; i < schema->relation.count; i++) {
+        const char *name = schema->relation.text + schema->relation.at[i];
+        int at = basin_network_relation(n, name);
+        basin_relation moved = n->relation[at];
+        n->relation[at] = n->relation[kept];
+        n->relation[kept++] = moved;
+    }
+    for (int r = kept; r < n->relations; r++)
+        if (!strcmp(n->relation[r].name, "homo"))
+            n->relation[kept++] = n->relation[r];
+        else
+            relation_free(&n->relation[r]);
+    n->relations = kept;
+}
+
+static basin_status match_relations(basin_network *network, const basin_schema *schema,
+                                    basin_error *error) {
+    basin_list unknown = {0}, empty = {0};
+    basin_status status = BASIN_OK;
+    if (!schema->relation.count) return BASIN_OK;
+    for (int r = 0; r < network->relations; r++) {
+        const char *name = network->relation[r].name;
+        bool whole = !strcmp(name, "homo") && network->relations > 1;
+        if (!whole && find_name(&schema->relation, name) < 0) basin_list_add(&unknown, name);
+    }
+    if (network->relations > 1 || schema->relation.count > 1 || unknown.count)
+        status = basin_network_add_union(network, error);
+    for (int64_t i = 0; i < schema->relation.count && !status; i++) {
+        const char *name = schema->relation.text + schema->relation.at[i];
+        if (basin_network_relation(network, name) >= 0) continue;
+        status = add_empty(network, name, error);
+        basin_list_add(&empty, name);
+    }
+    if (status) return status;
+    sort_relations(network, schema);
+    if (unknown.count)
+        basin_network_add_note(network,
+                               "relations that training did not know count in the whole graph "
+                               "alone: %s",
+                               unknown.text);
+    if (empty.count) basin_network_add_note(network, "relations without an edge: %s", empty.text);
+    return BASIN_OK;
+}
+
+static basin_status check_directed(const basin_network *n, const basin_schema *schema,
+                                   basin_error *error) {
+    static const char *const way[] = {"go both ways", "have a direction"};
+    if (n->directed == schema->directed) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: its edges %s; the detector was trained on a graph whose edges %s",
+                      n->path, way[n->directed], way[schema->directed]);
+}
+
+basin_status basin_network_match(basin_network *network, const basin_schema *schema,
+                                 basin_error *error) {
+    basin_schema *copy = NULL;
+    basin_status status = check_directed(network, schema, error);
+    if (!status && !network->schema)
+        status = basin_schema_of(&network->schema, network, BASIN_MISSING_ERROR, error);
+    if (!status) status = match_features(network, schema, error);
+    if (!status) status = match_relations(network, schema, error);
+    if (!status) status = basin_schema_copy(&copy, schema, error);
+    if (status) return status;
+    basin_schema_free(network->schema);
+    network->schema = copy;
+    return BASIN_OK;
+}
+
+basin_status basin_network_describe(basin_schema **schema, const basin_network *network,
+                                    basin_error *error) {
+    if (!network->schema) return basin_schema_of(schema, network, BASIN_MISSING_ERROR, error);
+    basin_status status = basin_schema_copy(schema, network->schema, error);
+    if (!status) status = basin_schema_set_relations(*schema, network, error);
+    return status;
+}
+
+basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
+                                        basin_error *error) {
+    basin_names names = {0};
+    basin_status status = check_directed(network, schema, error);
+    if (!status && schema->named && network->column.count)
+        status = basin_schema_names(&names, schema, error);
+    for (int64_t f = 0; f < names.count && f < network->column.count && !status; f++) {
+        const char *found = network->column.text + network->column.at[f];
+        const char *wanted = names.text + names.at[f];
+        if (strcmp(found, wanted) != 0)
+            status = basin_fail(error, BASIN_BAD_VALUE,
+                                "%s: feature %" PRId64 " is '%s'; the detector was trained with "
+                                "'%s' there, wanted a network that was matched to its schema",
+                                network->path, f + 1, found, wanted);
+    }
+    basin_names_free(&names);
+    return status;
+}

@@ -1,0 +1,239 @@
+/* Schemas: made, asked, freed; see schema.h. */
+#include "data/network/schema/schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/memory.h"
+
+static const char *const type_name[BASIN_COLUMN_TYPES] = {
+    "dropped", "number", "category", "date",   "id",
+    "label",   "split",  "source",   "target", "relation"};
+
+const char *basin_column_type_name(basin_column_type type) { return type_name[type]; }
+
+bool basin_column_is_feature(basin_column_type type) {
+    return type == BASIN_COLUMN_NUMBER || type == BASIN_COLUMN_CATEGORY ||
+           type == BASIN_COLUMN_DATE;
+}
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+}
+
+basin_status basin_schema_new(basin_schema **schema, basin_error *error) {
+    *schema = calloc(1, sizeof **schema);
+    if (!*schema) return no_memory(error);
+    (*schema)->named = true;
+    return BASIN_OK;
+}
+
+static void table_free(basin_schema_table *table) {
+    for (size_t i = 0; i < table->columns; i++) {
+        free(table->column[i].name);
+        basin_names_free(&table->column[i].value);
+    }
+    free(table->column);
+}
+
+void basin_schema_free(basin_schema *schema) {
+    if (!schema) return;
+    table_free(&schema->nodes);
+    table_free(&schema->edges);
+    basin_names_free(&schema->relation);
+    free(schema->date_format);
+    free(schema);
+}
+
+int64_t basin_schema_width(const basin_schema_column *column) {
+    if (column->type == BASIN_COLUMN_CATEGORY) return column->value.count;
+    return basin_column_is_feature(column->type);
+}
+
+int64_t basin_schema_features(const basin_schema *schema) { return schema->features; }
+
+static basin_status copy_names(basin_names *to, const basin_names *from, basin_error *error) {
+    basin_names_builder builder = {0};
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < from->count && !status; i++) {
+        const char *text = from->text + from->at[i];
+        status = basin_names_add(&builder, text, strlen(text), error);
+    }
+    *to = builder.names;
+    return status;
+}
+
+basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
+                              const basin_schema_column *column, basin_error *error) {
+    if (!basin_array_reserve((void **)&table->column, &table->capacity, table->columns + 1,
+                             sizeof *table->column))
+        return no_memory(error);
+    basin_schema_column *c = &table->column[table->columns];
+    *c = *column;
+    c->value = (basin_names){0};
+    c->name = basin_string_copy(column->name);
+    if (!c->name) return no_memory(error);
+    table->columns++;
+    c->first = schema->features;
+    basin_status status = copy_names(&c->value, &column->value, error);
+    if (!status) schema->features += basin_schema_width(c);
+    return status;
+}
+
+basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
+                               basin_error *error) {
+    basin_status status = basin_schema_new(copy, error);
+    if (status) return status;
+    basin_schema *s = *copy;
+    s->named = schema->named;
+    s->directed = schema->directed;
+    s->missing = schema->missing;
+    s->unknown = schema->unknown;
+    if (schema->date_format && !(s->date_format = basin_string_copy(schema->date_format)))
+        status = no_memory(error);
+    for (size_t i = 0; i < schema->nodes.columns && !status; i++)
+        status = basin_schema_add(s, &s->nodes, &schema->nodes.column[i], error);
+    for (size_t i = 0; i < schema->edges.columns && !status; i++)
+        status = basin_schema_add(s, &s->edges, &schema->edges.column[i], error);
+    if (!status) status = copy_names(&s->relation, &schema->relation, error);
+    if (!status) return BASIN_OK;
+    basin_schema_free(s);
+    *copy = NULL;
+    return status;
+}
+
+/* ---- asking ---- */
+
+const basin_schema_column *basin_schema_find(const basin_schema_table *table, const char *name) {
+    for (size_t i = 0; i < table->columns; i++)
+        if (!strcmp(table->column[i].name, name)) return &table->column[i];
+    for (size_t i = 0; i < table->columns; i++)
+        if (!strcasecmp(table->column[i].name, name)) return &table->column[i];
+    return NULL;
+}
+
+const basin_schema_column *basin_schema_role(const basin_schema_table *table,
+                                             basin_column_type type) {
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->column[i].type == type) return &table->column[i];
+    return NULL;
+}
+
+static basin_status add_features(basin_names_builder *names, const basin_schema_column *c,
+                                 basin_error *error) {
+    basin_status status = BASIN_OK;
+    char text[300];
+    if (c->type == BASIN_COLUMN_NUMBER || c->type == BASIN_COLUMN_DATE)
+        return basin_names_add(names, c->name, strlen(c->name), error);
+    for (int64_t i = 0; i < c->value.count && !status; i++) {
+        const char *value = c->value.text + c->value.at[i];
+        int length = snprintf(text, sizeof text, "%.140s=%.140s", c->name, value);
+        status = basin_names_add(names, text, (size_t)length, error);
+    }
+    return status;
+}
+
+basin_status basin_schema_names(basin_names *names, const basin_schema *schema,
+                                basin_error *error) {
+    basin_names_builder builder = {0};
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < schema->nodes.columns && !status; i++)
+        status = add_features(&builder, &schema->nodes.column[i], error);
+    *names = builder.names;
+    return status;
+}
+
+void basin_schema_fill(float *fill, const basin_schema *schema, basin_missing missing) {
+    for (int64_t f = 0; f < schema->features; f++) fill[f] = 0;
+    if (missing == BASIN_MISSING_ZERO) return;
+    for (size_t i = 0; i < schema->nodes.columns; i++) {
+        const basin_schema_column *c = &schema->nodes.column[i];
+        bool number = c->type == BASIN_COLUMN_NUMBER || c->type == BASIN_COLUMN_DATE;
+        if (number && isfinite(c->mean)) fill[c->first] = (float)c->mean;
+    }
+}
+
+/* ---- of a network ---- */
+
+/* The means of the finite numbers of every feature; 0 where there are none. Free it. */
+static double *feature_means(const basin_network *n) {
+    int64_t F = n->feature ? n->features : 0;
+    double *mean = calloc((size_t)F + 1, sizeof *mean);
+    int64_t *count = calloc((size_t)F + 1, sizeof *count);
+    for (int64_t i = 0; mean && count && F && i < n->nodes; i++)
+        for (int64_t f = 0; f < F; f++) {
+            float x = n->feature[i * F + f];
+            if (isfinite(x)) mean[f] += x, count[f]++;
+        }
+    for (int64_t f = 0; mean && count && f < F; f++)
+        if (count[f]) mean[f] /= (double)count[f];
+    if (!count) free(mean);
+    bool good = mean && count;
+    free(count);
+    return good ? mean : NULL;
+}
+
+basin_status basin_schema_set_relations(basin_schema *schema, const basin_network *network,
+                                        basin_error *error) {
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    for (int r = 0; r < network->relations && !status; r++) {
+        const char *name = network->relation[r].name;
+        bool whole = network->relations > 1 && !strcmp(name, "homo");
+        if (!whole) status = basin_names_add(&names, name, strlen(name), error);
+    }
+    basin_names_free(&schema->relation);
+    schema->relation = names.names;
+    return status;
+}
+
+static basin_status add_numbers(basin_schema *s, const basin_network *n, basin_error *error) {
+    double *mean = feature_means(n);
+    basin_status status = mean ? BASIN_OK : no_memory(error);
+    for (int64_t f = 0; n->feature && f < n->features && !status; f++) {
+        char number[32];
+        snprintf(number, sizeof number, "%lld", (long long)f);
+        basin_schema_column c = {.name = s->named ? n->column.text + n->column.at[f] : number,
+                                 .type = BASIN_COLUMN_NUMBER,
+                                 .mean = mean[f]};
+        status = basin_schema_add(s, &s->nodes, &c, error);
+    }
+    free(mean);
+    return status;
+}
+
+basin_status basin_schema_of(basin_schema **schema, const basin_network *network,
+                             basin_missing missing, basin_error *error) {
+    basin_status status = basin_schema_new(schema, error);
+    if (status) return status;
+    basin_schema *s = *schema;
+    s->named = network->column.count > 0;
+    s->directed = network->directed;
+    s->missing = missing;
+    status = add_numbers(s, network, error);
+    if (!status) status = basin_schema_set_relations(s, network, error);
+    if (!status) return BASIN_OK;
+    basin_schema_free(s);
+    *schema = NULL;
+    return status;
+}
+
+basin_status basin_schema_settle(basin_network_options *settled,
+                                 const basin_network_options *options, const char *path,
+                                 basin_error *error) {
+    const basin_schema *s = options->schema;
+    *settled = *options;
+    if (!s) return BASIN_OK;
+    if (options->directed && !s->directed)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: directed is asked for; the detector was trained on a graph whose "
+                          "edges go both ways",
+                          path);
+    settled->directed = s->directed;
+    if (settled->missing == BASIN_MISSING_ERROR) settled->missing = s->missing;
+    if (settled->unknown == BASIN_UNKNOWN_ERROR) settled->unknown = s->unknown;
+    if (!settled->date_format) settled->date_format = s->date_format;
+    return BASIN_OK;
+}

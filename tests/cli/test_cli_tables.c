@@ -1,0 +1,143 @@
+/* A detector trained on one day's tables scores those of the next: columns in another order, other
+ * categories, columns that are gone or new, relations without an edge; and options that name what
+ * is not there. */
+#include <stdbool.h>
+
+#include "basin/random.h"
+#include "cli/program.h"
+
+enum { ACCOUNTS = 200, TRANSFERS = 900 };
+
+#define QUICK "--epochs 8 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 --quiet"
+
+static float uniform(uint64_t stream, uint64_t i) { return basin_random_uniform_at(5, stream, i); }
+
+static FILE *create(void **state, const char *name) {
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, name), "w");
+    assert_non_null(file);
+    return file;
+}
+
+/* `columns` of a, b, c, d, f, i: balance, limit, country, opened, is_fraud, id; x: a new one. */
+static void write_accounts(void **state, const char *name, const char *columns,
+                           const char *const country[3]) {
+    static const char *const title[] = {"balance",  "limit", "country", "opened", "",
+                                        "is_fraud", "",      "",        "id"};
+    FILE *file = create(state, name);
+    for (const char *c = columns; *c; c++)
+        fprintf(file, "%s%s", *c == 'x' ? "mood" : title[*c - 'a'], c[1] ? "," : "\n");
+    for (uint64_t i = 0; i < ACCOUNTS; i++) {
+        bool bad = i % 6 == 2;
+        for (const char *c = columns; *c; c++) {
+            float u = uniform((uint64_t)*c, i);
+            if (*c == 'a') fprintf(file, "\"$%d,%03.0f.50\"", bad ? 7 : 2, 999 * u);
+            if (*c == 'b' && i % 9) fprintf(file, "%.3f", u);
+            if (*c == 'c') fputs(country[bad ? 0 : (int)(3 * u)], file);
+            if (*c == 'd') fprintf(file, "2026-%02d-%02d", 1 + (int)(12 * u), 1 + (int)(28 * u));
+            if (*c == 'f') fprintf(file, "%d", bad);
+            if (*c == 'i') fprintf(file, "acc%d", (int)i);
+            if (*c == 'x') fputs("good", file);
+            fputs(c[1] ? "," : "\n", file);
+        }
+    }
+    fclose(file);
+}
+
+static void write_transfers(void **state, const char *name, const char *header, bool turned,
+                            int kinds) {
+    static const char *const kind[] = {"wire", "card"};
+    FILE *file = create(state, name);
+    fprintf(file, "%s\n", header);
+    for (uint64_t e = 0; e < TRANSFERS; e++) {
+        int from = (int)(ACCOUNTS * uniform(1, e)), to = (int)(ACCOUNTS * uniform(2, e));
+        const char *how = kind[e % (uint64_t)kinds];
+        if (turned)
+            fprintf(file, "%s;acc%d;12.5;acc%d\n", how, to, from);
+        else
+            fprintf(file, "acc%d,acc%d,%s\n", from, to, how);
+    }
+    fclose(file);
+}
+
+static const char *const usual[] = {"DE", "FR", "IT"}, *const strange[] = {"DE", "FR", "PT"};
+
+static int make_model(void **state) {
+    if (folder_new(state)) return -1;
+    write_accounts(state, "day1.csv", "iabcdf", usual);
+    write_transfers(state, "pay1.csv", "from_account,to_account,channel", false, 2);
+    const program *p =
+        run(state, "anomaly train day1.csv pay1.csv --relation-column channel "
+                   "--directed --missing mean --relations max " QUICK " -o m.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "anomaly score m.safetensors day1.csv pay1.csv -q -o first.csv");
+    if (p->code) fail_msg("%s", p->err);
+    return 0;
+}
+
+static void assert_same_bytes(void **state, const char *file) {
+    static char a[1 << 18], b[1 << 18];
+    char path[PATH_TEXT];
+    slurp(a, sizeof a, folder_path(path, state, "first.csv"));
+    slurp(b, sizeof b, folder_path(path, state, file));
+    assert_true(strlen(a) > 1000);
+    assert_string_equal(a, b);
+}
+
+static void another_order_gives_the_same_bytes(void **state) {
+    write_accounts(state, "day2.csv", "xfdcbai", usual);
+    write_transfers(state, "pay2.csv", "channel;to_account;amount;from_account", true, 2);
+    const program *p = run(state, "anomaly score m.safetensors day2.csv pay2.csv -o second.csv");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "columns not used, since training did not have them: mood");
+    assert_contains(p->err, "text, one feature a value: country (3)");
+    assert_same_bytes(state, "second.csv");
+    /* by way of a file that was converted without knowing the model */
+    p = run(state, "data convert day2.csv pay2.csv two.basin --relation-column channel --directed "
+                   "--missing mean -q");
+    assert_int_equal(p->code, 0);
+    p = run(state, "anomaly score m.safetensors two.basin -o third.csv -q");
+    assert_int_equal(p->code, 0);
+    assert_same_bytes(state, "third.csv");
+}
+
+static void what_is_new_or_absent_is_said(void **state) {
+    write_accounts(state, "day3.csv", "iabcdf", strange);
+    write_transfers(state, "pay3.csv", "from_account,to_account,channel", false, 1);
+    const program *p = run(state, "anomaly score m.safetensors day3.csv pay3.csv");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "values that training did not know ('PT'), taken as other");
+    assert_contains(p->err, "relations without an edge: card");
+    write_accounts(state, "day4.csv", "iacdf", usual);
+    assert_error(run(state, "anomaly score m.safetensors day4.csv pay1.csv"), 1,
+                 "day4.csv: no column 'limit' with which the detector was trained");
+    write_transfers(state, "pay4.csv", "from_account,to_account,kanal", false, 2);
+    assert_error(run(state, "anomaly score m.safetensors day1.csv pay4.csv"), 1,
+                 "no column 'channel' for relations");
+    p = run(state, "data convert day1.csv pay1.csv both.basin --relation-column channel -q "
+                   "--missing mean");
+    assert_int_equal(p->code, 0);
+    assert_error(run(state, "anomaly score m.safetensors both.basin"), 1,
+                 "both.basin: its edges go both ways; the detector was trained on a graph whose "
+                 "edges have a direction");
+}
+
+static void options_name_what_is_there(void **state) {
+    assert_error(run(state, "data info day1.csv pay1.csv --label is_frod"), 1,
+                 "no column 'is_frod' for labels in a file of nodes; did you mean 'is_fraud'?");
+    assert_error(run(state, "anomaly train day1.csv pay1.csv --drop baalance -o n"), 1,
+                 "no column 'baalance' to drop; did you mean 'balance'?");
+    assert_error(run(state, "anomaly train day1.csv pay1.csv --relation-column chanel -o n"), 1,
+                 "no column 'chanel' for relations in a file of edges; did you mean 'channel'?");
+    assert_error(run(state, "data info two.basin --drop balance"), 1,
+                 "two.basin: is no CSV, wanted no option drop");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_order_gives_the_same_bytes),
+        cmocka_unit_test(what_is_new_or_absent_is_said),
+        cmocka_unit_test(options_name_what_is_there),
+    };
+    return cmocka_run_group_tests(tests, make_model, program_teardown);
+}
