@@ -29,6 +29,7 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .drop = f->drop,
         .max_categories = f->max_categories,
         .date_format = f->date_format,
+        .no_header = f->no_header,
     };
 }
 

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 
 typedef struct basin_network_flags {
-    bool directed, keep_duplicates;
+    bool directed, keep_duplicates, no_header;
     bool unite; /* add the union of all relations */
     const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
     const char *date_format;
@@ -50,6 +50,9 @@ typedef struct basin_network_flags {
                      "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
                      "default), leave the edge out, or add the node without features of its own; " \
                      "for a trained model the default is what training did."),                     \
+        BASIN_FLAG(type, field.no_header, 0, "no-header",                                          \
+                   "CSV of edges: files of two or three columns have no header; they are source, " \
+                   "target and relation. Lists of numbers are known without this."),               \
         BASIN_TEXT(type, field.date_format, 0, "date-format", "FORMAT",                            \
                    "CSV of nodes: columns of dates in this form, as strptime(3) has it: %d.%m.%Y")
 

@@ -18,13 +18,19 @@ static void allow(const basin_archive *a) {
     if (a->archive_libzstd_version()) a->archive_read_support_filter_zstd(a->reader);
 }
 
-basin_status basin_archive_open(basin_archive *a, const void *data, size_t size, const char *path,
-                                const char *wanted, basin_error *error) {
+basin_status basin_archive_begin(basin_archive *a, const char *path, basin_error *error) {
     *a = (basin_archive){0};
     basin_status status = basin_library_load(a, BASIN_LIBRARY_ARCHIVE, names, error);
     if (status) return status;
     a->reader = a->archive_read_new();
-    if (!a->reader) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+    if (a->reader) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+}
+
+basin_status basin_archive_open(basin_archive *a, const void *data, size_t size, const char *path,
+                                const char *wanted, basin_error *error) {
+    basin_status status = basin_archive_begin(a, path, error);
+    if (status) return status;
     allow(a);
     if (a->archive_read_open_memory(a->reader, data ? data : "", size) == ARCHIVE_OK)
         return BASIN_OK;

@@ -13,6 +13,7 @@
     X(archive_read_new)                                                                            \
     X(archive_read_free)                                                                           \
     X(archive_read_open_memory)                                                                    \
+    X(archive_read_open_fd)                                                                        \
     X(archive_read_next_header)                                                                    \
     X(archive_read_data)                                                                           \
     X(archive_read_data_block)                                                                     \
@@ -22,6 +23,7 @@
     X(archive_error_string)                                                                        \
     X(archive_read_support_format_tar)                                                             \
     X(archive_read_support_format_zip)                                                             \
+    X(archive_read_support_format_raw)                                                             \
     X(archive_read_support_filter_gzip)                                                            \
     X(archive_read_support_filter_bzip2)                                                           \
     X(archive_read_support_filter_xz)                                                              \
@@ -42,6 +44,8 @@ typedef struct basin_archive {
  * should have been, for errors. */
 basin_status basin_archive_open(basin_archive *archive, const void *data, size_t size,
                                 const char *path, const char *wanted, basin_error *error);
+/* A reader that knows no format yet. */
+basin_status basin_archive_begin(basin_archive *archive, const char *path, basin_error *error);
 void basin_archive_close(basin_archive *archive);
 /* What libarchive says is wrong. */
 const char *basin_archive_why(const basin_archive *archive);

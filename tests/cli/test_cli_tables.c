@@ -133,11 +133,49 @@ static void options_name_what_is_there(void **state) {
                  "two.basin: is no CSV, wanted no option drop");
 }
 
+/* Thirds train, validate and test; or half trains and half tests. */
+static void write_split(void **state, const char *name, int parts) {
+    static const char *const part[] = {"train", "test", "val"};
+    FILE *file = create(state, name);
+    fputs("id,split\n", file);
+    for (int i = 0; i < ACCOUNTS; i++) fprintf(file, "acc%d,%s\n", i, part[i / 6 % parts]);
+    fclose(file);
+}
+
+#define LOUD "--epochs 2 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1"
+#define TRAIN "anomaly train day1.csv pay1.csv --missing mean " LOUD " -o s.safetensors "
+
+static void the_split_of_the_file_is_used_or_not_and_said(void **state) {
+    write_split(state, "split.csv", 3);
+    const program *p = run(state, TRAIN "split.csv");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "trains on the split that it brings");
+    assert_contains(p->out, "  test ");
+    p = run(state, TRAIN "split.csv --validation 0.1");
+    assert_contains(p->err, "the split that it brings is not used");
+    write_split(state, "split.csv", 2);
+    p = run(state, TRAIN "split.csv");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "no nodes for validation: the last epoch is kept and the threshold");
+}
+
+static void what_cannot_be_kept_is_said(void **state) {
+    assert_error(run(state, "anomaly score m.safetensors two.basin --memory 0.0001 -q"), 1,
+                 "two.basin: scoring takes");
+    write_split(state, "split.csv", 3);
+    const program *p = run(state, "anomaly eval day1.csv pay1.csv split.csv --missing mean "
+                                  "--no-baselines --runs 2 " LOUD);
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "the file has 1 split: 2 runs on it with different seeds");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_order_gives_the_same_bytes),
         cmocka_unit_test(what_is_new_or_absent_is_said),
         cmocka_unit_test(options_name_what_is_there),
+        cmocka_unit_test(the_split_of_the_file_is_used_or_not_and_said),
+        cmocka_unit_test(what_cannot_be_kept_is_said),
     };
     return cmocka_run_group_tests(tests, make_model, program_teardown);
 }

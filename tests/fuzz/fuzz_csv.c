@@ -7,8 +7,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_error error;
     const uint8_t *cut = size ? memchr(data, 1, size) : NULL;
     size_t first = cut ? (size_t)(cut - data) : size;
-    basin_csv_source source[] = {{"fuzz", size ? data : (const uint8_t *)"", first},
-                                 {"fuzz", cut ? cut + 1 : NULL, cut ? size - first - 1 : 0}};
+    basin_csv_source source[] = {
+        {.path = "fuzz", .data = size ? data : (const uint8_t *)"", .size = first},
+        {.path = "fuzz", .data = cut ? cut + 1 : NULL, .size = cut ? size - first - 1 : 0}};
     basin_network_options o = {.missing = BASIN_MISSING_MEAN, .max_categories = 4};
     basin_status status = basin_network_csv_read(&n, source, cut ? 2 : 1, &o, &error);
     network_check_outcome(n, status, &error);

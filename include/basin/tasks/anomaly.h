@@ -66,7 +66,8 @@ typedef struct basin_anomaly_data {
     const basin_network_options *options; /* or NULL */
     /* Where `part` is NULL, the first of these that is set: split `split` of the network's masks;
      * `ratio` of the labelled nodes trains and the rest, one to two, validates and tests;
-     * `validation` of them validates (0: 0.2; below 0: none) and the others train. */
+     * `validation` of them validates and the others train (below 0: none validates; 0: the first
+     * split of the network's masks where it has any, else 0.2). */
     const uint8_t *part; /* [N] BASIN_PART_TRAIN, ..; or NULL */
     bool masks;
     int64_t split;

@@ -106,6 +106,7 @@ typedef struct basin_network_options {
     int64_t max_categories; /* of a text column that becomes one column a value; 0: 32 */
     basin_unknown unknown;
     const char *date_format; /* as strptime reads it; NULL: ISO 8601 alone */
+    bool no_header;          /* files of two or three columns list edges and have no header */
     /* Read as these columns have it, by name: features in its order, gaps filled by its means, its
      * directions and relations. What is zero above comes from it, too. */
     const basin_schema *schema;
@@ -114,7 +115,8 @@ typedef struct basin_network_options {
 /* ---- files ---- */
 
 /* Opens one file (npz, .mat, DGL, the mapped file), or CSV files: one of edges, and any of nodes;
- * what a file is goes by its content. Every number is checked, those of a mapped file included. */
+ * what a file is goes by its content. "-" is standard input. Every number is checked, those of a
+ * mapped file included. */
 BASIN_API basin_status basin_network_open(basin_network **network, const char *const *path,
                                           int paths, const basin_network_options *options,
                                           basin_error *error);
@@ -272,7 +274,8 @@ enum { BASIN_PART_NONE = 0, BASIN_PART_TRAIN = 1, BASIN_PART_VAL = 2, BASIN_PART
 BASIN_API basin_status basin_split_stratified(uint8_t *part /* [N] */, const basin_network *network,
                                               double ratio, uint64_t seed, uint64_t run,
                                               basin_error *error);
-/* Split `split` of the file; a node without a label is in no part, one in two is an error. */
+/* Split `split` of the file, which may have no validation or test; a node without a label is in no
+ * part, one in two is an error. */
 BASIN_API basin_status basin_split_from_masks(uint8_t *part /* [N] */, const basin_network *network,
                                               int64_t split, basin_error *error);
 /* Nodes of one part, ascending; returns how many. `node` may be NULL to count only. */

@@ -363,6 +363,20 @@ static void note_ratio(const bench *b) {
     b->watch.watch.note(b->watch.watch.context, line);
 }
 
+/* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
+static void note_splits(const bench *b) {
+    char line[200];
+    long long splits = b->network->splits;
+    if (!b->masks || (b->runs == b->o->runs && (splits > 1 || b->runs == 1))) return;
+    if (splits == 1)
+        snprintf(line, sizeof line, "the file has 1 split: %lld runs on it with different seeds",
+                 (long long)b->runs);
+    else
+        snprintf(line, sizeof line, "the file has %lld splits: %lld runs instead of %lld", splits,
+                 (long long)b->runs, (long long)b->o->runs);
+    b->watch.watch.note(b->watch.watch.context, line);
+}
+
 static basin_status prepare(bench *b, basin_error *error) {
     const options *o = b->o;
     int64_t splits = b->network->splits;
@@ -373,6 +387,7 @@ static basin_status prepare(bench *b, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
                           b->network->path, (long long)splits, (long long)o->first);
     if (b->masks && splits > 1 && b->runs > splits - o->first) b->runs = splits - o->first;
+    note_splits(b);
     if (!b->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
                           b->network->path);

@@ -17,7 +17,7 @@ typedef struct options {
 static const options defaults = {.training = BASIN_TRAINING_DEFAULT,
                                  .start = {.preset = "default"},
                                  .data = BASIN_NETWORK_UNITED,
-                                 .validation = 0.2,
+                                 .validation = -1,
                                  .split = -1,
                                  .backend = "cpu",
                                  .products = "f32"};
@@ -26,7 +26,7 @@ static const basin_option table[] = {
     BASIN_OPTIONS_START(options),
     BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
                "The part of the labelled nodes that chooses epoch and threshold; all others are "
-               "trained on."),
+               "trained on. Without it: the split that the file brings, else 0.2."),
     BASIN_REAL(options, ratio, "ratio", "X", 0, 0.95,
                "Instead, as in the paper: this part for training, the rest one to two for "
                "validation and test; prints the figures on test. 0: as --validation says."),
@@ -91,7 +91,9 @@ static basin_status train(result *r, double rehearse, char **file, int files,
                                .masks = o->split >= 0,
                                .split = o->split,
                                .ratio = o->ratio,
-                               .validation = o->validation > 0 ? o->validation : -1};
+                               .validation = o->validation < 0   ? 0
+                                             : o->validation > 0 ? o->validation
+                                                                 : -1};
     basin_status status =
         basin_option_backend(&r->backend, o->backend, o->threads, o->products, o->dtype, error);
     basin_training training = basin_training_make(&o->training, r->backend, watch);

@@ -39,6 +39,7 @@ typedef struct basin_csv_source {
     const char *path;
     const void *data;
     size_t size;
+    bool no_header; /* as basin_network_options has it */
 } basin_csv_source;
 
 basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,

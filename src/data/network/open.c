@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "data/network/schema/schema.h"
+#include "data/packed.h"
 #include "io/file.h"
 
 static basin_status open_bundle(basin_network **network, const char *path,
@@ -26,12 +28,46 @@ static bool is_bundle(const basin_map *map) {
                               (map->data[8] == '{' && map->data[7] == 0 && map->data[6] == 0));
 }
 
+/* The bytes of a file: mapped, or read where they come from a pipe. */
+typedef struct content {
+    basin_map map;
+    void *owned;
+} content;
+
+static basin_status content_open(content *c, const char *path, const basin_network_options *o,
+                                 basin_error *error) {
+    *c = (content){0};
+    if (!basin_stream_is(path)) return basin_map_open(&c->map, path, error);
+    size_t limit = o->memory ? o->memory : basin_memory_share();
+    basin_status status = basin_stream_read(&c->owned, &c->map.size, path, limit, error);
+    c->map.data = c->owned;
+    return status;
+}
+
+static void content_close(content *c) {
+    if (!c->owned) basin_map_close(&c->map);
+    free(c->owned);
+}
+
+/* Files are read again by their readers, which unpack them; what came from pipes is kept. */
 static basin_status open_csv(basin_network **network, const char *const *path, int paths,
-                             const basin_network_options *options, basin_error *error) {
+                             const content *first, const basin_network_options *options,
+                             basin_error *error) {
     basin_csv_source *source = calloc((size_t)paths, sizeof *source);
-    if (!source) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path[0]);
-    for (int i = 0; i < paths; i++) source[i].path = path[i];
-    basin_status status = basin_network_csv_read(network, source, paths, options, error);
+    content *kept = calloc((size_t)paths, sizeof *kept);
+    basin_status status = source && kept
+                              ? BASIN_OK
+                              : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path[0]);
+    for (int i = 0; i < paths && !status; i++) {
+        bool stream = basin_stream_is(path[i]);
+        source[i] = (basin_csv_source){.path = path[i], .no_header = options->no_header};
+        if (i && stream) status = content_open(&kept[i], path[i], options, error);
+        const basin_map *map = i ? &kept[i].map : &first->map;
+        if (stream) source[i].data = map->data, source[i].size = map->size;
+    }
+    if (!status) status = basin_network_csv_read(network, source, paths, options, error);
+    for (int i = 0; i < paths && kept; i++) free(kept[i].owned);
+    free(kept);
     free(source);
     return status;
 }
@@ -50,6 +86,7 @@ static basin_status check_options(const basin_network_options *o, const char *pa
                   {"drop", o->drop},
                   {"max_categories", o->max_categories > 0},
                   {"date_format", o->date_format},
+                  {"no_header", o->no_header},
                   {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].set)
@@ -61,19 +98,24 @@ static basin_status check_options(const basin_network_options *o, const char *pa
 
 static basin_status open_any(basin_network **network, const char *const *path, int paths,
                              const basin_network_options *options, basin_error *error) {
-    basin_map map;
+    content c;
     basin_network_options how;
-    basin_status status = basin_map_open(&map, path[0], error);
+    basin_status status = content_open(&c, path[0], options, error);
     if (status) return status;
+    const basin_map map = c.map;
     bool dgl = basin_network_dgl_is(map.data, map.size), bundle = is_bundle(&map);
     bool mat = basin_network_mat_is(map.data, map.size), csv = !dgl && !bundle && !mat;
-    if (!csv && paths > 1)
+    if (bundle && c.owned)
+        status = basin_fail(error, BASIN_UNSUPPORTED,
+                            "%s: comes from a pipe, wanted tables; this format is read from files",
+                            path[0]);
+    else if (!csv && paths > 1)
         status = basin_fail(error, BASIN_BAD_VALUE,
                             "%s: is a network by itself, wanted CSV where there are several files",
                             path[0]);
     if (!status && !csv) status = check_options(options, path[0], error);
     if (!status) status = basin_schema_settle(&how, options, path[0], error);
-    if (!status && csv) status = open_csv(network, path, paths, options, error);
+    if (!status && csv) status = open_csv(network, path, paths, &c, options, error);
     if (!status && !csv) how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
     if (!status && dgl)
         status = basin_network_dgl_parse(network, map.data, map.size, path[0], &how, error);
@@ -81,7 +123,7 @@ static basin_status open_any(basin_network **network, const char *const *path, i
         status = basin_network_mat_read(network, map.data, map.size, path[0], &how, error);
     else if (!status && bundle)
         status = open_bundle(network, path[0], &how, error);
-    basin_map_close(&map);
+    content_close(&c);
     return status;
 }
 

@@ -50,25 +50,25 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
 
 basin_status basin_split_from_masks(uint8_t *part, const basin_network *network, int64_t split,
                                     basin_error *error) {
-    if (!network->train || !network->val || !network->test)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no masks for training, validation and test are in it",
+    if (!network->train)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no masks for training are in it",
                           network->path);
     if (split < 0 || split >= network->splits)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: split %" PRId64 ", wanted 0 to %" PRId64,
                           network->path, split, network->splits - 1);
-    const uint8_t *train = network->train + split * network->nodes;
-    const uint8_t *val = network->val + split * network->nodes;
-    const uint8_t *test = network->test + split * network->nodes;
+    int64_t first = split * network->nodes;
     for (int64_t i = 0; i < network->nodes; i++) {
-        if (!!train[i] + !!val[i] + !!test[i] > 1)
+        bool train = network->train[first + i];
+        bool val = network->val && network->val[first + i];
+        bool test = network->test && network->test[first + i];
+        if (train + val + test > 1)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: node %" PRId64 " is in two parts of split %" PRId64,
                               network->path, i, split);
-        part[i] = train[i]  ? BASIN_PART_TRAIN
-                  : val[i]  ? BASIN_PART_VAL
-                  : test[i] ? BASIN_PART_TEST
-                            : BASIN_PART_NONE;
+        part[i] = train  ? BASIN_PART_TRAIN
+                  : val  ? BASIN_PART_VAL
+                  : test ? BASIN_PART_TEST
+                         : BASIN_PART_NONE;
         if (!network->label || network->label[i] < 0) part[i] = BASIN_PART_NONE;
     }
     return BASIN_OK;

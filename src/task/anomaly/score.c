@@ -49,6 +49,19 @@ static size_t left(const basin_node_inputs *inputs, const basin_anomaly_resource
     return limit > taken ? limit - taken : 0;
 }
 
+/* Where not even the stream stays within the memory that was asked for. */
+static basin_status hold(const basin_anomaly_scorer *scorer, const basin_node_inputs *inputs,
+                         const basin_anomaly_resources *work, basin_error *error) {
+    const double gib = 1 << 30;
+    size_t graph = basin_node_inputs_bytes(inputs), stream = basin_anomaly_scorer_bytes(scorer);
+    if (!work->memory || work->least || graph + stream <= work->memory) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY,
+                      "%s: scoring takes %.3g GiB even where it streams (the graph and its inputs "
+                      "%.3g, the stream %.3g) of %.3g allowed; wanted more memory",
+                      inputs->network->path, (double)(graph + stream) / gib, (double)graph / gib,
+                      (double)stream / gib, (double)work->memory / gib);
+}
+
 basin_status basin_anomaly_score(double *probability, const basin_anomaly_model *model,
                                  const basin_network *network, const basin_anomaly_work *work,
                                  basin_error *error) {
@@ -61,6 +74,7 @@ basin_status basin_anomaly_score(double *probability, const basin_anomaly_model 
     if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
     if (!status)
         status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, &with), &with, error);
+    if (!status) status = hold(scorer, &inputs, &with, error);
     if (!status) status = basin_anomaly_scorer_mean(scorer, probability, model, error);
     basin_anomaly_scorer_free(scorer);
     basin_node_inputs_close(&inputs);

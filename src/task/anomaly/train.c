@@ -56,12 +56,29 @@ static basin_status hold_out(uint8_t *part, const whole *t, double validation, b
     return status;
 }
 
+/* The file's split is used where nothing else is asked for; either way it is said. */
+static bool takes_masks(const whole *t) {
+    const basin_anomaly_data *d = &t->data;
+    const basin_network *n = d->network;
+    const basin_watch *watch = basin_run_training(t->run)->watch;
+    if (d->masks || !n->train) return d->masks;
+    bool use = !(d->ratio > 0) && d->validation == 0;
+    if (use && n->splits == 1)
+        basin_watch_note(watch, "%s: trains on the split that it brings", n->path);
+    else if (use)
+        basin_watch_note(watch, "%s: trains on split 0 of the %lld that it brings", n->path,
+                         (long long)n->splits);
+    else
+        basin_watch_note(watch, "%s: the split that it brings is not used", n->path);
+    return use;
+}
+
 /* Fills part [N] as the data ask. */
 static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
     const basin_anomaly_data *d = &t->data;
     const basin_network *n = d->network;
     uint64_t seed = (uint64_t)t->settings.seed;
-    if (d->masks) return basin_split_from_masks(part, n, d->split, error);
+    if (takes_masks(t)) return basin_split_from_masks(part, n, d->masks ? d->split : 0, error);
     if (d->ratio > 0) return basin_split_stratified(part, n, d->ratio, seed, 0, error);
     if (d->validation >= 0)
         return hold_out(part, t, d->validation > 0 ? d->validation : 0.2, error);
@@ -117,6 +134,11 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, w
     uint8_t *part = calloc((size_t)n->nodes + 1, 1);
     if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
     status = split(part, t, error);
+    if (!status && !basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
+        basin_watch_note(basin_run_training(t->run)->watch,
+                         "%s: no nodes for validation: the last epoch is kept and the threshold is "
+                         "0.5",
+                         n->path);
     if (!status) status = train_on(model, outcome, t, part, error);
     free(part);
     return status;

@@ -133,8 +133,8 @@ static inline basin_status read_table(basin_network **n, const table *t, const l
     static char nodes[TEXT], edges[TEXT];
     put_nodes(nodes, t, l);
     put_edges(edges, t, l);
-    basin_csv_source source[] = {{"nodes.csv", nodes, strlen(nodes)},
-                                 {"edges.csv", edges, strlen(edges)}};
+    basin_csv_source source[] = {{.path = "nodes.csv", .data = nodes, .size = strlen(nodes)},
+                                 {.path = "edges.csv", .data = edges, .size = strlen(edges)}};
     basin_status status = basin_network_csv_read(n, source, 2, o, error);
     if (!status) status = basin_network_finish(*n, o, error);
     if (!status) return BASIN_OK;

@@ -76,7 +76,8 @@ static basin_status read_csv(void *context) {
     (void)context;
     static const char edges[] = "src,dst,type\na,b,x\nb,c,y\n";
     static const char nodes[] = "id,f,city,label,split\na,1,r,1,train\nb,2,s,0,val\nc,3,r,,test\n";
-    basin_csv_source source[] = {{"e", edges, sizeof edges - 1}, {"n", nodes, sizeof nodes - 1}};
+    basin_csv_source source[] = {{.path = "e", .data = edges, .size = sizeof edges - 1},
+                                 {.path = "n", .data = nodes, .size = sizeof nodes - 1}};
     basin_network *n;
     basin_status status = basin_network_csv_read(&n, source, 2, NULL, NULL);
     basin_network_free(n);

@@ -2,14 +2,16 @@
 #include "data/network/networks.h"
 
 #include <math.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "data/network/network.h"
 
 static basin_status read_text(basin_network **n, const basin_network_options *o, basin_error *error,
                               const char *edges, const char *nodes) {
-    basin_csv_source source[] = {{"edges.csv", edges, strlen(edges)},
-                                 {"nodes.csv", nodes, nodes ? strlen(nodes) : 0}};
+    basin_csv_source source[] = {
+        {.path = "edges.csv", .data = edges, .size = strlen(edges)},
+        {.path = "nodes.csv", .data = nodes, .size = nodes ? strlen(nodes) : 0}};
     return basin_network_csv_read(n, source, nodes ? 2 : 1, o, error);
 }
 
@@ -86,7 +88,8 @@ static void joins_files_of_nodes(void **state) {
     const char *text[] = {"id,f\nb,1\na,2\n", "src,dst\na,b\n", "id,label\na,1\nb,0\n"};
     basin_csv_source source[3];
     for (int i = 0; i < 3; i++)
-        source[i] = (basin_csv_source){"part.csv", text[i], strlen(text[i])};
+        source[i] =
+            (basin_csv_source){.path = "part.csv", .data = text[i], .size = strlen(text[i])};
     basin_network *n;
     assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
     assert_int_equal(basin_network_find(n, "a"), 1);
@@ -135,6 +138,89 @@ static void reads_gz(void **state) {
     assert_refused(cut, "cut off");
 }
 
+static void reads_zstd(void **state) {
+    /* "src,dst\na,b\nb,c\n" as zstd packs it */
+    static const unsigned char bytes[] = {
+        0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x81, 0x00, 0x00, 0x73, 0x72, 0x63, 0x2c, 0x64, 0x73,
+        0x74, 0x0a, 0x61, 0x2c, 0x62, 0x0a, 0x62, 0x2c, 0x63, 0x0a, 0xcc, 0x98, 0xc2, 0xa3};
+    char path[PATH_TEXT];
+    basin_network *n;
+    basin_error error;
+    folder_path(path, state, "edges.csv.zst");
+    assert_int_equal(file_put(path, bytes, sizeof bytes), 0);
+    if (open_one(&n, path, NULL, &error)) fail_msg("%s", error.text);
+    assert_int_equal(n->nodes, 3);
+    assert_int_equal(n->relation[0].edges, 4);
+    basin_network_free(n);
+    folder_path(path, state, "cut.csv.zst");
+    assert_int_equal(file_put(path, bytes, sizeof bytes - 9), 0);
+    assert_refused(path, "cut.csv.zst: damaged");
+}
+
+/* A pipe as a shell hands it over: it can be read once only. */
+static void reads_pipes(void **state) {
+    (void)state;
+    static const char nodes[] = "id,f\na,1\nb,2\n", edges[] = "src,dst\na,b\n";
+    int first[2], second[2];
+    char path[2][40];
+    basin_network *n;
+    basin_error error;
+    assert_false(pipe(first) || pipe(second));
+    assert_int_equal(write(first[1], nodes, sizeof nodes - 1), sizeof nodes - 1);
+    assert_int_equal(write(second[1], edges, sizeof edges - 1), sizeof edges - 1);
+    close(first[1]);
+    close(second[1]);
+    snprintf(path[0], sizeof path[0], "/dev/fd/%d", first[0]);
+    snprintf(path[1], sizeof path[1], "/dev/fd/%d", second[0]);
+    const char *both[] = {path[0], path[1]};
+    if (basin_network_open(&n, both, 2, NULL, &error)) fail_msg("%s", error.text);
+    assert_true(n->nodes == 2 && n->feature[1] == 2);
+    basin_network_free(n);
+    close(first[0]);
+    close(second[0]);
+}
+
+static void reads_edges_without_a_header(void **state) {
+    (void)state;
+    const char *const list[] = {"0 1\n1 2\n", "# nodes: 3\n# from\tto\n0\t1\n1\t2\n",
+                                "0,1,0.5\r\n1,2,-3e2\r\n"};
+    for (int i = 0; i < 3; i++) {
+        basin_network *n = must_read(NULL, list[i], NULL);
+        assert_int_equal(n->nodes, 3);
+        ASSERT_ROW(&n->relation[0], 1, 0, 2);
+        assert_non_null(strstr(n->note, "edges.csv has no header: its first columns are source"));
+        basin_network_free(n);
+    }
+    basin_network *n;
+    const char *text = "ann,bob,pays\nbob,cem,knows\n";
+    basin_csv_source source = {
+        .path = "x.csv", .data = text, .size = strlen(text), .no_header = true};
+    assert_int_equal(basin_network_csv_read(&n, &source, 1, NULL, NULL), BASIN_OK);
+    assert_int_equal(n->nodes, 3);
+    assert_int_equal(n->relation[basin_network_relation(n, "knows")].edges, 2);
+    basin_network_free(n);
+}
+
+/* Ends that no table of nodes has: skipped, or added with the mean of every number. */
+static void ends_may_be_unknown(void **state) {
+    (void)state;
+    const char *edges = "nameOrig,nameDest\na,b\na,z\nz,y\n", *nodes = "id,f,c\na,1,u\nb,5,v\n";
+    basin_network_options o = {.unknown = BASIN_UNKNOWN_SKIP};
+    basin_network *n = must_read(&o, edges, nodes);
+    assert_int_equal(n->nodes, 2);
+    assert_int_equal(n->relation[0].edges, 2);
+    assert_non_null(strstr(n->note, "2 edges left out: an end is in no file of nodes ('z')"));
+    basin_network_free(n);
+    o.unknown = BASIN_UNKNOWN_ADD;
+    n = must_read(&o, edges, nodes);
+    assert_int_equal(n->nodes, 4);
+    assert_int_equal(basin_network_find(n, "y"), 3);
+    const float x[] = {1, 1, 0, 5, 0, 1, 3, 0, 0, 3, 0, 0};
+    assert_memory_equal(n->feature, x, sizeof x);
+    assert_non_null(strstr(n->note, "2 nodes added that are in no file of nodes ('z')"));
+    basin_network_free(n);
+}
+
 static void refuses_mistakes(void **state) {
     (void)state;
     const struct {
@@ -154,6 +240,7 @@ static void refuses_mistakes(void **state) {
          "nodes.csv: line 3: the label 'maybe'"},
         {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0.5\n", "the label '0.5'"},
         {"src,dst\na,b\n", "id,f,split\na,1,train\nb,1,tets\n", "split is 'tets'"},
+        {"src,dst\na,b\n", "id,f,f\na,1,2\nb,1,2\n", "column 'f' is in nodes.csv as well"},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_network *n;
@@ -166,7 +253,7 @@ static void refuses_mistakes(void **state) {
     }
     basin_network *n;
     basin_error error;
-    basin_csv_source zero = {"z.csv", "src,dst\n1,\0002\n", 13};
+    basin_csv_source zero = {.path = "z.csv", .data = "src,dst\n1,\0002\n", .size = 13};
     assert_int_equal(basin_network_csv_read(&n, &zero, 1, NULL, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "line 2 holds a zero byte"));
 }
@@ -186,6 +273,10 @@ int main(void) {
         cmocka_unit_test(joins_files_of_nodes),
         cmocka_unit_test(fills_gaps),
         cmocka_unit_test(reads_gz),
+        cmocka_unit_test(reads_zstd),
+        cmocka_unit_test(reads_pipes),
+        cmocka_unit_test(reads_edges_without_a_header),
+        cmocka_unit_test(ends_may_be_unknown),
         cmocka_unit_test(refuses_mistakes),
         cmocka_unit_test(notes_one_class),
     };

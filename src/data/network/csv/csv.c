@@ -14,11 +14,6 @@ basin_status basin_tables_no_memory(basin_tables *j, const char *path) {
     return basin_fail(j->error, BASIN_NO_MEMORY, "%s: out of memory", path);
 }
 
-basin_status basin_tables_open(basin_csv *csv, const basin_csv_source *s, basin_error *error) {
-    return s->data ? basin_csv_open_memory(csv, s->data, s->size, s->path, error)
-                   : basin_csv_open(csv, s->path, error);
-}
-
 /* A small compressed file can hold any number of rows. */
 basin_status basin_tables_check_room(basin_tables *j, const char *path) {
     const basin_names_builder *names = &j->id.names;

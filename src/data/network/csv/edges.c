@@ -66,7 +66,7 @@ static basin_status read_table(basin_tables *j, const basin_table_file *t) {
     basin_csv csv;
     char name[100];
     bool more = true;
-    basin_status status = basin_tables_open(&csv, t->source, j->error);
+    basin_status status = basin_csv_open(&csv, t->source, j->error);
     if (status) return status;
     name_of_file(name, j, t->source->path);
     while (more && !status) {

@@ -287,11 +287,12 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
     for (int i = 0; i < count && !status; i++) {
         basin_table_file *t = &j->table[j->tables];
         basin_csv csv;
-        status = basin_tables_open(&csv, &source[i], j->error);
+        status = basin_csv_open(&csv, &source[i], j->error);
         if (status) break;
         *t = (basin_table_file){.source = &source[i]};
         t->label = t->split = t->mask[0] = t->mask[1] = t->mask[2] = t->type = -1;
         j->tables++;
+        t->headerless = csv.headerless;
         status = read_header(j, t, &csv);
         basin_csv_close(&csv);
     }

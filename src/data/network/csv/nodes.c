@@ -36,7 +36,7 @@ static basin_status see_node(basin_tables *j, int t, const basin_csv *csv) {
 static basin_status see_table(basin_tables *j, int t) {
     basin_csv csv;
     bool more = true;
-    basin_status status = basin_tables_open(&csv, j->table[t].source, j->error);
+    basin_status status = basin_csv_open(&csv, j->table[t].source, j->error);
     if (status) return status;
     while (more && !status) {
         status = basin_csv_next(&csv, &more, j->error);
@@ -178,7 +178,7 @@ static basin_status fill_node(basin_tables *j, const basin_table_file *t, const 
 static basin_status fill_table(basin_tables *j, const basin_table_file *t) {
     basin_csv csv;
     bool more = true;
-    basin_status status = basin_tables_open(&csv, t->source, j->error);
+    basin_status status = basin_csv_open(&csv, t->source, j->error);
     if (status) return status;
     while (more && !status) {
         status = basin_csv_next(&csv, &more, j->error);

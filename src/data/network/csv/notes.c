@@ -54,6 +54,11 @@ void basin_tables_note(basin_tables *j) {
     lists l = {0};
     bool known = j->known && j->known->named;
     for (int t = 0; t < j->tables; t++)
+        if (j->table[t].headerless)
+            basin_network_add_note(j->network,
+                                   "%s has no header: its first columns are source and target",
+                                   j->table[t].source->path);
+    for (int t = 0; t < j->tables; t++)
         for (size_t i = 0; !j->table[t].edges && i < j->table[t].columns; i++) {
             const basin_column *c = &j->table[t].column[i];
             sort_column(j, &l, c);

@@ -1,13 +1,14 @@
-/* CSV and TSV; see csv_reader.h. Plain files and packed ones go the same way, through gz.h. */
+/* CSV and TSV; see reader.h. */
 #include "data/network/csv/reader.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
-#include "data/gz.h"
 
 enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
 
@@ -16,12 +17,8 @@ static basin_status no_memory(const basin_csv *c, basin_error *error) {
 }
 
 static basin_status refill(basin_csv *c, basin_error *error) {
-    if (!c->file) {
-        c->done = true;
-        return BASIN_OK;
-    }
     size_t got;
-    basin_status status = basin_gz_read(&got, c->buffer, BUFFER, c->file, c->path, error);
+    basin_status status = basin_packed_read(&got, c->buffer, BUFFER, c->file, error);
     if (status) return status;
     c->at = c->buffer;
     c->end = c->buffer + got;
@@ -133,7 +130,8 @@ static basin_status read_record(basin_csv *c, basin_error *error) {
 const char *basin_csv_field(const basin_csv *csv, size_t i) { return csv->text + csv->start[i]; }
 
 basin_status basin_csv_next(basin_csv *csv, bool *more, basin_error *error) {
-    basin_status status = read_record(csv, error);
+    basin_status status = csv->held ? BASIN_OK : read_record(csv, error);
+    csv->held = false;
     *more = !status && csv->fields > 0;
     if (status || !*more || csv->fields == csv->columns) return status;
     *more = false;
@@ -152,62 +150,105 @@ int basin_csv_column(const basin_csv *csv, const char *name) {
 
 /* Looks ahead in the first buffer, outside of quotes. */
 static char find_delimiter(const basin_csv *c) {
-    bool quoted = false, comma = false, semicolon = false;
+    bool quoted = false, comma = false, semicolon = false, space = false;
     for (const unsigned char *p = c->at; p < c->end && (*p != '\n' || quoted); p++) {
         if (*p == '"') quoted = !quoted;
         if (quoted) continue;
         if (*p == '\t') return '\t';
         comma = comma || *p == ',';
         semicolon = semicolon || *p == ';';
+        space = space || *p == ' ';
     }
+    if (c->headerless && space && !comma && !semicolon) return ' ';
     return semicolon && !comma ? ';' : ',';
 }
 
+static const unsigned char *skip_line(const unsigned char *p, const unsigned char *end) {
+    while (p < end && *p != '\n') p++;
+    return p < end ? p + 1 : end;
+}
+
+/* Two to four numbers in a line, of which the first two are whole: no header has such names. */
+static bool is_edge(const unsigned char *p, const unsigned char *end) {
+    int fields = 0;
+    for (;;) {
+        const unsigned char *from = p;
+        bool whole = true;
+        for (; p < end && (isdigit(*p) || *p == '.' || *p == '-' || *p == 'e'); p++)
+            whole = whole && isdigit(*p);
+        if (p == from || (fields < 2 && !whole)) return false;
+        fields++;
+        if (p == end || *p == '\n' || *p == '\r') return fields >= 2 && fields <= 4;
+        if (!strchr("\t,; ", *p++)) return false;
+    }
+}
+
+/* Comments stand before lists of edges alone; a header may begin with a # of its own. */
+static void find_edges(basin_csv *c) {
+    const unsigned char *p = c->at;
+    int64_t lines = 0;
+    for (; p < c->end && *p == '#'; lines++) p = skip_line(p, c->end);
+    if (p == c->end || !is_edge(p, c->end)) return;
+    c->at = p;
+    c->next_line += lines;
+    c->headerless = true;
+}
+
+static const char *usual_name(char text[40], const basin_csv *c, size_t i) {
+    static const char *const end[] = {"src", "dst"};
+    const char *field = basin_csv_field(c, i);
+    bool number = isdigit((unsigned char)*field) || *field == '-' || *field == '.';
+    if (i < 2) return end[i];
+    if (i == 2 && !number) return "relation";
+    snprintf(text, 40, "column %zu", i + 1);
+    return text;
+}
+
 static basin_status keep_header(basin_csv *c, basin_error *error) {
+    char text[40];
     c->name = calloc(c->fields, sizeof *c->name);
     if (!c->name) return no_memory(c, error);
     c->columns = c->fields;
-    for (size_t i = 0; i < c->columns; i++)
-        if (!(c->name[i] = basin_string_copy(basin_csv_field(c, i)))) return no_memory(c, error);
+    for (size_t i = 0; i < c->columns; i++) {
+        const char *name = c->headerless ? usual_name(text, c, i) : basin_csv_field(c, i);
+        if (!(c->name[i] = basin_string_copy(name))) return no_memory(c, error);
+    }
+    c->held = c->headerless;
     return BASIN_OK;
 }
 
-static basin_status read_header(basin_csv *c, basin_error *error) {
+static basin_status read_header(basin_csv *c, bool none, basin_error *error) {
     int byte;
     c->next_line = 1;
     basin_status status = peek(&byte, c, error);
     if (!status && c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3)) c->at += 3;
+    if (!status) find_edges(c);
     c->delimiter = find_delimiter(c);
     if (!status) status = read_record(c, error);
     if (!status && c->fields == 0)
         status =
             basin_fail(error, BASIN_BAD_FILE, "%s: the file is empty, wanted a header", c->path);
+    if (none && (c->fields == 2 || c->fields == 3)) c->headerless = true;
     if (!status) status = keep_header(c, error);
     if (status) basin_csv_close(c);
     return status;
 }
 
-basin_status basin_csv_open(basin_csv *csv, const char *path, basin_error *error) {
-    gzFile file;
-    *csv = (basin_csv){.path = path};
-    basin_status status = basin_gz_open(&file, path, error);
+basin_status basin_csv_open(basin_csv *csv, const basin_csv_source *s, basin_error *error) {
+    *csv = (basin_csv){.path = s->path};
+    basin_status status =
+        s->data ? basin_packed_open_memory(&csv->file, s->data, s->size, s->path, error)
+                : basin_packed_open(&csv->file, s->path, error);
     if (status) return status;
-    csv->file = file;
     csv->buffer = malloc(BUFFER);
-    if (csv->buffer) return read_header(csv, error);
+    if (csv->buffer) return read_header(csv, s->no_header, error);
     basin_csv_close(csv);
-    *csv = (basin_csv){.path = path};
+    *csv = (basin_csv){.path = s->path};
     return no_memory(csv, error);
 }
 
-basin_status basin_csv_open_memory(basin_csv *csv, const void *data, size_t size, const char *path,
-                                   basin_error *error) {
-    *csv = (basin_csv){.path = path, .at = data, .end = (const unsigned char *)data + size};
-    return read_header(csv, error);
-}
-
 void basin_csv_close(basin_csv *csv) {
-    if (csv->file) gzclose(csv->file);
+    basin_packed_close(csv->file);
     free(csv->buffer);
     for (size_t i = 0; csv->name && i < csv->columns; i++) free(csv->name[i]);
     free(csv->name);

@@ -9,7 +9,7 @@ enum { BASIN_MOST_TABLES = 64, BASIN_MOST_RELATIONS = 1000 };
 
 typedef struct basin_table_file {
     const basin_csv_source *source;
-    bool edges;
+    bool edges, headerless;
     int id, label, split, mask[3];
     int from, to, type;
     basin_column *column; /* [columns] */
@@ -45,7 +45,6 @@ typedef struct basin_tables {
     basin_error *error;
 } basin_tables;
 
-basin_status basin_tables_open(basin_csv *csv, const basin_csv_source *source, basin_error *error);
 basin_status basin_tables_no_memory(basin_tables *tables, const char *path);
 /* Fails where what is in memory, and what the network will take beside it, pass the limit. */
 basin_status basin_tables_check_room(basin_tables *tables, const char *path);

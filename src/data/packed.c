@@ -1,0 +1,162 @@
+/* Packed files; see packed.h. zlib reads gzip and plain files, libarchive the rest. */
+#include "data/packed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "data/archive.h"
+#include "data/gz.h"
+#include "io/file.h"
+
+struct basin_packed {
+    const char *path;
+    gzFile gz;             /* a file that is plain or packed by gzip, */
+    basin_archive archive; /* or an opened one, */
+    int fd;
+    const unsigned char *at, *end; /* or plain memory */
+};
+
+enum { BLOCK = 1 << 16 };
+
+static bool is_zstd(const unsigned char *head, size_t size) {
+    return size >= 4 && !memcmp(head, "\x28\xb5\x2f\xfd", 4);
+}
+
+static bool is_gzip(const unsigned char *head, size_t size) {
+    return size >= 2 && head[0] == 0x1f && head[1] == 0x8b;
+}
+
+static basin_status fail_archive(const basin_packed *p, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_FILE, "%s: damaged: %s", p->path,
+                      basin_archive_why(&p->archive));
+}
+
+/* One stream without a container, from the descriptor or from memory. */
+static basin_status open_raw(basin_packed *p, const void *data, size_t size, basin_error *error) {
+    struct archive_entry *entry;
+    basin_archive *a = &p->archive;
+    basin_status status = basin_archive_begin(a, p->path, error);
+    if (status) return status;
+    if (!a->archive_libzstd_version() && !is_gzip(data, size))
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: this libarchive does not read zstd",
+                          p->path);
+    a->archive_read_support_format_raw(a->reader);
+    a->archive_read_support_filter_gzip(a->reader);
+    if (a->archive_libzstd_version()) a->archive_read_support_filter_zstd(a->reader);
+    int code = p->fd >= 0 ? a->archive_read_open_fd(a->reader, p->fd, BLOCK)
+                          : a->archive_read_open_memory(a->reader, data, size);
+    if (code == ARCHIVE_OK) code = a->archive_read_next_header(a->reader, &entry);
+    return code == ARCHIVE_OK ? BASIN_OK : fail_archive(p, error);
+}
+
+static basin_status new_packed(basin_packed **packed, const char *path, basin_error *error) {
+    *packed = calloc(1, sizeof **packed);
+    if (!*packed) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+    (*packed)->path = path;
+    (*packed)->fd = -1;
+    return BASIN_OK;
+}
+
+static basin_status finish(basin_packed **packed, basin_status status) {
+    if (!status) return BASIN_OK;
+    basin_packed_close(*packed);
+    *packed = NULL;
+    return status;
+}
+
+basin_status basin_packed_open(basin_packed **packed, const char *path, basin_error *error) {
+    size_t size;
+    unsigned char head[4] = {0};
+    basin_status status = new_packed(packed, path, error);
+    if (status) return status;
+    status = basin_file_open(&(*packed)->fd, &size, path, error);
+    if (status) return finish(packed, status);
+    ssize_t got = pread((*packed)->fd, head, sizeof head, 0);
+    if (is_zstd(head, got < 0 ? 0 : (size_t)got))
+        return finish(packed, open_raw(*packed, head, sizeof head, error));
+    close((*packed)->fd);
+    (*packed)->fd = -1;
+    return finish(packed, basin_gz_open(&(*packed)->gz, path, error));
+}
+
+basin_status basin_packed_open_memory(basin_packed **packed, const void *data, size_t size,
+                                      const char *path, basin_error *error) {
+    basin_status status = new_packed(packed, path, error);
+    if (status) return status;
+    if (is_zstd(data, size) || is_gzip(data, size))
+        return finish(packed, open_raw(*packed, data, size, error));
+    (*packed)->at = data;
+    (*packed)->end = (const unsigned char *)data + size;
+    return BASIN_OK;
+}
+
+basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed *packed,
+                               basin_error *error) {
+    *got = 0;
+    if (packed->gz) return basin_gz_read(got, to, bytes, packed->gz, packed->path, error);
+    if (packed->archive.reader) {
+        la_ssize_t count = packed->archive.archive_read_data(packed->archive.reader, to, bytes);
+        *got = count > 0 ? (size_t)count : 0;
+        return count >= 0 ? BASIN_OK : fail_archive(packed, error);
+    }
+    size_t left = (size_t)(packed->end - packed->at);
+    *got = left < bytes ? left : bytes;
+    if (*got) memcpy(to, packed->at, *got);
+    packed->at += *got;
+    return BASIN_OK;
+}
+
+void basin_packed_close(basin_packed *packed) {
+    if (!packed) return;
+    if (packed->gz) gzclose(packed->gz);
+    basin_archive_close(&packed->archive);
+    if (packed->fd >= 0) close(packed->fd);
+    free(packed);
+}
+
+/* ---- descriptors ---- */
+
+bool basin_stream_is(const char *path) {
+    struct stat info;
+    static const char *const folder[] = {"/dev/fd/", "/proc/self/fd/", NULL};
+    bool named = !strcmp(path, "/dev/stdin");
+    if (!strcmp(path, "-")) return true;
+    for (const char *const *f = folder; *f; f++) named = named || !strncmp(path, *f, strlen(*f));
+    /* A file behind it is opened as any other, and may be read twice. */
+    return named && !stat(path, &info) && !S_ISREG(info.st_mode);
+}
+
+static basin_status read_all(void **data, size_t *size, int fd, const char *path, size_t limit,
+                             basin_error *error) {
+    size_t capacity = 0;
+    for (ssize_t got = 1; got; *size += (size_t)got) {
+        basin_status status =
+            basin_memory_check((double)*size, limit, path, BASIN_NO_MEMORY, error);
+        if (status) return status;
+        if (!basin_array_reserve(data, &capacity, *size + BLOCK, 1))
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+        got = read(fd, (char *)*data + *size, capacity - *size);
+        if (got < 0) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_stream_read(void **data, size_t *size, const char *path, size_t limit,
+                               basin_error *error) {
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+    *data = NULL;
+    *size = 0;
+    if (fd < 0) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    basin_status status = read_all(data, size, fd, path, limit, error);
+    close(fd);
+    if (!status) return BASIN_OK;
+    free(*data);
+    *data = NULL;
+    return status;
+}
