@@ -80,6 +80,22 @@ static void scores_follow_the_descent_asked_for(void **state) {
     assert_contains(run(state, "info m.safetensors")->out, "\"paths\":[\"shapes:96:3:16x16x1\"]");
 }
 
+/* A model to begin with brings its settings; pictures that do not suit the channels are noted. */
+static void settings_come_from_the_model_to_begin_with(void **state) {
+    assert_int_equal(
+        run(state, "image train shapes:40:3:16x16x1 " TINY " --epochs 1 --quiet -o m.safetensors")
+            ->code,
+        0);
+    const program *p = run(state, "image train shapes:20:4:24x24x3 --from m.safetensors --size 24 "
+                                  "--epochs 1 --batch 4 -o n.safetensors");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "settings of m.safetensors, 1 channel, 24 pixels, batch 4");
+    assert_contains(p->err, "channels is 1, and the pictures are in colour");
+    assert_contains(run(state, "info n.safetensors")->out, "\"from\":\"m.safetensors\"");
+    assert_error(run(state, "image train shapes:20 --from m.safetensors --dim 24 -q -o o.st"), 1,
+                 "m.safetensors: its dim is 16, asked for is 24");
+}
+
 static void presets_are_overridden_by_flags(void **state) {
     const program *p = run(state, "image train --alpha 0.5 --preset paper-imagenet --print-config");
     cJSON *json = run_json(p);
@@ -111,8 +127,9 @@ static void the_configuration_says_what_a_run_takes(void **state) {
 
 static void wrong_input_is_told_in_a_line(void **state) {
     assert_error(run(state, "image train nowhere -o x.safetensors"), 1, "nowhere");
-    assert_error(run(state, "image train shapes:40 --patch 5"), 1, "patch is 5");
-    assert_error(run(state, "image train shapes:40 --quiet"), 1, "batch is 256");
+    assert_error(run(state, "image train shapes:40 --patch 5 -q"), 1, "patch is 5");
+    assert_error(run(state, "image train shapes:40 --preset fashion --quiet"), 1,
+                 "batch is 256, wanted at most 40");
     assert_error(run(state, "image train"), 2, "wants PICTURES");
     assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
     assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");
@@ -125,6 +142,8 @@ static void a_killed_run_ends_with_the_same_bytes(void **state) { survive(state,
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_overridden_by_flags),
+        cmocka_unit_test_setup_teardown(settings_come_from_the_model_to_begin_with, folder_new,
+                                        program_teardown),
         cmocka_unit_test(wrong_input_is_told_in_a_line),
         cmocka_unit_test_setup_teardown(the_configuration_says_what_a_run_takes, folder_new,
                                         program_teardown),

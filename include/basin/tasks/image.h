@@ -103,6 +103,13 @@ typedef struct basin_image_data {
     basin_image_feeding *feeding; /* filled in; NULL: not asked for */
 } basin_image_data;
 
+/* Gives every setting that was not set by its name (basin_settings_set) a value that fits: of the
+ * preset for such pictures, with their channels and size; or those of the model file `from` (or
+ * NULL), which training is to begin with. `told`, `size` bytes, becomes a line that says what. */
+BASIN_API basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
+                                       const basin_image_source *source, const char *from,
+                                       basin_error *error);
+
 /* Trains a model by settings of the task "image". `model` NULL: only the file is wanted. After an
  * interrupt the model holds what was learnt so far. The score is "test_mse". With the setting
  * `patience` the weights of the best score are kept, else those of the last step. */

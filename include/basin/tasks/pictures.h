@@ -6,7 +6,7 @@
  *     a CIFAR-10 or CIFAR-100 binary batch, and the folder that holds them
  *     one JPEG or PNG file
  *     "shapes:COUNT:SEED:HxWxC", generated shapes and textures that need no file; what is left
- *     out is 60000 (10000 in the split "test"), seed 1 and 28x28x1
+ *     out ("shapes:", "shapes:512") is 60000 (10000 in the split "test"), seed 1 and 28x28x1
  *
  * Loading is safe from any number of threads at once. */
 #ifndef BASIN_TASKS_PICTURES_H

@@ -15,7 +15,6 @@ typedef struct options {
 } options;
 
 static const options defaults = {
-    .start = {.preset = "default"},
     .training = BASIN_TRAINING_DEFAULT,
     .backend = "cpu",
     .products = "f32",
@@ -71,6 +70,16 @@ static void print_text(const basin_outcome *r, const basin_image_feeding *f, con
     if (f->unreadable) printf("%lld unreadable pictures skipped\n", (long long)f->unreadable);
 }
 
+/* Without --preset or --config, settings come from the pictures, or from the model of --from. */
+static basin_status fit(const options *o, const basin_image_source *source, basin_error *error) {
+    char told[600];
+    if (o->start.preset || o->start.config) return BASIN_OK;
+    basin_status status =
+        basin_image_fit(o->settings, told, sizeof told, source, o->training.from, error);
+    if (!status && !o->quiet) basin_say("basin: note: %s; --preset says otherwise", told);
+    return status;
+}
+
 /* Trains, or with --print-config tries what training would take. */
 static basin_status train(basin_outcome *outcome, basin_image_feeding *feeding, const options *o,
                           const char *const *path, int paths, basin_error *error) {
@@ -89,8 +98,10 @@ static basin_status train(basin_outcome *outcome, basin_image_feeding *feeding, 
                              .feeding = feeding};
     basin_backend *backend;
     basin_cli_watch watch;
-    basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
+    basin_status status = fit(o, &source, error);
+    if (!status)
+        status =
+            basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
     if (status) return status;
     basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
     basin_training training = basin_training_make(&o->training, backend, &watch.watch);
@@ -128,7 +139,9 @@ const basin_command basin_command_image_train = {
     .operands = "PICTURES...",
     .operands_least = 0,
     .operands_most = 1000,
-    .text = "PICTURES are folders of JPEG and PNG files, archives of them, idx files, CIFAR "
+    .text = "Without --preset, settings that fit are chosen by the pictures (or are those of the "
+            "--from model) and printed. PICTURES are folders of JPEG and PNG files, archives of "
+            "them, idx files, CIFAR "
             "binaries or the folder of MNIST's or Fashion-MNIST's files; shapes: needs no file. "
             "The model file holds its whole configuration. A checkpoint stands beside it while it "
             "is trained: after a kill, the same command with --resume goes on. --print-config with "

@@ -169,6 +169,7 @@ basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_err
     int64_t count = test ? 10000 : 60000, seed = 1, height = 28, width = 28, channels = 1;
     const char *at = shelf->name + strlen("shapes");
     bool good = true;
+    if (at[0] == ':' && !at[1]) at++; /* "shapes:" */
     if (*at) good = marked_number(&count, &at, ':');
     if (good && *at) good = marked_number(&seed, &at, ':');
     if (good && *at)

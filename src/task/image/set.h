@@ -21,6 +21,14 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
                                   uint64_t seed, basin_error *error);
 void basin_image_set_close(basin_image_set *set);
 
+/* What a few of them, spread over the set, look like. */
+typedef struct basin_image_look {
+    bool colour;  /* one of them is in colour, not only stored so */
+    int64_t side; /* the shortest side, in pixels */
+} basin_image_look;
+basin_status basin_image_set_look(basin_image_look *look, const basin_image_set *set,
+                                  basin_error *error);
+
 /* Fills in the mean and deviation where the settings leave them 0. */
 basin_status basin_image_measure(basin_image_settings *settings, const basin_image_set *set,
                                  basin_error *error);

@@ -82,6 +82,17 @@ static basin_status choose_settings(basin_image_settings *settings, job *j, basi
     return status ? status : measure(j, settings, error);
 }
 
+/* Who trains a grey model on colour photographs should know it. */
+static basin_status compare_channels(const job *j, const basin_image_settings *settings,
+                                     basin_error *error) {
+    basin_image_look look;
+    basin_status status = basin_image_set_look(&look, &j->train, error);
+    if (status || look.colour == (settings->channels == 3)) return status;
+    basin_watch_note(j->training->watch, "channels is %lld, and the pictures are %s",
+                     (long long)settings->channels, look.colour ? "in colour" : "grey");
+    return BASIN_OK;
+}
+
 static basin_status open_pictures(job *j, const basin_image_settings *settings,
                                   basin_error *error) {
     uint64_t seed = (uint64_t)settings->seed;
@@ -100,14 +111,14 @@ static basin_status open_pictures(job *j, const basin_image_settings *settings,
         status = basin_image_set_open(&j->test, j->data.test, true, seed, error);
     if (!status && j->train.items < settings->batch)
         status = basin_fail(error, BASIN_BAD_VALUE,
-                            "batch is %lld, wanted at most the %lld pictures to train on",
+                            "batch is %lld, wanted at most %lld: the pictures to train on",
                             (long long)settings->batch, (long long)j->train.items);
     if (!status && settings->patience && !j->test.items)
         status = basin_fail(error, BASIN_BAD_VALUE,
                             "patience is %lld without pictures to score; wanted test pictures, or "
                             "some to be held out",
                             (long long)settings->patience);
-    return status;
+    return status ? status : compare_channels(j, settings, error);
 }
 
 /* ---- what trains ---- */

@@ -179,6 +179,17 @@ basin_status basin_settings_start(basin_settings *settings, const char *preset,
     return basin_settings_preset(settings->values, settings->kind, preset, error);
 }
 
+void basin_settings_underlay(basin_settings *settings, const void *values) {
+    enum { TEXT = 200 };
+    const basin_setting *table = settings->kind->table;
+    for (int i = 0; table[i].name; i++) {
+        char text[TEXT];
+        if (settings->given && settings->given[i]) continue;
+        basin_setting_print(text, sizeof text, values, &table[i]);
+        basin_setting_parse(settings->values, &table[i], text, NULL);
+    }
+}
+
 basin_status basin_settings_check(const basin_settings *settings, basin_error *error) {
     basin_status status = settings->kind->check(settings->values, error);
     return status ? status : basin_settings_check_effect(settings, error);

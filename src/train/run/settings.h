@@ -144,6 +144,8 @@ const char *basin_preset_name(const basin_task_settings *kind, const char *prese
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error);
 
+/* Takes every setting that was not set by its name from `values`, a struct of the same task. */
+void basin_settings_underlay(basin_settings *settings, const void *values);
 /* An error where settings that were set by their names have no effect with the values of others. */
 basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error);
 

@@ -261,7 +261,7 @@ static void shapes(void **state) {
     basin_pictures_free(a);
     basin_pictures_free(b);
     basin_pictures_free(c);
-    const char *wrong[] = {"shapes:",
+    const char *wrong[] = {"shapes::",
                            "shapes:0",
                            "shapes:5:1:8x8",
                            "shapes:5:1:8x8x2",

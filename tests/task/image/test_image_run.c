@@ -246,7 +246,7 @@ static void what_cannot_be_trained_is_refused(void **state) {
     basin_error error;
     bench_tiny(&b, state, "few");
     b.s->batch = 500;
-    bench_refused(&b, BASIN_BAD_VALUE, "batch is 500, wanted at most the 80 pictures to train on");
+    bench_refused(&b, BASIN_BAD_VALUE, "batch is 500, wanted at most 80: the pictures to train on");
     b.s->batch = 16;
     b.training.memory = 1000;
     bench_refused(&b, BASIN_NO_MEMORY, "wanted a smaller batch, or recompute");
