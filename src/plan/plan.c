@@ -124,9 +124,11 @@ static basin_status alloc_block(basin_plan *plan, int block, size_t bytes, basin
     plan->block[block] = backend->table->alloc(backend, bytes);
     if (!plan->block[block])
         return basin_fail(error, BASIN_NO_MEMORY,
-                          "a plan needs %zu bytes of memory for %s, which "
-                          "%s cannot give",
-                          bytes, block == BASIN_BLOCK_ARENA ? "its results" : "its inputs",
+                          "a plan needs %.4g GiB of memory for %s, which %s cannot give; a "
+                          "smaller batch, or activations computed again instead of kept "
+                          "(recompute), need less",
+                          (double)bytes / 0x1p30,
+                          block == BASIN_BLOCK_ARENA ? "its results" : "its inputs",
                           backend->table->name);
     if (block == BASIN_BLOCK_INPUTS) backend->table->fill_zero(backend, plan->block[block], bytes);
     return BASIN_OK; /* results are written before they are read */

@@ -36,8 +36,8 @@ basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *
     store->arena = table->alloc(store->backend, bytes);
     store->arena_bytes = store->arena ? bytes : 0;
     if (store->arena) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "plans need %zu bytes of memory for their results",
-                      bytes);
+    return basin_fail(error, BASIN_NO_MEMORY, "plans need %.4g GiB of memory for their results",
+                      (double)bytes / 0x1p30);
 }
 
 int basin_store_count(const basin_store *store) { return (int)store->entries; }

@@ -4,6 +4,7 @@
  * Everything drawn in step t (the pictures, their crops, their masks) is a function of the seed and
  * t. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,7 +134,14 @@ static basin_schedule schedule(const job *j) {
 static basin_status hold(const job *j, basin_error *error) {
     bool device = strcmp(basin_backend_name(j->model->backend), "cuda") == 0;
     if (device && !j->training->memory) return BASIN_OK;
-    return basin_run_hold(j->run, j->memory, "a smaller batch, or recompute", error);
+    const basin_image_settings *s = &j->model->settings;
+    char advice[80];
+    double share = (double)basin_run_memory(j->run) / (double)j->memory;
+    int64_t batch = 1; /* memory grows with the batch, less what is always there */
+    while (batch * 2 < (int64_t)(share * (double)s->batch)) batch *= 2;
+    snprintf(advice, sizeof advice, "batch %lld or so instead of %lld%s", (long long)batch,
+             (long long)s->batch, s->recompute ? "" : ", or recompute");
+    return basin_run_hold(j->run, j->memory, advice, error);
 }
 
 static basin_status make_trainer(job *j, basin_error *error) {

@@ -249,7 +249,7 @@ static void what_cannot_be_trained_is_refused(void **state) {
     bench_refused(&b, BASIN_BAD_VALUE, "batch is 500, wanted at most 80: the pictures to train on");
     b.s->batch = 16;
     b.training.memory = 1000;
-    bench_refused(&b, BASIN_NO_MEMORY, "wanted a smaller batch, or recompute");
+    bench_refused(&b, BASIN_NO_MEMORY, "wanted batch 1 or so instead of 16, or recompute");
     b.training.memory = 0;
     b.train.hold_out = 0;
     b.s->patience = 3;
