@@ -12,6 +12,7 @@ const basin_command *const basin_commands[] = {
     &basin_command_image_complete,
     &basin_command_image_eval,
     &basin_command_image_report,
+    &basin_command_image_positions,
     &basin_command_image_export,
     &basin_command_image_import,
     &basin_command_anomaly_train,

@@ -64,6 +64,7 @@ extern const basin_command basin_command_image_export;
 extern const basin_command basin_command_image_import;
 extern const basin_command basin_command_image_complete;
 extern const basin_command basin_command_image_eval;
+extern const basin_command basin_command_image_positions;
 extern const basin_command basin_command_image_report;
 extern const basin_command basin_command_image_train;
 extern const basin_command basin_command_info;
