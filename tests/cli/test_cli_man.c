@@ -176,7 +176,7 @@ static const char harness[] = "source ./basin.bash\n"
 
 static const char offered[] = "complete -o default -F _basin basin\n"
                               "basin im: image\n"
-                              "basin image : train complete eval report export import\n"
+                              "basin image : train complete eval report positions export import\n"
                               "basin image train --pre: --preset\n"
                               "basin image train --preset fas: fashion fashion-large\n"
                               "basin image train --backend : ref cpu cuda\n"
