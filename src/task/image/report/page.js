@@ -9,6 +9,9 @@
     to.append(made);
     return made;
   };
+  /* Several models have the same patches: a choice is a choice for all of them. */
+  const followers = [];
+  const choosePatch = patch => followers.forEach(follow => follow(patch));
   const percent = share => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
   for (const root of all(document, '.attend')) {
@@ -102,10 +105,10 @@
       const box = base.getBoundingClientRect();
       const part = (at, from, size) =>
         Math.max(0, Math.min(across - 1, Math.floor((at - from) / size * across)));
-      patch = part(event.clientY, box.top, box.height) * across +
-        part(event.clientX, box.left, box.width);
-      show();
+      choosePatch(part(event.clientY, box.top, box.height) * across +
+        part(event.clientX, box.left, box.width));
     };
+    followers.push(chosen => { patch = chosen; show(); });
     board.addEventListener('click', click);
     board.addEventListener('keydown', event => {
       const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
@@ -114,8 +117,7 @@
       event.preventDefault();
       const x = (patch % across + by[0] + across) % across;
       const y = (Math.floor(patch / across) + by[1] + across) % across;
-      patch = y * across + x;
-      show();
+      choosePatch(y * across + x);
     });
     slider.addEventListener('input', show);
     reverse.addEventListener('change', show);

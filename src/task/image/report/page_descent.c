@@ -104,7 +104,7 @@ static void put_energies(basin_image_page *w, const basin_image_entry *e, const 
     basin_plot_line all = {"total", step, total, count, BASIN_PLOT_DOTTED};
     basin_image_page_plot(w, "Energy of a picture", "energy", &all, 1, "step");
     if (c->parts > 1)
-        basin_image_page_plot(w, "Parts: change from the start", "change", line, c->parts, "step");
+        basin_image_page_plot(w, "Change of the parts", "change", line, c->parts, "step");
     basin_image_page_plot(w, "Force on occluded tokens", "root mean square", size, c->parts,
                           "step");
     free(number);

@@ -57,38 +57,36 @@ static void put_row(basin_image_page *w, const basin_image_entry *e) {
     basin_html *page = &w->page;
     basin_html_put(page, "<tr><td><b>%s</b> <code>", basin_image_page_letter(w, e));
     basin_html_text(page, basin_image_page_model(w, e));
-    basin_html_put(page, "</code></td><td>%s</td><td class=\"number\">",
-                   basin_image_page_arch(&e->model->settings));
-    basin_image_page_number(w, e->model->parameters);
-    basin_html_put(page, "</td><td class=\"number\">%lld</td>",
-                   (long long)e->model->settings.steps);
+    basin_html_put(page, "</code></td>");
     for (int k = 0; k < MEASURES; k++) {
         double value = measure(e, k);
-        basin_html_put(page, "<td class=\"number%s\">", is_best(w, e, k) ? " best" : "");
         char text[48];
         snprintf(text, sizeof text, format[k], k == SHARE ? 100 * value : value);
-        basin_html_put(page, "%s</td>", isfinite(value) ? text : "");
+        basin_html_put(page, "<td class=\"number%s\">%s</td>", is_best(w, e, k) ? " best" : "",
+                       isfinite(value) ? text : "");
     }
-    basin_html_put(page, "<td class=\"number\">");
-    basin_image_page_number(w, wins(w, e));
-    basin_html_put(page, "</td></tr>\n");
+    basin_html_put(page, "<td class=\"number\">%lld of %lld</td><td class=\"number\">",
+                   (long long)wins(w, e), (long long)e->scores.pictures);
+    basin_image_page_number(w, e->model->parameters);
+    basin_html_put(page, "</td><td class=\"number\">%lld</td><td>%s</td></tr>\n",
+                   (long long)e->model->settings.steps, basin_image_page_arch(&e->model->settings));
 }
 
 static void put_table(basin_image_page *w) {
+    static const char *const head[] = {"MSE",     "PSNR",       "SSIM", "of the mean colour's MSE",
+                                       "best on", "parameters", "steps"};
     const basin_image_findings *r = w->report;
     basin_html *page = &w->page;
-    basin_html_put(page, "<div class=\"table\"><table>\n<thead><tr><th>model</th><th>kind</th>"
-                         "<th class=\"number\">parameters</th><th class=\"number\">steps</th>"
-                         "<th class=\"number\">MSE</th><th class=\"number\">PSNR</th>"
-                         "<th class=\"number\">SSIM</th><th class=\"number\">of the mean "
-                         "colour's MSE</th><th class=\"number\">best on</th></tr></thead>\n"
-                         "<tbody>\n");
+    basin_html_put(page, "<div class=\"table\"><table>\n<thead><tr><th>model</th>");
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        basin_html_put(page, "<th class=\"number\">%s</th>", head[i]);
+    basin_html_put(page, "<th>kind</th></tr></thead>\n<tbody>\n");
     for (int i = 0; i < r->entries; i++) put_row(w, &r->entry[i]);
     const basin_image_entry *e = &r->entry[0];
     basin_html_put(page,
-                   "</tbody>\n<tfoot><tr><td>mean colour</td><td></td><td></td><td></td>"
-                   "<td class=\"number\">%.4f</td><td class=\"number\">%.2f&nbsp;dB</td>"
-                   "<td></td><td class=\"number\">100&nbsp;%%</td><td></td></tr></tfoot>\n"
+                   "</tbody>\n<tfoot><tr><td>mean colour</td><td class=\"number\">%.4f</td>"
+                   "<td class=\"number\">%.2f&nbsp;dB</td><td></td><td class=\"number\">"
+                   "100.0&nbsp;%%</td><td></td><td></td><td></td><td></td></tr></tfoot>\n"
                    "</table></div>\n",
                    e->baseline.mse, e->baseline.psnr);
 }
