@@ -81,12 +81,19 @@ basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, 
     return status;
 }
 
+basin_status basin_params_bundle(basin_bundle **bundle, const basin_params *params,
+                                 basin_store *store, const basin_meta *meta, int metas,
+                                 basin_error *error) {
+    basin_status status = basin_bundle_new(bundle, error);
+    if (!status) status = add_meta(*bundle, meta, metas, error);
+    if (!status) status = basin_params_add(*bundle, params, store, error);
+    return status;
+}
+
 basin_status basin_params_write(const char *path, const basin_params *params, basin_store *store,
                                 const basin_meta *meta, int metas, basin_error *error) {
     basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status) status = add_meta(bundle, meta, metas, error);
-    if (!status) status = basin_params_add(bundle, params, store, error);
+    basin_status status = basin_params_bundle(&bundle, params, store, meta, metas, error);
     if (!status) status = basin_bundle_write(path, bundle, error);
     basin_bundle_free(bundle);
     return status;

@@ -63,7 +63,11 @@ static void trains_and_uses(void **state) {
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
         if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
         number(json, task == BASIN_GRAPHS_VALUES ? "mae" : "balanced_accuracy");
+        assert_int_equal((int)number(json, "trained_on"), 0);
         cJSON_Delete(json);
+        p = run(state, "graph eval m.safetensors set.safetensors --cache none --part all");
+        assert_contains(p->out, "20 of these");
+        assert_contains(p->out, "this is no score of unseen graphs");
         p = run(state, "graph predict m.safetensors set.safetensors --cache none --part all");
         assert_int_equal(p->code, 0);
         assert_memory_equal(p->out, head[task], strlen(head[task]));

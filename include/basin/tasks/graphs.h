@@ -87,7 +87,10 @@ typedef struct basin_graphs_measures {
     double balanced;  /* percent, mean over the classes */
     double loss;      /* cross entropy, or mean absolute error */
     double deviation; /* root mean square error of values */
+    int64_t missing;  /* values that are not known, and were left out */
 } basin_graphs_measures;
+/* Of several values, which may be in different units, the errors are means of each error over the
+ * deviation of that value in training (in plain units where the model does not standardise). */
 
 /* How well the model does on labelled graphs. */
 BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
@@ -99,6 +102,31 @@ BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
 BASIN_API basin_status basin_graphs_score_noisy(basin_graphs_measures *measures /* [count] */,
                                                 int64_t count, basin_graphs_model *model,
                                                 const basin_graphs_data *data, basin_error *error);
+/* Whether a model knows a graph, or one that is equal to it, node by node. */
+typedef enum basin_graphs_memory {
+    BASIN_GRAPHS_NEW,
+    BASIN_GRAPHS_TRAINED_ON,
+    BASIN_GRAPHS_VALIDATED_ON, /* it had a part in the choice of the epoch */
+} basin_graphs_memory;
+
+/* BASIN_UNSUPPORTED where the model's file does not say, as those of 0.1 do not. */
+BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] */,
+                                         const basin_graphs_model *model, const basin_graphset *set,
+                                         const int64_t *graph, int64_t count, basin_error *error);
+
+/* One value in its own units, over the graphs of which it is known. */
+typedef struct basin_graphs_value {
+    int64_t known;       /* graphs */
+    double mean, spread; /* of what is true: mean and population deviation */
+    double error;        /* mean absolute error */
+    double deviation;    /* root mean square error */
+    double explained;    /* R squared: 1 - misses / spread; NaN where all are equal */
+} basin_graphs_value;
+
+/* The same for each value of a model of values. */
+BASIN_API basin_status basin_graphs_score_values(basin_graphs_value *value /* [columns] */,
+                                                 basin_graphs_model *model,
+                                                 const basin_graphs_data *data, basin_error *error);
 /* The number that chooses epochs, more is better: accuracy, class-averaged accuracy of nodes, or
  * minus the mean absolute error. */
 BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,

@@ -49,7 +49,7 @@ typedef struct basin_graphset {
     int64_t *class_value; /* [classes] the file's number of each class, ascending */
     int32_t *class_of;    /* [graphs] or [nodes]; -1 where unknown; NULL: nothing is known */
     int64_t targets;
-    float *target;      /* [graphs, targets] */
+    float *target;      /* [graphs, targets]; NaN where a value is not known */
     int64_t split[3];   /* the first so many graphs are for training, then validation, then test;
                            zeros where the set does not say */
     int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
@@ -61,6 +61,10 @@ typedef struct basin_graphset {
  * basin_graphset_write), or the packed arrays of ZINC (npz with train_node_ptr, ...). */
 BASIN_API basin_status basin_graphset_read(basin_graphset *set, const char *path,
                                            basin_error *error);
+/* The same to predict with: classes and values of a TUDataset's graphs may be of any kind, and are
+ * not read. */
+BASIN_API basin_status basin_graphset_read_bare(basin_graphset *set, const char *path,
+                                                basin_error *error);
 /* The packed form, which is memory-mapped when it is read. */
 BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphset *set,
                                             basin_error *error);
@@ -284,7 +288,8 @@ typedef struct basin_graphset_arrays {
     const int64_t *graph_class;                                         /* [graphs] any numbers */
     const int64_t *node_class;                                          /* [nodes] any numbers */
     int64_t targets;
-    const float *target; /* [graphs, targets] values; of classes and values one at most */
+    const float *target; /* [graphs, targets] values, NaN: not known; of classes and values one at
+                            most */
     int64_t split[3];    /* as in basin_graphset */
 } basin_graphset_arrays;
 

@@ -21,9 +21,11 @@ const char *basin_graph_cache(const char *option, char *text, size_t size) {
 }
 
 basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const char *data,
-                                  const char *part, const char *cache, basin_error *error) {
+                                  const char *part, const char *cache, bool labels,
+                                  basin_error *error) {
     basin_status status = basin_graphs_open(&use->model, model, use->backend, error);
-    if (!status) status = basin_graphset_read(&use->set, data, error);
+    if (!status)
+        status = (labels ? basin_graphset_read : basin_graphset_read_bare)(&use->set, data, error);
     if (!status) status = basin_graphs_part(&use->list, &use->count, &use->set, part, error);
     use->data =
         (basin_graphs_data){.size = sizeof use->data,
@@ -60,11 +62,22 @@ void basin_graph_items_json(basin_json *json, const basin_graphs_measures *measu
     basin_graph_measures_json(json, measures, target);
 }
 
+const char *basin_graph_units(const basin_graphs_model *model) {
+    char text[8];
+    bool values = basin_graphs_get_target(model) == BASIN_GRAPHS_VALUES;
+    if (!values || basin_graphs_columns(model) < 2 ||
+        basin_settings_get(text, sizeof text, basin_graphs_get_settings(model), "standardise",
+                           NULL))
+        return "";
+    return strcmp(text, "on") ? ", all values pooled in their own units"
+                              : ", each value in units of its deviation in training";
+}
+
 void basin_graph_measures_text(char *text, size_t size, const basin_graphs_measures *measures,
-                               basin_graphs_target target) {
-    if (target == BASIN_GRAPHS_VALUES)
-        snprintf(text, size, "mean absolute error %.4f, root mean square error %.4f",
-                 measures->loss, measures->deviation);
+                               const basin_graphs_model *model) {
+    if (basin_graphs_get_target(model) == BASIN_GRAPHS_VALUES)
+        snprintf(text, size, "mean absolute error %.4f, root mean square error %.4f%s",
+                 measures->loss, measures->deviation, basin_graph_units(model));
     else
         snprintf(text, size, "accuracy %.2f %%, class-averaged %.2f %%, cross entropy %.4f",
                  measures->accuracy, measures->balanced, measures->loss);

@@ -31,9 +31,11 @@ typedef struct basin_graph_use {
     basin_graphs_data data;
 } basin_graph_use;
 
-/* Points into itself, so it must stay where it is. Its backend must be open. */
+/* Points into itself, so it must stay where it is. Its backend must be open. Without `labels`
+ * those of the set are not read. */
 basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const char *data,
-                                  const char *part, const char *cache, basin_error *error);
+                                  const char *part, const char *cache, bool labels,
+                                  basin_error *error);
 void basin_graph_use_close(basin_graph_use *use);
 
 /* The fields of measures of a target; and with the number of graphs or nodes before them. */
@@ -45,6 +47,8 @@ void basin_graph_items_json(basin_json *json, const basin_graphs_measures *measu
 const char *basin_graph_score_name(basin_graphs_target target);
 /* "accuracy 87.50 %, .." or "mean absolute error 0.2100, ..". */
 void basin_graph_measures_text(char *text, size_t size, const basin_graphs_measures *measures,
-                               basin_graphs_target target);
+                               const basin_graphs_model *model);
+/* Where several values are pooled: in which units. Else "". */
+const char *basin_graph_units(const basin_graphs_model *model);
 
 #endif

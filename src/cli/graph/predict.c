@@ -92,7 +92,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_status status =
         basin_option_backend(&j.use.backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status)
-        status = basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, &error);
+        status =
+            basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, false, &error);
     if (!status) status = predict(&j, &error);
     if (!status) status = write_all(o, &j, &error);
     free(j.output);

@@ -66,7 +66,7 @@ static void print_text(const options *o, const basin_outcome *r, const basin_gra
     printf("\n");
     if (!r->best.measures) return;
     basin_graphs_measures measures = validation_of(r);
-    basin_graph_measures_text(text, sizeof text, &measures, basin_graphs_get_target(model));
+    basin_graph_measures_text(text, sizeof text, &measures, model);
     printf("validation, which chose epoch %lld: %s\n", (long long)r->best_epoch, text);
 }
 

@@ -13,10 +13,11 @@ static basin_status no_memory(const basin_graphset *set, basin_error *error) {
 
 /* ---- columns ---- */
 
-static basin_status check_finite(const float *value, int64_t count, const char *what,
+/* `missing`: NaN stands for a value that is not known. */
+static basin_status check_finite(const float *value, int64_t count, const char *what, bool missing,
                                  const basin_graphset *set, basin_error *error) {
     for (int64_t i = 0; i < count; i++)
-        if (!isfinite(value[i]))
+        if (!isfinite(value[i]) && !(missing && isnan(value[i])))
             return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld] is %g, wanted finite numbers",
                               set->name, what, (long long)i, (double)value[i]);
     return BASIN_OK;
@@ -44,7 +45,8 @@ static basin_status copy_reals(float **to, const float *from, int64_t rows, int6
                                int copies, const char *what, const basin_graphset *set,
                                basin_error *error) {
     basin_status status = copy(to, from, rows, columns, copies, what, set, error);
-    return status || !columns ? status : check_finite(from, rows * columns, what, set, error);
+    return status || !columns ? status
+                              : check_finite(from, rows * columns, what, false, set, error);
 }
 
 static basin_status copy_labels(int32_t **to, const int32_t *from, int64_t rows, int64_t columns,
@@ -156,7 +158,10 @@ static basin_status take_targets(basin_graphset *set, const basin_graphset_array
     set->targets = a->targets;
     if (a->graph_class) return basin_graphset_set_classes(set, a->graph_class, set->graphs, error);
     if (a->node_class) return basin_graphset_set_classes(set, a->node_class, set->nodes, error);
-    return copy_reals(&set->target, a->target, set->graphs, a->targets, 1, "target", set, error);
+    basin_status status =
+        copy(&set->target, a->target, set->graphs, a->targets, 1, "target", set, error);
+    if (status || !a->targets) return status;
+    return check_finite(a->target, set->graphs * a->targets, "target", true, set, error);
 }
 
 static basin_status take_split(basin_graphset *set, const basin_graphset_arrays *a,

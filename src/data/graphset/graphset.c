@@ -254,7 +254,8 @@ static basin_status check_starts(const int64_t *start, int64_t graphs, int64_t t
                       (long long)total);
 }
 
-/* Attributes and values are finite, and labels no more columns than an encoding has. */
+/* Attributes are finite, values too or not known, and labels no more columns than an encoding has.
+ */
 static basin_status check_columns(const basin_graphset *s, const char *path, basin_error *error) {
     const struct {
         const char *name;
@@ -265,7 +266,7 @@ static basin_status check_columns(const basin_graphset *s, const char *path, bas
                 {"target", s->target, s->graphs * s->targets}};
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; real[i].number && k < real[i].count; k++)
-            if (!isfinite(real[i].number[k]))
+            if (!isfinite(real[i].number[k]) && !(i == 2 && isnan(real[i].number[k])))
                 return basin_fail(error, BASIN_BAD_FILE,
                                   "%s: '%s' has %g at element %lld, wanted finite numbers", path,
                                   real[i].name, (double)real[i].number[k], (long long)k);
@@ -401,13 +402,22 @@ basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundl
     return status;
 }
 
-basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_error *error) {
+static basin_status read_any(basin_graphset *set, const char *path, bool bare, basin_error *error) {
     struct stat info;
     *set = (basin_graphset){0};
     bool folder = !stat(path, &info) && S_ISDIR(info.st_mode), npz = ends_with(path, ".npz");
-    if (folder || (!npz && !is_safetensors(path))) return basin_graphset_read_tu(set, path, error);
+    if (folder || (!npz && !is_safetensors(path)))
+        return basin_graphset_open_tu(set, path, bare, error);
     basin_bundle *bundle;
     basin_status status = npz ? basin_npz_read_numbers(&bundle, path, error)
                               : basin_bundle_read(&bundle, path, error);
     return status ? status : basin_graphset_from_bundle(set, bundle, path, error);
+}
+
+basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_error *error) {
+    return read_any(set, path, false, error);
+}
+
+basin_status basin_graphset_read_bare(basin_graphset *set, const char *path, basin_error *error) {
+    return read_any(set, path, true, error);
 }

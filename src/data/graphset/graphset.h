@@ -27,6 +27,9 @@ void basin_graphset_set_name(basin_graphset *set, const char *name, size_t lengt
 /* A packed set or ZINC, whichever the bundle holds; takes the bundle over. */
 basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,
                                         basin_error *error);
+/* A TUDataset; `bare`: without classes and values of graphs, which are not even looked at. */
+basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool bare,
+                                    basin_error *error);
 /* An archive of a TUDataset in memory. */
 basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size_t size,
                                      const char *path, basin_error *error);

@@ -37,6 +37,7 @@ typedef struct text {
 typedef struct folder {
     const char *path;
     text file[FILES];
+    bool bare;          /* classes and values of graphs are not looked at */
     size_t held, limit; /* bytes of text, and of memory that may be taken */
 } folder;
 
@@ -161,47 +162,75 @@ typedef struct table {
     int64_t rows, columns;
 } table;
 
-/* Reads the numbers of a line into the table and returns how many, or -1 with `*bad` where one is
- * none. `*at` moves to the next line. */
-static int64_t read_line(double **number, size_t *capacity, size_t used, char **at, char **bad,
-                         bool *memory) {
-    int64_t count = 0;
+/* A table being read. */
+typedef struct reading {
+    double *number;
+    size_t capacity, used;
+    bool missing; /* nan, or nothing between commas, is a value that is not known */
+    bool out_of_memory;
+} reading;
+
+static bool add_number(reading *r, double value, int64_t times) {
+    void *data = r->number;
+    if (times < 1) return true;
+    r->out_of_memory =
+        !basin_array_reserve(&data, &r->capacity, r->used + (size_t)times, sizeof *r->number);
+    r->number = data;
+    for (int64_t i = 0; i < times && !r->out_of_memory; i++) r->number[r->used++] = value;
+    return !r->out_of_memory;
+}
+
+/* Behind what separates numbers, of which it counts the commas. */
+static char *skip_separators(char *c, int64_t *commas) {
+    *commas = 0;
+    for (; *c == ' ' || *c == '\t' || *c == ',' || *c == '\r' || *c == ';'; c++)
+        *commas += *c == ',';
+    return c;
+}
+
+/* Reads the numbers of a line and returns how many, or -1 with `*bad` where one is none. `*at`
+ * moves to the next line. */
+static int64_t read_line(reading *r, char **at, char **bad) {
+    size_t first = r->used;
     char *c = *at;
     for (;;) {
-        while (*c == ' ' || *c == '\t' || *c == ',' || *c == '\r' || *c == ';') c++;
-        if (*c == '\n' || !*c) break;
+        int64_t commas, before = (int64_t)(r->used - first);
+        c = skip_separators(c, &commas);
+        bool ends = *c == '\n' || !*c;
+        int64_t gaps = ends ? commas + (!before && commas) : commas - (before > 0);
+        if (r->missing && !add_number(r, NAN, gaps)) return -1;
+        if (ends) break;
         char *end;
         double value = strtod(c, &end);
-        if (end == c || !isfinite(value)) return *bad = c, -1;
-        void *data = *number;
-        if (!basin_array_reserve(&data, capacity, used + (size_t)count + 1, sizeof **number))
-            return *memory = false, -1;
-        *number = data;
-        (*number)[used + (size_t)count++] = value;
+        if (end == c || (!isfinite(value) && !(r->missing && isnan(value)))) return *bad = c, -1;
+        if (!add_number(r, value, 1)) return -1;
         c = end;
     }
     *at = *c ? c + 1 : c;
-    return count;
+    return (int64_t)(r->used - first);
 }
 
 static basin_status bad_number(const folder *f, const text *t, int64_t line, const char *at,
                                basin_error *error) {
     int length = (int)strcspn(at, ",\r\n");
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number", f->path,
-                      t->name, (long long)line, length < 40 ? length : 40, at);
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number%s", f->path,
+                      t->name, (long long)line, length < 40 ? length : 40, at,
+                      t == &f->file[GRAPH_ATTRIBUTES]
+                          ? "; wanted one, or nan for a value that is not known"
+                          : "");
 }
 
 static basin_status read_table(table *out, const folder *f, int kind, basin_error *error) {
     const text *t = &f->file[kind];
-    size_t capacity = 0, used = 0;
+    reading r = {.missing = kind == GRAPH_ATTRIBUTES};
     int64_t line = 0;
     *out = (table){0};
     for (char *at = t->data; *at;) {
         char *bad = NULL;
-        bool memory = true;
-        int64_t n = read_line(&out->number, &capacity, used, &at, &bad, &memory);
+        int64_t n = read_line(&r, &at, &bad);
+        out->number = r.number;
         line++;
-        if (!memory)
+        if (r.out_of_memory)
             return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %s", f->path, t->name);
         if (n < 0) return bad_number(f, t, line, bad, error);
         if (!n) continue;
@@ -212,7 +241,6 @@ static basin_status read_table(table *out, const folder *f, int kind, basin_erro
                 t->name, (long long)line, (long long)n, (long long)out->columns);
         out->columns = n;
         out->rows++;
-        used += (size_t)n;
     }
     return BASIN_OK;
 }
@@ -351,12 +379,25 @@ static basin_status read_edges(basin_graphset *set, const folder *f, const int32
     return status;
 }
 
+static int64_t count_lines(const char *c) {
+    int64_t lines = 0;
+    while (*(c += strspn(c, " \t\r\n"))) {
+        lines++;
+        c += strcspn(c, "\n");
+    }
+    return lines;
+}
+
 /* Classes from graph_labels; without them, numbers from graph_attributes; without these, nothing:
  * graphs to predict. */
 static basin_status read_targets(basin_graphset *set, const folder *f, basin_error *error) {
     int kind = f->file[GRAPH_LABELS].data ? GRAPH_LABELS : GRAPH_ATTRIBUTES;
     table t;
     if (!f->file[kind].data) return BASIN_OK;
+    if (f->bare) {
+        set->graphs = count_lines(f->file[kind].data);
+        return BASIN_OK;
+    }
     basin_status status = read_table(&t, f, kind, error);
     if (!status && !t.rows)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", f->path, f->file[kind].name);
@@ -423,16 +464,21 @@ basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size
     return make_set(set, &f, load_archive(&f, data, size, error), error);
 }
 
-basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error) {
+basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool bare,
+                                    basin_error *error) {
     struct stat info;
     basin_map map;
-    folder f = {.path = path, .limit = basin_memory_share()};
+    folder f = {.path = path, .bare = bare, .limit = basin_memory_share()};
     *set = (basin_graphset){0};
     if (stat(path, &info)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode)) return make_set(set, &f, load_folder(&f, error), error);
     basin_status status = basin_map_open(&map, path, error);
     if (status) return status;
-    status = basin_graphset_parse_tu(set, map.data, map.size, path, error);
+    status = make_set(set, &f, load_archive(&f, map.data, map.size, error), error);
     basin_map_close(&map);
     return status;
+}
+
+basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error) {
+    return basin_graphset_open_tu(set, path, false, error);
 }

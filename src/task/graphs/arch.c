@@ -132,12 +132,6 @@ basin_status basin_graphs_arch_check(const basin_graphs_settings *s, basin_error
     return refuse(only_et, s, error);
 }
 
-void basin_graphs_arch_note(const basin_graphs_settings *s, const basin_graphset *set,
-                            const basin_watch *watch) {
-    if (arch_of(s) == BASIN_GRAPHS_GCN && set->edge_attributes + set->edge_labels > 0 &&
-        !s->edge_sums)
-        basin_watch_note(watch,
-                         "a GCN does not see the edge features of %s; edge_sums would add "
-                         "them to its nodes",
-                         set->name);
+bool basin_graphs_sees_edges(const basin_graphs_settings *s) {
+    return arch_of(s) != BASIN_GRAPHS_GCN || s->edge_sums;
 }

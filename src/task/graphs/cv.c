@@ -38,6 +38,7 @@ typedef struct worker {
     const basin_fold *fold;
     basin_backend *backend;
     int64_t outputs;
+    double *scale; /* [outputs] of values, by the training graphs; NULL of classes */
     float *sum[3]; /* [rows, outputs] of validation and test: outputs added up over members */
 } worker;
 
@@ -144,6 +145,9 @@ static basin_status run_member(basin_graphs_fold *result, worker *w, int64_t mem
     status = reserve_sums(w, error);
     if (!status) status = train_member(result, w, model, error);
     for (int part = 1; part < 3 && !status; part++) status = score_part(w, model, part, error);
+    free(w->scale); /* the same of all members */
+    w->scale = model->target_scale;
+    model->target_scale = NULL;
     basin_graphs_close(model);
     return status;
 }
@@ -158,7 +162,8 @@ static void measure_mean(basin_graphs_measures *measures, worker *w, int part) {
         double mean = (double)sum[i] / (double)w->pool->spec.members;
         sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
     }
-    basin_graphs_measure(measures, sum, set, w->fold->item[part], w->fold->count[part], w->outputs);
+    basin_graphs_measure(measures, sum, set, w->fold->item[part], w->fold->count[part], w->outputs,
+                         w->scale);
 }
 
 static int threads_of(const pool *p) {
@@ -183,6 +188,7 @@ static basin_status run_fold(pool *p, int64_t number, basin_error *error) {
     }
     free(w.sum[1]);
     free(w.sum[2]);
+    free(w.scale);
     if (w.backend) basin_backend_close(w.backend);
     return status;
 }
@@ -308,7 +314,7 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
     basin_status status = basin_graphs_settings_take(&p.settings, settings, error);
     if (!status) status = begin(&p, spec, error);
     if (!status) status = basin_graphs_check_labels(set, *set->name ? set->name : "the set", error);
-    if (!status) basin_graphs_arch_note(p.settings, set, p.spec.watch);
+    if (!status) basin_graphs_note_unused(p.settings, set, p.spec.watch);
     if (!status) status = basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error);
     if (!status)
         status = basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error);

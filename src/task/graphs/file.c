@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "io/json.h"
 #include "task/graphs/graphs.h"
+#include "train/restore.h"
 
 static basin_status no_memory(basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph model");
@@ -197,7 +198,12 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
     basin_meta meta[BASIN_GRAPHS_META];
     basin_status status = basin_graphs_meta(meta, model, error);
     if (status) return status;
-    status = basin_params_write(path, &model->params, model->store, meta, BASIN_GRAPHS_META, error);
+    basin_bundle *bundle;
+    status =
+        basin_params_bundle(&bundle, &model->params, model->store, meta, BASIN_GRAPHS_META, error);
+    if (!status) status = basin_graphs_seen_write(bundle, model, error);
+    if (!status) status = basin_bundle_write(path, bundle, error);
+    basin_bundle_free(bundle);
     basin_graphs_meta_free(meta);
     return status;
 }
@@ -228,6 +234,7 @@ basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bun
         status =
             basin_fail(error, BASIN_BAD_FILE, "%s: 'basin.data', the encoding, is absent", path);
     if (!status) status = read_data(m, data, path, error);
+    if (!status) status = basin_graphs_seen_read(m, bundle, error);
     if (settings) m->settings = *settings;
     if (!status) status = basin_graphs_model_start(m, error);
     if (!status) return BASIN_OK;

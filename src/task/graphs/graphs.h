@@ -73,15 +73,20 @@ extern const basin_task_settings basin_graphs_task;
 bool basin_graphs_gnn_preset(basin_graphs_settings *settings, const char *preset);
 /* An error where a setting has no effect on the kind of model and is not as in the default. */
 basin_status basin_graphs_arch_check(const basin_graphs_settings *settings, basin_error *error);
-/* Tells the watcher what of a set this kind of model does not see. */
-void basin_graphs_arch_note(const basin_graphs_settings *settings, const basin_graphset *set,
-                            const basin_watch *watch);
+/* Whether this kind of model makes anything of edge features. */
+bool basin_graphs_sees_edges(const basin_graphs_settings *settings);
 basin_status basin_graphs_settings_check(const basin_graphs_settings *settings, basin_error *error);
 /* Those of the public object, checked. */
 basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
                                         const basin_settings *settings, basin_error *error);
 
 /* ---- a model in memory ---- */
+
+/* Fingerprints of graphs, ascending. */
+typedef struct basin_graphs_seen_list {
+    int64_t *print; /* [count] */
+    int64_t count;
+} basin_graphs_seen_list;
 
 struct basin_graphs_model {
     basin_graphs_settings settings;
@@ -91,7 +96,8 @@ struct basin_graphs_model {
     int64_t classes, *class_value;
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
     basin_graphset_encoding encoding;
-    basin_backend *backend; /* the caller's */
+    basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
+    basin_backend *backend;         /* the caller's */
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
     basin_params params;
@@ -126,6 +132,15 @@ basin_status basin_graphs_meta(basin_meta meta[BASIN_GRAPHS_META], const basin_g
                                basin_error *error);
 void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]);
 
+/* Which graphs it has seen (seen.c): adds those of a fold; in files. */
+basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphset *set,
+                                   const basin_fold *fold, basin_error *error);
+basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,
+                                     basin_error *error);
+basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
+                                    basin_error *error);
+void basin_graphs_seen_free(basin_graphs_model *model);
+
 /* ---- a set as a model sees it ---- */
 
 /* The caller's set with what a model adds: walks along edges, positions, its own numbers of the
@@ -137,6 +152,9 @@ typedef struct basin_graphs_input {
     basin_positions positions;
 } basin_graphs_input;
 
+/* Tells the watcher what of a set training will not use. */
+void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin_graphset *set,
+                              const basin_watch *watch);
 /* The fields of the data that the caller knew, zeros for the rest. */
 basin_status basin_graphs_data_take(basin_graphs_data *taken, const basin_graphs_data *data,
                                     basin_error *error);
@@ -173,7 +191,8 @@ typedef struct basin_graphs_plan {
     basin_graphs_net net;
     basin_graphs_batch batch;
     basin_expr seed, target, weight, pair_weight, output, loss;
-    basin_plan *plan;      /* for scores */
+    basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
+    basin_plan *plan; /* for scores */
     basin_trainer trainer; /* for training */
 } basin_graphs_plan;
 
@@ -207,7 +226,7 @@ typedef struct basin_graphs_plans {
     basin_graphs_plan *running; /* whose loss is still to be read */
     int64_t running_graphs;
     basin_graphset_batch data;
-    float *target, *weight, *pair_weight;
+    float *target, *weight, *pair_weight, *known;
     int32_t *node_class;
     void *scratch; /* for padding */
     size_t scratch_bytes;
@@ -241,10 +260,14 @@ int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target t
 basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   const basin_graphs_input *input, const int64_t *graph,
                                   int64_t count, basin_error *error);
-/* Of outputs [rows, outputs]. */
+/* Of outputs [rows, outputs]. Where there are several values, each counts in units of its `scale`
+ * [outputs], for they may be in units far apart; NULL: 1. */
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
-                          int64_t outputs);
+                          int64_t outputs, const double *scale);
+/* Of each value in its own units, [targets of the set]. */
+void basin_graphs_measure_values(basin_graphs_value *value, const float *output,
+                                 const basin_graphset *set, const int64_t *graph, int64_t count);
 
 /* ---- one run ---- */
 

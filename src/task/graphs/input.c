@@ -1,5 +1,6 @@
 /* A set as a model sees it: walks along edges, positions and the model's numbers of classes beside
  * the caller's arrays, which stay as they are; see graphs.h. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,20 @@ basin_status basin_graphs_check_labels(const basin_graphset *set, const char *pa
                       "%s: no labels and no values; wanted a set that has them (of a TUDataset, "
                       "DS_graph_labels.txt or DS_graph_attributes.txt)",
                       path);
+}
+
+void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin_graphset *set,
+                              const basin_watch *watch) {
+    int64_t missing = 0, values = set->target ? set->graphs * set->targets : 0;
+    for (int64_t i = 0; i < values; i++) missing += isnan(set->target[i]);
+    if (missing)
+        basin_watch_note(watch, "%lld of %lld values are not known; they are left out",
+                         (long long)missing, (long long)values);
+    if (set->edge_attributes + set->edge_labels > 0 && !basin_graphs_sees_edges(settings))
+        basin_watch_note(watch,
+                         "a GCN does not see the edge features of %s; edge_sums would add them to "
+                         "its nodes",
+                         set->name);
 }
 
 /* ---- walks and positions ---- */

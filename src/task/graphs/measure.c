@@ -42,18 +42,48 @@ static void add_item(basin_graphs_measures *measures, tally *t, const float *out
     if (own < 256) t->right[own] += right, t->all[own]++;
 }
 
+/* Values that are not known are left out and counted. */
 static void measure_values(basin_graphs_measures *measures, const float *output,
-                           const basin_graphset *set, const int64_t *graph, int64_t count) {
-    double squares = 0, n = (double)(count * set->targets);
+                           const basin_graphset *set, const int64_t *graph, int64_t count,
+                           const double *scale) {
+    int64_t C = set->targets;
     for (int64_t i = 0; i < count; i++)
-        for (int64_t c = 0; c < set->targets; c++) {
-            double miss = (double)output[i * set->targets + c] -
-                          (double)set->target[graph[i] * set->targets + c];
+        for (int64_t c = 0; c < C; c++) measures->missing += isnan(set->target[graph[i] * C + c]);
+    double squares = 0, n = (double)(count * C - measures->missing);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < C; c++) {
+            double miss = (double)output[i * C + c] - (double)set->target[graph[i] * C + c];
+            if (isnan(set->target[graph[i] * C + c])) continue;
+            if (scale && C > 1) miss /= scale[c];
             measures->loss += fabs(miss) / n;
             squares += miss * miss / n;
         }
     measures->items = count;
     measures->deviation = sqrt(squares);
+}
+
+void basin_graphs_measure_values(basin_graphs_value *value, const float *output,
+                                 const basin_graphset *set, const int64_t *graph, int64_t count) {
+    int64_t C = set->targets;
+    for (int64_t c = 0; c < C; c++) {
+        basin_graphs_value *v = &value[c];
+        double sum = 0, squares = 0, misses = 0;
+        *v = (basin_graphs_value){0};
+        for (int64_t i = 0; i < count; i++) {
+            double y = (double)set->target[graph[i] * C + c];
+            double miss = (double)output[i * C + c] - y;
+            if (isnan(y)) continue;
+            v->known++;
+            sum += y, squares += y * y;
+            v->error += fabs(miss), misses += miss * miss;
+        }
+        double n = (double)v->known, spread = squares - sum * sum / n;
+        v->mean = sum / n;
+        v->spread = sqrt(fmax(spread, 0) / n);
+        v->error /= n;
+        v->deviation = sqrt(misses / n);
+        v->explained = spread > 0 ? 1 - misses / spread : NAN;
+    }
 }
 
 /* The class average is taken over all nodes. */
@@ -69,11 +99,11 @@ static void measure_nodes(basin_graphs_measures *measures, tally *t, const float
 
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
-                          int64_t outputs) {
+                          int64_t outputs, const double *scale) {
     tally t = {0};
     *measures = (basin_graphs_measures){0};
     if (set->task == BASIN_GRAPHS_VALUES) {
-        measure_values(measures, output, set, graph, count);
+        measure_values(measures, output, set, graph, count, scale);
         return;
     }
     if (set->task == BASIN_NODE_CLASSES)

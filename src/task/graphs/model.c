@@ -79,6 +79,7 @@ void basin_graphs_close(basin_graphs_model *model) {
     free(model->class_value);
     free(model->target_mean);
     free(model->target_scale);
+    basin_graphs_seen_free(model);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
     basin_graph_free(model->graph);
@@ -86,14 +87,22 @@ void basin_graphs_close(basin_graphs_model *model) {
     free(model);
 }
 
+static int64_t count_known(const basin_graphset *set, const int64_t *graph, int64_t count,
+                           int64_t column) {
+    int64_t known = 0;
+    for (int64_t i = 0; i < count; i++)
+        known += !isnan(set->target[graph[i] * set->targets + column]);
+    return known;
+}
+
 /* Each value to mean 0 and deviation 1: they may be in units far apart. */
 static void target_statistics(basin_graphs_model *model, const basin_graphset *set,
                               const int64_t *graph, int64_t count) {
     for (int64_t c = 0; c < set->targets; c++) {
-        double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
+        double sum = 0, squares = 0, n = (double)count_known(set, graph, count, c);
         for (int64_t i = 0; i < count; i++) {
             double y = (double)set->target[graph[i] * set->targets + c];
-            sum += y, squares += y * y;
+            if (!isnan(y)) sum += y, squares += y * y;
         }
         double variance = squares / n - sum / n * sum / n;
         model->target_mean[c] = sum / n;
@@ -103,6 +112,12 @@ static void target_statistics(basin_graphs_model *model, const basin_graphset *s
 
 static basin_status set_targets(basin_graphs_model *model, const basin_graphset *set,
                                 const int64_t *graph, int64_t count, basin_error *error) {
+    for (int64_t c = 0; c < set->targets; c++)
+        if (!count_known(set, graph, count, c))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: value %lld is known of none of the %lld graphs to train on; "
+                              "wanted one at least",
+                              set->name, (long long)c + 1, (long long)count);
     model->outputs = set->targets;
     model->target_mean = calloc((size_t)set->targets + 1, sizeof *model->target_mean);
     model->target_scale = calloc((size_t)set->targets + 1, sizeof *model->target_scale);

@@ -42,7 +42,8 @@ static basin_expr class_loss(const basin_graphs_plan *p) {
 
 static basin_expr value_loss(const basin_graphs_plan *p) {
     basin_shape s = basin_expr_shape(p->output);
-    basin_expr error = basin_sum(basin_abs(basin_sub(p->output, p->target)), -1, 1);
+    basin_expr miss = basin_abs(basin_sub(p->output, p->target));
+    basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
     return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
 }
 
@@ -57,6 +58,7 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     basin_shape rows = basin_expr_shape(p->output);
     p->target = basin_input(p->graph, "target", rows);
     p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
+    if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
     p->loss = model->target == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
     if (!model->settings.reconstruct) return;
     p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));

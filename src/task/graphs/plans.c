@@ -116,6 +116,7 @@ void basin_graphs_plans_free(basin_graphs_plans *plans) {
     free(plans->target);
     free(plans->weight);
     free(plans->pair_weight);
+    free(plans->known);
     free(plans->node_class);
     free(plans->scratch);
     *plans = (basin_graphs_plans){0};
@@ -253,12 +254,14 @@ static bool reserve_targets(basin_graphs_plans *p, const basin_graphs_plan *plan
     free(p->target);
     free(p->weight);
     free(p->pair_weight);
+    free(p->known);
     p->target = calloc((size_t)basin_shape_count(rows), sizeof *p->target);
+    p->known = calloc((size_t)basin_shape_count(rows), sizeof *p->known);
     p->weight = calloc((size_t)rows.dim[0], sizeof *p->weight);
     p->pair_weight = calloc((size_t)plan->capacity.pairs, sizeof *p->pair_weight);
     free(p->node_class);
     p->node_class = calloc((size_t)plan->capacity.tokens, sizeof *p->node_class);
-    return p->target && p->weight && p->pair_weight && p->node_class;
+    return p->target && p->known && p->weight && p->pair_weight && p->node_class;
 }
 
 /* 1 - smoothing on the class, the rest spread evenly over all outputs. */
@@ -267,22 +270,34 @@ static void put_class(float *target, int64_t outputs, int32_t class_of, double s
     target[class_of] += (float)(1 - smoothing);
 }
 
+/* The values of graph i of the batch; those that are not known count nothing. */
+static int64_t put_values(basin_graphs_plans *p, const float *value, int64_t i) {
+    const basin_graphs_model *m = p->model;
+    int64_t C = m->outputs, known = 0;
+    for (int64_t c = 0; c < C; c++) {
+        if (isnan(value[c])) continue;
+        p->target[i * C + c] = (float)(((double)value[c] - m->target_mean[c]) / m->target_scale[c]);
+        p->known[i * C + c] = 1;
+        known++;
+    }
+    return known;
+}
+
 static void graph_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
                           int64_t count) {
     const basin_graphs_model *m = p->model;
-    int64_t C = m->outputs;
+    int64_t C = m->outputs, known = 0;
     for (int64_t i = 0; i < count; i++) {
-        float *target = p->target + i * C;
         if (m->target == BASIN_GRAPHS_VALUES)
-            for (int64_t c = 0; c < C; c++)
-                target[c] = (float)(((double)set->target[graph[i] * C + c] - m->target_mean[c]) /
-                                    m->target_scale[c]);
+            known += put_values(p, set->target + graph[i] * C, i);
         else if (set->class_of[graph[i]] >= 0)
-            put_class(target, C, set->class_of[graph[i]], m->settings.smoothing);
+            put_class(p->target + i * C, C, set->class_of[graph[i]], m->settings.smoothing);
         else
             continue;
         p->weight[i] = 1;
     }
+    for (int64_t k = 0; k < count * C && known < count * C; k++)
+        p->known[k] *= (float)((double)(count * C) / (double)(known ? known : 1));
 }
 
 /* A class that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
@@ -354,6 +369,7 @@ static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan
     writer w = {p, plan->trainer.plan, BASIN_OK, error};
     write_rows(&w, plan->target, p->target, rows, BASIN_F32, 0);
     write_rows(&w, plan->weight, p->weight, rows, BASIN_F32, 0);
+    write_rows(&w, plan->known, p->known, rows, BASIN_F32, 0);
     if (plan->pair_weight) {
         pair_weights(p);
         write_rows(&w, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32, 0);

@@ -67,7 +67,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
                                                j->fold->count[1], error);
     if (status) return status;
     basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
-                         j->model->outputs);
+                         j->model->outputs, j->model->target_scale);
     free(output);
     /* Rounded, as checkpoints of 0.1 have them, so that a resumed run judges alike. */
     score->merit = (double)(float)basin_graphs_merit(&v, j->model->target);
@@ -250,7 +250,7 @@ static basin_status open_data(work *w, basin_error *error) {
     if (!status) status = divide(w, error);
     if (!status) status = limit_graphs(w, error);
     if (status) return status;
-    basin_graphs_arch_note(w->settings, w->data.set, basin_run_training(w->run)->watch);
+    basin_graphs_note_unused(w->settings, w->data.set, basin_run_training(w->run)->watch);
     return basin_graphs_input_begin(&w->input, w->settings, w->data.set, 0, w->data.set->graphs,
                                     error);
 }
@@ -296,6 +296,16 @@ static basin_status open_model(work *w, basin_error *error) {
                                   w->fold.count[0], basin_run_training(w->run)->backend, error);
 }
 
+/* Notes the graphs of this run beside those of the model that it began with. Where that does not
+ * say which it has seen, nobody knows. */
+static basin_status note_seen(work *w, basin_error *error) {
+    const basin_bundle *from = basin_run_from(w->run);
+    basin_status status = BASIN_OK;
+    if (from && !w->model->seen[0].count) status = basin_graphs_seen_read(w->model, from, error);
+    if (status || (from && !w->model->seen[0].count)) return status;
+    return basin_graphs_seen_add(w->model, w->data.set, &w->fold, error);
+}
+
 static basin_status train(work *w, basin_outcome *outcome, basin_error *error) {
     const basin_training *t = basin_run_training(w->run);
     if (basin_run_finished(w->run)) {
@@ -306,6 +316,7 @@ static basin_status train(work *w, basin_outcome *outcome, basin_error *error) {
     }
     basin_status status = open_data(w, error);
     if (!status) status = open_model(w, error);
+    if (!status) status = note_seen(w, error);
     if (!status)
         status = basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs,
                                           w->data.cache, error);

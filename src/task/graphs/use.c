@@ -119,7 +119,20 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_mo
     use u;
     basin_status status = use_open(&u, model, data, true, error);
     if (!status)
-        basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs);
+        basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs,
+                             model->target_scale);
+    use_close(&u);
+    return status;
+}
+
+basin_status basin_graphs_score_values(basin_graphs_value *value, basin_graphs_model *model,
+                                       const basin_graphs_data *data, basin_error *error) {
+    use u;
+    if (model->target != BASIN_GRAPHS_VALUES)
+        return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
+                          basin_graphs_target_name(model->target));
+    basin_status status = use_open(&u, model, data, true, error);
+    if (!status) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
     use_close(&u);
     return status;
 }

@@ -176,6 +176,48 @@ static void targets(void **state) {
     unlink(path);
 }
 
+/* A value may be missing: nan, or nothing between commas. Nothing else may. */
+static void missing_targets(void **state) {
+    static const char text[] = "1,,3\nnan, 5,6\n,8,\n";
+    static const float wanted[] = {1, NAN, 3, NAN, 5, 6, NAN, 8, NAN};
+    basin_graphset set;
+    basin_error error;
+    char path[PATH_TEXT], packed[PATH_TEXT];
+    tiny_write(state, "T_graph_labels.txt", NULL);
+    folder_path(path, state, "T_graph_attributes.txt");
+    file_put(path, text, strlen(text));
+    must(basin_graphset_read(&set, *state, &error), &error);
+    folder_path(packed, state, "packed.safetensors");
+    must(basin_graphset_write(packed, &set, &error), &error);
+    basin_graphset_free(&set);
+    must(basin_graphset_read(&set, packed, &error), &error);
+    assert_int_equal(set.targets, 3);
+    for (int i = 0; i < 9; i++)
+        assert_true(isnan(wanted[i]) ? isnan(set.target[i]) : set.target[i] == wanted[i]);
+    basin_graphset_free(&set);
+    unlink(packed);
+    file_put(path, "1\ninf\n2\n", 8);
+    assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "'inf' is not a number; wanted one, or nan"));
+    unlink(path);
+    tiny_write(state, "T_node_attributes.txt", "1,2\nnan,2\n3,4\n5,6\n7,8\n9,9\n1,1\n2,2\n");
+    assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_BAD_FILE);
+}
+
+/* To predict with, labels may be anything; they say how many graphs there are. */
+static void reads_without_labels(void **state) {
+    basin_graphset set;
+    basin_error error;
+    tiny_write(state, "T_graph_labels.txt", "1.75\nred\n\n?\n4\n");
+    assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_BAD_FILE);
+    must(basin_graphset_read_bare(&set, *state, &error), &error);
+    assert_int_equal(set.graphs, 4);
+    assert_int_equal(set.nodes, 8);
+    assert_null(set.class_of);
+    assert_null(set.target);
+    basin_graphset_free(&set);
+}
+
 /* ---- ZINC ---- */
 
 static void put(basin_bundle *bundle, const char *split, const char *name, const void *data,
@@ -436,6 +478,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(scattered_nodes, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(malformed, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(mutated, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(missing_targets, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(reads_without_labels, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(molecules_that_lie, folder_new, folder_remove),

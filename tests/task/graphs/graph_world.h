@@ -76,15 +76,23 @@ static inline basin_graphs_settings world_settings(void) {
     return s;
 }
 
-/* The same tensors in two files, each number up to `tolerance`. */
+static inline size_t world_weights(const basin_bundle *bundle) {
+    size_t count = 0;
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++)
+        count += strncmp(basin_bundle_name(bundle, i), "seen.", 5) != 0;
+    return count;
+}
+
+/* The same weights in two files, each number up to `tolerance`. */
 static inline void world_same_files(const char *a, const char *b, double tolerance) {
     basin_bundle *x, *y;
     basin_error error;
     must(basin_bundle_read(&x, a, &error), &error);
     must(basin_bundle_read(&y, b, &error), &error);
-    assert_int_equal(basin_bundle_count(x), basin_bundle_count(y));
+    assert_int_equal(world_weights(x), world_weights(y));
     for (size_t i = 0; i < basin_bundle_count(x); i++) {
         const basin_tensor *t = basin_bundle_at(x, i), *other;
+        if (!strncmp(basin_bundle_name(x, i), "seen.", 5)) continue; /* 0.1 has none */
         must(basin_bundle_get(&other, y, basin_bundle_name(x, i), &error), &error);
         assert_true(basin_shape_equal(t->shape, other->shape));
         for (int64_t k = 0; k < basin_shape_count(t->shape); k++)

@@ -207,7 +207,7 @@ static void learns(void **state) {
         scene_open(&s, (basin_graphs_target)target, &settings, NULL);
         assert_int_equal(train(&s, 20, false, NULL).epochs, 60);
         float *output = outputs(&s, s.all, 20);
-        basin_graphs_measure(&score, output, &s.set, s.all, 20, s.model->outputs);
+        basin_graphs_measure(&score, output, &s.set, s.all, 20, s.model->outputs, NULL);
         if (target == BASIN_GRAPHS_VALUES)
             assert_true(score.loss < 0.3);
         else

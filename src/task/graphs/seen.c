@@ -1,0 +1,137 @@
+/* Which graphs a model has seen: fingerprints of those it was trained on and of those that chose
+ * its epoch, kept in the model file, so that a score on them can say so. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/graphs/graphs.h"
+
+static const char *const tensor_name[2] = {"seen.train", "seen.validation"};
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the fingerprints of graphs");
+}
+
+/* ---- fingerprints ---- */
+
+static void add_bytes(uint64_t *hash, const void *data, size_t bytes) {
+    const unsigned char *at = data;
+    for (size_t i = 0; i < bytes; i++) *hash = (*hash ^ at[i]) * 0x100000001b3u;
+}
+
+/* `columns` of the numbers [.., stride] of rows first .. end - 1, 4 bytes each. */
+static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t end, int64_t stride,
+                     int64_t columns) {
+    for (int64_t i = first; data && i < end; i++)
+        add_bytes(hash, (const char *)data + 4 * i * stride, 4 * (size_t)columns);
+}
+
+/* FNV-1a of a graph's nodes and edges with all their columns, walks apart, which are made of the
+ * edges; not of its classes and values. */
+static int64_t fingerprint(const basin_graphset *s, int64_t graph) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    int64_t node = s->node_start[graph], nodes = s->node_start[graph + 1];
+    int64_t edge = s->edge_start[graph], edges = s->edge_start[graph + 1], own;
+    int64_t size[2] = {nodes - node, edges - edge};
+    add_bytes(&hash, size, sizeof size);
+    add_rows(&hash, s->edge, edge, edges, 2, 2);
+    add_rows(&hash, s->node_attribute, node, nodes, s->node_attributes, s->node_attributes);
+    add_rows(&hash, s->node_label, node, nodes, s->node_labels, s->node_labels);
+    add_rows(&hash, s->edge_attribute, edge, edges, s->edge_attributes,
+             s->edge_attributes - s->edge_walks);
+    add_rows(&hash, s->edge_label, edge, edges, s->edge_labels, s->edge_labels);
+    memcpy(&own, &hash, sizeof own);
+    return own;
+}
+
+static int compare(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool has(const basin_graphs_seen_list *list, int64_t print) {
+    return list->count && bsearch(&print, list->print, (size_t)list->count, sizeof print, compare);
+}
+
+/* ---- a model's lists ---- */
+
+/* Graphs of an earlier run, with whose weights this one began, stay. */
+basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphset *set,
+                                   const basin_fold *fold, basin_error *error) {
+    for (int part = 0; part < 2; part++) {
+        basin_graphs_seen_list *list = &model->seen[part];
+        size_t count = (size_t)(list->count + fold->count[part]);
+        int64_t *all = basin_array_new(count, sizeof *all), kept = 0;
+        if (!all) return no_memory(error);
+        if (list->count) memcpy(all, list->print, (size_t)list->count * sizeof *all);
+        for (int64_t i = 0; i < fold->count[part]; i++)
+            all[list->count + i] = fingerprint(set, fold->item[part][i]);
+        qsort(all, count, sizeof *all, compare);
+        for (size_t i = 0; i < count; i++)
+            if (!kept || all[kept - 1] != all[i]) all[kept++] = all[i];
+        free(list->print);
+        *list = (basin_graphs_seen_list){all, kept};
+    }
+    return BASIN_OK;
+}
+
+void basin_graphs_seen_free(basin_graphs_model *model) {
+    for (int part = 0; part < 2; part++) free(model->seen[part].print);
+}
+
+basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,
+                                     basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int part = 0; part < 2 && !status && model->seen[0].count; part++) {
+        const basin_graphs_seen_list *list = &model->seen[part];
+        basin_tensor tensor;
+        if (!list->count) continue;
+        status = basin_tensor_new(&tensor, BASIN_I64, BASIN_SHAPE(list->count), error);
+        if (status) return status;
+        memcpy(tensor.data, list->print, (size_t)list->count * sizeof *list->print);
+        status = basin_bundle_add(bundle, tensor_name[part], &tensor, error);
+        basin_tensor_free(&tensor);
+    }
+    return status;
+}
+
+static basin_status read_list(basin_graphs_seen_list *list, const basin_tensor *tensor,
+                              const char *path, basin_error *error) {
+    if (!tensor) return BASIN_OK;
+    if (tensor->dtype != BASIN_I64 || tensor->shape.rank != 1)
+        return basin_fail(
+            error, BASIN_BAD_FILE,
+            "%s: the fingerprints of graphs are damaged; wanted whole numbers in a row", path);
+    list->count = tensor->shape.dim[0];
+    list->print = basin_array_new((size_t)list->count, sizeof *list->print);
+    if (!list->print) return no_memory(error);
+    memcpy(list->print, tensor->data, (size_t)list->count * sizeof *list->print);
+    qsort(list->print, (size_t)list->count, sizeof *list->print, compare);
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
+                                    basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int part = 0; part < 2 && !status; part++)
+        status = read_list(&model->seen[part], basin_bundle_find(bundle, tensor_name[part]),
+                           basin_bundle_path(bundle), error);
+    return status;
+}
+
+/* ---- asking ---- */
+
+basin_status basin_graphs_seen(basin_graphs_memory *memory, const basin_graphs_model *model,
+                               const basin_graphset *set, const int64_t *graph, int64_t count,
+                               basin_error *error) {
+    if (!model->seen[0].count)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model's file does not say which graphs it was trained on");
+    for (int64_t i = 0; i < count; i++) {
+        int64_t print = fingerprint(set, graph[i]);
+        memory[i] = has(&model->seen[0], print)   ? BASIN_GRAPHS_TRAINED_ON
+                    : has(&model->seen[1], print) ? BASIN_GRAPHS_VALIDATED_ON
+                                                  : BASIN_GRAPHS_NEW;
+    }
+    return BASIN_OK;
+}
