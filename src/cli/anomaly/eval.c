@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "basin/metrics.h"
 #include "cli/anomaly/options.h"
+#include "cli/anomaly/rivals.h"
 #include "cli/csv.h"
 #include "cli/table.h"
 #include "cli/training.h"
@@ -13,7 +14,7 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *split, *scores;
+    const char *split, *scores, *rivals;
     basin_settings *settings;
     basin_start start;
     basin_network_flags data;
@@ -52,6 +53,9 @@ static const basin_option table[] = {
     BASIN_FLAG(options, best_run, 0, "best-run",
                "Also print the best of the runs: that of the best validation, and that of the best "
                "test score, as some papers report. The latter is chosen on test, and says so."),
+    BASIN_TEXT(options, rivals, 0, "rivals", "LIST",
+               "Graph networks on the same splits, each by its preset rival-NAME: some of bwgnn, "
+               "bwgnn-hetero, gt, gcn, gat, sage, joined by commas; all: those that can run."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone."),
     BASIN_OPTIONS_NETWORK(options, data),
@@ -60,7 +64,7 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-enum { MODELS = 1 + BASIN_ANOMALY_BASELINES, MEASURES = 4 };
+enum { PLAIN = 1 + BASIN_ANOMALY_BASELINES, MEASURES = 4 };
 static const char *const measures[MEASURES] = {"macro_f1", "auroc", "auprc", "recall_at_k"};
 
 /* What one model reached on one split. */
@@ -77,7 +81,9 @@ typedef struct bench {
     basin_cli_watch watch;
     size_t memory;
     uint8_t *part;
-    figures *figures;    /* [MODELS, runs] */
+    basin_cli_rivals rivals;
+    int models;          /* the detector, PLAIN - 1 baselines, the rivals */
+    figures *figures;    /* [models, runs] */
     basin_writer scores; /* open where the options ask for it */
     int64_t runs, seed;
     bool masks, stopped;
@@ -146,6 +152,9 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, b
                                .backend = b->backend,
                                .watch = &b->watch.watch,
                                .memory = b->memory};
+    if (number >= PLAIN)
+        return basin_cli_rival_train(model, outcome, b->rivals.preset[number - PLAIN], seed, &data,
+                                     &training, error);
     if (number)
         return basin_anomaly_baseline(model, outcome, number - 1, seed, b->network, b->part,
                                       &training, error);
@@ -155,7 +164,7 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, b
     return basin_anomaly_train(model, outcome, b->o->settings, &data, &training, error);
 }
 
-/* The detector is number 0, then come the plain models. */
+/* The detector is number 0, then come the plain models and the rivals. */
 static basin_status run_model(bench *b, figures *f, int number, int64_t run, basin_error *error) {
     basin_anomaly_model *model = NULL;
     basin_outcome outcome = {0};
@@ -186,13 +195,14 @@ static void note_split(const bench *b, const figures *f, int64_t run) {
 }
 
 static bool shown(const bench *b, int model) {
+    if (model >= PLAIN) return true;
     return model ? !b->o->no_baselines : !b->o->only_baselines;
 }
 
 static basin_status run_split(bench *b, int64_t i, basin_error *error) {
     int64_t run = b->o->first + i;
     basin_status status = split(b, run, error);
-    for (int m = 0; m < MODELS && !status && !b->stopped; m++)
+    for (int m = 0; m < b->models && !status && !b->stopped; m++)
         if (shown(b, m)) status = run_model(b, &b->figures[m * b->runs + i], m, run, error);
     if (!status && !b->stopped && shown(b, 0)) note_split(b, &b->figures[i], run);
     return status;
@@ -201,6 +211,7 @@ static basin_status run_split(bench *b, int64_t i, basin_error *error) {
 /* ---- printing ---- */
 
 static const char *model_name(const bench *b, int model) {
+    if (model >= PLAIN) return b->rivals.preset[model - PLAIN];
     return model ? basin_anomaly_baseline_name(model - 1) : b->o->start.preset;
 }
 
@@ -281,7 +292,7 @@ static bool print_table(const bench *b) {
                                           "AUPRC", "recall@k", "s a run"};
     basin_table rows = {.layout = "lrrrrr"};
     for (int i = 0; i < 6; i++) basin_table_add(&rows, "%s", heading[i]);
-    for (int m = 0; m < MODELS; m++) {
+    for (int m = 0; m < b->models; m++) {
         if (!shown(b, m)) continue;
         double seconds = 0;
         basin_table_add(&rows, "%s", model_name(b, m));
@@ -343,7 +354,7 @@ static void print_json(const bench *b) {
     basin_json_text(&json, "trained_on", b->trained_on);
     basin_json_integer(&json, "parameters", b->parameters);
     basin_json_array(&json, "models");
-    for (int m = 0; m < MODELS; m++)
+    for (int m = 0; m < b->models; m++)
         if (shown(b, m)) print_model(&json, b, m);
     basin_json_end(&json);
     basin_json_end(&json);
@@ -391,8 +402,11 @@ static basin_status prepare(bench *b, basin_error *error) {
     if (!b->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
                           b->network->path);
+    basin_status named = basin_cli_rivals_parse(&b->rivals, o->rivals, b->network, error);
+    if (named) return named;
+    b->models = PLAIN + b->rivals.count;
     b->part = calloc((size_t)b->network->nodes, 1);
-    b->figures = calloc((size_t)(MODELS * b->runs), sizeof *b->figures);
+    b->figures = calloc((size_t)(b->models * b->runs), sizeof *b->figures);
     if (!b->part || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
     if (o->scores) {
@@ -454,9 +468,11 @@ const basin_command basin_command_anomaly_eval = {
             "chooses epoch and threshold, test is looked at once. Prints macro-F1, AUROC, AUPRC "
             "and recall at k (k: the number of anomalies) in percent, mean and population "
             "deviation over runs, and what a logistic regression and an MLP reach on the same "
-            "splits, without the graph and with means over one and two hops.",
+            "splits, without the graph and with means over one and two hops. Graph networks of "
+            "other papers stand beside it with --rivals.",
     .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
-               "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n",
+               "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
+               "  basin anomaly eval tolokers.npz --rivals bwgnn,gt --no-baselines --runs 10\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -1,0 +1,81 @@
+/* Rivals by name; see rivals.h. */
+#include "cli/anomaly/rivals.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char family[] = "rival-";
+
+/* A preset's name without the family; NULL of a preset of another one. */
+static const char *name_of(const char *preset) {
+    size_t length = sizeof family - 1;
+    return strncmp(preset, family, length) ? NULL : preset + length;
+}
+
+/* Those that run on each relation want some besides the union. */
+static bool can_run(const char *preset, const basin_network *network) {
+    return !strstr(preset, "-hetero") || network->relations > 2;
+}
+
+static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
+                        const basin_network *network, basin_error *error) {
+    const char *const *preset = basin_settings_presets("anomaly");
+    char known[200] = "all";
+    for (; *preset; preset++) {
+        const char *its = name_of(*preset);
+        if (!its) continue;
+        if (strlen(its) == length && !strncmp(its, name, length)) break;
+        snprintf(known + strlen(known), sizeof known - strlen(known), ", %s", its);
+    }
+    if (!*preset)
+        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s'; wanted some of %s",
+                          (int)length, name, known);
+    if (!can_run(*preset, network))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "--rivals: '%.*s' runs on each relation, and %s has one; wanted a file "
+                          "with several",
+                          (int)length, name, network->path);
+    for (int i = 0; i < r->count; i++)
+        if (r->preset[i] == *preset)
+            return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
+    if (r->count == BASIN_CLI_RIVALS)
+        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: more than %d", BASIN_CLI_RIVALS);
+    r->preset[r->count++] = *preset;
+    return BASIN_OK;
+}
+
+basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *list,
+                                    const basin_network *network, basin_error *error) {
+    const char *const *preset = basin_settings_presets("anomaly");
+    basin_status status = BASIN_OK;
+    *rivals = (basin_cli_rivals){0};
+    if (!list) return BASIN_OK;
+    if (strcmp(list, "all") != 0) {
+        for (;;) {
+            size_t length = strcspn(list, ",");
+            status = add(rivals, list, length, network, error);
+            if (status || !list[length]) return status;
+            list += length + 1;
+        }
+    }
+    for (; *preset && !status; preset++) {
+        const char *name = name_of(*preset);
+        if (name && can_run(name, network))
+            status = add(rivals, name, strlen(name), network, error);
+    }
+    return status;
+}
+
+basin_status basin_cli_rival_train(basin_anomaly_model **model, basin_outcome *outcome,
+                                   const char *preset, int64_t seed, const basin_anomaly_data *data,
+                                   const basin_training *training, basin_error *error) {
+    basin_settings *settings;
+    char text[32];
+    basin_status status = basin_settings_new(&settings, "anomaly", preset, error);
+    if (status) return status;
+    snprintf(text, sizeof text, "%lld", (long long)seed);
+    status = basin_settings_set(settings, "seed", text, error);
+    if (!status) status = basin_anomaly_train(model, outcome, settings, data, training, error);
+    basin_settings_free(settings);
+    return status;
+}
