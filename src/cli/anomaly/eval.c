@@ -307,7 +307,7 @@ static bool print_table(const bench *b) {
     printf("%s: %lld runs, %s; percent on test, mean +- population deviation\n", b->network->path,
            (long long)b->runs, b->masks ? "the file's splits" : "stratified splits");
     if (!basin_table_print(&rows, stdout, 2)) return false;
-    for (int m = 0; m < MODELS && b->o->best_run; m++)
+    for (int m = 0; m < b->models && b->o->best_run; m++)
         if (shown(b, m)) print_best(b, m);
     return true;
 }

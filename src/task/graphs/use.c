@@ -151,8 +151,8 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
     for (int64_t i = 0; i < count && !status; i++) {
         status = basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error);
         if (status) break;
-        basin_graphs_measure(&measures[i], u.output, &u.input.set, u.graph, u.count,
-                             model->outputs);
+        basin_graphs_measure(&measures[i], u.output, &u.input.set, u.graph, u.count, model->outputs,
+                             model->target_scale);
         free(u.output);
         u.output = NULL;
     }

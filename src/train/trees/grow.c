@@ -90,10 +90,11 @@ static bool better(split a, split b) {
 static void look_at(basin_grower *grower, leaf *l, const basin_gradient *gradient,
                     const leaf *sibling) {
     const basin_binned *binned = grower->binned;
-    split best = {1e-9, -1, 0};
+    const split none = {1e-9, -1, 0};
+    split best = none;
 #pragma omp parallel
     {
-        split mine = best;
+        split mine = none; /* `best` may be another thread's already */
 #pragma omp for schedule(static) nowait
         for (int64_t f = 0; f < binned->features; f++) {
             if (!grower->seen[f]) continue;

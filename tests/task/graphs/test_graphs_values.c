@@ -43,7 +43,7 @@ static void scene_close(scene *s) {
 static basin_status train(basin_graphs_model **model, scene *s, const char *from, int64_t first,
                           basin_error *error) {
     basin_outcome outcome;
-    basin_settings settings = {&basin_graphs_task, &s->values};
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &s->values};
     basin_training training = {
         .size = sizeof training, .backend = s->backend, .output = s->output, .from = from};
     basin_graphs_data data = {.size = sizeof data,
