@@ -169,8 +169,11 @@ static void repeats(void **state) {
     p = run(state, "%s--repeats 2 " SMALL, once);
     assert_contains(p->out, "over 2 repeats (deviation of their means)");
     assert_contains(p->out, "the population deviation over 6 folds");
-    p = run(state, "%s--repeats 2 --protocol paper " SMALL, once);
+    p = run(state,
+            "graph cv set.safetensors --repeats 2 --protocol paper --epochs 1 --members 1 " SMALL);
     assert_contains(p->out, "over 2 models of other seeds");
+    assert_error(run(state, "graph cv set.safetensors --folds 3 --protocol paper " SMALL), 2,
+                 "--folds with --protocol paper");
 }
 
 /* The noise of one model, called so. */

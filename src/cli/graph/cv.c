@@ -329,6 +329,13 @@ static basin_status cross_validate(job *j, const char *path, basin_error *error)
     return status;
 }
 
+/* Options of folds, where there are none. */
+static const char *without_effect(const options *o) {
+    if (o->index) return "--index";
+    if (o->folds != defaults.folds) return "--folds";
+    return o->inner != defaults.inner ? "--inner" : NULL;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands;
@@ -336,6 +343,11 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     int code = BASIN_EXIT_OK;
     job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
+    if (j.paper && without_effect(o))
+        return basin_report_usage(&basin_command_graph_cv,
+                                  "%s with --protocol paper, which trains on all graphs and has no "
+                                  "folds",
+                                  without_effect(o));
     if (cross_validate(&j, operand[0], &error))
         code = basin_report(&error);
     else if (o->json)

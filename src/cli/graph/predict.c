@@ -94,6 +94,7 @@ static int run(const void *values, int operands, char **operand) {
     if (!status)
         status =
             basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, false, &error);
+    if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = predict(&j, &error);
     if (!status) status = write_all(o, &j, &error);
     free(j.output);

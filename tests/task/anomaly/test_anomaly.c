@@ -296,6 +296,29 @@ static void the_papers_preset_samples(void **state) {
     free(part);
 }
 
+/* The released code's head reads [h(T) || embedding], of samples h(T) alone. */
+static void published_heads(void **state) {
+    (void)state;
+    static const char *const preset[] = {"published-amazon", "published-tfinance"};
+    basin_network *network = fraud_new(300, 6, 1, false);
+    uint8_t *part = fraud_split(network);
+    basin_training training = fraud_training();
+    for (int i = 0; i < 2; i++) {
+        basin_anomaly_settings settings;
+        const basin_tensor *head;
+        basin_error error;
+        basin_anomaly_task.fill(&settings, preset[i]);
+        settings.dim = settings.head_dim = 16, settings.memories = 24, settings.epochs = 2;
+        basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
+        must(basin_bundle_get(&head, model->member[0], "head_w", &error), &error);
+        assert_int_equal(head->shape.dim[0], i ? 16 : 32);
+        basin_anomaly_close(model);
+    }
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+    free(part);
+}
+
 /* ---- what cannot be learned from ---- */
 
 static void check_refused(const basin_network *network, const uint8_t *part, const char *wanted) {
@@ -419,6 +442,7 @@ int main(void) {
         cmocka_unit_test(streaming_equals_the_whole),
         cmocka_unit_test(positions_follow_their_nodes),
         cmocka_unit_test(the_papers_preset_samples),
+        cmocka_unit_test(published_heads),
         cmocka_unit_test(energies_follow_the_kind_of_memories),
         cmocka_unit_test(a_file_scores_as_the_detector_did),
         cmocka_unit_test(a_file_that_lacks_weights_is_refused),
