@@ -45,6 +45,9 @@ basin_opened(ARPACK arpack)
 basin_opened(CURL curl)
 basin_opened(LAPACK lapack)
 basin_opened(MATIO matio)
+# No header of libwebp is needed: where only the library is installed, or nothing, this is its name.
+set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
+    "BASIN_SONAME_WEBP=\"libwebp.so.7\"")
 
 # The same for pkg-config: what a static link needs, by name. A Requires.private would do it, but
 # then even --cflags asks for the .pc files of all these.

@@ -148,7 +148,7 @@ basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
                                   const basin_augment *a, basin_decoder *decoder, bool all,
                                   basin_error *error) {
     basin_box *box = &drawn->resize.box, inside;
-    int by = decoder->png ? 1 : basin_augment_reduction(a, &drawn->resize);
+    int by = decoder->png || decoder->webp ? 1 : basin_augment_reduction(a, &drawn->resize);
     basin_box needs = basin_resize_needs(&drawn->resize, by);
     if (all) needs = (basin_box){0, 0, (double)decoder->height, (double)decoder->width};
     basin_status status = basin_decoder_read(picture, &inside, decoder, &needs, by, error);

@@ -101,7 +101,7 @@ static void read_pixels(basin_decoder *decoder, reader *r) {
     png_read_end(r->png, r->info);
 }
 
-static void composite(uint8_t *to, const uint8_t *from, size_t count, size_t channels) {
+void basin_pixels_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels) {
     for (size_t i = 0; i < count; i++, from += channels + 1)
         for (size_t c = 0; c < channels; c++)
             *to++ =
@@ -119,7 +119,7 @@ basin_status basin_png_read(basin_picture *picture, basin_decoder *decoder, basi
         basin_picture_resize_memory(picture, height, width, decoder->channels, error);
     if (status) return status;
     if (png_get_channels(r->png, r->info) > decoder->channels)
-        composite(picture->pixel, r->pixel, count, channels);
+        basin_pixels_on_white(picture->pixel, r->pixel, count, channels);
     else
         memcpy(picture->pixel, r->pixel, count * channels);
     return BASIN_OK;

@@ -20,17 +20,17 @@ typedef struct basin_decoder {
     int64_t height, width; /* upright */
     int channels;
     int orientation; /* EXIF, 1 .. 8 */
-    bool png;
-    double aside; /* bytes of memory that decoding takes beside the picture */
-    size_t limit; /* bytes that it may take in all; 0: an eighth of basin_memory_share */
-    void *state;  /* the format's own, on the heap */
+    bool png, webp;  /* which it is, decoded whole; neither: a JPEG */
+    double aside;    /* bytes of memory that decoding takes beside the picture */
+    size_t limit;    /* bytes that it may take in all; 0: an eighth of basin_memory_share */
+    void *state;     /* the format's own, on the heap */
 } basin_decoder;
 
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
                                 const char *name, basin_error *error);
 /* Decodes what is needed for `box` (in pixels of the whole, upright picture). `picture` gets the
- * pixels and `inside` the box in pixels of `picture`. A JPEG is reduced by 1, 2, 4 or 8 as told; a
- * PNG wants 1. Once per open decoder. */
+ * pixels and `inside` the box in pixels of `picture`. A JPEG is reduced by 1, 2, 4 or 8 as told;
+ * others want 1. Once per open decoder. */
 basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
                                 const basin_box *box, int reduction, basin_error *error);
 void basin_decoder_close(basin_decoder *decoder);
@@ -52,6 +52,14 @@ void basin_jpeg_close(basin_decoder *decoder);
 basin_status basin_png_open(basin_decoder *decoder, basin_error *error);
 basin_status basin_png_read(basin_picture *picture, basin_decoder *decoder, basin_error *error);
 void basin_png_close(basin_decoder *decoder);
+
+bool basin_webp_is(const void *bytes, size_t size);
+basin_status basin_webp_open(basin_decoder *decoder, basin_error *error);
+basin_status basin_webp_read(basin_picture *picture, basin_decoder *decoder, basin_error *error);
+void basin_webp_close(basin_decoder *decoder);
+
+/* Drops the last of `channels` + 1, transparency: pixels as they look on white. */
+void basin_pixels_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels);
 
 /* The orientation that a TIFF block of EXIF data names; 1 where it names none that is valid. */
 int basin_exif_orientation(const uint8_t *tiff, size_t size);

@@ -89,10 +89,12 @@ basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_
         status = basin_png_open(decoder, error);
     } else if (size >= sizeof jpeg && !memcmp(bytes, jpeg, sizeof jpeg)) {
         status = basin_jpeg_open(decoder, error);
-    } else if (size == 0) {
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: is empty, want a JPEG or PNG file", name);
+    } else if (basin_webp_is(bytes, size)) {
+        decoder->webp = true;
+        status = basin_webp_open(decoder, error);
     } else {
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: is neither a JPEG nor a PNG file", name);
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: is %s JPEG, PNG or WebP file", name,
+                            size ? "no" : "empty, want a");
     }
     if (status) basin_decoder_close(decoder);
     if (!status && decoder->orientation >= 5) {
@@ -106,6 +108,8 @@ basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_
 void basin_decoder_close(basin_decoder *decoder) {
     if (decoder->png)
         basin_png_close(decoder);
+    else if (decoder->webp)
+        basin_webp_close(decoder);
     else
         basin_jpeg_close(decoder);
 }
@@ -198,9 +202,10 @@ basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin
     basin_box stored = box_turn(*box, t, (double)rows, (double)columns, false);
     basin_stored window = {0, 0, rows, columns};
     basin_status status;
-    if (decoder->png) {
+    if (decoder->png || decoder->webp) {
         status = check_room(decoder, &window, error);
-        if (!status) status = basin_png_read(picture, decoder, error);
+        if (!status)
+            status = (decoder->png ? basin_png_read : basin_webp_read)(picture, decoder, error);
     } else {
         /* libjpeg rounds the reduced sizes up; pixel i still covers by * i .. by * (i + 1) */
         stored = (basin_box){stored.y / by, stored.x / by, stored.height / by, stored.width / by};

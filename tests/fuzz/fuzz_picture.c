@@ -26,7 +26,7 @@ static void decode(const uint8_t *data, size_t size) {
     check(status, &error);
     if (status) return;
     bool small = decoder.height * decoder.width <= PIXELS;
-    int by = decoder.png ? 1 : 1 << size % 4;
+    int by = decoder.png || decoder.webp ? 1 : 1 << size % 4;
     basin_box inside, box = {(double)decoder.height / 3, (double)decoder.width / 4,
                              (double)decoder.height / 2, (double)decoder.width / 2};
     if (small) {

@@ -298,7 +298,7 @@ static void every_cut_is_an_error(void **state) {
         for (size_t cut = 0; cut < size; cut++) {
             uint8_t *copy = malloc(cut ? cut : 1);
             memcpy(copy, bytes, cut);
-            assert_fails(copy, cut, cut ? NULL : "f: is empty, want a JPEG or PNG file");
+            assert_fails(copy, cut, cut ? NULL : "f: is empty, want a JPEG, PNG or WebP file");
             free(copy);
         }
         free(bytes);
@@ -313,7 +313,7 @@ static void big32(uint8_t *to, uint32_t v) {
 static void absurd_files(void **state) {
     (void)state;
     uint8_t *bytes;
-    assert_fails("GIF89a....", 10, "f: is neither a JPEG nor a PNG file");
+    assert_fails("GIF89a....", 10, "f: is no JPEG, PNG or WebP file");
     basin_picture picture = make_picture(8, 8, 1, 0);
     size_t size = make_jpeg(&bytes, &picture, (jpeg_form){0});
     for (size_t i = 0; i + 8 < size; i++)

@@ -1,4 +1,4 @@
-/* Pictures: 8-bit pixels in memory, read from JPEG and PNG, written as PNG.
+/* Pictures: 8-bit pixels in memory, read from JPEG, PNG and WebP, written as PNG.
  *
  * What a file holds becomes grey or RGB, upright:
  *   16-bit samples are scaled to 8 with rounding, palettes and small depths are expanded;
@@ -33,7 +33,7 @@ BASIN_API basin_status basin_picture_resize_memory(basin_picture *picture, int64
                                                    int64_t width, int channels, basin_error *error);
 BASIN_API void basin_picture_free(basin_picture *picture);
 
-/* A whole picture from the bytes of a JPEG or PNG file, told apart by content. `name` is for
+/* A whole picture from the bytes of a JPEG, PNG or WebP file, told apart by content. `name` is for
  * messages. `picture` must be zeroed or hold a picture. A file that ends early, or whose data are
  * damaged, is an error. */
 BASIN_API basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,

@@ -1,10 +1,10 @@
 /* Collections of pictures, opened by path and content:
  *
- *     a folder of JPEG and PNG files, nested as one likes, in the order of their paths' bytes
+ *     a folder of JPEG, PNG and WebP files, nested as one likes, in the order of their paths' bytes
  *     a tar or zip archive of such files (.tar, .tar.gz, .tar.xz, ...)
  *     an idx file of images, plain or gz, and the folder of MNIST's or Fashion-MNIST's four files
  *     a CIFAR-10 or CIFAR-100 binary batch, and the folder that holds them
- *     one JPEG or PNG file
+ *     one JPEG, PNG or WebP file
  *     "shapes:COUNT:SEED:HxWxC", generated shapes and textures that need no file; what is left
  *     out ("shapes:", "shapes:512") is 60000 (10000 in the split "test"), seed 1 and 28x28x1
  *

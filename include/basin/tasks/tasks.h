@@ -11,7 +11,7 @@
  *     image.h       models that complete pictures: train, complete, score
  *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
- *     picture.h     one picture: JPEG and PNG in, PNG and animated PNG out
+ *     picture.h     one picture: JPEG, PNG and WebP in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
  *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
  *     feed.h        batches of pictures from worker threads, ahead of training

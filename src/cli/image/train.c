@@ -139,13 +139,14 @@ const basin_command basin_command_image_train = {
     .operands = "PICTURES...",
     .operands_least = 0,
     .operands_most = 1000,
-    .text = "Without --preset, settings that fit are chosen by the pictures (or are those of the "
-            "--from model) and printed. PICTURES are folders of JPEG and PNG files, archives of "
-            "them, idx files, CIFAR "
-            "binaries or the folder of MNIST's or Fashion-MNIST's files; shapes: needs no file. "
-            "The model file holds its whole configuration. A checkpoint stands beside it while it "
-            "is trained: after a kill, the same command with --resume goes on. --print-config with "
-            "pictures trains for a moment and tells parameters, memory and time.",
+    .text =
+        "Without --preset, settings that fit are chosen by the pictures (or are those of the "
+        "--from model) and printed. PICTURES are folders of JPEG, PNG and WebP files, archives of "
+        "them, idx files, CIFAR "
+        "binaries or the folder of MNIST's or Fashion-MNIST's files; shapes: needs no file. "
+        "The model file holds its whole configuration. A checkpoint stands beside it while it "
+        "is trained: after a kill, the same command with --resume goes on. --print-config with "
+        "pictures trains for a moment and tells parameters, memory and time.",
     .example =
         "  basin image train /usr/share/datasets/fashion-mnist -o fashion.safetensors\n"
         "  basin image train photos/ --preset paper-imagenet --batch 64 --hold-out 50\n"

@@ -1,6 +1,6 @@
-/* A folder of pictures: every .jpg, .jpeg and .png below it, in the order of their paths' bytes. A
- * folder that links lead to more than once is listed once, under the first of its paths, so that a
- * link to a folder above it ends the walk there. */
+/* A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their paths'
+ * bytes. A folder that links lead to more than once is listed once, under the first of its paths,
+ * so that a link to a folder above it ends the walk there. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -41,8 +41,9 @@ static basin_status load_encoded(basin_kept *kept, const basin_fetched *fetched,
     kept->height = decoder.height;
     kept->width = decoder.width;
     basin_kept_sizes(&height, &width, decoder.height, decoder.width, cut, size);
-    int by =
-        decoder.png ? 1 : basin_decoder_reduction(&whole, 2 * (double)height, 2 * (double)width);
+    int by = decoder.png || decoder.webp
+                 ? 1
+                 : basin_decoder_reduction(&whole, 2 * (double)height, 2 * (double)width);
     status = basin_decoder_read(spare, &inside, &decoder, &whole, by, error);
     basin_decoder_close(&decoder);
     if (!status) status = reduce(kept, spare, &inside, height, width, error);

@@ -13,9 +13,11 @@
 #include "basin/random.h"
 
 bool basin_name_is_picture(const char *name) {
+    static const char *const known_ends[] = {".jpg", ".jpeg", ".png", ".webp"};
     const char *dot = strrchr(name, '.');
-    return dot &&
-           (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") || !strcasecmp(dot, ".png"));
+    for (size_t i = 0; dot && i < sizeof known_ends / sizeof *known_ends; i++)
+        if (!strcasecmp(dot, known_ends[i])) return true;
+    return false;
 }
 
 void basin_shelf_free(basin_shelf *shelf) {
@@ -115,7 +117,8 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
     const char *slash = strrchr(shelf->name, '/'), *base = slash ? slash + 1 : shelf->name;
     bool packed = head[0] == 0x1f && head[1] == 0x8b;
     if (got == 0) return basin_fail(error, BASIN_BAD_FILE, "%s: is empty", shelf->name);
-    if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4)) {
+    if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4) ||
+        !memcmp(head, "RIFF", 4)) {
         char *whole = basin_string_copy(base);
         if (!whole) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", shelf->name);
         status = basin_shelf_add(shelf, whole, NULL, 0, false, error);
@@ -226,7 +229,7 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
         pictures->start[i + 1] = pictures->count;
     }
     if (!status && pictures->count == 0)
-        status = basin_fail(error, BASIN_IO, "%s: no pictures found (.jpg, .jpeg, .png)",
+        status = basin_fail(error, BASIN_IO, "%s: no pictures found (.jpg, .jpeg, .png, .webp)",
                             paths > 0 ? path[0] : "no path");
     if (status) {
         basin_pictures_free(pictures);

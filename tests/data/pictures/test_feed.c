@@ -220,7 +220,7 @@ static void evaluation_covers_all(void **state) {
     assert_int_equal(basin_feed_unreadable(feed), 3);
     assert_non_null(strstr(t.text, "03.jpg|"));
     assert_non_null(strstr(t.text, "11.jpg: cut short"));
-    assert_non_null(strstr(t.text, "12.JPEG: is neither a JPEG nor a PNG file"));
+    assert_non_null(strstr(t.text, "12.JPEG: is no JPEG, PNG or WebP file"));
     basin_feed_free(feed);
     basin_pictures_free(pictures);
 }

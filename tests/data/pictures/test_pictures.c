@@ -91,7 +91,7 @@ static void archives(void **state) {
     folder_path(path, state, "cut.tar");
     uint8_t *bytes = calloc(1, 700);
     assert_int_equal(file_put(path, bytes, 700), 0);
-    assert_fails(path, NULL, "%s: no pictures found (.jpg, .jpeg, .png)");
+    assert_fails(path, NULL, "%s: no pictures found (.jpg, .jpeg, .png, .webp)");
     free(bytes);
     folder_path(path, state, "text.tar");
     assert_int_equal(file_put(path, "hello, hello", 12), 0);
