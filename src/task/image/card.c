@@ -152,14 +152,14 @@ static bool add_date(cJSON *object) {
 }
 
 static bool add_facts(cJSON *object, const basin_image_card *card, const basin_image_facts *facts) {
-    char held[32];
+    char held[32] = "";
     const basin_outcome *o = facts->outcome;
-    snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
+    if (card->held) snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
     return add_date(object) && add_paths(object, facts->train) &&
            (!facts->from || cJSON_AddStringToObject(object, "from", facts->from)) &&
            cJSON_AddNumberToObject(object, "pictures", (double)card->pictures) &&
            cJSON_AddNumberToObject(object, "held_out", (double)facts->held_out) &&
-           cJSON_AddStringToObject(object, "held_out_digest", held) &&
+           (!*held || cJSON_AddStringToObject(object, "held_out_digest", held)) &&
            cJSON_AddNumberToObject(object, "epochs", (double)o->epochs) &&
            cJSON_AddNumberToObject(object, "views", (double)(o->steps * facts->batch)) &&
            add_scores(object, o);

@@ -214,9 +214,12 @@ static basin_status make_input(job *j, basin_error *error) {
 static basin_status remember(job *j, basin_error *error) {
     basin_image_card *card = &j->model->card;
     basin_image_overlap overlap = {0};
+    basin_bundle *from = NULL; /* read again: a resumed run has its weights from the checkpoint */
+    basin_status status = BASIN_OK;
     if (j->training->rehearse > 0) return BASIN_OK;
-    basin_status status =
-        basin_image_card_begin(card, &j->train, &j->test, basin_run_from(j->run), error);
+    if (j->training->from) status = basin_bundle_read(&from, j->training->from, error);
+    if (!status) status = basin_image_card_begin(card, &j->train, &j->test, from, error);
+    basin_bundle_free(from);
     if (!status && j->test.items)
         status = basin_image_card_compare(&overlap, card, &j->test, error);
     if (!status && overlap.trained_on > 0)

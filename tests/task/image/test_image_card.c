@@ -64,6 +64,12 @@ static void a_tuned_model_knows_both_sets(void **state) {
     source.path = others;
     knows(&first, first.out, &source, 0);
     knows(&tuned, tuned.out, &source, 40);
+    char whole[PATH_TEXT];
+    memcpy(whole, tuned.out, sizeof whole);
+    folder_path(tuned.out, state, "cut.safetensors"); /* cut and resumed, it knows the same */
+    bench_train(&tuned, 1, false);
+    bench_train(&tuned, -1, true);
+    same_file(whole, tuned.out);
     bench_close(&first);
     bench_close(&tuned);
 }
