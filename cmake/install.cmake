@@ -14,6 +14,9 @@ install(DIRECTORY include/basin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 install(TARGETS basin_shared basin_tasks_shared EXPORT BasinTargets)
 install(TARGETS basin_static EXPORT BasinStaticTargets)
 install(TARGETS basin_tasks_static EXPORT BasinTasksStaticTargets)
+# Models to begin with; src/task/models.c looks for them there.
+install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin/models OPTIONAL
+    FILES_MATCHING PATTERN *.safetensors PATTERN *.md)
 if(TARGET basin_program)
     install(TARGETS basin_program)
 endif()

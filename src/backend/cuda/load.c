@@ -1,12 +1,11 @@
 /* Opening the CUDA backend: its module is looked for beside the file that holds this code (the
  * program, or libbasin.so), where `make install` puts it, and where the system keeps libraries. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/cuda/module.h"
+#include "base/home.h"
 #include "basin/version.h"
 
 #ifndef BASIN_CUDA_FOLDER
@@ -30,22 +29,10 @@ static void *open_in(const char *folder, size_t length, char reason[BASIN_ERROR_
     return module;
 }
 
-/* The file that holds this code; a program started by its bare name is asked of the system. */
-static void find_home(char home[PATH_BYTES]) {
-    static const char mark = 0;
-    Dl_info here;
-    if (dladdr(&mark, &here) && here.dli_fname && strchr(here.dli_fname, '/')) {
-        snprintf(home, PATH_BYTES, "%s", here.dli_fname);
-        return;
-    }
-    ssize_t length = readlink("/proc/self/exe", home, PATH_BYTES - 1);
-    home[length > 0 ? length : 0] = 0;
-}
-
 static void *open_module(char reason[BASIN_ERROR_TEXT]) {
-    char home[PATH_BYTES];
+    char home[BASIN_HOME];
     void *module = NULL;
-    find_home(home);
+    basin_home_find(home);
     const char *slash = strrchr(home, '/');
     if (slash) module = open_in(home, (size_t)(slash - home), reason);
     if (!module && !reason[0])
