@@ -40,7 +40,8 @@ int main(void) {
     basin_image_completing how = {.size = sizeof how, .rectangle = {5, 4, 6, 5}};
     must(basin_image_open(&model, path, backend, &error));
     must(basin_image_complete(&done, model, &picture, 1, &how, &error));
-    printf("%d of %d patches are occluded\n", (int)done.occluded, (int)done.patches);
+    printf("%d of %d pixels are missing\n", (int)done.missing,
+           (int)(picture.height * picture.width));
     double grey = difference(&done.masked, &done.original, how.rectangle);
     double filled = difference(&done.completed, &done.original, how.rectangle);
     printf("the completed hole is %s than grey\n",

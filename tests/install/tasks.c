@@ -48,7 +48,7 @@ static basin_status use(basin_image_model *model, const basin_pictures *pictures
     basin_status status = basin_pictures_load(&picture, pictures, 0, &error);
     if (!status) status = basin_image_complete(&done, model, &picture, 1, &how, &error);
     if (!status) {
-        printf("%d of %d patches completed\n", (int)done.occluded, (int)done.patches);
+        printf("%d pixels completed\n", (int)done.missing);
         basin_image_completion_free(&done);
     }
     basin_picture_free(&picture);

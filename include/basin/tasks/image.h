@@ -120,26 +120,36 @@ BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcom
 
 /* ---- completing ---- */
 
-/* What is occluded, and how a picture of another size than the model's is treated. */
+/* What is missing, and how it is completed. A hole that is empty, reaches out of the picture or
+ * takes all of it is an error. */
 typedef struct basin_image_completing {
     size_t size;               /* sizeof(basin_image_completing) */
-    const basin_picture *mask; /* [count] of the pictures' sizes: what is not black is occluded */
+    const basin_picture *mask; /* [count] of the pictures' sizes: what is not black is missing */
     int64_t rectangle[4];      /* without masks: left, top, width, height in pixels */
     double ratio;              /* without both: this share of the patches, drawn at random */
     uint64_t seed, stream;     /* of such draws; picture i has the stream `stream` + i */
-    bool resize; /* the picture is resized to the model's size; else cut into tiles of it */
+    bool resize; /* the whole picture is resized to the model's size; else windows are laid around
+                    what is missing */
     bool frames; /* keep every step of the descent */
+    bool plain;  /* what the model says and no more: one look a window, no matching to the rim. So
+                    it is with drawn patches */
+    const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
+    int64_t rectangles;
 } basin_image_completing;
 
-/* All of the picture's size, in the model's channels. What was not occluded is the original. */
+/* All of the picture's size and channels. What was not missing is the original, bit for bit. */
 typedef struct basin_image_completion {
     basin_picture original, masked, completed;
     basin_picture *frame; /* [frames] completed at every step, T + 1 of them; NULL: not asked for */
     int frames;
-    int64_t tiles, patches, occluded; /* how many there were */
+    int64_t windows; /* that the model looked at */
+    int64_t missing; /* pixels */
+    int64_t steps;   /* of the descent, the most that a window took */
 } basin_image_completion;
 
-/* Completes `count` pictures of any sizes; their tiles go through the model together. */
+/* Completes `count` pictures of any sizes; their windows go through the model together. A grey
+ * model completes the channels of a colour picture one by one; of a colour model, a grey picture
+ * takes the grey of what it says. */
 BASIN_API basin_status basin_image_complete(basin_image_completion *completion, /* [count] */
                                             basin_image_model *model,
                                             const basin_picture *picture, /* [count] */

@@ -1,213 +1,274 @@
-/* basin image complete: occludes parts of pictures and lets a model complete them. */
-#include <errno.h>
+/* basin image complete: lets a model complete what is missing in pictures. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "basin/tasks/image.h"
+#include "basin/tasks/models.h"
 #include "cli/command.h"
 #include "cli/folder.h"
+#include "cli/image/masks.h"
+#include "cli/image/stems.h"
+#include "cli/progress.h"
 #include "view/strip.h"
 
 typedef struct options {
-    const char *folder, *mask, *fit, *backend, *products, *dtype;
-    double ratio;
-    int64_t limit, threads, seed;
-    bool frames, quiet;
+    const char *folder, *model, *mask, *fit, *backend, *products, *dtype;
+    double ratio, alpha, until;
+    int64_t limit, threads, seed, steps;
+    bool frames, plain, quiet;
 } options;
 
 static const options defaults = {
     .folder = ".",
     .mask = "random",
-    .fit = "tile",
+    .fit = "windows",
     .backend = "cpu",
     .products = "f32",
-    .ratio = 0.5,
-    .limit = 8,
 };
 
 static const basin_option table[] = {
     BASIN_TEXT(options, folder, 'o', "output", "FOLDER", "Where the pictures are written."),
-    BASIN_TEXT(options, mask, 0, "mask", "random|FILE|X,Y,W,H",
-               "What is occluded: patches drawn at random; what is not black in a PNG of the "
-               "picture's size; or a rectangle of pixels."),
-    BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1, "Share of the patches that are drawn."),
-    BASIN_CHOICE(options, fit, "fit", "tile|resize",
-                 "Cut the picture into tiles of the model's size, or resize all of it to that "
-                 "size; the result has the picture's own size either way."),
+    BASIN_TEXT(options, model, 0, "model", "FILE",
+               "The model; without it the first operand if that is a .safetensors or .npz file, "
+               "else the model of photographs that came with Basin."),
+    BASIN_TEXT(options, mask, 0, "mask", "random|FILE|FOLDER|X,Y,W,H",
+               "What is missing: patches drawn at random; what is not black in a PNG of the "
+               "picture's size; in the folder's NAME.png; or rectangles of pixels, several apart "
+               "by ';'."),
+    BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1,
+               "Share of the patches that are drawn; 0: half of them."),
+    BASIN_CHOICE(options, fit, "fit", "windows|resize",
+                 "Lay windows of the model's size around what is missing, or resize the whole "
+                 "picture to that size; the result has the picture's own size either way."),
+    BASIN_FLAG(options, plain, 0, "plain",
+               "What the model says and no more: one look a window, nothing matched to the rim. "
+               "So it always is with patches drawn at random."),
+    BASIN_INTEGER(options, steps, "steps", "N", 0, 10000,
+                  "Steps of the descent, with --until at most so many; 0: the model's, with "
+                  "--until 1000."),
+    BASIN_REAL(options, alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's."),
+    BASIN_REAL(options, until, "until", "SHARE", 0, 0.999,
+               "Descend until no token moves by more than this share of its length in a step; 0: a "
+               "fixed number of steps."),
     BASIN_FLAG(options, frames, 0, "frames",
                "Write every step of the descent, as PNG frames and as an animated PNG."),
-    BASIN_INTEGER(options, limit, "limit", "N", 1, 1e9, "At most so many pictures."),
+    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
 
-enum { NAME = 400, PATH = 2000 };
+enum { PATH = 4096 };
 
 typedef struct job {
     const options *o;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_completing how;
-    basin_picture mask;
-    char (*name)[NAME]; /* [pictures] of what is written */
+    basin_masks masks;
+    basin_stems stems;
+    basin_progress progress;
+    int64_t done, skipped, replaced; /* pictures; files that were there before */
+    basin_error first;               /* why the first of the skipped was */
 } job;
 
-/* "left,top,width,height" */
-static bool read_rectangle(int64_t rectangle[4], const char *text) {
-    for (int i = 0; i < 4; i++) {
-        char *end;
-        errno = 0;
-        rectangle[i] = strtoll(text, &end, 10);
-        if (errno || end == text || *end != (i < 3 ? ',' : 0)) return false;
-        text = end + 1;
-    }
-    return rectangle[0] >= 0 && rectangle[1] >= 0 && rectangle[2] > 0 && rectangle[3] > 0;
+/* ---- writing ---- */
+
+/* FOLDER/NAME.what; counts a file that is in its place. */
+static void target(char path[PATH], job *j, const char *name, const char *what) {
+    snprintf(path, PATH, "%s/%s.%s", j->o->folder, name, what);
+    j->replaced += access(path, F_OK) == 0;
 }
 
-static basin_status read_mask(job *j, basin_error *error) {
-    const char *text = j->o->mask;
-    if (!strcmp(text, "random") || read_rectangle(j->how.rectangle, text)) return BASIN_OK;
-    memset(j->how.rectangle, 0, sizeof j->how.rectangle);
-    if (text[strspn(text, "-0123456789,. ")] == 0)
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "--mask %s: wanted four whole numbers X,Y,W,H from the upper left corner, "
-            "W and H above 0, a PNG file, or random",
-            text);
-    basin_status status = basin_picture_read(&j->mask, text, error);
-    if (!status) status = basin_picture_set_channels(&j->mask, 1, error);
-    j->how.mask = &j->mask;
-    return status;
-}
-
-/* The picture's own name without folders and endings: "cat" of "photos/cat.jpg", "t10k-images-17"
- * of "t10k-images.gz[17]". */
-static void stem(char name[NAME], const job *j, int64_t i) {
-    char text[BASIN_PICTURE_NAME];
-    const char *full = basin_pictures_name(text, j->pictures, i), *slash = strrchr(full, '/');
-    const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
-    size_t length = number ? (size_t)(number - last) : strlen(last);
-    for (size_t k = length; k > 1; k--)
-        if (last[k - 1] == '.') length = k - 1;
-    snprintf(name, NAME, "%.*s%s%.*s", (int)length, last, number ? "-" : "",
-             number ? (int)strcspn(number + 1, "]") : 0, number ? number + 1 : "");
-}
-
-static bool is_taken(const job *j, const char *name, int64_t names) {
-    for (int64_t i = 0; i < names; i++)
-        if (!strcmp(j->name[i], name)) return true;
-    return false;
-}
-
-/* No two pictures have one name: a second "cat" is "cat-2". */
-static void name_picture(job *j, int64_t i) {
-    char plain[NAME - 16];
-    stem(j->name[i], j, i);
-    snprintf(plain, sizeof plain, "%.*s", NAME - 17, j->name[i]);
-    for (int k = 2; is_taken(j, j->name[i], i); k++) snprintf(j->name[i], NAME, "%s-%d", plain, k);
-}
-
-/* FOLDER/NAME.what */
-static void target(char *path, size_t size, const job *j, int64_t i, const char *what) {
-    snprintf(path, size, "%s/%s.%s", j->o->folder, j->name[i], what);
-}
-
-static basin_status write_frames(const job *j, int64_t i, const basin_image_completion *done,
+static basin_status write_frames(job *j, const char *name, const basin_image_completion *done,
                                  basin_error *error) {
     char path[PATH], what[40];
     basin_status status = BASIN_OK;
     for (int t = 0; t < done->frames && !status; t++) {
         snprintf(what, sizeof what, "step%02d.png", t);
-        target(path, sizeof path, j, i, what);
+        target(path, j, name, what);
         status = basin_picture_write_png(path, &done->frame[t], error);
     }
-    target(path, sizeof path, j, i, "descent.png");
+    target(path, j, name, "descent.png");
     if (!status)
         status = basin_picture_write_apng(path, done->frame, done->frames, 120, 1500, error);
     if (!status) printf("%s\n", path);
     return status;
 }
 
-static basin_status write_results(const job *j, int64_t i, const basin_image_completion *done,
+static basin_status write_results(job *j, const char *name, const basin_image_completion *done,
                                   basin_error *error) {
     char path[PATH];
     basin_picture strip = {0};
     const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
     int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
-    target(path, sizeof path, j, i, "completed.png");
+    target(path, j, name, "completed.png");
     basin_status status = basin_picture_write_png(path, &done->completed, error);
     if (!status) printf("%s\n", path);
     if (!status) status = basin_strip_draw(&strip, row, 3, 8, zoom, error);
-    target(path, sizeof path, j, i, "strip.png");
+    target(path, j, name, "strip.png");
     if (!status) status = basin_picture_write_png(path, &strip, error);
     if (!status) printf("%s\n", path);
-    if (!status && done->frames) status = write_frames(j, i, done, error);
+    if (!status && done->frames) status = write_frames(j, name, done, error);
     basin_picture_free(&strip);
     return status;
 }
 
+/* ---- pictures ---- */
+
+static void tell_steps(job *j, const char *name, int64_t steps) {
+    int64_t most = j->o->steps ? j->o->steps : 1000;
+    if (j->o->until <= 0 || j->o->quiet) return;
+    basin_progress_end(&j->progress);
+    basin_say("%s: %lld steps%s", name, (long long)steps,
+              steps < most ? "" : ", and tokens still move");
+}
+
+/* A picture that cannot be read or has no usable mask is left out; what would fail for all others,
+ * too, is an error. */
+static basin_status skip(job *j, int64_t i, basin_status status, basin_error *error) {
+    char text[BASIN_PICTURE_NAME];
+    if (status == BASIN_NO_MEMORY || status == BASIN_UNSUPPORTED) return status;
+    if (j->skipped++ == 0) j->first = *error;
+    basin_progress_end(&j->progress);
+    if (basin_pictures_count(j->pictures) > 1)
+        basin_say("basin: skipped: %s: %s", basin_pictures_name(text, j->pictures, i), error->text);
+    return BASIN_OK;
+}
+
+static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
+    char name[BASIN_STEM];
+    basin_image_completion done;
+    basin_stems_give(name, &j->stems, j->pictures, i);
+    j->how.stream = (uint64_t)i;
+    basin_status status = basin_pictures_load(picture, j->pictures, i, error);
+    if (!status) status = basin_masks_set(&j->how, &j->masks, name, error);
+    if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
+    if (status) return skip(j, i, status, error);
+    tell_steps(j, name, done.steps);
+    status = write_results(j, name, &done, error);
+    basin_image_completion_free(&done);
+    j->done++;
+    return status;
+}
+
+static void tell_end(const job *j) {
+    if (j->o->quiet) return;
+    if (j->skipped && j->done)
+        basin_say("basin: %lld pictures completed, %lld skipped", (long long)j->done,
+                  (long long)j->skipped);
+    if (j->replaced)
+        basin_say("basin: note: %lld files of these names were in %s and have been replaced",
+                  (long long)j->replaced, j->o->folder);
+}
+
 static basin_status complete_all(job *j, basin_error *error) {
     int64_t count = basin_pictures_count(j->pictures);
-    if (count > j->o->limit) count = j->o->limit;
+    if (j->o->limit && count > j->o->limit) count = j->o->limit;
     basin_picture picture = {0};
-    basin_status status = BASIN_OK;
-    j->name = calloc((size_t)count + 1, sizeof *j->name);
-    if (!j->name) return basin_fail(error, BASIN_NO_MEMORY, "no memory for names");
+    basin_status status = basin_stems_new(&j->stems, count, error);
+    j->progress = basin_progress_begin("completing", count, j->o->quiet);
     for (int64_t i = 0; i < count && !status; i++) {
-        basin_image_completion done;
-        name_picture(j, i);
-        j->how.stream = (uint64_t)i;
-        status = basin_pictures_load(&picture, j->pictures, i, error);
-        if (!status) status = basin_image_complete(&done, j->model, &picture, 1, &j->how, error);
-        if (status) break;
-        status = write_results(j, i, &done, error);
-        basin_image_completion_free(&done);
+        basin_progress_show(&j->progress, i, (const char *const[]){NULL});
+        status = complete_one(j, &picture, i, error);
     }
+    basin_progress_end(&j->progress);
     basin_picture_free(&picture);
-    free(j->name);
+    basin_stems_free(&j->stems);
+    if (status) return status;
+    tell_end(j);
+    if (j->done) return BASIN_OK;
+    if (j->skipped == 1) return basin_fail(error, j->first.status, "%s", j->first.text);
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "none of %lld pictures could be completed; the first: %.300s",
+                      (long long)j->skipped, j->first.text);
+}
+
+/* ---- the command ---- */
+
+static bool is_model(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcmp(dot, ".safetensors") || !strcmp(dot, ".npz"));
+}
+
+static basin_status open_model(job *j, const char *path, basin_backend *backend,
+                               basin_error *error) {
+    char shipped[BASIN_MODEL_PATH];
+    basin_image_descent descent = {
+        .size = sizeof descent, .steps = j->o->steps, .alpha = j->o->alpha, .until = j->o->until};
+    basin_status status = path ? BASIN_OK : basin_models_find(shipped, "photos", error);
+    if (!status) status = basin_image_open(&j->model, path ? path : shipped, backend, error);
+    if (!status) status = basin_image_set_descent(j->model, &descent, error);
+    return status;
+}
+
+static const char *unused(const options *o) {
+    bool drawn = !strcmp(o->mask, "random");
+    if (!drawn && o->ratio > 0) return "--ratio is for patches drawn at random, not for --mask";
+    if (!drawn && o->seed) return "--seed is for patches drawn at random, not for --mask";
+    return NULL;
+}
+
+static basin_status work(job *j, const char *model, char **picture, int pictures,
+                         basin_error *error) {
+    const options *o = j->o;
+    basin_backend *backend;
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
+    if (status) return status;
+    status = open_model(j, model, backend, error);
+    if (!status)
+        status = basin_pictures_open(&j->pictures, (const char *const *)picture, pictures, "test",
+                                     error);
+    if (!status) status = basin_masks_open(&j->masks, o->mask, error);
+    if (!status) status = basin_folder_make(o->folder, error);
+    if (!status) status = complete_all(j, error);
+    basin_masks_free(&j->masks);
+    basin_pictures_free(j->pictures);
+    basin_image_close(j->model);
+    basin_backend_close(backend);
     return status;
 }
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
-    basin_backend *backend;
     job j = {.o = o,
              .how = {.size = sizeof j.how,
-                     .ratio = o->ratio,
+                     .ratio = o->ratio > 0 ? o->ratio : 0.5,
                      .seed = (uint64_t)o->seed,
                      .resize = !strcmp(o->fit, "resize"),
+                     .plain = o->plain,
                      .frames = o->frames}};
-    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
-        return basin_report(&error);
-    basin_status status = basin_image_open(&j.model, operand[0], backend, &error);
-    if (!status)
-        status = basin_pictures_open(&j.pictures, (const char *const *)operand + 1, operands - 1,
-                                     "test", &error);
-    if (!status) status = read_mask(&j, &error);
-    if (!status) status = basin_folder_make(o->folder, &error);
-    if (!status) status = complete_all(&j, &error);
-    basin_picture_free(&j.mask);
-    basin_pictures_free(j.pictures);
-    basin_image_close(j.model);
-    basin_backend_close(backend);
+    int first = !o->model && is_model(operand[0]);
+    const char *no_use = unused(o);
+    if (no_use) return basin_report_usage(&basin_command_image_complete, "%s", no_use);
+    if (operands == first)
+        return basin_report_usage(&basin_command_image_complete, "wanted pictures behind %s",
+                                  operand[0]);
+    const char *model = first ? operand[0] : o->model;
+    basin_status status = work(&j, model, operand + first, operands - first, &error);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 
 const basin_command basin_command_image_complete = {
     .name = "image complete",
-    .summary = "Let a model complete occluded pictures",
-    .operands = "MODEL PICTURES...",
-    .operands_least = 2,
+    .summary = "Let a model complete what is missing in pictures",
+    .operands = "[MODEL] PICTURES...",
+    .operands_least = 1,
     .operands_most = 1000,
     .text = "For each picture, writes NAME.completed.png, at the picture's own size, and "
             "NAME.strip.png: masked, completed, original. The paths written are printed. PICTURES "
-            "are what basin image train takes; of a set with a test half, that half.",
+            "are what basin image train takes; of a set with a test half, that half. What is not "
+            "missing stays as it is. Pictures that cannot be read, or whose mask does not fit, are "
+            "skipped and counted; the exit code is 1 only where none could be completed.",
     .example =
-        "  basin image complete fashion.safetensors /usr/share/datasets/fashion-mnist -o out\n"
-        "  basin image complete model.safetensors cat.jpg --mask 40,60,80,80 --frames\n",
+        "  basin image complete cat.jpg --mask 40,60,80,80\n"
+        "  basin image complete photos/ --mask masks/ -o out\n"
+        "  basin image complete fashion.safetensors /usr/share/datasets/fashion-mnist --limit 8\n"
+        "  basin image complete model.safetensors cat.jpg --mask hole.png --frames\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -1,14 +1,17 @@
-/* Completing pictures of any size: what is not occluded stays as it is, the result has the
- * picture's size, tiles cover all of it, masks and rectangles are honoured to the pixel. */
+/* Completing pictures of any size: what is not missing stays as it is, the result has the picture's
+ * size and channels, masks and rectangles are honoured to the pixel, windows leave no seam, holes
+ * that make no sense are refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "task/image/image.h"
+#include "task/image/complete/guess.h"
 
 typedef struct bench {
     basin_backend *backend;
@@ -70,22 +73,47 @@ static int64_t differ(int64_t *outside, const basin_picture *a, const basin_pict
     return count;
 }
 
+/* By a colour model and by a grey one, which sees the channels one by one. */
 static void a_rectangle_is_all_that_changes(void **state) {
     (void)state;
-    for (int tile = 0; tile < 2; tile++) {
+    for (int i = 0; i < 4; i++) {
         bench b;
-        bench_open(&b, 3, 37, 50);
+        bench_open(&b, i & 2 ? 1 : 3, 37, 50);
         basin_image_completing spec = {
-            .size = sizeof spec, .rectangle = {11, 5, 21, 18}, .resize = !tile};
+            .size = sizeof spec, .rectangle = {11, 5, 21, 18}, .resize = i & 1};
         basin_image_completion done = complete(&b, &spec);
         int64_t outside, changed;
+        assert_int_equal(done.completed.channels, 3);
         changed = differ(&outside, &done.completed, &b.picture, spec.rectangle);
         assert_int_equal(outside, 0);
         assert_true(changed > 21 * 18 * 9 / 10);
         changed = differ(&outside, &done.masked, &b.picture, spec.rectangle);
         assert_int_equal(outside, 0);
         assert_true(changed > 21 * 18 * 9 / 10);
-        assert_int_equal(done.tiles, tile ? 3 * 4 : 1);
+        assert_int_equal(done.missing, 21 * 18);
+        assert_true(done.windows >= (i & 1 ? 1 : 8));
+        basin_image_completion_free(&done);
+        bench_close(&b);
+    }
+}
+
+/* Smaller than a window, a line, a hole deeper than a window: always the hole alone changes. */
+static void every_size_is_completed(void **state) {
+    (void)state;
+    static const struct {
+        int64_t height, width, hole[4];
+    } sizes[] = {{1, 2, {0, 0, 1, 1}},    {2, 1, {0, 1, 1, 1}},         {3, 5, {1, 1, 3, 2}},
+                 {7, 90, {20, 0, 30, 7}}, {90, 7, {0, 0, 6, 90}},       {16, 16, {0, 0, 16, 15}},
+                 {15, 17, {4, 4, 8, 8}},  {150, 131, {10, 9, 110, 120}}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bench b;
+        int64_t outside;
+        bench_open(&b, 3, sizes[i].height, sizes[i].width);
+        basin_image_completing spec = {.size = sizeof spec};
+        memcpy(spec.rectangle, sizes[i].hole, sizeof spec.rectangle);
+        basin_image_completion done = complete(&b, &spec);
+        differ(&outside, &done.completed, &b.picture, spec.rectangle);
+        assert_int_equal(outside, 0);
         basin_image_completion_free(&done);
         bench_close(&b);
     }
@@ -101,13 +129,16 @@ static void a_mask_is_a_rectangle_by_other_means(void **state) {
     memset(mask.pixel, 0, 40 * 33);
     for (int y = 4; y < 20; y++) memset(mask.pixel + y * 33 + 6, 255, 13);
     basin_image_completing by_mask = {.size = sizeof by_mask, .mask = &mask};
+    static const int64_t two[] = {10, 4, 9, 16, 6, 12, 13, 8};
     basin_image_completing by_rectangle = {.size = sizeof by_rectangle,
-                                           .rectangle = {6, 4, 13, 16}};
-    basin_image_completion one = complete(&b, &by_mask), two = complete(&b, &by_rectangle);
-    assert_int_equal(one.completed.channels, 1);
-    assert_memory_equal(one.completed.pixel, two.completed.pixel, 40 * 33);
+                                           .rectangle = {6, 4, 4, 10},
+                                           .more_rectangles = two,
+                                           .rectangles = 2};
+    basin_image_completion one = complete(&b, &by_mask), other = complete(&b, &by_rectangle);
+    assert_int_equal(one.missing, 13 * 16);
+    assert_memory_equal(one.completed.pixel, other.completed.pixel, 40 * 33 * 3);
     basin_image_completion_free(&one);
-    basin_image_completion_free(&two);
+    basin_image_completion_free(&other);
     mask.height = 20;
     basin_image_completion none;
     assert_int_equal(basin_image_complete(&none, b.model, &b.picture, 1, &by_mask, &error),
@@ -123,9 +154,7 @@ static void random_masks_have_the_share_asked_for(void **state) {
     bench_open(&b, 3, 50, 34);
     basin_image_completing spec = {.size = sizeof spec, .ratio = 0.25, .seed = 3};
     basin_image_completion done = complete(&b, &spec);
-    assert_int_equal(done.tiles, 4 * 3);
-    assert_int_equal(done.patches, 12 * 16);
-    assert_int_equal(done.occluded, 12 * 4);
+    assert_in_range(done.missing, 24 * 16, 29 * 16); /* of 13 x 9 patches, some of them cut */
     basin_image_completion_free(&done);
     bench_close(&b);
 }
@@ -160,8 +189,9 @@ static void a_batch_is_its_pictures_one_by_one(void **state) {
     for (int i = 0; i < 2; i++) {
         how.stream = (uint64_t)i;
         must(basin_image_complete(&one, b.model, &two[i], 1, &how, &error), &error);
-        assert_int_equal(one.tiles, both[i].tiles);
-        for (int64_t k = 0; k < one.completed.height * one.completed.width * 3; k++)
+        assert_int_equal(one.windows, both[i].windows);
+        int64_t values = one.completed.height * one.completed.width * one.completed.channels;
+        for (int64_t k = 0; k < values; k++)
             assert_in_range(one.completed.pixel[k] + 1 - both[i].completed.pixel[k], 0, 2);
         basin_image_completion_free(&one);
         basin_image_completion_free(&both[i]);
@@ -170,32 +200,120 @@ static void a_batch_is_its_pictures_one_by_one(void **state) {
     bench_close(&b);
 }
 
+/* Two windows, each in two looks half a patch apart, say black and white: where they overlap, steps
+ * across their borders are no larger than the others. */
+static void windows_leave_no_seam(void **state) {
+    (void)state;
+    enum { WIDTH = 26, HOLE = 24 };
+    static const int64_t left[] = {0, 2, 8, 10};
+    bench b;
+    basin_error error = {0};
+    basin_filling f = {.levels = 1, .lanes = 1, .copies = 1};
+    basin_image_completing how = {.size = sizeof how, .rectangle = {1, 4, HOLE, 8}};
+    float output[16 * 48];
+    uint8_t hidden[16];
+    bench_open(&b, 3, 16, WIDTH);
+    basin_guessing l = {.fill = &f, .model = b.model};
+    must(basin_picture_copy(&f.now, &b.picture, &error), &error);
+    must(basin_hole_make(&f.hole, &b.picture, 4, &how, 0, &error), &error);
+    f.sum = calloc(16 * WIDTH * 3, sizeof *f.sum);
+    f.weight = calloc(16 * WIDTH, sizeof *f.weight);
+    memset(hidden, BASIN_PATCH_REPLACED, sizeof hidden);
+    for (int i = 0; i < 4; i++) {
+        basin_window w = {.left = left[i], .height = 16, .width = 16};
+        for (int k = 0; k < 16 * 48; k++) output[k] = i < 2 ? -2 : 2;
+        must(basin_guess_weigh(&l, &w, &error), &error);
+        must(basin_guess_hear(&l, &w, hidden, output, 0, &error), &error);
+    }
+    double value[WIDTH], at_borders = 0, elsewhere = 0;
+    assert_int_equal(f.hole.box.width, WIDTH); /* with its margin all of the picture */
+    for (int x = 0; x < WIDTH; x++) value[x] = f.sum[(7 * WIDTH + x) * 3] / f.weight[7 * WIDTH + x];
+    assert_true(value[0] < 1 && value[WIDTH - 1] > 254);
+    for (int x = 8; x <= 18; x++) {
+        bool border = x == 8 || x == 10 || x == 16 || x == 18;
+        *(border ? &at_borders : &elsewhere) += fabs(value[x] - value[x - 1]);
+    }
+    assert_true(at_borders / 4 <= 1.1 * elsewhere / 7);
+    basin_guessing_free(&l);
+    basin_filling_free(&f);
+    bench_close(&b);
+}
+
+/* A flat guess in a ramp comes to meet it at the rim, a perfect one stays; what is known of the
+ * errors beside the hole counts for more than the step to it. */
+static void a_hole_meets_its_rim(void **state) {
+    (void)state;
+    enum { SIDE = 40, BOX = 28, AREA = BOX * BOX };
+    basin_error error = {0};
+    basin_hole hole;
+    basin_picture ramp = {0};
+    basin_image_completing how = {.size = sizeof how, .rectangle = {10, 10, 20, 20}};
+    float flat[AREA], perfect[AREA], shifted[AREA], none[AREA] = {0}, some[AREA];
+    must(basin_picture_resize_memory(&ramp, SIDE, SIDE, 1, &error), &error);
+    for (int i = 0; i < SIDE * SIDE; i++) ramp.pixel[i] = (uint8_t)(60 + i % SIDE * 3);
+    must(basin_hole_make(&hole, &ramp, 4, &how, 0, &error), &error);
+    assert_int_equal(hole.box.width, BOX);
+    for (int i = 0; i < AREA; i++) {
+        flat[i] = 150, some[i] = 1;
+        perfect[i] = (float)(60 + (6 + i % BOX) * 3);
+        shifted[i] = perfect[i] + 20;
+    }
+    must(basin_rim_match(flat, none, &ramp, &hole, 8, &error), &error);
+    must(basin_rim_match(perfect, some, &ramp, &hole, 8, &error), &error);
+    must(basin_rim_match(shifted, some, &ramp, &hole, 1000, &error), &error);
+    for (int y = 4; y < 24; y++) {
+        assert_true(fabsf(flat[y * BOX + 4] - 90) < 15 && fabsf(flat[y * BOX + 23] - 147) < 15);
+        for (int x = 4; x < 24; x++) {
+            assert_true(fabsf(perfect[y * BOX + x] - (float)(60 + (6 + x) * 3)) < 0.01F);
+            assert_true(fabsf(shifted[y * BOX + x] - (float)(60 + (6 + x) * 3)) < 0.5F);
+        }
+    }
+    basin_hole_free(&hole);
+    basin_picture_free(&ramp);
+}
+
+static void refuse(bench *b, const basin_image_completing *how, const char *why) {
+    basin_error error = {0};
+    basin_image_completion done;
+    assert_int_not_equal(basin_image_complete(&done, b->model, &b->picture, 1, how, &error),
+                         BASIN_OK);
+    assert_string_equal(error.text, why);
+}
+
 static void what_cannot_be_completed_is_refused(void **state) {
     (void)state;
     bench b;
     basin_error error = {0};
     basin_image_completion done;
-    basin_picture empty = {.height = 4, .width = 4, .channels = 3};
+    basin_picture empty = {.height = 4, .width = 4, .channels = 3}, mask = {0};
     basin_image_completing how = {.size = sizeof how, .ratio = 1.5};
     bench_open(&b, 3, 16, 16);
-    assert_int_equal(basin_image_complete(&done, b.model, &b.picture, 1, &how, &error),
-                     BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "ratio is 1.5, wanted 0 to 1");
+    refuse(&b, &how, "ratio is 1.5, wanted 0 to 1");
     how.ratio = 0.5;
     assert_int_equal(basin_image_complete(&done, b.model, &empty, 1, &how, &error),
                      BASIN_BAD_VALUE);
     assert_string_equal(error.text, "a picture has no pixels");
+    how.rectangle[0] = 40, how.rectangle[2] = how.rectangle[3] = 3;
+    refuse(&b, &how, "the rectangle 40,0,3,3 reaches out of the picture, which has 16 x 16 pixels");
+    must(basin_picture_resize_memory(&mask, 16, 16, 1, &error), &error);
+    memset(mask.pixel, 0, 16 * 16);
+    how.mask = &mask;
+    refuse(&b, &how, "the mask hides nothing: wanted the pixels to complete in white");
+    memset(mask.pixel, 255, 16 * 16);
+    refuse(&b, &how, "the mask hides the whole picture: nothing is left to complete it from");
+    basin_picture_free(&mask);
     how.size = 0;
-    assert_int_equal(basin_image_complete(&done, b.model, &b.picture, 1, &how, &error),
-                     BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "the size of basin_image_completing is 0, wanted "
-                                    "sizeof(basin_image_completing)");
+    refuse(&b, &how,
+           "the size of basin_image_completing is 0, wanted sizeof(basin_image_completing)");
     bench_close(&b);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rectangle_is_all_that_changes),
+        cmocka_unit_test(every_size_is_completed),
+        cmocka_unit_test(windows_leave_no_seam),
+        cmocka_unit_test(a_hole_meets_its_rim),
         cmocka_unit_test(a_mask_is_a_rectangle_by_other_means),
         cmocka_unit_test(random_masks_have_the_share_asked_for),
         cmocka_unit_test(the_last_frame_is_the_completed_picture),
