@@ -60,6 +60,9 @@ void basin_webp_close(basin_decoder *decoder);
 
 /* Drops the last of `channels` + 1, transparency: pixels as they look on white. */
 void basin_pixels_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels);
+/* Where a file of `rows` x `columns` and that orientation keeps the upright pixel (y, x). */
+void basin_stored_place(int64_t *row, int64_t *column, int orientation, int64_t rows,
+                        int64_t columns, int64_t y, int64_t x);
 
 /* The orientation that a TIFF block of EXIF data names; 1 where it names none that is valid. */
 int basin_exif_orientation(const uint8_t *tiff, size_t size);

@@ -141,6 +141,15 @@ static turn turn_of(int orientation) {
     return of[orientation];
 }
 
+void basin_stored_place(int64_t *row, int64_t *column, int orientation, int64_t rows,
+                        int64_t columns, int64_t y, int64_t x) {
+    turn t = turn_of(orientation);
+    *row = t.swap ? x : y;
+    *column = t.swap ? y : x;
+    if (t.flip_row) *row = rows - 1 - *row;
+    if (t.flip_column) *column = columns - 1 - *column;
+}
+
 /* A box of a picture of `height` x `width` after the turn, in coordinates before it; it is its own
  * way back when the sizes given are those before the turn and `back` is set. */
 static basin_box box_turn(basin_box box, turn t, double height, double width, bool back) {
@@ -152,7 +161,8 @@ static basin_box box_turn(basin_box box, turn t, double height, double width, bo
     return out;
 }
 
-static basin_status picture_turn(basin_picture *picture, turn t, basin_error *error) {
+static basin_status picture_turn(basin_picture *picture, int orientation, basin_error *error) {
+    turn t = turn_of(orientation);
     int64_t rows = picture->height, columns = picture->width;
     size_t c = (size_t)picture->channels;
     basin_picture out = {0};
@@ -161,9 +171,8 @@ static basin_status picture_turn(basin_picture *picture, turn t, basin_error *er
     if (status) return status;
     for (int64_t y = 0; y < out.height; y++)
         for (int64_t x = 0; x < out.width; x++) {
-            int64_t row = t.swap ? x : y, column = t.swap ? y : x;
-            if (t.flip_row) row = rows - 1 - row;
-            if (t.flip_column) column = columns - 1 - column;
+            int64_t row, column;
+            basin_stored_place(&row, &column, orientation, rows, columns, y, x);
             memcpy(out.pixel + (size_t)(y * out.width + x) * c,
                    picture->pixel + (size_t)(row * columns + column) * c, c);
         }
@@ -222,7 +231,7 @@ basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin
         return BASIN_OK;
     }
     *inside = box_turn(stored, t, (double)picture->height, (double)picture->width, true);
-    return picture_turn(picture, t, error);
+    return picture_turn(picture, decoder->orientation, error);
 }
 
 basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,

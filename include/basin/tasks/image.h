@@ -46,6 +46,10 @@ BASIN_API int64_t basin_image_parameters(const basin_image_model *model);
 /* The weights with all settings; aside, then renamed. */
 BASIN_API basin_status basin_image_write(const char *path, basin_image_model *model,
                                          basin_error *error);
+/* The same with weights rounded to that type: BASIN_F32, or BASIN_BF16 for half the bytes. Such a
+ * file opens as any other. */
+BASIN_API basin_status basin_image_write_as(const char *path, basin_image_model *model,
+                                            basin_dtype dtype, basin_error *error);
 /* The same under the names of the published weights, as npz. Models that have no such names are
  * refused: those that are no Energy Transformers, lack attention or the Hopfield network, or learn
  * their inverse temperatures. */
@@ -140,6 +144,7 @@ typedef struct basin_image_completing {
 /* All of the picture's size and channels. What was not missing is the original, bit for bit. */
 typedef struct basin_image_completion {
     basin_picture original, masked, completed;
+    basin_picture hole;   /* grey: 255 where something was missing, else 0 */
     basin_picture *frame; /* [frames] completed at every step, T + 1 of them; NULL: not asked for */
     int frames;
     int64_t windows; /* that the model looked at */

@@ -51,6 +51,14 @@ BASIN_API basin_status basin_picture_write_png(const char *path, const basin_pic
 BASIN_API basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                                         basin_error *error);
 
+/* The PNG file `original` with some pixels replaced, by those of `picture` where `where` is not
+ * black; both are upright and of its size. The others stay to their last bit, 16-bit samples and
+ * transparency included, and so do profile and orientation. What is replaced becomes opaque.
+ * BASIN_UNSUPPORTED where `original` is no PNG. */
+BASIN_API basin_status basin_picture_patch_png(const char *path, const char *original,
+                                               const basin_picture *picture,
+                                               const basin_picture *where, basin_error *error);
+
 /* An animated PNG that plays for ever; all frames are of one size and one number of channels. The
  * last frame stays `hold_ms`. Viewers that know no animation show the first frame. */
 BASIN_API basin_status basin_apng_encode(uint8_t **bytes, size_t *size,

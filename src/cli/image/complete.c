@@ -98,14 +98,27 @@ static basin_status write_frames(job *j, const char *name, const basin_image_com
     return status;
 }
 
-static basin_status write_results(job *j, const char *name, const basin_image_completion *done,
-                                  basin_error *error) {
+/* A PNG file keeps its depth, its transparency and its profile. */
+static basin_status write_completed(const char *path, const job *j, int64_t i,
+                                    const basin_image_completion *done, basin_error *error) {
+    char original[BASIN_PICTURE_NAME];
+    basin_pictures_name(original, j->pictures, i);
+    if (access(original, R_OK) == 0) {
+        basin_status status =
+            basin_picture_patch_png(path, original, &done->completed, &done->hole, error);
+        if (status != BASIN_UNSUPPORTED) return status;
+    }
+    return basin_picture_write_png(path, &done->completed, error);
+}
+
+static basin_status write_results(job *j, int64_t i, const char *name,
+                                  const basin_image_completion *done, basin_error *error) {
     char path[PATH];
     basin_picture strip = {0};
     const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
     int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
     target(path, j, name, "completed.png");
-    basin_status status = basin_picture_write_png(path, &done->completed, error);
+    basin_status status = write_completed(path, j, i, done, error);
     if (!status) printf("%s\n", path);
     if (!status) status = basin_strip_draw(&strip, row, 3, 8, zoom, error);
     target(path, j, name, "strip.png");
@@ -148,7 +161,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
     tell_steps(j, name, done.steps);
-    status = write_results(j, name, &done, error);
+    status = write_results(j, i, name, &done, error);
     basin_image_completion_free(&done);
     j->done++;
     return status;

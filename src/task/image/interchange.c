@@ -1,5 +1,5 @@
 /* The published weights in and out; see interchange.h. Their layout is ours but for the
- * memories, which are columns there and rows here. */
+ * memories, which are columns there and rows here. And our own weights in a narrower type. */
 #include "task/image/interchange.h"
 
 #include <math.h>
@@ -224,5 +224,39 @@ basin_status basin_image_export(const char *path, basin_image_model *model, basi
     status = give_all(published, model, error);
     if (!status) status = basin_npz_write(path, published, error);
     basin_bundle_free(published);
+    return status;
+}
+
+/* ---- narrower ---- */
+
+static basin_status give_rounded(basin_bundle *bundle, basin_store *store, const char *name,
+                                 basin_dtype dtype, basin_error *error) {
+    basin_tensor tensor = {0}, rounded = {0};
+    basin_status status = basin_store_read(store, name, &tensor, error);
+    if (!status) status = basin_tensor_new(&rounded, dtype, tensor.shape, error);
+    if (!status) status = basin_tensor_convert(&rounded, &tensor, error);
+    if (!status) status = basin_bundle_add(bundle, name, &rounded, error);
+    basin_tensor_free(&tensor);
+    basin_tensor_free(&rounded);
+    return status;
+}
+
+basin_status basin_image_write_as(const char *path, basin_image_model *model, basin_dtype dtype,
+                                  basin_error *error) {
+    basin_image_graph graph;
+    basin_bundle *bundle = NULL;
+    if (dtype != BASIN_F32 && dtype != BASIN_BF16)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, wanted F32 or BF16", path,
+                          basin_dtype_name(dtype));
+    basin_status status = basin_image_graph_new(&graph, &model->settings, 1, error);
+    if (status) return status;
+    status = basin_bundle_new(&bundle, error);
+    if (!status) status = basin_image_settings_write(bundle, &model->settings, error);
+    for (size_t i = 0; i < graph.params.count && !status; i++)
+        status = give_rounded(bundle, model->store, basin_expr_name(graph.params.param[i].state),
+                              dtype, error);
+    if (!status) status = basin_safetensors_write(path, bundle, error);
+    basin_bundle_free(bundle);
+    basin_image_graph_free(&graph);
     return status;
 }

@@ -227,6 +227,43 @@ static void models_go_out_and_come_back(void **state) {
     }
 }
 
+/* In half the bytes: every weight rounded to 8 bits, the settings as they were. */
+static void weights_are_rounded_to_bf16(void **state) {
+    char path[PATH_TEXT];
+    basin_error error;
+    weights w;
+    desk d, again;
+    weights_draw(&w);
+    publish(folder_path(path, state, "full.npz"), &w, NULL, NULL);
+    desk_open(&d, path, "cpu");
+    folder_path(path, state, "half.safetensors");
+    must(basin_image_write_as(path, d.model, BASIN_BF16, &error), &error);
+    basin_bundle *bundle;
+    must(basin_bundle_read(&bundle, path, &error), &error);
+    assert_int_equal(basin_bundle_find(bundle, "xi")->dtype, BASIN_BF16);
+    basin_bundle_free(bundle);
+    desk_open(&again, path, "cpu");
+    basin_error unlike;
+    if (basin_settings_match(&d.model->settings, &again.model->settings, basin_image_task.table,
+                             "f", &unlike))
+        fail_msg("%s", unlike.text);
+    basin_tensor whole, half;
+    must(basin_store_read(d.model->store, "xi", &whole, &error), &error);
+    must(basin_store_read(again.model->store, "xi", &half, &error), &error);
+    for (int i = 0; i < D * M; i++) {
+        float a = ((float *)whole.data)[i], b = ((float *)half.data)[i];
+        uint32_t bits;
+        memcpy(&bits, &b, sizeof bits);
+        assert_int_equal(bits & 0xffff, 0);
+        assert_true(fabsf(a - b) <= fabsf(a) / 256 && (a == 0 || b != 0));
+    }
+    basin_tensor_free(&whole);
+    basin_tensor_free(&half);
+    assert_int_equal(basin_image_write_as(path, d.model, BASIN_I32, &error), BASIN_BAD_VALUE);
+    desk_close(&again);
+    desk_close(&d);
+}
+
 static void refused(void **state, const char *without, const char *wrong, const char *text) {
     char path[PATH_TEXT];
     weights w;
@@ -280,6 +317,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_weights_run),
         cmocka_unit_test(models_go_out_and_come_back),
+        cmocka_unit_test(weights_are_rounded_to_bf16),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(other_models_do_not_go_out),
     };

@@ -1,7 +1,7 @@
 /* Completing pictures of any size: what is missing is filled by a model (filling.h), everything
  * else stays as it is. */
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "task/given.h"
@@ -29,13 +29,25 @@ static basin_status begin(basin_filling *fill, basin_image_completion *r,
     return status;
 }
 
-/* Missing pixels in grey. */
-static void hide(basin_picture *picture, const basin_hole *hole) {
+/* Gives missing pixels one value. */
+static void paint(basin_picture *picture, const basin_hole *hole, uint8_t value) {
     for (int64_t i = 0; i < hole->box.height * hole->box.width; i++) {
         int64_t y = hole->box.top + i / hole->box.width, x = hole->box.left + i % hole->box.width;
         for (int c = 0; c < picture->channels && hole->depth[i] > 0; c++)
-            picture->pixel[(y * picture->width + x) * picture->channels + c] = 128;
+            picture->pixel[(y * picture->width + x) * picture->channels + c] = value;
     }
+}
+
+static basin_status make_masks(basin_image_completion *r, const basin_hole *hole,
+                               basin_error *error) {
+    const basin_picture *p = &r->original;
+    basin_status status = basin_picture_copy(&r->masked, p, error);
+    if (!status) status = basin_picture_resize_memory(&r->hole, p->height, p->width, 1, error);
+    if (status) return status;
+    memset(r->hole.pixel, 0, (size_t)(p->height * p->width));
+    paint(&r->masked, hole, 128);
+    paint(&r->hole, hole, 255);
+    return BASIN_OK;
 }
 
 static basin_status make_frames(basin_image_completion *r, const basin_filling *fill,
@@ -56,8 +68,7 @@ static basin_status make_frames(basin_image_completion *r, const basin_filling *
 
 static basin_status finish(basin_image_completion *r, basin_filling *fill, bool frames,
                            basin_error *error) {
-    basin_status status = basin_picture_copy(&r->masked, &r->original, error);
-    if (!status) hide(&r->masked, &fill->hole);
+    basin_status status = make_masks(r, &fill->hole, error);
     if (!status && frames) status = make_frames(r, fill, error);
     r->completed = fill->now;
     fill->now = (basin_picture){0};
@@ -96,6 +107,7 @@ void basin_image_completion_free(basin_image_completion *completion) {
     basin_picture_free(&completion->original);
     basin_picture_free(&completion->masked);
     basin_picture_free(&completion->completed);
+    basin_picture_free(&completion->hole);
     for (int i = 0; i < completion->frames && completion->frame; i++)
         basin_picture_free(&completion->frame[i]);
     free(completion->frame);

@@ -1,0 +1,182 @@
+/* basin image complete as people use it: their own files and masks, the mistakes that they make, a
+ * model that came with Basin; and basin image export to half the bytes. */
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "basin/tasks/picture.h"
+#include "cli/program.h"
+
+static void put_picture(void **state, const char *name, int64_t height, int64_t width, int kind) {
+    char path[PATH_TEXT];
+    basin_error error;
+    basin_picture p = {0};
+    assert_int_equal(basin_picture_resize_memory(&p, height, width, 3, &error), BASIN_OK);
+    for (int64_t i = 0; i < height * width * 3; i++)
+        p.pixel[i] = (uint8_t)(kind < 0 ? -kind - 1 : i * 7 % 200 + kind);
+    assert_int_equal(basin_picture_write_png(folder_path(path, state, name), &p, &error), BASIN_OK);
+    basin_picture_free(&p);
+}
+
+/* White in a square of 8 pixels from (4, 4). */
+static void put_mask(void **state, const char *name, int64_t height, int64_t width) {
+    char path[PATH_TEXT];
+    basin_error error;
+    basin_picture p = {0};
+    assert_int_equal(basin_picture_resize_memory(&p, height, width, 1, &error), BASIN_OK);
+    memset(p.pixel, 0, (size_t)(height * width));
+    for (int y = 4; y < 12; y++) memset(p.pixel + y * width + 4, 255, 8);
+    assert_int_equal(basin_picture_write_png(folder_path(path, state, name), &p, &error), BASIN_OK);
+    basin_picture_free(&p);
+}
+
+static void make_folder(void **state, const char *name) {
+    char path[PATH_TEXT];
+    assert_int_equal(mkdir(folder_path(path, state, name), 0777), 0);
+}
+
+static bool exists(void **state, const char *name) {
+    char path[PATH_TEXT];
+    return access(folder_path(path, state, name), F_OK) == 0;
+}
+
+static long bytes_of(void **state, const char *name) {
+    char path[PATH_TEXT];
+    struct stat found;
+    return stat(folder_path(path, state, name), &found) == 0 ? (long)found.st_size : -1;
+}
+
+/* A model m.safetensors, and a folder of three pictures, of which one is none. */
+static int scene_open(void **state) {
+    if (folder_new(state)) return -1;
+    const program *p = run(state, "image train shapes:64:3:16x16x3 --size 16 --dim 16 --heads 2 "
+                                  "--head-dim 8 --memories 32 --steps 3 --occlude 6 --keep 1 "
+                                  "--channels 3 --batch 16 --warmup 0 --epochs 1 --threads 1 "
+                                  "--quiet -o m.safetensors");
+    if (p->code) return -1;
+    make_folder(state, "in");
+    make_folder(state, "in/more");
+    put_picture(state, "in/a.png", 30, 20, 3);
+    put_picture(state, "in/more/a.png", 24, 24, 9);
+    char path[PATH_TEXT];
+    return file_put(folder_path(path, state, "in/broken.jpg"), "\xff\xd8\xff", 3);
+}
+
+static int scene_close(void **state) {
+    char line[PATH_TEXT + 20];
+    snprintf(line, sizeof line, "rm -r '%s'", (const char *)*state);
+    int failed = system(line);
+    free(*state);
+    return failed;
+}
+
+static void folders_are_completed_whole(void **state) {
+    const program *p =
+        run(state, "image complete m.safetensors in --mask '2,3,6,6;12,14,5,4' -o o1");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "skipped: in/broken.jpg");
+    assert_contains(p->err, "2 pictures completed, 1 skipped");
+    assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
+    p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
+    assert_contains(p->err, "4 files of these names were in o1 and have been replaced");
+    p = run(state, "image complete m.safetensors shapes:12:5:16x16x3 -o o2 --quiet");
+    assert_int_equal(p->code, 0);
+    assert_true(exists(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
+    assert_error(run(state, "image complete m.safetensors in/broken.jpg -o o1"), 1, "broken.jpg");
+}
+
+/* A result that is completed again does not take its own place. */
+static void a_result_is_not_its_own_original(void **state) {
+    put_picture(state, "in2.completed.png", 20, 20, 3);
+    const program *p = run(state, "image complete m.safetensors in2.completed.png --mask 2,3,6,6");
+    assert_int_equal(p->code, 0);
+    assert_true(exists(state, "in2.completed.completed.png"));
+}
+
+static void masks_are_files_or_folders_of_them(void **state) {
+    make_folder(state, "masks");
+    put_mask(state, "masks/a.png", 30, 20);
+    const program *p = run(state, "image complete m.safetensors in/a.png --mask masks/a.png -o o3");
+    assert_int_equal(p->code, 0);
+    p = run(state, "image complete m.safetensors in --mask masks -o o3");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "masks/a-2.png");
+    assert_contains(p->err, "1 pictures completed, 2 skipped");
+}
+
+static void unusable_masks_are_errors(void **state) {
+    put_picture(state, "black.png", 30, 20, -1);
+    put_picture(state, "white.png", 30, 20, -256);
+    put_mask(state, "other.png", 24, 24);
+    static const struct {
+        const char *mask, *why;
+        int code;
+    } wrong[] = {
+        {"4000,6,8,8", "the rectangle 4000,6,8,8 reaches out of the picture, which has 20 x 30", 1},
+        {"15,6,8,8", "reaches out of the picture", 1},
+        {"1,2,3", "wanted four whole numbers X,Y,W,H", 1},
+        {"1,2,0,4", "W and H above 0", 1},
+        {"'1,2,3,4;'", "wanted four whole numbers X,Y,W,H", 1},
+        {"black.png", "the mask hides nothing", 1},
+        {"white.png", "the mask hides the whole picture", 1},
+        {"other.png", "the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
+        {"nowhere.png", "nowhere.png", 1},
+        {"1,2,3,4 --ratio 0.3", "--ratio is for patches drawn at random", 2},
+        {"1,2,3,4 --seed 3", "--seed is for patches drawn at random", 2},
+        {"1,2,3,4 --frames --until 0.1", "frames want a number of steps", 1},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_error(
+            run(state, "image complete m.safetensors in/a.png -o o4 --mask %s", wrong[i].mask),
+            wrong[i].code, wrong[i].why);
+    assert_false(exists(state, "o4/a.completed.png"));
+}
+
+static void the_descent_can_be_changed(void **state) {
+    const char *base = "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o5";
+    const program *p = run(state, "%s --until 0.05", base);
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "a: ");
+    assert_contains(p->err, " steps");
+    p = run(state, "%s --until 1e-9 --steps 4", base);
+    assert_contains(p->err, "a: 4 steps, and tokens still move");
+    p = run(state, "%s --steps 9 --alpha 0.02 --frames", base);
+    assert_int_equal(p->code, 0);
+    assert_true(exists(state, "o5/a.step09.png") && !exists(state, "o5/a.step10.png"));
+}
+
+/* Without a model the one that came with Basin is used, in half the bytes if one likes. */
+static void a_model_to_begin_with_is_found(void **state) {
+    char path[PATH_TEXT];
+    make_folder(state, "models");
+    folder_path(path, state, "models");
+    setenv("BASIN_MODELS", path, 1);
+    assert_error(run(state, "image complete in/a.png --mask 2,3,6,6 -o o6"), 1,
+                 "models/photos.safetensors: not there, though BASIN_MODELS names that folder");
+    const program *p = run(state, "image export m.safetensors models/photos.safetensors "
+                                  "--dtype bf16");
+    assert_int_equal(p->code, 0);
+    p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");
+    unsetenv("BASIN_MODELS");
+    assert_int_equal(p->code, 0);
+    assert_true(exists(state, "o6/a.completed.png"));
+    assert_true(bytes_of(state, "models/photos.safetensors") * 5 <
+                bytes_of(state, "m.safetensors") * 4);
+    p = run(state,
+            "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
+    assert_int_equal(p->code, 0);
+    assert_error(run(state, "image complete m.safetensors"), 2, "wanted pictures");
+    assert_error(run(state, "image export m.safetensors w.npz --dtype bf16"), 2, "npz has no bf16");
+    assert_error(run(state, "image export m.safetensors w.txt"), 2, ".npz or .safetensors");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_are_completed_whole),
+        cmocka_unit_test(a_result_is_not_its_own_original),
+        cmocka_unit_test(masks_are_files_or_folders_of_them),
+        cmocka_unit_test(unusable_masks_are_errors),
+        cmocka_unit_test(the_descent_can_be_changed),
+        cmocka_unit_test(a_model_to_begin_with_is_found),
+    };
+    return cmocka_run_group_tests(tests, scene_open, scene_close);
+}
