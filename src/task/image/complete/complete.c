@@ -19,13 +19,23 @@ static basin_status check(const basin_image_completing *how, const basin_image_m
     return BASIN_OK;
 }
 
+/* The first guess. */
+static basin_status span(basin_filling *fill, basin_error *error) {
+    size_t area = (size_t)(fill->hole.box.height * fill->hole.box.width);
+    fill->span = basin_array_new(area * (size_t)fill->now.channels, sizeof *fill->span);
+    if (!fill->span) return basin_fail(error, BASIN_NO_MEMORY, "no memory to complete a picture");
+    basin_status status = basin_rim_span(fill->span, &fill->now, &fill->hole, error);
+    if (!status) basin_filling_write(&fill->now, &fill->hole, fill->span);
+    return status;
+}
+
 static basin_status begin(basin_filling *fill, basin_image_completion *r,
                           const basin_picture *picture, int64_t patch,
                           const basin_image_completing *how, int64_t number, basin_error *error) {
     basin_status status = basin_picture_copy(&r->original, picture, error);
     if (!status) status = basin_hole_make(&fill->hole, picture, patch, how, number, error);
     if (!status) status = basin_picture_copy(&fill->now, picture, error);
-    if (!status) status = basin_hole_guess(&fill->now, &fill->hole, error);
+    if (!status) status = span(fill, error);
     return status;
 }
 

@@ -252,5 +252,6 @@ void basin_filling_free(basin_filling *fill) {
     basin_hole_free(&fill->hole);
     free(fill->sum);
     free(fill->weight);
+    free(fill->span);
     *fill = (basin_filling){0};
 }

@@ -15,6 +15,7 @@ typedef struct basin_filling {
     int copies;      /* 1, or the frames of the last level */
     float *sum;      /* [copies, box.height, box.width, channels] weighted guesses */
     float *weight;   /* [box.height, box.width] */
+    float *span;     /* [box.height, box.width, channels] the membrane through the rim */
     int64_t windows; /* looked at so far */
     int64_t steps;   /* the most that a window took */
 } basin_filling;
@@ -35,6 +36,12 @@ void basin_filling_free(basin_filling *fill);
 /* Puts guesses, rounded, where a picture lacks something. */
 void basin_filling_write(basin_picture *to, const basin_hole *hole, const float *guess);
 
+/* ---- what the rim tells ---- */
+
+/* The smoothest surface through the known pixels around the hole. */
+basin_status basin_rim_span(float *guess, /* [box.height, box.width, channels] */
+                            const basin_picture *picture, const basin_hole *hole,
+                            basin_error *error);
 /* Corrects guesses by what can be told from the known pixels beside the hole, fading within `fade`
  * pixels. Known pixels of the box that have a weight have guesses, too. */
 basin_status basin_rim_match(float *guess,        /* [box.height, box.width, channels] */

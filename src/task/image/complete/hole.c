@@ -156,52 +156,6 @@ basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int
     return status;
 }
 
-/* ---- a first guess ---- */
-
-/* Missing pixels of the box by their depth: a counting sort. */
-static basin_status sort_by_depth(int64_t **order, const basin_hole *h, basin_error *error) {
-    int64_t area = h->box.height * h->box.width;
-    int64_t *start = calloc((size_t)h->deepest + 2, sizeof *start);
-    *order = basin_array_new((size_t)h->missing, sizeof **order);
-    if (start && *order) {
-        for (int64_t i = 0; i < area; i++)
-            if (h->depth[i] > 0) start[h->depth[i] + 1]++;
-        for (int64_t d = 1; d <= h->deepest; d++) start[d + 1] += start[d];
-        for (int64_t i = 0; i < area; i++)
-            if (h->depth[i] > 0) (*order)[start[h->depth[i]]++] = i;
-    }
-    free(start);
-    if (start && *order) return BASIN_OK;
-    free(*order);
-    *order = NULL;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to order a hole");
-}
-
-static void guess_pixel(basin_picture *p, const basin_hole *h, int64_t y, int64_t x) {
-    int32_t depth = basin_hole_depth(h, y, x);
-    int sum[3] = {0}, count = 0;
-    for (int64_t i = 0; i < 9; i++) {
-        int64_t ny = y + i / 3 - 1, nx = x + i % 3 - 1;
-        if (ny < 0 || nx < 0 || ny >= p->height || nx >= p->width) continue;
-        if (basin_hole_depth(h, ny, nx) >= depth) continue;
-        count++;
-        for (int c = 0; c < p->channels; c++)
-            sum[c] += p->pixel[(ny * p->width + nx) * p->channels + c];
-    }
-    for (int c = 0; c < p->channels; c++)
-        p->pixel[(y * p->width + x) * p->channels + c] = (uint8_t)((sum[c] + count / 2) / count);
-}
-
-basin_status basin_hole_guess(basin_picture *picture, const basin_hole *h, basin_error *error) {
-    int64_t *order;
-    basin_status status = sort_by_depth(&order, h, error);
-    for (int64_t i = 0; i < h->missing && !status; i++)
-        guess_pixel(picture, h, h->box.top + order[i] / h->box.width,
-                    h->box.left + order[i] % h->box.width);
-    free(order);
-    return status;
-}
-
 void basin_hole_free(basin_hole *hole) {
     free(hole->depth);
     *hole = (basin_hole){0};

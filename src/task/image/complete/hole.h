@@ -23,9 +23,6 @@ typedef struct basin_hole {
  * an error. */
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
                              const basin_image_completing *how, int64_t number, basin_error *error);
-/* A first guess for what is missing, from the rim inwards: each pixel is the mean of its neighbours
- * that are less deep. */
-basin_status basin_hole_guess(basin_picture *picture, const basin_hole *hole, basin_error *error);
 void basin_hole_free(basin_hole *hole);
 /* Whether patches are to be drawn at random. */
 bool basin_hole_is_drawn(const basin_image_completing *how);
