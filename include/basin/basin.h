@@ -102,5 +102,6 @@
 #include "basin/tensor.h"
 #include "basin/train.h"
 #include "basin/version.h"
+#include "basin/zoo.h"
 
 #endif

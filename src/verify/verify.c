@@ -248,10 +248,29 @@ static const struct {
     const char *prefix;
     void (*build)(basin_case *c);
 } kinds[] = {
-    {"block_", basin_case_build_block},    {"image", basin_case_build_image},
-    {"anomaly", basin_case_build_anomaly}, {"gnn_", basin_case_build_gnn},
-    {"graph", basin_case_build_graphs},    {"gin", basin_case_build_graphs_gnn},
-    {"gcn", basin_case_build_graphs_gnn},  {"lagrangians", basin_case_build_lagrangians},
+    {"graph_hopfield", basin_case_build_graph_hopfield}, /* longer names first */
+    {"hopfield_layer", basin_case_build_hopfield_layer},
+    {"hopfield", basin_case_build_hopfield},
+    {"sparse_", basin_case_build_sparse},
+    {"drdam", basin_case_build_drdam},
+    {"lsr", basin_case_build_lsr},
+    {"idp", basin_case_build_idp},
+    {"nrgpt_lm", basin_case_build_nrgpt_lm},
+    {"nrgpt_", basin_case_build_nrgpt},
+    {"hyperset", basin_case_build_hyperset},
+    {"akorn", basin_case_build_akorn},
+    {"crate", basin_case_build_crate},
+    {"ebt", basin_case_build_ebt},
+    {"implicit_", basin_case_build_implicit},
+    {"eqprop", basin_case_build_eqprop},
+    {"block_", basin_case_build_block},
+    {"image", basin_case_build_image},
+    {"anomaly", basin_case_build_anomaly},
+    {"gnn_", basin_case_build_gnn},
+    {"graph", basin_case_build_graphs},
+    {"gin", basin_case_build_graphs_gnn},
+    {"gcn", basin_case_build_graphs_gnn},
+    {"lagrangians", basin_case_build_lagrangians},
     {"ham", basin_case_build_ham},
 };
 
@@ -301,8 +320,8 @@ static basin_status write_state(basin_case *c, basin_store *store, const char *n
 }
 
 /* Gives the states and inputs their numbers and runs. */
-static basin_status compute(basin_case *c, basin_store *store, basin_plan *plan,
-                            basin_error *error) {
+static basin_status compute(basin_case *c, basin_plan *plan, basin_error *error) {
+    basin_store *store = c->store;
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < c->params.count && !status; i++) {
         const char *name = basin_expr_name(c->params.param[i].state);
@@ -315,6 +334,7 @@ static basin_status compute(basin_case *c, basin_store *store, basin_plan *plan,
     for (int i = 0; i < BASIN_CASE_LISTS && !status; i++)
         if (c->pattern[i].row)
             status = basin_pairs_write(plan, &c->pattern[i], &c->pairs[i], error);
+    for (int i = 0; i < c->rests && !status; i++) status = basin_case_settle(c, i, error);
     return status ? status : basin_plan_run(plan, error);
 }
 
@@ -362,7 +382,7 @@ static basin_status compare(basin_verdict *verdict, basin_case *c, basin_plan *p
         const char *name = basin_bundle_name(c->bundle, i);
         const basin_tensor *want = basin_bundle_at(c->bundle, i);
         basin_tensor got = {0};
-        if (strncmp(name, "out.", 4) != 0 && strncmp(name, "grad.", 5) != 0) continue;
+        if (strncmp(name, "out.", 4) != 0 && strncmp(name, "grad", 4) != 0) continue;
         status = read_result(&got, c, plan, name, want->shape, error);
         if (!status) {
             double distance = error_of(c, name, &got, want);
@@ -380,22 +400,19 @@ static basin_status compare(basin_verdict *verdict, basin_case *c, basin_plan *p
     return status;
 }
 
-static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_backend *backend,
-                             const listener *to, basin_error *error) {
-    basin_store *store = NULL;
+static basin_status run_case(basin_verdict *verdict, basin_case *c, const listener *to,
+                             basin_error *error) {
     basin_plan *plan = NULL;
     basin_expr *output = basin_array_new(c->outputs, sizeof *output);
-    basin_status status = output ? basin_store_new(&store, backend, error)
-                                 : basin_fail(error, BASIN_NO_MEMORY, "out of memory");
+    basin_status status = output ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory");
     if (!status) {
         for (size_t i = 0; i < c->outputs; i++) output[i] = c->output[i].value;
         basin_plan_spec spec = {.output = output, .outputs = (int)c->outputs};
-        status = basin_plan_new(&plan, store, &spec, error);
+        status = basin_plan_new(&plan, c->store, &spec, error);
     }
-    if (!status) status = compute(c, store, plan, error);
+    if (!status) status = compute(c, plan, error);
     if (!status) status = compare(verdict, c, plan, to, error);
     basin_plan_free(plan);
-    basin_store_free(store);
     free((void *)output);
     return status;
 }
@@ -405,6 +422,8 @@ static void case_free(basin_case *c) {
     free(c->input);
     free(c->state);
     free(c->output);
+    for (int i = 0; i < c->rests; i++) basin_rest_free(c->rest[i].rest);
+    basin_store_free(c->store);
     for (int i = 0; i < BASIN_CASE_LISTS; i++) basin_pairs_free(&c->pairs[i]);
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
@@ -425,12 +444,14 @@ basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backen
     *verdict = (basin_verdict){0};
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
-    basin_case c = {.bundle = bundle, .recompute = recompute, .graph = basin_graph_new()};
+    basin_case c = {
+        .bundle = bundle, .recompute = recompute, .graph = basin_graph_new(), .backend = backend};
     if (c.graph) {
         basin_params_begin(&c.params, c.graph);
         basin_case_word(&c, "case", verdict->name);
-        status = build(&c, verdict->name, error);
-        if (!status) status = run_case(verdict, &c, backend, &(listener){report, context}, error);
+        status = basin_store_new(&c.store, backend, error);
+        if (!status) status = build(&c, verdict->name, error);
+        if (!status) status = run_case(verdict, &c, &(listener){report, context}, error);
         if (status) name_file(error, path);
     } else {
         status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);

@@ -11,6 +11,7 @@
 #include "basin/energy.h"
 #include "basin/io.h"
 #include "basin/pairs.h"
+#include "basin/rest.h"
 
 enum { BASIN_CASE_WORD = 64, BASIN_CASE_LISTS = 8 };
 
@@ -29,6 +30,14 @@ typedef struct basin_case_state {
     char name[BASIN_CASE_WORD], tensor[BASIN_CASE_WORD];
 } basin_case_state;
 
+/* A descent that must rest before the case is computed, from "in.START" or from zeros. */
+enum { BASIN_CASE_RESTS = 3 };
+typedef struct basin_case_rest {
+    basin_rest *rest;
+    char start[BASIN_CASE_WORD];
+    bool solve; /* for the gradients of a loss */
+} basin_case_rest;
+
 typedef struct basin_case {
     const basin_bundle *bundle;
     bool recompute; /* differentiate with activations computed again */
@@ -40,6 +49,10 @@ typedef struct basin_case {
     size_t states, state_room;
     basin_case_input *input;
     size_t inputs, input_room;
+    const basin_backend *backend;
+    basin_store *store;
+    basin_case_rest rest[BASIN_CASE_RESTS];
+    int rests;
     basin_pairs pairs[BASIN_CASE_LISTS]; /* of `pattern`, where the case has lists of pairs */
     basin_pattern pattern[BASIN_CASE_LISTS];
 } basin_case;
@@ -70,6 +83,15 @@ void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name,
 /* What nodes weigh in the loss: 1 where "in.train" is 1, times "omega" where they are anomalous. */
 basin_expr basin_case_training_weights(basin_case *c, basin_expr label);
 
+/* Adds a rest point; its tokens, or NULL. `start` NULL means zeros. */
+basin_expr basin_case_rest_add(basin_case *c, const basin_energy *energy, basin_shape shape,
+                               const basin_descent_spec *descent, const char *name,
+                               const char *start);
+/* The gradients of a loss at the rest point that was added last. */
+void basin_case_rest_gradients(basin_case *c, basin_expr loss);
+/* Brings rest point i to rest, once the parameters have their numbers. */
+basin_status basin_case_settle(basin_case *c, int i, basin_error *error);
+
 /* The expression that must equal the tensor NAME, "out." or "grad." included. */
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -96,6 +118,23 @@ void basin_case_build_graphs(basin_case *c);
 void basin_case_build_graphs_gnn(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
 void basin_case_build_ham(basin_case *c);
+/* The zoo: zoo.c, zoo_attention.c. */
+void basin_case_build_hopfield(basin_case *c);
+void basin_case_build_hopfield_layer(basin_case *c);
+void basin_case_build_sparse(basin_case *c);
+void basin_case_build_drdam(basin_case *c);
+void basin_case_build_lsr(basin_case *c);
+void basin_case_build_graph_hopfield(basin_case *c);
+void basin_case_build_idp(basin_case *c);
+void basin_case_build_nrgpt(basin_case *c);
+void basin_case_build_nrgpt_lm(basin_case *c);
+void basin_case_build_hyperset(basin_case *c);
+void basin_case_build_akorn(basin_case *c);
+void basin_case_build_crate(basin_case *c);
+void basin_case_build_ebt(basin_case *c);
+/* zoo_rest.c */
+void basin_case_build_implicit(basin_case *c);
+void basin_case_build_eqprop(basin_case *c);
 
 typedef struct basin_verdict {
     char name[BASIN_CASE_WORD]; /* of the case */

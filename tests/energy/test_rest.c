@@ -6,7 +6,7 @@
 #include "basin/rest.h"
 #include "support/lab.h"
 
-enum { N = 5, D = 8, UNROLLED = 400, PARAMETERS = 3 };
+enum { N = 5, D = 8, UNROLLED = 220, PARAMETERS = 3 };
 
 typedef struct held {
     lab lab;
@@ -60,7 +60,7 @@ static void held_open(held *h, const char *backend, bool by_x) {
     h->energy = (basin_energy){.parts = 1, .name = {"block"}, .context = h};
     h->energy.part = by_x ? minimum : activated;
     h->energy.activation = by_x ? NULL : norm;
-    h->descent = (basin_descent_spec){.steps = 2000, .alpha = 0.2, .tolerance = 1e-13};
+    h->descent = (basin_descent_spec){.steps = 2000, .alpha = 0.4, .tolerance = 1e-13};
     if (!by_x) h->descent.turn = &h->turn, h->descent.turns = 1;
 }
 
@@ -204,7 +204,7 @@ static void errors(void **state) {
     bad.descent.noise = 0.1;
     refused(&h, bad, "a rest point with noise; a step must depend on the tokens alone");
     bad = spec, bad.descent.tolerance = 0;
-    refused(&h, bad, "a rest point by 2000 steps of size 0.2 to within 0; wanted all above 0");
+    refused(&h, bad, "a rest point by 2000 steps of size 0.4 to within 0; wanted all above 0");
     bad = spec, bad.products = -1;
     refused(&h, bad, "a rest point solved by -1 products to within 0; wanted none below 0");
     spec.descent.steps = 3;
