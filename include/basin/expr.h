@@ -57,7 +57,8 @@ BASIN_API basin_expr basin_fill(basin_graph *graph, basin_shape shape, double va
 BASIN_API basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor);
 BASIN_API basin_expr basin_index_constant(basin_graph *graph, const int32_t *number,
                                           basin_shape shape);
-/* 0, 1, .., count - 1. */
+/* 0, 1, .., count - 1; at most as many as a float counts, BASIN_COUNT_MOST. */
+enum { BASIN_COUNT_MOST = 1 << 24 };
 BASIN_API basin_expr basin_iota(basin_graph *graph, int64_t count);
 /* 1 on the diagonal, else 0, [count, count]; and 1 where column <= row + diagonal, else 0: the
  * lower triangle, with its diagonal for 0 and without it for -1. */
@@ -178,7 +179,7 @@ BASIN_API basin_expr basin_normmax2_conjugate(basin_expr a);
 BASIN_API basin_expr basin_argmax(basin_expr a, int axis);
 /* The `count` largest elements of an axis in descending order, and their positions where `where` is
  * not NULL. One pass over the axis an element. */
-enum { BASIN_TOP_MOST = 16 };
+enum { BASIN_TOP_MOST = 64 };
 BASIN_API basin_expr basin_top(basin_expr a, int64_t count, int axis, basin_expr *where);
 /* log-sum-exp of the scores minus the labelled one, [.., classes] and index [..] -> [..]; 0 for the
  * label -1. */

@@ -1,6 +1,7 @@
 /* The zoo beyond its golden cases (basin verify): dense memories against loops, recall, and models
  * whose update is the gradient of their energy: small steps never raise it. */
 #include <math.h>
+#include <stdio.h>
 
 #include "basin/zoo.h"
 #include "support/lab.h"
@@ -114,11 +115,37 @@ static void energies_fall(void **state) {
     lab_close(&l);
 }
 
+/* Heads that do not divide the channels: one line. */
+static void wrong_heads(void **state) {
+    (void)state;
+    static const int64_t heads[] = {0, 4, -1};
+    for (int i = 0; i < 3; i++)
+        for (int model = 0; model < 3; model++) {
+            lab l;
+            lab_open(&l, "ref", 1);
+            basin_expr x = lab_state(&l, "x", BASIN_SHAPE(N, D));
+            basin_expr w = lab_state(&l, "w", BASIN_SHAPE(D, D)),
+                       b = lab_state(&l, "b", BASIN_SHAPE(D));
+            basin_zoo_hyperset set = {.w = w, .m = w, .gain_w = b, .gain_m = b, .heads = heads[i]};
+            basin_zoo_akorn akorn = {.c = x, .heads = heads[i], .sphere = 2};
+            basin_zoo_crate crate = {.ln1_w = b, .ln1_b = b, .u = w, .heads = heads[i]};
+            basin_energy energy =
+                model == 0 ? basin_zoo_hyperset_energy(&set) : basin_zoo_akorn_energy(&akorn);
+            assert_null(model == 2 ? basin_zoo_crate_block(&crate, x, NULL)
+                                   : basin_energy_total(&energy, x));
+            char want[100];
+            snprintf(want, sizeof want, "6 channels in %d heads; wanted a divisor", (int)heads[i]);
+            assert_string_equal(basin_graph_error(l.graph)->text, want);
+            lab_close(&l);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_against_loops),
         cmocka_unit_test(recalls),
         cmocka_unit_test(energies_fall),
+        cmocka_unit_test(wrong_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,9 @@ BUILD(one_hot_none, basin_one_hot(o->index, 0))
 BUILD(argmax_axis, basin_argmax(o->a, 2))
 BUILD(argmax_empty, basin_argmax(basin_slice(o->a, 1, 0, 0), 1))
 BUILD(top_many, basin_top(o->a, 4, 1, NULL))
-BUILD(top_most, basin_top(basin_fill(o->graph, BASIN_SHAPE(99), 1), 17, 0, NULL))
+BUILD(top_most, basin_top(basin_fill(o->graph, BASIN_SHAPE(99), 1), 65, 0, NULL))
+BUILD(iota_large, basin_iota(o->graph, (1 << 24) + 1))
+BUILD(one_hot_large, basin_one_hot(o->index, (1 << 24) + 1))
 BUILD(labels_shape, basin_cross_entropy_labels(o->a, o->index))
 BUILD(labels_real, basin_cross_entropy_labels(o->a, basin_sum(o->a, 1, 1)))
 BUILD(sparsemax_scalar, basin_sparsemax(o->s))
@@ -86,7 +88,9 @@ static const struct {
     CASE(argmax_axis, "argmax: axis 2", "'a' [2, 3]"),
     CASE(argmax_empty, "argmax: 1 elements of axis 1", "[2, 0]"),
     CASE(top_many, "top: 4 elements of axis 1", "'a' [2, 3]"),
-    CASE(top_most, "top: the 17 largest", "1 to 16"),
+    CASE(top_most, "top: the 65 largest", "1 to 64"),
+    CASE(iota_large, "iota: 16777217", "0 to 16777216"),
+    CASE(one_hot_large, "16777217", "0 to 16777216"),
     CASE(labels_shape, "scores 'a' [2, 3]", "labels 'index' [5]"),
     CASE(labels_real, "scores 'a' [2, 3]", "index tensor"),
     CASE(sparsemax_scalar, "sparsemax", "'s' [] is a scalar"),

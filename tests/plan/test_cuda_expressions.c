@@ -201,6 +201,55 @@ static void test_standing_calls(void **state) {
     lab_close(&l);
 }
 
+/* Constants, arrangements, choices, sparse softmaxes and causal attention, with the gradient of a
+ * function of each. Positions are far enough apart in value that rounding moves none. */
+enum { ROWS = 70, COLUMNS = 96, ARRANGED = 9 };
+
+static void arrange(basin_tensor *result, const char *backend) {
+    static double x[ROWS * COLUMNS];
+    static int32_t label[ROWS];
+    basin_expr output[2 * ARRANGED], where;
+    lab l;
+    lab_open(&l, backend, 1);
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = sin(1.3 * i) + 0.001 * (i % COLUMNS);
+    for (int i = 0; i < ROWS; i++) label[i] = i % 7 == 3 ? -1 : i % COLUMNS;
+    basin_expr a = lab_input(&l, "x", BASIN_SHAPE(ROWS, COLUMNS), x);
+    basin_expr heads = basin_reshape(a, BASIN_SHAPE(ROWS, 2, 48));
+    basin_expr beta = basin_fill(l.graph, BASIN_SHAPE(2), 0.3), mix = basin_eye(l.graph, 2);
+    basin_expr best = basin_top(a, 5, 1, &where);
+    const basin_expr value[ARRANGED] = {
+        basin_flip(basin_cumsum(a, 0), 1),
+        basin_stride(basin_roll(a, 1, 5), 1, 2, 3),
+        best,
+        basin_mul(basin_from_index(where, COLUMNS), basin_sum_all(a)),
+        basin_cross_entropy_labels(a, lab_index(&l, "label", label, ROWS)),
+        basin_entmax15(a),
+        basin_sparsemax_conjugate(basin_scale(a, 3)),
+        basin_attention_lse(heads, basin_tanh(heads), beta, NULL, NULL, &BASIN_CAUSAL_PAIRS),
+        basin_attention_lse(heads, heads, beta, NULL, mix, &BASIN_EARLIER_PAIRS),
+    };
+    for (int i = 0; i < ARRANGED; i++) {
+        output[2 * i] = value[i];
+        output[2 * i + 1] = basin_grad(basin_sin(value[i]), a);
+    }
+    run_plan(result, &l, output, 2 * ARRANGED);
+    lab_close(&l);
+}
+
+static void test_arrangements(void **state) {
+    (void)state;
+    basin_tensor found[2 * ARRANGED], wanted[2 * ARRANGED];
+    arrange(found, "cuda");
+    arrange(wanted, "ref");
+    for (int i = 0; i < 2 * ARRANGED; i++) {
+        char what[40];
+        snprintf(what, sizeof what, "%s %d", i % 2 ? "gradient" : "value", i / 2);
+        lab_assert_near(&found[i], &wanted[i], 1e-4, what);
+        basin_tensor_free(&found[i]);
+        basin_tensor_free(&wanted[i]);
+    }
+}
+
 int main(int argc, char **argv) {
     basin_error error;
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
@@ -210,7 +259,8 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_narrow_descent), cmocka_unit_test(test_narrow_memories),
-        cmocka_unit_test(test_standing_calls), cmocka_unit_test(test_random_graphs)};
+        cmocka_unit_test(test_standing_calls), cmocka_unit_test(test_arrangements),
+        cmocka_unit_test(test_random_graphs)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);
     return failures;

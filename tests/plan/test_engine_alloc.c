@@ -130,6 +130,36 @@ static void test_training(void **state) {
     for (int i = 0; i < 4; i++) assert_true(alloc_fail_sweep(train, &settings[i]) > 400);
 }
 
+/* Constants, choices and an engine. */
+static basin_status choose(void *context) {
+    basin_engine engine;
+    basin_error error = {0};
+    basin_tensor result[2];
+    float number[N * D] = {3, 1, 2};
+    basin_tensor table = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(N, D));
+    basin_status status = basin_engine_open(&engine, context, 1, &error);
+    if (status) return status;
+    basin_expr x = basin_constant(engine.graph, &table), where;
+    basin_expr best = basin_top(basin_flip(basin_cumsum(x, 0), 1), 2, 1, &where);
+    basin_expr p = basin_entmax15(basin_jacobian(basin_softmax(basin_slice(x, 0, 0, 1)), x));
+    basin_expr square = basin_matmul_t(p, false, p, true);
+    basin_expr all = basin_einsum_many("ii,jj->ij", (basin_expr[]){square, square}, 2);
+    basin_expr output[2] = {best, basin_jvp(basin_sin(all), &x, &x, 1)};
+    const basin_error *bad = basin_graph_error(engine.graph);
+    status = bad ? bad->status : BASIN_OK;
+    if (!status) status = basin_engine_compute(&engine, result, output, 2, NULL, 0, &error);
+    for (int i = 0; i < 2 && !status; i++) basin_tensor_free(&result[i]);
+    basin_engine_close(&engine);
+    return status;
+}
+
+static void test_choosing(void **state) {
+    (void)state;
+    char ref[] = "ref", cpu[] = "cpu";
+    assert_true(alloc_fail_sweep(choose, ref) > 200);
+    assert_true(alloc_fail_sweep(choose, cpu) > 200);
+}
+
 static basin_status run_again(void *plan) { return basin_plan_run(plan, NULL); }
 
 static void test_running(void **state) {
@@ -159,6 +189,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_running),
         cmocka_unit_test(test_training),
+        cmocka_unit_test(test_choosing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 /* Plain attention with biases; head h owns the channels h, h + H, h + 2 H, .. */
 static basin_expr attention(const basin_zoo_akorn *m, basin_expr x) {
     basin_shape shape = basin_expr_shape(x);
+    if (!basin_zoo_divides(basin_expr_graph(x), shape.dim[1], m->heads)) return NULL;
     int64_t tokens = shape.dim[0], channels = shape.dim[1], width = channels / m->heads;
     basin_expr all = basin_zoo_linear(x, m->qkv_w, m->qkv_b), part[3];
     for (int i = 0; i < 3; i++)

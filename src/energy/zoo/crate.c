@@ -7,7 +7,9 @@
 static basin_expr attend(const basin_zoo_crate *m, basin_expr x) {
     basin_shape shape = basin_expr_shape(x);
     basin_expr w = basin_zoo_linear(basin_zoo_norm(x, m->ln1_w, m->ln1_b, m->epsilon), m->u, NULL);
-    int64_t all = basin_expr_shape(w).dim[1], width = all / m->heads;
+    int64_t all = basin_expr_shape(w).dim[1];
+    if (!basin_zoo_divides(basin_expr_graph(x), all, m->heads)) return NULL;
+    int64_t width = all / m->heads;
     w = basin_reshape(w, BASIN_SHAPE(shape.dim[0], m->heads, width));
     basin_expr score = basin_einsum("ihy,jhy->hij", w, w);
     basin_expr a = basin_softmax(basin_scale(score, 1 / sqrt((double)width)));

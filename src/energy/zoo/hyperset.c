@@ -14,6 +14,7 @@ static basin_expr on_sphere(basin_expr x, basin_expr gain, double epsilon) {
 static basin_expr normalised(const basin_zoo_hyperset *m, basin_expr x, basin_expr map,
                              basin_expr gain, int64_t heads) {
     basin_shape tokens = basin_expr_shape(x);
+    if (!basin_zoo_divides(basin_expr_graph(x), basin_expr_shape(map).dim[0], heads)) return NULL;
     int64_t width = basin_expr_shape(map).dim[0] / heads;
     basin_shape shape = BASIN_SHAPE(tokens.dim[0], heads, width);
     basin_expr plain = basin_reshape(basin_zoo_linear(x, map, NULL), shape);
@@ -25,6 +26,7 @@ static basin_expr normalised(const basin_zoo_hyperset *m, basin_expr x, basin_ex
 /* sqrt(d) sum of log-sum-exp of w_i . w_j / sqrt(d), self included */
 static basin_expr attention(const basin_zoo_hyperset *m, basin_expr x) {
     basin_expr w = normalised(m, x, m->w, m->gain_w, m->heads);
+    if (!w) return NULL;
     double root = sqrt((double)basin_expr_shape(w).dim[2]);
     basin_expr beta = basin_fill(basin_expr_graph(x), BASIN_SHAPE(m->heads), 1 / root);
     basin_expr lse = basin_attention_lse(w, w, beta, NULL, NULL, &BASIN_ALL_PAIRS);
@@ -36,8 +38,8 @@ static basin_expr feed_forward(const basin_zoo_hyperset *m, basin_expr x) {
     basin_expr f = normalised(m, x, m->m, m->gain_m, 1), square = basin_square(f);
     if (!m->gelu) return basin_scale(basin_sum_all(basin_square(basin_relu(f))), -0.5);
     basin_expr phi = basin_scale(basin_exp(basin_scale(square, -0.5)), sqrt(0.5 / acos(-1)));
-    basin_expr cdf = basin_scale(basin_offset(basin_erf(basin_scale(f, sqrt(0.5))), 1), 0.5);
-    basin_expr sum = basin_add(basin_mul(basin_offset(square, -1), cdf), basin_mul(f, phi));
+    basin_expr below = basin_mul(basin_offset(square, -1), basin_zoo_below(f));
+    basin_expr sum = basin_add(below, basin_mul(f, phi));
     return basin_scale(basin_sum_all(sum), -0.5);
 }
 

@@ -65,7 +65,8 @@ basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step) {
     if (step == 1) return basin_slice(a, axis, start, n - start);
     int64_t count = (n - start + step - 1) / step, over = count * step - (n - start);
     a = basin_pad(basin_slice(a, axis, start, n - start), axis, 0, over);
-    basin_shape groups = a ? a->shape : BASIN_SCALAR, shape = groups;
+    if (!a) return NULL;
+    basin_shape groups = a->shape, shape = groups;
     for (int i = groups.rank++; i > axis + 1; i--) groups.dim[i] = groups.dim[i - 1];
     groups.dim[axis] = shape.dim[axis] = count;
     groups.dim[axis + 1] = step;
@@ -109,7 +110,8 @@ basin_expr basin_diagonal(basin_expr a, int axis, int other) {
                                 "diagonal: axes %d and %d of %s, wanted two of equal length", axis,
                                 other, basin_expr_print(text, a));
     a = basin_axis_last(basin_axis_last(a, axis), other > axis ? other - 1 : other);
-    basin_shape flat = a ? a->shape : BASIN_SCALAR;
+    if (!a) return NULL;
+    basin_shape flat = a->shape;
     flat.rank--;
     flat.dim[flat.rank - 1] = n * n;
     return basin_stride(basin_reshape(a, flat), -1, 0, n + 1);

@@ -6,6 +6,7 @@
 
 /* The first position of the largest element of the last axis, as a number [.., 1]. */
 static basin_expr first_largest(basin_expr a) {
+    if (!a) return NULL;
     int64_t n = a->shape.dim[a->shape.rank - 1];
     basin_expr largest = basin_as_column(basin_maximum(a, -1, 1));
     basin_expr position = basin_iota(a->graph, n);
@@ -69,6 +70,6 @@ basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label) {
     basin_expr hot = basin_one_hot(label, classes);
     basin_expr own = basin_sum(basin_select(hot, scores, zero), -1, 1);
     basin_expr known =
-        basin_greater(basin_from_index(label, classes), basin_const(zero->graph, -0.5));
+        basin_greater(basin_from_index(label, classes), basin_const(scores->graph, -0.5));
     return basin_select(known, basin_sub(basin_logsumexp(scores), own), zero);
 }

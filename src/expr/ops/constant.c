@@ -26,9 +26,9 @@ basin_expr basin_index_constant(basin_graph *graph, const int32_t *number, basin
 
 basin_expr basin_iota(basin_graph *graph, int64_t count) {
     if (!graph) return NULL;
-    if (count < 0)
-        return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted none below 0",
-                                (long long)count);
+    if (count < 0 || count > BASIN_COUNT_MOST)
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted 0 to %d",
+                                (long long)count, BASIN_COUNT_MOST);
     double *number = basin_array_new((size_t)count, sizeof *number);
     if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a constant");
     for (int64_t i = 0; i < count; i++) number[i] = (double)i;
@@ -50,10 +50,11 @@ basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns, int
 basin_expr basin_from_index(basin_expr index, int64_t limit) {
     char text[BASIN_EXPR_TEXT];
     if (!index) return NULL;
-    if (index->kind != BASIN_INDEX || limit < 0)
-        return basin_graph_fail(index->graph, BASIN_BAD_VALUE,
-                                "from_index: %s below %lld, wanted an index tensor and a limit",
-                                basin_expr_print(text, index), (long long)limit);
+    if (index->kind != BASIN_INDEX || limit < 0 || limit > BASIN_COUNT_MOST)
+        return basin_graph_fail(
+            index->graph, BASIN_BAD_VALUE,
+            "from_index: %s below %lld, wanted an index tensor and a limit of 0 to %d",
+            basin_expr_print(text, index), (long long)limit, BASIN_COUNT_MOST);
     basin_attr attr = {.start = limit};
     return basin_node_single(index->graph, BASIN_OP_FROM_INDEX, &attr, &index, 1, index->shape);
 }

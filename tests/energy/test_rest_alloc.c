@@ -1,0 +1,66 @@
+/* Every allocation fails once while a rest point is declared, found and solved: out of memory each
+ * time, nothing leaks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "basin/rest.h"
+#include "support/alloc_fail.h"
+
+enum { N = 2, D = 3 };
+
+static basin_expr spring(const void *context, basin_expr x, int part) {
+    (void)part;
+    return basin_scale(basin_sum_all(basin_square(basin_sub(x, context))), 0.5);
+}
+
+static basin_expr leak(const void *context, basin_expr force, basin_expr x, basin_expr t) {
+    (void)context, (void)x, (void)t;
+    return basin_scale(force, 0.9);
+}
+
+static basin_status settle(basin_engine *engine, bool turns, basin_error *error) {
+    basin_rest *rest = NULL;
+    basin_rest_report report;
+    basin_expr u = basin_state(engine->graph, "u", BASIN_SHAPE(N, D)), gradient;
+    basin_energy energy = {.parts = 1, .name = {"spring"}, .part = spring, .context = u};
+    const basin_turn turn = {.move = leak};
+    basin_rest_spec spec = {
+        .descent = {.steps = 100, .alpha = 0.5, .tolerance = 1e-9, .turn = &turn, .turns = turns}};
+    double number[N * D] = {1, 2, 3};
+    basin_tensor start = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(N, D));
+    basin_status status = basin_rest_new(&rest, engine->store, &energy, engine->graph,
+                                         BASIN_SHAPE(N, D), &spec, error);
+    if (!status) {
+        basin_expr loss = basin_mean_all(basin_square(basin_rest_tokens(rest)));
+        status = basin_rest_gradients(&gradient, rest, loss, &u, 1, error);
+    }
+    if (!status) status = basin_rest_find(rest, &report, &start, error);
+    if (!status) status = basin_rest_solve(rest, &report, error);
+    basin_rest_free(rest);
+    return status;
+}
+
+static basin_status run(void *turns) {
+    basin_engine engine;
+    basin_error error = {0};
+    basin_status status = basin_engine_open(&engine, "ref", 1, &error);
+    if (status) return status;
+    status = settle(&engine, *(bool *)turns, &error);
+    basin_engine_close(&engine);
+    return status;
+}
+
+static void test_rest(void **state) {
+    (void)state;
+    bool turns[2] = {false, true};
+    for (int i = 0; i < 2; i++) assert_true(alloc_fail_sweep(run, &turns[i]) > 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rest)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
