@@ -221,7 +221,7 @@ static void arrange(basin_tensor *result, const char *backend) {
         basin_flip(basin_cumsum(a, 0), 1),
         basin_stride(basin_roll(a, 1, 5), 1, 2, 3),
         best,
-        basin_mul(basin_from_index(where, COLUMNS), basin_sum_all(a)),
+        basin_scale(basin_mul(basin_from_index(where, COLUMNS), basin_mean_all(a)), 0.1),
         basin_cross_entropy_labels(a, lab_index(&l, "label", label, ROWS)),
         basin_entmax15(a),
         basin_sparsemax_conjugate(basin_scale(a, 3)),
