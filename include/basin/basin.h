@@ -98,6 +98,7 @@
 #include "basin/plan.h"
 #include "basin/random.h"
 #include "basin/rest.h"
+#include "basin/scan.h"
 #include "basin/status.h"
 #include "basin/tensor.h"
 #include "basin/train.h"

@@ -7,15 +7,14 @@
 #include <stdlib.h>
 
 #include "energy/energy.h"
+#include "energy/loop.h"
 
 enum { DESCEND, BEGIN, ITERATE };
 
 struct basin_rest {
-    basin_store *store;
-    basin_graph *graph;
+    basin_loop loop;
     basin_rest_spec spec;
     basin_plan *plan[BASIN_REST_PLANS];
-    char name[64];
     bool symmetric;
     basin_expr x, next, change; /* tokens at rest, the step from there, its largest change */
     basin_expr a, v;            /* solution, dloss/dx */
@@ -40,31 +39,15 @@ static basin_status check_spec(const basin_rest_spec *spec, basin_error *error) 
     return BASIN_OK;
 }
 
-static basin_expr rest_state(basin_rest *rest, const char *name, basin_shape shape) {
-    char text[100];
-    snprintf(text, sizeof text, "%s.%s", rest->name, name);
-    return basin_state(rest->graph, text, shape);
-}
-
-static basin_status make_plan(basin_rest *rest, int which, const basin_expr *output, int outputs,
-                              const basin_update *update, int updates, basin_error *error) {
-    const basin_error *found = basin_graph_error(rest->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
-    basin_plan_spec spec = {
-        .output = output, .outputs = outputs, .update = update, .updates = updates};
-    basin_plan_free(rest->plan[which]);
-    return basin_plan_new(&rest->plan[which], rest->store, &spec, error);
-}
-
 static basin_status build_descent(basin_rest *rest, const basin_energy *energy, basin_shape shape,
                                   basin_error *error) {
-    rest->x = rest_state(rest, "x", shape);
+    rest->x = basin_loop_state(&rest->loop, "x", shape);
     rest->next =
-        basin_descent_step(energy, rest->x, basin_const(rest->graph, rest->spec.descent.alpha),
-                           basin_const(rest->graph, 0), &rest->spec.descent);
+        basin_descent_step(energy, rest->x, basin_const(rest->loop.graph, rest->spec.descent.alpha),
+                           basin_const(rest->loop.graph, 0), &rest->spec.descent);
     rest->change = basin_maximum_all(basin_abs(basin_sub(rest->next, rest->x)));
     basin_update update = {rest->x, rest->next};
-    return make_plan(rest, DESCEND, &rest->change, 1, &update, 1, error);
+    return basin_loop_plan(&rest->plan[DESCEND], &rest->loop, rest->change, &update, 1, error);
 }
 
 basin_status basin_rest_new(basin_rest **rest, basin_store *store, const basin_energy *energy,
@@ -75,11 +58,10 @@ basin_status basin_rest_new(basin_rest **rest, basin_store *store, const basin_e
     if (status) return status;
     basin_rest *made = calloc(1, sizeof *made);
     if (!made) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a rest point");
-    made->store = store;
-    made->graph = graph;
+    made->loop = (basin_loop){.store = store, .graph = graph};
+    snprintf(made->loop.name, sizeof made->loop.name, "%s", spec->name ? spec->name : "rest");
     made->spec = *spec;
     made->symmetric = !energy->activation && spec->descent.turns == 0;
-    snprintf(made->name, sizeof made->name, "%s", spec->name ? spec->name : "rest");
     status = build_descent(made, energy, shape, error);
     made->spec.descent.turn = NULL; /* the caller's; not needed any more */
     if (status)
@@ -114,27 +96,31 @@ static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_m
 /* a <- v + a . d step / dx, until it stays. */
 static basin_status build_repetition(basin_rest *rest, basin_expr slope, basin_error *error) {
     basin_shape shape = basin_expr_shape(rest->x);
-    rest->v = rest_state(rest, "v", shape);
+    rest->v = basin_loop_state(&rest->loop, "v", shape);
     const basin_update begin[] = {{rest->v, slope}, {rest->a, slope}};
-    basin_status status = make_plan(rest, BEGIN, &rest->begin, 1, begin, 2, error);
+    basin_status status =
+        basin_loop_plan(&rest->plan[BEGIN], &rest->loop, rest->begin, begin, 2, error);
     basin_expr next = basin_add(rest->v, reverse(rest, rest->a));
     basin_expr gap = basin_sub(next, rest->a);
     rest->off = dot(gap, gap);
     const basin_update update = {rest->a, next};
-    return status ? status : make_plan(rest, ITERATE, &rest->off, 1, &update, 1, error);
+    return status
+               ? status
+               : basin_loop_plan(&rest->plan[ITERATE], &rest->loop, rest->off, &update, 1, error);
 }
 
 /* Conjugate gradients for M a = v, M p = p - p . d step / dx. */
 static basin_status build_conjugate(basin_rest *rest, basin_expr slope, basin_error *error) {
     basin_shape shape = basin_expr_shape(rest->x);
-    rest->r = rest_state(rest, "r", shape);
-    rest->p = rest_state(rest, "p", shape);
-    rest->rho = rest_state(rest, "rho", BASIN_SCALAR);
-    const basin_update begin[] = {{rest->a, basin_fill(rest->graph, shape, 0)},
+    rest->r = basin_loop_state(&rest->loop, "r", shape);
+    rest->p = basin_loop_state(&rest->loop, "p", shape);
+    rest->rho = basin_loop_state(&rest->loop, "rho", BASIN_SCALAR);
+    const basin_update begin[] = {{rest->a, basin_fill(rest->loop.graph, shape, 0)},
                                   {rest->r, slope},
                                   {rest->p, slope},
                                   {rest->rho, rest->begin}};
-    basin_status status = make_plan(rest, BEGIN, &rest->begin, 1, begin, 4, error);
+    basin_status status =
+        basin_loop_plan(&rest->plan[BEGIN], &rest->loop, rest->begin, begin, 4, error);
     basin_expr q = basin_sub(rest->p, reverse(rest, rest->p));
     basin_expr along = basin_div(rest->rho, dot(rest->p, q));
     basin_expr r = basin_sub(rest->r, basin_mul(along, q));
@@ -144,20 +130,18 @@ static basin_status build_conjugate(basin_rest *rest, basin_expr slope, basin_er
                                    {rest->r, r},
                                    {rest->p, basin_add(r, turn)},
                                    {rest->rho, rest->off}};
-    return status ? status : make_plan(rest, ITERATE, &rest->off, 1, update, 4, error);
+    return status ? status
+                  : basin_loop_plan(&rest->plan[ITERATE], &rest->loop, rest->off, update, 4, error);
 }
 
 basin_status basin_rest_gradients(basin_expr *gradient, basin_rest *rest, basin_expr loss,
                                   const basin_expr *parameter, int count, basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     if (rest->a)
         return basin_fail(error, BASIN_BAD_VALUE, "a rest point has the gradients of one loss");
-    if (loss && basin_expr_shape(loss).rank > 0)
-        return basin_fail(error, BASIN_BAD_SHAPE,
-                          "the loss has shape %s, wanted []: the sum or the mean of it",
-                          basin_shape_print(text, basin_expr_shape(loss)));
+    basin_status status = basin_loop_check_loss(loss, error);
+    if (status) return status;
     basin_expr slope = basin_grad(loss, rest->x);
-    rest->a = rest_state(rest, "a", basin_expr_shape(rest->x));
+    rest->a = basin_loop_state(&rest->loop, "a", basin_expr_shape(rest->x));
     rest->begin = dot(slope, slope);
     basin_expr through = dot(rest->a, rest->next);
     basin_grad_many(gradient, basin_add(loss, through), parameter, count);
@@ -167,25 +151,15 @@ basin_status basin_rest_gradients(basin_expr *gradient, basin_rest *rest, basin_
 
 /* ---- running ---- */
 
-static basin_status run_scalar(double *value, basin_plan *plan, basin_expr output,
-                               basin_error *error) {
-    basin_tensor number = basin_tensor_borrow(value, BASIN_F64, BASIN_SCALAR);
-    basin_status status = basin_plan_run(plan, error);
-    return status ? status : basin_plan_read(plan, output, &number, error);
-}
-
 basin_status basin_rest_find(basin_rest *rest, basin_rest_report *report, const basin_tensor *start,
                              basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     const basin_descent_spec *d = &rest->spec.descent;
     *report = (basin_rest_report){.change = INFINITY};
-    if (!basin_shape_equal(start->shape, basin_expr_shape(rest->x)))
-        return basin_fail(error, BASIN_BAD_SHAPE, "a descent of tokens %s was given %s",
-                          basin_shape_print(a, basin_expr_shape(rest->x)),
-                          basin_shape_print(b, start->shape));
-    basin_status status = basin_store_write(rest->store, basin_expr_name(rest->x), start, error);
+    basin_status status = basin_loop_check_start(start, rest->x, error);
+    if (!status)
+        status = basin_store_write(rest->loop.store, basin_expr_name(rest->x), start, error);
     while (!status && report->change > d->tolerance && report->steps < d->steps) {
-        status = run_scalar(&report->change, rest->plan[DESCEND], rest->change, error);
+        status = basin_loop_run(&report->change, rest->plan[DESCEND], rest->change, error);
         report->steps++;
     }
     if (status || report->change <= d->tolerance) return status;
@@ -201,10 +175,10 @@ basin_status basin_rest_solve(basin_rest *rest, basin_rest_report *report, basin
     if (!rest->a)
         return basin_fail(error, BASIN_BAD_VALUE, "a rest point without a loss to solve for");
     report->products = 0;
-    basin_status status = run_scalar(&size, rest->plan[BEGIN], rest->begin, error);
+    basin_status status = basin_loop_run(&size, rest->plan[BEGIN], rest->begin, error);
     report->residual = !status && size == 0 ? 0 : 1;
     while (!status && !(report->residual <= accuracy) && report->products < most) {
-        status = run_scalar(&off, rest->plan[ITERATE], rest->off, error);
+        status = basin_loop_run(&off, rest->plan[ITERATE], rest->off, error);
         if (!status) report->residual = sqrt(off / size);
         report->products++;
     }

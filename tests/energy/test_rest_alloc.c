@@ -1,4 +1,5 @@
-/* Every allocation fails once while a rest point is declared, found and solved: out of memory each
+/* Every allocation fails once while a rest point is declared, found and solved, and a scan is made,
+ * run and reversed: out of memory each
  * time, nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include "basin/rest.h"
+#include "basin/scan.h"
 #include "support/alloc_fail.h"
 
 enum { N = 2, D = 3 };
@@ -54,6 +56,41 @@ static basin_status run(void *turns) {
     return status;
 }
 
+static basin_status scan_there_and_back(basin_engine *engine, basin_error *error) {
+    basin_scan *scan = NULL;
+    basin_expr u = basin_state(engine->graph, "u", BASIN_SHAPE(N, D)), gradient;
+    basin_energy energy = {.parts = 1, .name = {"spring"}, .part = spring, .context = u};
+    basin_scan_spec spec = {.descent = {.steps = 5, .alpha = 0.5}};
+    double number[N * D] = {1, 2, 3};
+    basin_tensor start = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(N, D));
+    basin_status status = basin_scan_new(&scan, engine->store, &energy, engine->graph,
+                                         BASIN_SHAPE(N, D), &spec, error);
+    if (!status) {
+        basin_expr loss = basin_mean_all(basin_square(basin_scan_tokens(scan)));
+        status = basin_scan_gradients(&gradient, scan, loss, &u, 1, error);
+    }
+    if (!status) status = basin_scan_run(scan, &start, error);
+    if (!status) status = basin_scan_reverse(scan, error);
+    basin_scan_free(scan);
+    return status;
+}
+
+static basin_status run_scan(void *context) {
+    basin_engine engine;
+    basin_error error = {0};
+    (void)context;
+    basin_status status = basin_engine_open(&engine, "ref", 1, &error);
+    if (status) return status;
+    status = scan_there_and_back(&engine, &error);
+    basin_engine_close(&engine);
+    return status;
+}
+
+static void test_scan(void **state) {
+    (void)state;
+    assert_true(alloc_fail_sweep(run_scan, NULL) > 100);
+}
+
 static void test_rest(void **state) {
     (void)state;
     bool turns[2] = {false, true};
@@ -61,6 +98,6 @@ static void test_rest(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rest)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rest), cmocka_unit_test(test_scan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,9 @@ static double row_threshold(const double *x, int64_t n, int power) {
     double most = n > 0 ? x[0] : 0;
     for (int64_t j = 0; j < n; j++) most = x[j] > most || isnan(x[j]) ? x[j] : most;
     double low = most - 1, high = most;
-    for (double t = (low + high) / 2; n > 0 && t > low && t < high; t = (low + high) / 2) {
-        double sum = 0;
+    while (n > 0) {
+        double t = (low + high) / 2, sum = 0;
+        if (!(t > low && t < high)) break;
         for (int64_t j = 0; j < n; j++)
             if (x[j] > t) sum += power == 1 ? x[j] - t : (x[j] - t) * (x[j] - t);
         if (sum > 1)
