@@ -135,6 +135,19 @@ static void models_are_compared(void **state) {
                  "9 models for a page, wanted 1 to 8");
 }
 
+/* 576 patches of 576 shares, 2 heads: six maps fill what a page has for them. */
+static void attention_is_limited(void **state) {
+    train(state, "m.safetensors", "--size 48 --patch 2 --occlude 100");
+    const program *p = run(state, "image report m.safetensors shapes:8:1:12x12x3 -q --shown 3 "
+                                  "--traced 3 --extremes 0 -o page.html");
+    if (p->code) fail_msg("%s", p->err);
+    char *page = read_page(state, "page.html");
+    assert_non_null(strstr(page, "the first 2 of 3 pictures, 3 of 4 steps"));
+    assert_non_null(strstr(page, "data-steps=\"0 1 3\""));
+    assert_int_equal(count(page, "<script type=\"text/plain\""), 2);
+    free(page);
+}
+
 /* A gain below 0 climbs: nothing in the training forbids it, the page says it. */
 static void climbing_is_told(void **state) {
     char path[PATH_TEXT];
@@ -202,8 +215,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_of_all_models),  cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(pages_say_what_is),    cmocka_unit_test(models_are_compared),
-        cmocka_unit_test(climbing_is_told),     cmocka_unit_test(what_cannot_be_shown),
-        cmocka_unit_test(models_are_exchanged),
+        cmocka_unit_test(attention_is_limited), cmocka_unit_test(climbing_is_told),
+        cmocka_unit_test(what_cannot_be_shown), cmocka_unit_test(models_are_exchanged),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

@@ -89,7 +89,7 @@ static void tell(const options *o, const subjects *s, const basin_image_scores *
     printf("%s: ", o->output);
     if (stat(o->output, &file) == 0) printf("%.1f MB, ", (double)file.st_size / 1e6);
     if (s->models == 1) printf("masked MSE %.4f ", scores->mse);
-    printf("on %lld pictures", (long long)scores->pictures);
+    printf("on %lld picture%s", (long long)scores->pictures, scores->pictures == 1 ? "" : "s");
     if (scores->unreadable) printf(", %lld unreadable", (long long)scores->unreadable);
     printf("\n");
     for (int i = 0; i < s->models && s->models > 1; i++)

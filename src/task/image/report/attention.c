@@ -19,8 +19,9 @@ basin_status basin_image_attention_new(basin_image_attention *a, const basin_ima
                                        int64_t pictures, int last, size_t bytes,
                                        basin_error *error) {
     int64_t N = basin_image_tokens(s);
-    *a = (basin_image_attention){.heads = s->heads, .tokens = N, .keys = N + s->cls};
+    *a = (basin_image_attention){0};
     if (!strcmp(s->arch, "et") && !s->attention) return BASIN_OK;
+    *a = (basin_image_attention){.heads = s->heads, .tokens = N, .keys = N + s->cls};
     size_t one = 1, all;
     int64_t size[] = {a->heads, a->tokens, a->keys};
     bool fits = true;

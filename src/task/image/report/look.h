@@ -19,7 +19,7 @@ typedef struct basin_image_attention {
 
 /* Room for attention of `pictures` at steps 0 .. last in about `bytes`: where that is not enough,
  * fewer pictures, down to two, then fewer steps, the first and the last among them. A model without
- * attention: none. */
+ * attention has no heads; where not even one map fits, there are no shares. */
 basin_status basin_image_attention_new(basin_image_attention *attention,
                                        const basin_image_settings *settings, int64_t pictures,
                                        int last, size_t bytes, basin_error *error);

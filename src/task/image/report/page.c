@@ -19,7 +19,7 @@ static bool any(const basin_image_findings *r, bool (*has)(const basin_image_ent
 static bool has_steps(const basin_image_entry *e) { return e->trace.parts > 0; }
 static bool has_memories(const basin_image_entry *e) { return e->weights.memory != NULL; }
 static bool has_heads(const basin_image_entry *e) { return e->weights.key != NULL; }
-static bool has_attention(const basin_image_entry *e) { return e->attention.share != NULL; }
+static bool has_attention(const basin_image_entry *e) { return e->attention.heads > 0; }
 
 static void put_links(basin_image_page *w) {
     const basin_image_findings *r = w->report;
@@ -125,8 +125,9 @@ basin_status basin_image_page_write(const char *path, const basin_image_findings
     const basin_image_settings *s = &findings->entry[0].model->settings;
     basin_status status = basin_writer_create(&file, path, error);
     if (status) return status;
-    char title[BASIN_PICTURE_NAME];
-    snprintf(title, sizeof title, "%s: completed pictures", findings->spec->model);
+    char title[BASIN_PICTURE_NAME], more[32] = "";
+    if (findings->entries > 1) snprintf(more, sizeof more, " and %d more", findings->entries - 1);
+    snprintf(title, sizeof title, "%s%s: completed pictures", findings->spec->model, more);
     basin_image_page w = {.page = basin_html_begin(file.file, title, basin_image_page_style),
                           .report = findings,
                           .settings = s,

@@ -24,6 +24,23 @@ static void put_controls(basin_image_page *w, const basin_image_attention *a, co
                    unit, a->steps - 1, a->steps - 1);
 }
 
+/* What a page had no room for, if anything. */
+static void put_limits(basin_image_page *w, const basin_image_entry *e) {
+    const basin_image_attention *a = &e->attention;
+    int all = e->trace.steps + (e->trace.parts > 0);
+    bool fewer = a->pictures < w->report->traced;
+    if (!a->share)
+        basin_html_put(&w->page, "<p>Too large for a page: %lld heads, %lld patches.</p>\n",
+                       (long long)a->heads, (long long)a->tokens);
+    else if (fewer || a->steps < all)
+        basin_html_put(&w->page,
+                       "<p class=\"soft\">More would be too large for a page: %s%lld of %lld "
+                       "pictures, %d of %d %s.</p>\n",
+                       fewer ? "the first " : "", (long long)a->pictures,
+                       (long long)w->report->traced, a->steps, all,
+                       e->trace.parts ? "steps" : "layers");
+}
+
 static void put_widget(basin_image_page *w, const basin_image_entry *e) {
     const basin_image_attention *a = &e->attention;
     const char *unit = e->trace.parts ? "Step" : "Layer";
@@ -31,6 +48,8 @@ static void put_widget(basin_image_page *w, const basin_image_entry *e) {
     char group[32];
     snprintf(group, sizeof group, "look%s", basin_image_page_letter(w, e));
     basin_image_page_heading(w, e);
+    put_limits(w, e);
+    if (!a->share) return;
     basin_html_put(page,
                    "<div class=\"attend\" data-heads=\"%lld\" data-across=\"%lld\" "
                    "data-keys=\"%lld\" data-unit=\"%s\" data-steps=\"",
@@ -53,7 +72,7 @@ static void put_widget(basin_image_page *w, const basin_image_entry *e) {
 void basin_image_page_attention(basin_image_page *w) {
     const basin_image_findings *r = w->report;
     bool any = false;
-    for (int i = 0; i < r->entries; i++) any = any || r->entry[i].attention.share;
+    for (int i = 0; i < r->entries; i++) any = any || r->entry[i].attention.heads;
     if (!any) return;
     basin_html_section(&w->page, "attention", "Where a patch looks", true);
     basin_html_put(&w->page,
@@ -62,6 +81,6 @@ void basin_image_page_attention(basin_image_page *w) {
                    "printed below; the shares of a head add up to 100&nbsp;%%.</p>\n"
                    "<noscript><p>This part needs JavaScript.</p></noscript>\n");
     for (int i = 0; i < r->entries; i++)
-        if (r->entry[i].attention.share) put_widget(w, &r->entry[i]);
+        if (r->entry[i].attention.heads) put_widget(w, &r->entry[i]);
     basin_html_section_end(&w->page);
 }

@@ -197,11 +197,12 @@ static void put_words(basin_image_page *w) {
                          "patches, ");
     put_units(w);
     basin_html_put(page,
-                   "; PSNR and SSIM compare whole pictures. Means over %lld pictures, %d mask%s "
+                   "; PSNR and SSIM compare whole pictures. Means over %lld picture%s, %d mask%s "
                    "each. The mean colour, put into every occluded patch, scores %.3f and "
                    "%.2f&nbsp;dB.</p>\n",
-                   (long long)e->scores.pictures, e->scores.masks, e->scores.masks > 1 ? "s" : "",
-                   e->baseline.mse, e->baseline.psnr);
+                   (long long)e->scores.pictures, e->scores.pictures > 1 ? "s" : "",
+                   e->scores.masks, e->scores.masks > 1 ? "s" : "", e->baseline.mse,
+                   e->baseline.psnr);
     if (r->entries < 2) return;
     basin_html_put(page,
                    "<p>All models see the same pictures behind the same masks. The plots by step "
