@@ -63,17 +63,23 @@
       const caption = add(figure, 'figcaption');
       canvas.width = canvas.height = across;
       image.alt = i ? `Head ${i}` : 'All heads';
-      add(caption, 'b').textContent = image.alt;
-      return { image, canvas, chosen, note: add(caption, 'span') };
+      const title = add(caption, 'b');
+      title.textContent = image.alt;
+      return { image, canvas, chosen, range: add(caption, 'span'), note: add(caption, 'div') };
     });
 
+    /* From the least share, clear, to the greatest: most heads are nearly even at first. */
     const paint = (map, share) => {
-      const most = Math.max(...share), context = map.canvas.getContext('2d');
+      const others = share.filter((value, n) => n !== patch || value > 0);
+      const most = Math.max(...others), least = Math.min(...others);
+      const strength = value => most > least ? Math.max(0, (value - least) / (most - least)) : 0.5;
+      const context = map.canvas.getContext('2d');
       const pixels = context.createImageData(across, across);
       share.forEach((value, n) => pixels.data.set(
-        [255, 176, 32, Math.round(235 * (most > 0 ? value / most : 0))], 4 * n));
+        [255, 176, 32, n === patch && !value ? 0 : Math.round(235 * strength(value))], 4 * n));
       context.putImageData(pixels, 0, 0);
-      map.note.textContent = `${percent(most)} at ${place(share.indexOf(most))}`;
+      map.range.textContent = ` ${percent(least)} to ${percent(most)}`;
+      map.note.textContent = `most at ${place(share.indexOf(most))}`;
       mark(map.chosen);
     };
     const show = () => {
@@ -82,8 +88,10 @@
       [mean, ...shares].forEach((share, i) => paint(maps[i], share));
       mark(cursor);
       const hidden = sources[picture].dataset.mask[patch] === '1';
+      const even = 1 / (keys - Number(!row(0, patch)[extra + patch]));
       const cls = shares.map((_, head) => row(head, patch)[0]).reduce((a, b) => a + b, 0) / heads;
       text.textContent = `Patch in ${place(patch)}, ${hidden ? 'occluded' : 'shown'}.` +
+        ` Spread evenly, each would have ${percent(even)}.` +
         (extra && !reverse.checked ? ` It gives CLS ${percent(cls)}.` : '');
       output.textContent = `${root.dataset.unit} ${steps[Number(slider.value)]}`;
       slider.setAttribute('aria-valuetext', output.textContent);

@@ -77,8 +77,9 @@ void basin_image_page_attention(basin_image_page *w) {
     basin_html_section(&w->page, "attention", "Where a patch looks", true);
     basin_html_put(&w->page,
                    "<p>Click a patch, or move with the arrow keys: each map shows how one head "
-                   "spreads that patch's attention over the others. The brightest has the share "
-                   "printed below; the shares of a head add up to 100&nbsp;%%.</p>\n"
+                   "spreads that patch's attention over the others, from the least share to the "
+                   "greatest, which is brightest. The shares of a head add up to "
+                   "100&nbsp;%%.</p>\n"
                    "<noscript><p>This part needs JavaScript.</p></noscript>\n");
     for (int i = 0; i < r->entries; i++)
         if (r->entry[i].attention.heads) put_widget(w, &r->entry[i]);
