@@ -108,11 +108,17 @@ static basin_expr split(const basin_vit *m, basin_expr x) {
     return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], m->config.heads, m->config.head_dim));
 }
 
+static void ask(basin_expr *query, basin_expr *key, const basin_vit *m, const basin_vit_layer *l,
+                basin_expr g) {
+    *query = split(m, basin_model_affine(g, l->wq, l->bq));
+    *key = split(m, basin_model_affine(g, l->wk, l->bk));
+}
+
 static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_expr g) {
     const basin_vit_config *c = &m->config;
     basin_shape s = basin_expr_shape(g);
-    basin_expr q = split(m, basin_model_affine(g, l->wq, l->bq));
-    basin_expr k = split(m, basin_model_affine(g, l->wk, l->bk));
+    basin_expr q, k;
+    ask(&q, &k, m, l, g);
     basin_expr v = split(m, basin_model_affine(g, l->wv, l->bv));
     basin_expr score =
         basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
@@ -124,9 +130,7 @@ static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_
 void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
                        basin_expr tokens, int layer) {
     const basin_vit_layer *l = &model->layer[model->config.shared ? 0 : layer];
-    basin_expr g = norm(model, &l->norm1, tokens);
-    *query = split(model, basin_model_affine(g, l->wq, l->bq));
-    *key = split(model, basin_model_affine(g, l->wk, l->bk));
+    ask(query, key, model, l, norm(model, &l->norm1, tokens));
 }
 
 static basin_expr gelu(basin_expr z) {
