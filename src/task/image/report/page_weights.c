@@ -113,17 +113,26 @@ static void put_memories(basin_image_page *w, const basin_image_entry *e) {
     free(order);
 }
 
+static bool has_memories(const basin_image_findings *r) {
+    for (int i = 0; i < r->entries; i++)
+        if (r->entry[i].weights.memory) return true;
+    return false;
+}
+
 void basin_image_page_memories(basin_image_page *w) {
     const basin_image_findings *r = w->report;
-    bool open = false;
+    basin_html *page = &w->page;
+    if (!has_memories(r)) return;
+    basin_html_section(page, "memories", "Memories of the Hopfield network", r->entries > 1);
+    basin_html_put(page, "<div class=\"blocks\">\n");
     for (int i = 0; i < r->entries; i++) {
         if (!r->entry[i].weights.memory) continue;
-        if (!open)
-            basin_html_section(&w->page, "memories", "Memories of the Hopfield network", false);
-        open = true;
+        basin_html_put(page, "<div>\n");
         put_memories(w, &r->entry[i]);
+        basin_html_put(page, "</div>\n");
     }
-    if (open) basin_html_section_end(&w->page);
+    basin_html_put(page, "</div>\n");
+    basin_html_section_end(page);
 }
 
 /* ---- heads ---- */
@@ -188,26 +197,33 @@ static void put_positions(basin_image_page *w, const basin_image_entry *e, doubl
     basin_html_put(page, "</figcaption></figure>\n");
 }
 
-/* All models' maps with one scale of colours. */
+/* The least cosine, where one scale of colours begins for all models. */
+static double least_cosine(const basin_image_page *w) {
+    double low = 1;
+    for (int k = 0; k < w->report->entries; k++)
+        for (int64_t i = 0; i < w->tokens * w->tokens; i++)
+            low = fmin(low, w->report->entry[k].weights.cosine[i]);
+    return low;
+}
+
+/* Beside the memories, where a model has some. */
 void basin_image_page_positions(basin_image_page *w) {
     const basin_image_findings *r = w->report;
     basin_html *page = &w->page;
     int64_t across = w->settings->size / w->settings->patch;
-    double low = 1;
+    double low = least_cosine(w);
     char end[32];
-    for (int k = 0; k < r->entries; k++)
-        for (int64_t i = 0; i < w->tokens * w->tokens; i++)
-            low = fmin(low, r->entry[k].weights.cosine[i]);
-    basin_html_section(page, "positions", "Positions", r->entries > 1);
+    bool alone = r->entries == 1 && !has_memories(r);
+    basin_html_section(page, "positions", "Positions", alone || r->entries > 1);
     basin_html_put(page,
-                   "<p>How the learnt position of each of the %lld &times; %lld patches resembles "
-                   "all others: one map a patch, at its place; the colour is the cosine of the two "
-                   "vectors.</p>\n",
-                   (long long)across, (long long)across);
+                   "<div%s><div>\n<p>How the learnt position of each of the %lld &times; %lld "
+                   "patches resembles all others: one map a patch, at its place; the colour is the "
+                   "cosine of the two vectors.</p>\n",
+                   alone ? " class=\"beside\"" : "", (long long)across, (long long)across);
     snprintf(end, sizeof end, "%.2f", low);
     basin_image_page_scale(w, end, "1");
-    basin_html_put(page, "<div class=\"sheets together\">\n");
+    basin_html_put(page, "</div>\n<div class=\"sheets together\">\n");
     for (int i = 0; i < r->entries; i++) put_positions(w, &r->entry[i], low);
-    basin_html_put(page, "</div>\n");
+    basin_html_put(page, "</div>\n</div>\n");
     basin_html_section_end(page);
 }
