@@ -5,9 +5,10 @@ Nothing here knows of Basin's code: the models follow docs/baselines.md and the 
 A model is a function of a dictionary of weights with the names that Basin's model files have.
 tests/golden/gnn/make.py makes golden cases of them; run as a program, it trains one beside Basin:
 
-    basin anomaly train small.npz --preset rival-gt --epochs 0 -o start.safetensors
-    basin anomaly train small.npz --preset rival-gt --epochs 50 --log basin.jsonl -o end.safetensors
-    nodes_torch.py small.npz start.safetensors --arch gt --epochs 50 --log basin.jsonl
+    nodes_torch.py --make small.npz
+    basin anomaly train small.npz --split 0 --preset rival-gt --epochs 0 -o start.safetensors
+    basin anomaly train small.npz --split 0 --preset rival-gt --epochs 50 --log gt.jsonl -o end.safetensors
+    nodes_torch.py small.npz start.safetensors --arch gt --epochs 50 --log gt.jsonl
 """
 import argparse
 import json
@@ -113,20 +114,38 @@ def read_log(path):
     return {row["epoch"]: row["loss"] for row in rows if "loss" in row and "epoch" in row}
 
 
+def make_graph(path, nodes=300, features=8, degree=6):
+    """A random graph whose anomalies show in their neighbours' features, with one split."""
+    import numpy
+    draw = numpy.random.default_rng(0)
+    y = (draw.random(nodes) < 0.2).astype(numpy.int32)
+    x = draw.normal(size=(nodes, features)).astype(numpy.float32)
+    x[:, :2] += y[:, None]
+    edges = draw.integers(0, nodes, size=(nodes * degree // 2, 2)).astype(numpy.int32)
+    part = draw.permutation(nodes)
+    masks = [numpy.isin(numpy.arange(nodes), p)[None] for p in
+             (part[:nodes // 2], part[nodes // 2:nodes * 3 // 4], part[nodes * 3 // 4:])]
+    numpy.savez(path, x=x, y=y, edges=edges, train_masks=masks[0], val_masks=masks[1],
+                test_masks=masks[2])
+
+
 def main():
     import numpy
     from safetensors.torch import load_file
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="npz with x, y, edges, train_masks")
-    parser.add_argument("start", help="model file with the first weights")
-    parser.add_argument("--arch", choices=ARCHS, required=True)
+    parser.add_argument("start", nargs="?", help="model file with the first weights")
+    parser.add_argument("--make", action="store_true", help="write a small random graph to data")
+    parser.add_argument("--arch", choices=ARCHS)
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--log", help="Basin's log of the same run, printed beside")
     parser.add_argument("--every", type=int, default=1)
     o = parser.parse_args()
+    if o.make:
+        return make_graph(o.data)
     data = numpy.load(o.data)
     x = torch.tensor(data["x"], dtype=torch.float64)
     y = torch.tensor(data["y"], dtype=torch.float64)

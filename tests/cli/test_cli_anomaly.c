@@ -106,6 +106,24 @@ static void eval_names_the_best_run(void **state) {
     assert_contains(p->err, "the paper's row of 1 % for training");
 }
 
+/* Rivals stand beside the detector, after the plain models; a wrong name is told at once. */
+static void eval_prints_rivals(void **state) {
+    cJSON *tree = run_json(run(state, "anomaly eval accounts.csv transfers.csv " QUICK
+                                      " --runs 1 --json --no-baselines --rivals gcn,bwgnn"));
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 3);
+    assert_string_equal(json_at(tree, "models.1.model")->valuestring, "rival-gcn");
+    assert_string_equal(json_at(tree, "models.2.model")->valuestring, "rival-bwgnn");
+    assert_true(json_number(tree, "models.2.auroc.0") > 50);
+    cJSON_Delete(tree);
+    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals gcn,x"), 1,
+                 "--rivals: 'x'; wanted some of all, bwgnn");
+    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals gcn,gcn"), 1,
+                 "'gcn' twice");
+    assert_error(
+        run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals bwgnn-hetero"), 1,
+        "runs on each relation");
+}
+
 static void presets_give_way_to_options(void **state) {
     const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_int_equal(p->code, 0);
@@ -217,6 +235,7 @@ int main(void) {
         cmocka_unit_test(reasons_of_a_mixture_add_up),
         cmocka_unit_test(eval_prints_figures_and_baselines),
         cmocka_unit_test(eval_names_the_best_run),
+        cmocka_unit_test(eval_prints_rivals),
         cmocka_unit_test(presets_give_way_to_options),
         cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
         cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),
