@@ -54,8 +54,9 @@ static const basin_option table[] = {
                "Also print the best of the runs: that of the best validation, and that of the best "
                "test score, as some papers report. The latter is chosen on test, and says so."),
     BASIN_TEXT(options, rivals, 0, "rivals", "LIST",
-               "Graph networks on the same splits, each by its preset rival-NAME: some of bwgnn, "
-               "bwgnn-hetero, gt, gcn, gat, sage, joined by commas; all: those that can run."),
+               "Graph networks on the same splits, each by its preset rival-NAME (raw features): "
+               "some of bwgnn, bwgnn-hetero, gt, gcn, gat, sage, joined by commas; all: those "
+               "that can run."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone."),
     BASIN_OPTIONS_NETWORK(options, data),
