@@ -135,9 +135,10 @@ typedef struct basin_anomaly_explanation {
     double energy_mean, energy_deviation;
     double energy_below; /* the part of all nodes with a lower energy */
     int64_t neighbours, features;
-    basin_anomaly_neighbour *neighbour; /* [neighbours] by falling share */
+    basin_anomaly_neighbour *neighbour; /* [neighbours] by falling share, or size of the push */
     basin_anomaly_feature *feature;     /* [features] by falling size of their share */
-    bool nearby; /* the graph did not fit: only the node's neighbourhood was looked at */
+    bool nearby;        /* the graph did not fit: only the node's neighbourhood was looked at */
+    bool has_attention; /* shares are known; else neighbours stand by the size of their push */
 } basin_anomaly_explanation;
 
 BASIN_API basin_status basin_anomaly_explain(basin_anomaly_explanation **explanation,

@@ -78,17 +78,19 @@ static bool print_neighbours(const story *s) {
     const basin_anomaly_explanation *e = s->e;
     char id[BASIN_NODE_TEXT];
     int64_t count = e->neighbours < s->o->neighbours ? e->neighbours : s->o->neighbours;
-    printf("neighbours it attends to most (of %lld):\n", (long long)e->neighbours);
+    printf("neighbours %s most (of %lld):\n",
+           e->has_attention ? "it attends to" : "that move its logit", (long long)e->neighbours);
     if (!count) return true;
     static const char *const heading[] = {"node", "attention", "returned",
                                           "push", "score",     "label"};
-    basin_table rows = {.layout = "lrrrrl"};
-    for (int i = 0; i < 6; i++) basin_table_add(&rows, "%s", heading[i]);
+    basin_table rows = {.layout = e->has_attention ? "lrrrrl" : "lrrl"};
+    for (int i = 0; i < 6; i++)
+        if (e->has_attention || (i != 1 && i != 2)) basin_table_add(&rows, "%s", heading[i]);
     for (int64_t i = 0; i < count; i++) {
         const basin_anomaly_neighbour *n = &e->neighbour[i];
         basin_table_add(&rows, "%s", basin_network_id(s->network, n->node, id));
-        basin_table_add(&rows, "%.4f", n->share);
-        basin_table_add(&rows, "%.4f", n->returned);
+        if (e->has_attention) basin_table_add(&rows, "%.4f", n->share);
+        if (e->has_attention) basin_table_add(&rows, "%.4f", n->returned);
         basin_table_add(&rows, "%+.2g", n->push);
         basin_table_add(&rows, "%.4f", n->probability);
         basin_table_add(&rows, "%s", label_name(s, n->node));
@@ -137,8 +139,10 @@ static void json_neighbours(basin_json *json, const story *s) {
         const basin_anomaly_neighbour *n = &s->e->neighbour[i];
         basin_json_object(json, NULL);
         basin_json_text(json, "node", basin_network_id(s->network, n->node, id));
-        basin_json_number(json, "attention", n->share);
-        basin_json_number(json, "returned", n->returned);
+        if (s->e->has_attention) {
+            basin_json_number(json, "attention", n->share);
+            basin_json_number(json, "returned", n->returned);
+        }
         basin_json_number(json, "push", n->push);
         basin_json_number(json, "probability", n->probability);
         basin_json_text(json, "label", label_name(s, n->node));
@@ -199,6 +203,11 @@ static basin_status draw(const story *s, basin_error *error) {
     char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
     basin_star_ray ray[RAYS];
     int rays = e->neighbours < RAYS ? (int)e->neighbours : RAYS;
+    if (!e->has_attention)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: not drawn, since the picture shows attention and this model has no "
+                          "attention energy; the neighbours are listed",
+                          s->o->svg);
     for (int i = 0; i < rays; i++)
         ray[i] = (basin_star_ray){basin_network_id(s->network, e->neighbour[i].node, id[i]),
                                   e->neighbour[i].share, e->neighbour[i].probability};

@@ -264,6 +264,12 @@ static int larger_share(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
+static int larger_push(const void *a, const void *b) {
+    double x = fabs(((const basin_anomaly_neighbour *)a)->push);
+    double y = fabs(((const basin_anomaly_neighbour *)b)->push);
+    return (x < y) - (x > y);
+}
+
 static int larger_size(const void *a, const void *b) {
     double x = fabs(((const basin_anomaly_feature *)a)->share);
     double y = fabs(((const basin_anomaly_feature *)b)->share);
@@ -338,7 +344,10 @@ static basin_status tell(basin_anomaly_explanation *e, const gathered *g, const 
             (basin_anomaly_neighbour){next[i], g->share[next[i]], g->returned[next[i]],
                                       g->push[next[i]], g->probability[next[i]]};
     free(next);
-    qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour, larger_share);
+    for (int r = 0; r < l->inputs->shape.relations; r++)
+        if (l->share[r]) e->has_attention = true;
+    qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour,
+          e->has_attention ? larger_share : larger_push);
     tell_features(e, g, l);
     e->probability = g->probability[e->node];
     e->rank = 1;

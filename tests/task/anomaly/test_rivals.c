@@ -73,7 +73,10 @@ static void a_file_scores_as_the_rival_did(void **state) {
             assert_true(fabs(again[n] - basin_anomaly_scores(model)[n]) < 1e-6);
         must(basin_anomaly_explain(&why, read, network, 3, NULL, &error), &error);
         assert_false(why->has_energy);
+        assert_false(why->has_attention);
         assert_true(why->features > 0);
+        for (int64_t n = 1; n < why->neighbours; n++) /* without attention, by their push */
+            assert_true(fabs(why->neighbour[n - 1].push) >= fabs(why->neighbour[n].push));
         basin_anomaly_explanation_free(why);
         basin_anomaly_close(read);
         basin_anomaly_close(model);
