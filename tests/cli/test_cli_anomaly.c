@@ -109,8 +109,10 @@ static void eval_names_the_best_run(void **state) {
 /* Rivals stand beside the detector, after the plain models; a wrong name is told at once. */
 static void eval_prints_rivals(void **state) {
     cJSON *tree = run_json(run(state, "anomaly eval accounts.csv transfers.csv " QUICK
-                                      " --runs 1 --json --no-baselines --rivals gcn,bwgnn"));
+                                      " --runs 1 --json --no-baselines --rivals gcn,bwgnn"
+                                      " --arch sage"));
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 3);
+    assert_string_equal(json_at(tree, "models.0.model")->valuestring, "default, arch sage");
     assert_string_equal(json_at(tree, "models.1.model")->valuestring, "rival-gcn");
     assert_string_equal(json_at(tree, "models.2.model")->valuestring, "rival-bwgnn");
     assert_true(json_number(tree, "models.2.auroc.0") > 50);

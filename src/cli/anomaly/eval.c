@@ -89,7 +89,7 @@ typedef struct bench {
     int64_t runs, seed;
     bool masks, stopped;
     double overlap; /* test nodes over the others, for intervals */
-    char trained_on[200];
+    char title[100], trained_on[200]; /* of the detector */
     int64_t parameters;
 } bench;
 
@@ -213,7 +213,7 @@ static basin_status run_split(bench *b, int64_t i, basin_error *error) {
 
 static const char *model_name(const bench *b, int model) {
     if (model >= PLAIN) return b->rivals.preset[model - PLAIN];
-    return model ? basin_anomaly_baseline_name(model - 1) : b->o->start.preset;
+    return model ? basin_anomaly_baseline_name(model - 1) : b->title;
 }
 
 static double measure(const figures *f, int which) {
@@ -389,6 +389,16 @@ static void note_splits(const bench *b) {
     b->watch.watch.note(b->watch.watch.context, line);
 }
 
+/* The preset, and an arch that is not the preset's own. */
+static basin_status name_detector(bench *b, basin_error *error) {
+    const char *preset = b->o->start.preset;
+    char arch[32];
+    basin_status status = basin_settings_get(arch, sizeof arch, b->o->settings, "arch", error);
+    bool told = !strcmp(arch, "et") || strstr(preset, arch);
+    snprintf(b->title, sizeof b->title, "%s%s%s", preset, told ? "" : ", arch ", told ? "" : arch);
+    return status;
+}
+
 static basin_status prepare(bench *b, basin_error *error) {
     const options *o = b->o;
     int64_t splits = b->network->splits;
@@ -404,6 +414,7 @@ static basin_status prepare(bench *b, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
                           b->network->path);
     basin_status named = basin_cli_rivals_parse(&b->rivals, o->rivals, b->network, error);
+    if (!named) named = name_detector(b, error);
     if (named) return named;
     b->models = PLAIN + b->rivals.count;
     b->part = calloc((size_t)b->network->nodes, 1);
