@@ -18,7 +18,8 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .keep_duplicates = f->keep_duplicates,
         .unite = f->unite,
         .self = (basin_self_loops)choice(f->self, "drop", "add"),
-        .missing = (basin_missing)choice(f->missing, "zero", "mean"),
+        .missing =
+            f->keep_gaps ? BASIN_MISSING_KEEP : (basin_missing)choice(f->missing, "zero", "mean"),
         .unknown = (basin_unknown)choice(f->unknown, "skip", "add"),
         .unlabelled_first = f->unlabelled_first,
         .id = f->id,
@@ -30,6 +31,7 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .max_categories = f->max_categories,
         .date_format = f->date_format,
         .no_header = f->no_header,
+        .base = f->base,
     };
 }
 

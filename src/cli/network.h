@@ -6,11 +6,12 @@
 #include "cli/options.h"
 
 typedef struct basin_network_flags {
-    bool directed, keep_duplicates, no_header;
+    bool directed, keep_duplicates, keep_gaps, no_header;
     bool unite; /* add the union of all relations */
     const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
     const char *date_format;
     int64_t unlabelled_first, max_categories;
+    const basin_network *base; /* what the files add to; no option of its own */
 } basin_network_flags;
 
 /* Defaults for models, which want the union of relations. */

@@ -169,6 +169,55 @@ static void what_cannot_be_kept_is_said(void **state) {
     assert_contains(p->err, "the file has 1 split: 2 runs on it with different seeds");
 }
 
+/* Copies the lines of a table whose account, or one of whose ends, is new (or not), and the header.
+ */
+static void cut_table(void **state, const char *to, const char *from, int first, bool fresh) {
+    char path[PATH_TEXT], line[200];
+    FILE *in = fopen(folder_path(path, state, from), "r"), *out = create(state, to);
+    assert_non_null(in);
+    for (int i = 0; fgets(line, sizeof line, in); i++) {
+        const char *one = strstr(line, "acc"), *two = one ? strstr(one + 1, "acc") : NULL;
+        int most = one ? atoi(one + 3) : 0;
+        if (two && atoi(two + 3) > most) most = atoi(two + 3);
+        if (!i || (most >= first) == fresh) fputs(line, out);
+    }
+    fclose(in);
+    fclose(out);
+}
+
+/* New accounts beside a graph that is there score as they do in the graph of all. */
+static void a_new_account_is_scored_in_the_graph_that_is_there(void **state) {
+    static char all[1 << 18];
+    char path[PATH_TEXT];
+    int first = ACCOUNTS - 3;
+    cut_table(state, "old.csv", "day1.csv", first, false);
+    cut_table(state, "oldpay.csv", "pay1.csv", first, false);
+    cut_table(state, "new.csv", "day1.csv", first, true);
+    cut_table(state, "newpay.csv", "pay1.csv", first, true);
+    /* gaps are left to the model, which fills them with the means of its training */
+    const program *p = run(state, "data convert old.csv oldpay.csv old.basin -q --directed "
+                                  "--keep-gaps --relation-column channel");
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "anomaly score m.safetensors --base old.basin --new new.csv newpay.csv");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, ": 3 nodes and ");
+    assert_contains(p->err, " edges added to the 197 nodes of old.basin");
+    slurp(all, sizeof all, folder_path(path, state, "first.csv"));
+    int rows = 0;
+    for (const char *row = strchr(p->out, '\n') + 1; *row; row = strchr(row, '\n') + 1, rows++) {
+        char start[40], wanted[60];
+        int node = (int)strcspn(row, ","), both = node + 1 + (int)strcspn(row + node + 1, ",");
+        snprintf(start, sizeof start, "%.*s,", both, row);
+        snprintf(wanted, sizeof wanted, "\n%s", start);
+        assert_non_null(strstr(all, wanted));
+    }
+    assert_int_equal(rows, 3);
+    assert_error(run(state, "anomaly score m.safetensors --new new.csv newpay.csv"), 2,
+                 "--new wants --base");
+    assert_error(run(state, "anomaly score m.safetensors --base old.basin --new old.csv pay1.csv"),
+                 1, "old.csv: line 2: node 'acc0' is in old.basin already");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_order_gives_the_same_bytes),
@@ -176,6 +225,7 @@ int main(void) {
         cmocka_unit_test(options_name_what_is_there),
         cmocka_unit_test(the_split_of_the_file_is_used_or_not_and_said),
         cmocka_unit_test(what_cannot_be_kept_is_said),
+        cmocka_unit_test(a_new_account_is_scored_in_the_graph_that_is_there),
     };
     return cmocka_run_group_tests(tests, make_model, program_teardown);
 }

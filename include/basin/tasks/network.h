@@ -110,6 +110,9 @@ typedef struct basin_network_options {
     /* Read as these columns have it, by name: features in its order, gaps filled by its means, its
      * directions and relations. What is zero above comes from it, too. */
     const basin_schema *schema;
+    /* Tables add to this network: its nodes come first, and edges may lead to them. Its schema
+     * holds where none is given. */
+    const basin_network *base;
 } basin_network_options;
 
 /* ---- files ---- */

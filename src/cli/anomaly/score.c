@@ -7,11 +7,11 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *output, *backend, *products, *dtype;
+    const char *output, *base, *backend, *products, *dtype;
     basin_network_flags data;
     double memory;
     int64_t top, threads;
-    bool sort, json, quiet;
+    bool sort, only_new, json, quiet;
 } options;
 
 static const options defaults = {.data = BASIN_NETWORK_UNITED, .backend = "cpu", .products = "f32"};
@@ -20,6 +20,9 @@ static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
     BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
     BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
+    BASIN_TEXT(options, base, 0, "base", "FILE",
+               "A graph that is there already, as one file: the tables add nodes and edges to it."),
+    BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add."),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
@@ -42,9 +45,12 @@ static int by_node(const void *a, const void *b) {
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Ranks from 1; equal probabilities share the better one. Returns how many are to be printed. */
-static int64_t rank(place *list, const double *probability, int64_t nodes, const options *o) {
-    for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[i], i, 0};
+/* Ranks from 1 of the nodes from `first` on; equal probabilities share the better one. Returns how
+ * many are to be printed. */
+static int64_t rank(place *list, const double *probability, int64_t first, int64_t nodes,
+                    const options *o) {
+    nodes -= first;
+    for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[first + i], first + i, 0};
     qsort(list, (size_t)nodes, sizeof *list, higher_first);
     for (int64_t i = 0; i < nodes; i++) {
         bool tie = i && list[i].probability == list[i - 1].probability;
@@ -99,6 +105,33 @@ static basin_status put(const options *o, const place *list, int64_t count,
     return o->output ? basin_writer_commit(&writer, error) : BASIN_OK;
 }
 
+/* What is scored: the graph, and where --base says so what was there before. */
+typedef struct graphs {
+    basin_network *base, *network;
+    int64_t first; /* node to print */
+} graphs;
+
+static basin_status open_graphs(graphs *g, const basin_anomaly_model *model, const options *o,
+                                char **operand, int operands, basin_error *error) {
+    static const basin_network_flags plain = BASIN_NETWORK_UNITED;
+    basin_network_flags flags = o->data;
+    basin_status status = BASIN_OK;
+    if (o->base) {
+        char *path = (char *)(uintptr_t)o->base;
+        status = basin_open_as_trained(&g->base, model, operand[0], &plain, o->memory, 1, &path,
+                                       true, error);
+    }
+    flags.base = g->base;
+    if (!status)
+        status = basin_open_as_trained(&g->network, model, operand[0], &flags, o->memory,
+                                       operands - 1, operand + 1, o->quiet, error);
+    if (!status && o->only_new) g->first = g->base->nodes;
+    if (!status && g->first == g->network->nodes)
+        status =
+            basin_fail(error, BASIN_BAD_VALUE, "%s: no node that %s lacks", operand[1], o->base);
+    return status;
+}
+
 static basin_status score(const options *o, char **operand, int operands, basin_cli_watch *watch,
                           basin_error *error) {
     basin_anomaly_work work = {.size = sizeof work,
@@ -106,30 +139,29 @@ static basin_status score(const options *o, char **operand, int operands, basin_
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
     basin_backend *backend = NULL;
     basin_anomaly_model *model = NULL;
-    basin_network *network = NULL;
+    graphs g = {0};
     double *probability = NULL;
     place *list = NULL;
     basin_status status =
         basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_anomaly_open(&model, operand[0], backend, error);
-    if (!status)
-        status = basin_open_as_trained(&network, model, operand[0], &o->data, o->memory,
-                                       operands - 1, operand + 1, o->quiet, error);
+    if (!status) status = open_graphs(&g, model, o, operand, operands, error);
     if (!status) {
-        probability = calloc((size_t)network->nodes, sizeof *probability);
-        list = calloc((size_t)network->nodes, sizeof *list);
+        probability = calloc((size_t)g.network->nodes, sizeof *probability);
+        list = calloc((size_t)g.network->nodes, sizeof *list);
         if (!probability || !list)
             status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     }
     if (!status) basin_note_gamma(operand[0], o->quiet);
-    if (!status) status = basin_anomaly_score(probability, model, network, &work, error);
+    if (!status) status = basin_anomaly_score(probability, model, g.network, &work, error);
     basin_cli_watch_end(watch);
     if (!status) {
-        int64_t count = rank(list, probability, network->nodes, o);
-        status = put(o, list, count, network, basin_anomaly_threshold(model), error);
+        int64_t count = rank(list, probability, g.first, g.network->nodes, o);
+        status = put(o, list, count, g.network, basin_anomaly_threshold(model), error);
     }
     basin_anomaly_close(model);
-    basin_network_free(network);
+    basin_network_free(g.network);
+    basin_network_free(g.base);
     basin_backend_close(backend);
     free(probability);
     free(list);
@@ -140,6 +172,8 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_cli_watch watch;
     basin_error error;
+    if (o->only_new && !o->base)
+        return basin_report_usage(&basin_command_anomaly_score, "--new wants --base FILE");
     basin_cli_watch_begin(&watch, o->quiet);
     return score(o, operand, operands, &watch, &error) ? basin_report(&error) : BASIN_EXIT_OK;
 }
@@ -152,10 +186,13 @@ const basin_command basin_command_anomaly_score = {
     .operands_most = 17,
     .text = "Writes node, probability, rank (1: the most anomalous) and whether the probability is "
             "above the threshold that validation chose. The graph may be another than the one "
-            "trained on, with the same features. Every node is scored with all its neighbours; a "
+            "trained on: tables are read as those of training were, columns matched by name "
+            "(docs/tables.md). Every node is scored with all its neighbours; a "
             "graph that does not fit into the memory allowed is streamed.",
     .example = "  basin anomaly score model.safetensors accounts.csv transfers.csv --top 100\n"
-               "  basin anomaly score model.safetensors network.basin -o scores.csv\n",
+               "  basin anomaly score model.safetensors network.basin -o scores.csv\n"
+               "  basin anomaly score model.safetensors --base network.basin --new account.csv "
+               "transfers.csv\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

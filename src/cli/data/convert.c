@@ -15,6 +15,8 @@ static const options defaults = {.network = BASIN_NETWORK_FLAGS};
 static const basin_option table[] = {
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_OPTIONS_NETWORK_EDGES(options, network),
+    BASIN_FLAG(options, network.keep_gaps, 0, "keep-gaps",
+               "Leave gaps in features as they are, for the model that reads the file to fill."),
     BASIN_FLAG(options, homo, 0, "homo", "Add a relation homo: the union of all relations."),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
@@ -26,6 +28,9 @@ static int run(const void *values, int operands, char **operand) {
     basin_network *network = NULL;
     basin_error error;
     const char *out = operand[operands - 1];
+    if (o->network.keep_gaps && o->network.missing)
+        return basin_report_usage(&basin_command_data_convert,
+                                  "--keep-gaps and --missing exclude each other");
     basin_status status = basin_network_flags_open(&network, &o->network, NULL, 0, operands - 1,
                                                    operand, o->quiet, &error);
     if (!status && o->homo) status = basin_network_add_union(network, &error);
@@ -41,7 +46,8 @@ const basin_command basin_command_data_convert = {
     .operands = "IN... OUT",
     .operands_least = 2,
     .operands_most = INT_MAX,
-    .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz) "
+    .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz, "
+            ".zst) "
             "of edges and of nodes, whatever the files are called. Writes safetensors, which open "
             "at once because they are mapped, or npz if OUT ends so. docs/formats.md describes "
             "the formats.\n"

@@ -87,6 +87,7 @@ static basin_status check_options(const basin_network_options *o, const char *pa
                   {"max_categories", o->max_categories > 0},
                   {"date_format", o->date_format},
                   {"no_header", o->no_header},
+                  {"base", o->base},
                   {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].set)
@@ -135,8 +136,8 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
     if (!status && options->unite && basin_network_main_relation(network) < 0)
         status = basin_network_add_union(network, error);
     if (!status && !*own) status = basin_schema_of(own, network, how.missing, error);
-    if (!status && options->schema) {
-        status = basin_network_match(network, options->schema, error);
+    if (!status && how.schema) {
+        status = basin_network_match(network, how.schema, error);
     } else if (!status) {
         (*own)->directed = network->directed;
         status = basin_schema_set_relations(*own, network, error);

@@ -68,7 +68,8 @@ static basin_status make_relations(basin_tables *j) {
 }
 
 static basin_status make_network(basin_tables *j) {
-    basin_status status = basin_tables_see_nodes(j);
+    basin_status status = basin_tables_begin_base(j);
+    if (!status) status = basin_tables_see_nodes(j);
     if (!status) status = basin_tables_read_edges(j);
     if (status) return status;
     const char *path = j->table[0].source->path;
@@ -79,6 +80,7 @@ static basin_status make_network(basin_tables *j) {
     if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
     if (!status) status = make_nodes(j);
     if (!status) status = make_relations(j);
+    if (!status) status = basin_tables_join_base(j);
     return status ? status : basin_network_check_note(j->network, j->error);
 }
 

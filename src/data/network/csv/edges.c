@@ -5,12 +5,14 @@
 #include "base/memory.h"
 #include "data/network/csv/table.h"
 
+/* Whether something else than edges says which nodes there are. */
+static bool has_nodes(const basin_tables *j) { return j->node_tables || j->base_nodes; }
+
 static basin_status fail_end(basin_tables *j, const basin_csv *csv, const char *id) {
-    return basin_fail(j->error, BASIN_BAD_FILE, "%s: line %" PRId64 ": node '%s' is %s", csv->path,
-                      csv->line, id,
-                      j->node_tables && *id
-                          ? "in no file of nodes (the option unknown: skip or add lets such pass)"
-                          : "no name that a node could have");
+    return basin_fail(
+        j->error, BASIN_BAD_FILE, "%s: line %" PRId64 ": node '%s' is %s", csv->path, csv->line, id,
+        has_nodes(j) && *id ? "in no file of nodes (the option unknown: skip or add lets such pass)"
+                            : "no name that a node could have");
 }
 
 /* The node at an end of an edge; -1: the edge is to be skipped. */
@@ -18,9 +20,8 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_csv 
     const char *id = basin_csv_field(csv, (size_t)field);
     *node = basin_dictionary_find(&j->id, id);
     if (*node >= 0) return BASIN_OK;
-    if (!j->node_tables && *id) return basin_dictionary_add(&j->id, node, id, j->error);
-    if (!j->node_tables || j->o->unknown == BASIN_UNKNOWN_ERROR || !*id)
-        return fail_end(j, csv, id);
+    if (!has_nodes(j) && *id) return basin_dictionary_add(&j->id, node, id, j->error);
+    if (!has_nodes(j) || j->o->unknown == BASIN_UNKNOWN_ERROR || !*id) return fail_end(j, csv, id);
     if (!*j->unknown.first) snprintf(j->unknown.first, sizeof j->unknown.first, "%.39s", id);
     if (j->o->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;
     j->unknown.nodes++;

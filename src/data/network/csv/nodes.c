@@ -16,6 +16,10 @@ static basin_status see_node(basin_tables *j, int t, const basin_csv *csv) {
     const char *id = basin_csv_field(csv, (size_t)table->id);
     basin_status status = basin_dictionary_add(&j->id, &node, id, j->error);
     if (status) return status;
+    if (node < j->base_nodes)
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: line %" PRId64 ": node '%s' is in %s already", csv->path, csv->line,
+                          id, j->o->base->path);
     size_t had = j->seen_capacity;
     if (!basin_array_reserve((void **)&j->seen, &j->seen_capacity, (size_t)node + 1,
                              sizeof *j->seen))
@@ -70,7 +74,7 @@ basin_status basin_tables_settle(basin_tables *j) {
     basin_status status = basin_schema_new(&j->schema, j->error);
     if (status) return status;
     j->schema->directed = j->o->directed;
-    j->schema->missing = j->o->missing;
+    if (j->o->missing != BASIN_MISSING_KEEP) j->schema->missing = j->o->missing;
     j->schema->unknown = j->o->unknown;
     if (j->o->date_format && !(j->schema->date_format = basin_string_copy(j->o->date_format)))
         return basin_tables_no_memory(j, j->table[0].source->path);
@@ -195,7 +199,7 @@ static basin_status fill_added(basin_tables *j) {
     float *fill = basin_array_new((size_t)n->features, sizeof *fill);
     if (!fill) return basin_tables_no_memory(j, n->path);
     basin_schema_fill(fill, j->schema, BASIN_MISSING_MEAN);
-    for (int64_t i = 0; i < n->nodes; i++)
+    for (int64_t i = j->base_nodes; i < n->nodes; i++)
         if ((size_t)i >= j->seen_capacity || !j->seen[i])
             memcpy(n->feature + i * n->features, fill, (size_t)n->features * sizeof *fill);
     free(fill);
@@ -206,5 +210,6 @@ basin_status basin_tables_fill_nodes(basin_tables *j) {
     basin_status status = alloc_nodes(j);
     for (int t = 0; t < j->tables && !status; t++)
         if (!j->table[t].edges) status = fill_table(j, &j->table[t]);
-    return status ? status : fill_added(j);
+    if (!status) status = fill_added(j);
+    return status ? status : basin_tables_fill_base(j);
 }

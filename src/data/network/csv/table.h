@@ -1,5 +1,6 @@
 /* Tables of nodes and of edges, read together into one network; what the files of this folder hand
- * to each other. In the order in which they work: header.c, nodes.c, edges.c, notes.c, csv.c. */
+ * to each other. In the order in which they work: header.c, nodes.c, edges.c, base.c, notes.c;
+ * csv.c calls them. */
 #ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
 #define BASIN_DATA_NETWORK_CSV_TABLE_H
 
@@ -36,7 +37,8 @@ typedef struct basin_tables {
     basin_table_file table[BASIN_MOST_TABLES];
     int tables, node_tables;
     basin_dictionary id, relation;
-    int32_t *seen; /* [seen_capacity] 1 + the table that told of a node last */
+    int64_t base_nodes; /* the first so many are those of the network that is added to */
+    int32_t *seen;      /* [seen_capacity] 1 + the table that told of a node last */
     size_t seen_capacity;
     basin_edge_list edges[BASIN_MOST_RELATIONS];
     size_t edge_count, limit; /* of all relations; bytes that all this may take */
@@ -59,6 +61,11 @@ basin_status basin_tables_settle(basin_tables *tables);
 /* Features, labels and masks of the network. */
 basin_status basin_tables_fill_nodes(basin_tables *tables);
 basin_status basin_tables_read_edges(basin_tables *tables);
+/* What tables add to: its ids before anything is read, its nodes' features and labels, its edges.
+ */
+basin_status basin_tables_begin_base(basin_tables *tables);
+basin_status basin_tables_fill_base(basin_tables *tables);
+basin_status basin_tables_join_base(basin_tables *tables);
 /* Adds to the network's note what was read as what, and what was not read. */
 void basin_tables_note(basin_tables *tables);
 

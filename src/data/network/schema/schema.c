@@ -211,7 +211,7 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
     basin_schema *s = *schema;
     s->named = network->column.count > 0;
     s->directed = network->directed;
-    s->missing = missing;
+    if (missing != BASIN_MISSING_KEEP) s->missing = missing;
     status = add_numbers(s, network, error);
     if (!status) status = basin_schema_set_relations(s, network, error);
     if (!status) return BASIN_OK;
@@ -223,8 +223,9 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
 basin_status basin_schema_settle(basin_network_options *settled,
                                  const basin_network_options *options, const char *path,
                                  basin_error *error) {
-    const basin_schema *s = options->schema;
     *settled = *options;
+    if (!settled->schema && options->base) settled->schema = options->base->schema;
+    const basin_schema *s = settled->schema;
     if (!s) return BASIN_OK;
     if (options->directed && !s->directed)
         return basin_fail(error, BASIN_BAD_VALUE,
