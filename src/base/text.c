@@ -1,8 +1,24 @@
-/* Lists of names in a line; see text.h. */
+/* UTF-8, and lists of names in a line; see text.h. */
 #include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
+
+bool basin_text_is_utf8(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        int more = *s < 0x80 ? 0 : *s >= 0xc2 && *s < 0xe0 ? 1 : (*s & 0xf0) == 0xe0 ? 2 : 3;
+        if (more == 3 && (*s < 0xf0 || *s > 0xf4)) return false;
+        unsigned char low = 0x80, high = 0xbf;
+        if (*s == 0xe0) low = 0xa0;
+        if (*s == 0xed) high = 0x9f;
+        if (*s == 0xf0) low = 0x90;
+        if (*s == 0xf4) high = 0x8f;
+        for (s++; more > 0; more--, s++, low = 0x80, high = 0xbf)
+            if (*s < low || *s > high) return false;
+    }
+    return true;
+}
 
 void basin_list_add(basin_list *list, const char *name) {
     enum { REST = 40 }; /* room for the number of others */

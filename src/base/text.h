@@ -2,9 +2,14 @@
 #ifndef BASIN_BASE_TEXT_H
 #define BASIN_BASE_TEXT_H
 
+#include <stdbool.h>
+
 /* Replaces control characters by '?': line breaks, escapes, and the C1 set in UTF-8, which some
  * terminals obey as well. */
 void basin_text_clean(char *text);
+
+/* UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, nothing above U+10FFFF. */
+bool basin_text_is_utf8(const char *text);
 
 /* Names in a line, "a, b and 7 more": the first ones, and how many others. All zeros is empty. */
 enum { BASIN_LIST_TEXT = 400 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 typedef struct entry {
     char *name;
@@ -126,23 +127,6 @@ void basin_bundle_keep(basin_bundle *bundle, basin_map *map) {
 
 const char *basin_bundle_path(const basin_bundle *bundle) { return bundle->path; }
 
-/* UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, nothing above U+10FFFF. */
-static bool is_utf8(const char *text) {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        int more = *s < 0x80 ? 0 : *s >= 0xc2 && *s < 0xe0 ? 1 : (*s & 0xf0) == 0xe0 ? 2 : 3;
-        if (more == 3 && (*s < 0xf0 || *s > 0xf4)) return false;
-        unsigned char low = 0x80, high = 0xbf;
-        if (*s == 0xe0) low = 0xa0;
-        if (*s == 0xed) high = 0x9f;
-        if (*s == 0xf0) low = 0x90;
-        if (*s == 0xf4) high = 0x8f;
-        for (s++; more > 0; more--, s++, low = 0x80, high = 0xbf)
-            if (*s < low || *s > high) return false;
-    }
-    return true;
-}
-
 /* "model.safetensors: tensor 'wk' " + what; names are cut so that the reason always has room. */
 static basin_status refuse(const basin_bundle *bundle, basin_status status, const char *kind,
                            const char *name, const char *reason, basin_error *error) {
@@ -157,7 +141,7 @@ basin_status basin_bundle_add(basin_bundle *bundle, const char *name, basin_tens
     int64_t count = basin_shape_count(tensor->shape);
     if (strcmp(name, BASIN_METADATA_NAME) == 0)
         reason = "has a reserved name";
-    else if (!is_utf8(name))
+    else if (!basin_text_is_utf8(name))
         reason = "has a name that is not UTF-8";
     else if (count < 0 ||
              !basin_size_multiply(&bytes, (size_t)count, basin_dtype_size(tensor->dtype)))
@@ -200,7 +184,7 @@ const basin_tensor *basin_bundle_at(const basin_bundle *bundle, size_t i) {
 
 basin_status basin_bundle_meta_set(basin_bundle *bundle, const char *key, const char *value,
                                    basin_error *error) {
-    if (!is_utf8(key) || !is_utf8(value))
+    if (!basin_text_is_utf8(key) || !basin_text_is_utf8(value))
         return refuse(bundle, BASIN_BAD_VALUE, "metadata", key, "is not UTF-8", error);
     char *text = basin_string_copy(value);
     entry *e = find(&bundle->meta, key);

@@ -188,7 +188,7 @@ static void reads_edges_without_a_header(void **state) {
         basin_network *n = must_read(NULL, list[i], NULL);
         assert_int_equal(n->nodes, 3);
         ASSERT_ROW(&n->relation[0], 1, 0, 2);
-        assert_non_null(strstr(n->note, "edges.csv has no header: its first columns are source"));
+        assert_non_null(strstr(n->note, "edges.csv has no header: taken as a list of edges"));
         basin_network_free(n);
     }
     basin_network *n;
@@ -198,6 +198,17 @@ static void reads_edges_without_a_header(void **state) {
     assert_int_equal(basin_network_csv_read(&n, &source, 1, NULL, NULL), BASIN_OK);
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->relation[basin_network_relation(n, "knows")].edges, 2);
+    basin_network_free(n);
+}
+
+/* Schemas are JSON: what is not UTF-8 would not come back as the same text. */
+static void reads_latin_1(void **state) {
+    (void)state;
+    basin_network *n = must_read(NULL, "src,dst,when\na,b,1\n", "id,c\na,K\xf6ln\nb,K\xc3\xb6ln\n");
+    assert_int_equal(n->features, 1); /* the same town twice */
+    assert_string_equal(n->column.text, "c=K\xc3\xb6ln");
+    assert_non_null(strstr(n->note, "nodes.csv holds text that is not UTF-8, taken as Latin-1"));
+    assert_non_null(strstr(n->note, "columns of edges that are not read: when"));
     basin_network_free(n);
 }
 
@@ -277,6 +288,7 @@ int main(void) {
         cmocka_unit_test(reads_pipes),
         cmocka_unit_test(reads_edges_without_a_header),
         cmocka_unit_test(ends_may_be_unknown),
+        cmocka_unit_test(reads_latin_1),
         cmocka_unit_test(refuses_mistakes),
         cmocka_unit_test(notes_one_class),
     };

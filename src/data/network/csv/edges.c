@@ -63,7 +63,7 @@ static void name_of_file(char name[100], const basin_tables *j, const char *path
     if (!*name) strcpy(name, "homo");
 }
 
-static basin_status read_table(basin_tables *j, const basin_table_file *t) {
+static basin_status read_table(basin_tables *j, basin_table_file *t) {
     basin_csv csv;
     char name[100];
     bool more = true;
@@ -74,6 +74,7 @@ static basin_status read_table(basin_tables *j, const basin_table_file *t) {
         status = basin_csv_next(&csv, &more, j->error);
         if (!status && more) status = read_edge(j, t, &csv, name);
     }
+    t->latin = csv.latin;
     basin_csv_close(&csv);
     return status;
 }

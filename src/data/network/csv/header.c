@@ -10,68 +10,34 @@
 #include "base/text.h"
 #include "data/network/csv/table.h"
 
-static const char *const usual_from[] = {"src",
-                                         "source",
-                                         "from",
-                                         "source_id",
-                                         "src_id",
-                                         "u",
-                                         "node1",
-                                         "txId1",
-                                         "sender",
-                                         "payer",
-                                         "from_account",
-                                         "from_id",
-                                         "nameOrig",
-                                         "sender_id",
-                                         "payer_id",
-                                         "sender_account",
-                                         "source_account",
-                                         "account_from",
-                                         "from_node",
-                                         "src_account",
-                                         "originator",
-                                         NULL};
-static const char *const usual_to[] = {"dst",
-                                       "target",
-                                       "to",
-                                       "target_id",
-                                       "dst_id",
-                                       "v",
-                                       "node2",
-                                       "txId2",
-                                       "receiver",
-                                       "payee",
-                                       "to_account",
-                                       "to_id",
-                                       "nameDest",
-                                       "receiver_id",
-                                       "payee_id",
-                                       "receiver_account",
-                                       "target_account",
-                                       "account_to",
-                                       "to_node",
-                                       "dst_account",
-                                       "beneficiary",
-                                       NULL};
-static const char *const usual_type[] = {"relation", "rel", "type", "edge_type", "etype", NULL};
-static const char *const usual_id[] = {"id", "node", "node_id", "nodeid", "name", "txId", NULL};
-static const char *const usual_label[] = {"label",   "y",     "class",   "is_fraud",
-                                          "isfraud", "fraud", "anomaly", NULL};
-static const char *const usual_split[] = {"split", NULL};
-static const char *const usual_mask[3][2] = {
-    {"train_mask", NULL}, {"val_mask", NULL}, {"test_mask", NULL}};
+/* The usual names, by blanks, the best first. */
+static const char usual_from[] =
+    "src source from source_id src_id u node1 txId1 sender payer from_account from_id nameOrig "
+    "sender_id payer_id sender_account source_account account_from from_node src_account "
+    "originator sourceNodeId";
+static const char usual_to[] =
+    "dst target to target_id dst_id v node2 txId2 receiver payee to_account to_id nameDest "
+    "receiver_id payee_id receiver_account target_account account_to to_node dst_account "
+    "beneficiary targetNodeId";
+static const char usual_type[] = "relation rel type edge_type etype";
+static const char usual_id[] = "id node node_id nodeid name txId";
+static const char usual_label[] = "label y class is_fraud isfraud fraud anomaly";
+static const char *const usual_mask[3] = {"train_mask", "val_mask", "test_mask"};
 
 /* The column of a role: as an option says, else as the schema, else by a usual name that is not
  * that of a feature. */
 static int find_role(const basin_tables *j, const basin_csv *csv, const char *option,
-                     const basin_schema_column *known, const char *const *usual) {
+                     const basin_schema_column *known, const char *usual) {
     int found = known ? basin_csv_column(csv, known->name) : -1;
     if (option) return basin_csv_column(csv, option);
-    for (; found < 0 && *usual; usual++) {
+    while (found < 0 && *usual) {
+        char name[40];
+        size_t length = strcspn(usual, " ");
+        snprintf(name, sizeof name, "%.*s", (int)length, usual);
         const basin_schema_column *other =
-            j->known ? basin_schema_find(&j->known->nodes, *usual) : NULL;
-        if (!other || !basin_column_is_feature(other->type)) found = basin_csv_column(csv, *usual);
+            j->known ? basin_schema_find(&j->known->nodes, name) : NULL;
+        if (!other || !basin_column_is_feature(other->type)) found = basin_csv_column(csv, name);
+        usual += length + (usual[length] == ' ');
     }
     return found;
 }
@@ -129,7 +95,7 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t, const
                           csv->path, j->o->id);
     if (t->id < 0) t->id = 0;
     t->label = find_role(j, csv, j->o->label, label, usual_label);
-    t->split = find_role(j, csv, NULL, NULL, usual_split);
+    t->split = find_role(j, csv, NULL, NULL, "split");
     for (int i = 0; i < 3; i++) t->mask[i] = find_role(j, csv, NULL, NULL, usual_mask[i]);
     for (int i = 0; i < (int)t->columns; i++) {
         t->column[i].type = role_of(t, i);

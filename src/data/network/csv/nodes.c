@@ -46,6 +46,7 @@ static basin_status see_table(basin_tables *j, int t) {
         status = basin_csv_next(&csv, &more, j->error);
         if (!status && more) status = see_node(j, t, &csv);
     }
+    j->table[t].latin = csv.latin;
     basin_csv_close(&csv);
     return status;
 }

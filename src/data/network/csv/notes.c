@@ -6,7 +6,7 @@
 #include "data/network/csv/table.h"
 
 typedef struct lists {
-    basin_list text, date, mark, comma, mixed, out, unused;
+    basin_list text, date, mark, comma, mixed, out, unused, edge;
 } lists;
 
 static void add(basin_list *list, const char *name, const char *format, int64_t number) {
@@ -50,14 +50,24 @@ static void note_unknown(basin_tables *j) {
                                u->nodes, u->first);
 }
 
+/* How a file was read, and which columns of edges were not. */
+static void note_table(basin_tables *j, lists *l, const basin_table_file *t) {
+    if (t->headerless)
+        basin_network_add_note(j->network,
+                               "%s has no header: taken as a list of edges, source and target "
+                               "first",
+                               t->source->path);
+    if (t->latin)
+        basin_network_add_note(j->network, "%s holds text that is not UTF-8, taken as Latin-1",
+                               t->source->path);
+    for (size_t i = 0; t->edges && i < t->columns; i++)
+        if (t->column[i].type == BASIN_COLUMN_DROPPED) add(&l->edge, t->name[i], NULL, 0);
+}
+
 void basin_tables_note(basin_tables *j) {
     lists l = {0};
     bool known = j->known && j->known->named;
-    for (int t = 0; t < j->tables; t++)
-        if (j->table[t].headerless)
-            basin_network_add_note(j->network,
-                                   "%s has no header: its first columns are source and target",
-                                   j->table[t].source->path);
+    for (int t = 0; t < j->tables; t++) note_table(j, &l, &j->table[t]);
     for (int t = 0; t < j->tables; t++)
         for (size_t i = 0; !j->table[t].edges && i < j->table[t].columns; i++) {
             const basin_column *c = &j->table[t].column[i];
@@ -73,7 +83,8 @@ void basin_tables_note(basin_tables *j) {
                 {&l.comma, "numbers with a decimal comma"},
                 {&l.mixed, "several currencies in one column, not converted"},
                 {&l.out, "columns left out"},
-                {&l.unused, "columns not used, since training did not have them"}};
+                {&l.unused, "columns not used, since training did not have them"},
+                {&l.edge, "columns of edges that are not read"}};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         if (line[i].list->count)
             basin_network_add_note(j->network, "%s: %s", line[i].what, line[i].list->text);

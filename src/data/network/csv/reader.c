@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
 
@@ -86,6 +87,23 @@ static basin_status read_quoted(basin_csv *c, basin_error *error) {
     }
 }
 
+/* Text that is not UTF-8 is Latin-1: bytes from 128 on become two. */
+static basin_status widen(basin_csv *c, basin_error *error) {
+    size_t first = c->start[c->fields - 1], count = c->length - first;
+    if (basin_text_is_utf8(c->text + first)) return BASIN_OK;
+    c->latin = true;
+    c->length = first;
+    char *bytes = basin_string_copy(c->text + first);
+    basin_status status = bytes ? BASIN_OK : no_memory(c, error);
+    for (size_t i = 0; i + 1 < count && !status; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        if (byte >= 0x80) status = put(c, (char)(0xc0 | byte >> 6), error);
+        if (!status) status = put(c, (char)(byte >= 0x80 ? 0x80 | (byte & 0x3f) : byte), error);
+    }
+    free(bytes);
+    return status ? status : put(c, 0, error);
+}
+
 /* A field with what follows it consumed; *last where that was the end of the record. */
 static basin_status read_field(bool *last, basin_csv *c, basin_error *error) {
     basin_status status = begin_field(c, error);
@@ -109,7 +127,8 @@ static basin_status read_field(bool *last, basin_csv *c, basin_error *error) {
         status = byte == '"' && fresh ? read_quoted(c, error) : put(c, (char)byte, error);
         fresh = false;
     }
-    return status ? status : put(c, 0, error);
+    if (!status) status = put(c, 0, error);
+    return status ? status : widen(c, error);
 }
 
 /* One record, empty lines passed over; no fields at the end of the file. */

@@ -3,7 +3,8 @@
  *
  * Fields may be quoted, with "" for a quote and line breaks within. The delimiter is told from the
  * first record: a tab if there is one, else a comma, else a semicolon. Empty lines are passed over,
- * so is a byte order mark. All records have as many fields as the first.
+ * so is a byte order mark. Text that is not UTF-8 is taken as Latin-1. All records have as many
+ * fields as the first.
  *
  * Lists of edges come without a header as well: where the first line that is no comment (#) has two
  * to four numbers, the first two of them whole, the columns are called src, dst, "column 3", ..
@@ -27,6 +28,7 @@ typedef struct basin_csv {
     bool done;
     bool headerless; /* the first record is one of data, */
     bool held;       /* and still to be given out */
+    bool latin;      /* some text was not UTF-8 and was taken as Latin-1 */
     char delimiter;
     int64_t line, next_line; /* of the record, and of what comes */
     char *text;              /* the fields of the record, each ends with a zero byte */

@@ -10,7 +10,7 @@ enum { BASIN_MOST_TABLES = 64, BASIN_MOST_RELATIONS = 1000 };
 
 typedef struct basin_table_file {
     const basin_csv_source *source;
-    bool edges, headerless;
+    bool edges, headerless, latin;
     int id, label, split, mask[3];
     int from, to, type;
     basin_column *column; /* [columns] */
