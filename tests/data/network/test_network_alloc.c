@@ -84,9 +84,34 @@ static basin_status read_csv(void *context) {
     return status;
 }
 
+/* By the schema of another table, added to a network; then matched. */
+static basin_status read_more(void *context) {
+    static const char edges[] = "dst,src,type\nd,a,x\nd,d,z\n";
+    static const char nodes[] = "city,id,f\nq,d,\n";
+    const basin_network *base = context;
+    basin_csv_source source[] = {{.path = "e", .data = edges, .size = sizeof edges - 1},
+                                 {.path = "n", .data = nodes, .size = sizeof nodes - 1}};
+    basin_network_options o = {.schema = base->schema, .base = base, .missing = BASIN_MISSING_MEAN};
+    basin_network *n;
+    basin_status status = basin_network_csv_read(&n, source, 2, &o, NULL);
+    if (!status) status = basin_network_finish(n, &o, NULL);
+    basin_network_free(n);
+    return status;
+}
+
 static void csv(void **state) {
     (void)state;
     assert_true(alloc_fail_sweep(read_csv, NULL) > 60);
+    static const char edges[] = "src,dst,type\na,b,x\nb,a,y\n",
+                      nodes[] = "id,f,city\na,1,r\nb,2,s\n";
+    basin_csv_source source[] = {{.path = "e", .data = edges, .size = sizeof edges - 1},
+                                 {.path = "n", .data = nodes, .size = sizeof nodes - 1}};
+    basin_network_options o = {.unite = true};
+    basin_network *n;
+    assert_int_equal(basin_network_csv_read(&n, source, 2, &o, NULL), BASIN_OK);
+    assert_int_equal(basin_network_finish(n, &o, NULL), BASIN_OK);
+    assert_true(alloc_fail_sweep(read_more, n) > 80);
+    basin_network_free(n);
 }
 
 static dgl file;

@@ -68,29 +68,44 @@ static basin_status see_known(basin_column *c, const basin_csv *csv, const char 
                       csv->path, csv->line, c->name, text, basin_column_type_name(c->type));
 }
 
-static void see_numbers(basin_column *c, const basin_csv *csv, const char *text) {
+/* Whether all cells before this one could be read so; one that could not decides it. */
+static bool still(const basin_column *c, int reading) {
+    return c->as[reading].cells == c->cells - 1;
+}
+
+static void see_written(basin_column *c, const basin_csv *csv, const char *text) {
     basin_written w;
-    double days = 0;
-    bool epoch = basin_cell_epoch(&days, text);
     (void)basin_cell_written(&w, text);
     for (int d = 0; d < BASIN_DECIMALS; d++)
         see_reading(&c->as[BASIN_AS_POINT + d], w.valid[d], w.value[d], csv, text);
-    see_reading(&c->as[BASIN_AS_EPOCH], epoch, days, csv, text);
     c->marks |= w.marks;
     if (c->currency && w.currency && strcmp(c->currency, w.currency) != 0) c->currencies = true;
     if (w.currency) c->currency = w.currency;
 }
 
+/* A plain number is no other where a cell before it ruled that out: most cells end there. */
+static void see_readings(basin_column *c, const basin_csv *csv, const char *text,
+                         const char *date_format) {
+    double value = 0, days = 0;
+    bool plain = basin_cell_number(&value, text);
+    if (plain && !still(c, BASIN_AS_COMMA))
+        see_reading(&c->as[BASIN_AS_POINT], true, value, csv, text);
+    else
+        see_written(c, csv, text);
+    if (still(c, BASIN_AS_EPOCH))
+        see_reading(&c->as[BASIN_AS_EPOCH], basin_cell_epoch(&days, text), days, csv, text);
+    bool date = (!plain || (date_format && still(c, BASIN_AS_DATE))) &&
+                basin_cell_date(&days, text, date_format);
+    see_reading(&c->as[BASIN_AS_DATE], date, days, csv, text);
+}
+
 basin_status basin_column_see(basin_column *c, const basin_csv *csv, const char *text,
                               const basin_column_rules *rules, basin_error *error) {
-    double days = 0;
     int32_t number;
     if (!c->feature || basin_cell_missing(text)) return BASIN_OK;
     c->cells++;
     if (c->known) return see_known(c, csv, text, rules, error);
-    see_numbers(c, csv, text);
-    bool date = basin_cell_date(&days, text, rules->date_format);
-    see_reading(&c->as[BASIN_AS_DATE], date, days, csv, text);
+    see_readings(c, csv, text, rules->date_format);
     if (c->many) return BASIN_OK;
     basin_status status = basin_dictionary_add(&c->category, &number, text, error);
     if (!status && c->category.names.names.count > rules->most) c->many = true;
