@@ -23,7 +23,7 @@ static int scene_open(void **state) {
     must(basin_settings_new(&s.settings, "image", "fashion", &error), &error);
     basin_image_settings *v = s.settings->values;
     v->size = SIDE, v->dim = 4, v->heads = 1, v->head_dim = 2, v->memories = 3, v->steps = 2;
-    v->occlude = 2, v->keep = 0, v->batch = 2, v->epochs = 1, v->warmup = 0;
+    v->occlude = 2, v->keep = 0, v->batch = 2, v->epochs = 1, v->warmup = 0, v->average = 0.9;
     for (int i = 0; i < COUNT; i++) {
         float value[SIDE * SIDE];
         for (int k = 0; k < SIDE * SIDE; k++) value[k] = (float)((k * (i + 1)) % 9) / 9;
