@@ -42,6 +42,7 @@ static void photos_open(photos *p, void **state, const char *name, const char *k
     basin_image_settings *s = p->b.s;
     s->size = 32, s->dim = 32, s->heads = 2, s->head_dim = 16, s->memories = 64, s->steps = 3;
     s->occlude = 8, s->keep = 1, s->batch = 8, s->epochs = 4, s->warmup = 1;
+    s->holes = 0.4, s->average = 0.8;
     p->path = folder_path(p->in, state, "in");
     p->b.train.path = &p->path;
     p->b.train.hold_out = 0;
