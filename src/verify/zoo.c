@@ -106,7 +106,7 @@ void basin_case_build_lsr(basin_case *c) {
 
 /* 1 / sqrt(degree of both ends) for each pair of the case's list, as an input. */
 static basin_expr edge_weights(basin_case *c) {
-    const basin_pairs *list = &c->pairs;
+    const basin_pairs *list = c->pairs;
     basin_tensor tensor;
     basin_error error;
     if (basin_graph_error(c->graph)) return NULL;
@@ -126,14 +126,10 @@ static basin_expr edge_weights(basin_case *c) {
 
 void basin_case_build_graph_hopfield(basin_case *c) {
     basin_expr x = basin_case_input_add(c, "x0", 2);
-    basin_tensor edges = basin_case_integers(c, "edges", 2);
-    if (edges.data && x)
-        basin_case_pairs(c, basin_expr_shape(x).dim[0], edges.data, edges.shape.dim[0],
-                         BASIN_PAIRS_BOTH_WAYS);
-    basin_tensor_free(&edges);
+    if (x) basin_case_edges(c, 0, basin_expr_shape(x).dim[0], "edges", BASIN_PAIRS_BOTH_WAYS);
     basin_zoo_graph m = {.xi = basin_zoo_parameter(c, "xi"),
                          .beta = basin_zoo_parameter(c, "beta"),
-                         .pattern = &c->pattern,
+                         .pattern = c->pattern,
                          .weight = edge_weights(c),
                          .lambda = basin_zoo_parameter(c, "lam")};
     basin_energy energy = basin_zoo_graph_energy(&m);

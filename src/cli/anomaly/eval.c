@@ -88,7 +88,7 @@ typedef struct bench {
     basin_writer scores; /* open where the options ask for it */
     int64_t runs, seed;
     bool masks, stopped;
-    double overlap; /* test nodes over the others, for intervals */
+    double overlap;                   /* test nodes over the others, for intervals */
     char title[100], trained_on[200]; /* of the detector */
     int64_t parameters;
 } bench;

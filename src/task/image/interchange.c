@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "task/image/card.h"
+
 typedef struct entry {
     const char *theirs, *ours;
     bool transposed;
@@ -252,6 +254,7 @@ basin_status basin_image_write_as(const char *path, basin_image_model *model, ba
     if (status) return status;
     status = basin_bundle_new(&bundle, error);
     if (!status) status = basin_image_settings_write(bundle, &model->settings, error);
+    if (!status) status = basin_image_card_add(bundle, &model->card, error);
     for (size_t i = 0; i < graph.params.count && !status; i++)
         status = give_rounded(bundle, model->store, basin_expr_name(graph.params.param[i].state),
                               dtype, error);
