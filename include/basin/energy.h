@@ -150,6 +150,10 @@ typedef struct basin_descent_spec {
     /* The rest is for basin_descent_run. */
     double tolerance; /* > 0: stop when no element of g moved by more */
     bool guard;       /* halve a sample's step until its energy does not rise */
+    /* Nesterov's momentum: a step begins ahead of the tokens, by (k - 1) / (k + 2) of their last
+     * move in the k-th step. A sample whose energy would rise drops it and begins anew from where
+     * it is; with the guard, the energy never rises. */
+    bool accelerate;
     uint64_t noise_seed;
 } basin_descent_spec;
 

@@ -32,7 +32,7 @@ extern "C" {
 
 typedef struct basin_rest_spec {
     /* steps: at most so many; tolerance: at rest when no element of x moves by more. Turns see the
-     * step number 0. Neither noise nor the guard. */
+     * step number 0. Neither noise nor guard nor momentum. */
     basin_descent_spec descent;
     int products;     /* at most so many for the linear system; 0: as many as there may be steps */
     double accuracy;  /* of its solution, relative; 0: 1e-6 */

@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 typedef struct basin_scan_spec {
-    basin_descent_spec descent; /* steps, alpha, turns; neither noise nor the guard */
+    basin_descent_spec descent; /* steps, alpha, turns; nothing else */
     int every;                  /* keep the tokens of every so many steps; 0: about sqrt(steps) */
     const char *name;           /* of the states, before their dot; NULL: "scan" */
 } basin_scan_spec;

@@ -137,6 +137,10 @@ static basin_status check_spec(const basin_descent_spec *spec, const basin_energ
                           "noise %g together with the guard: noise may raise the energy, which the "
                           "guard forbids",
                           spec->noise);
+    if (spec->accelerate && spec->noise > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "noise %g together with momentum, which would carry it along",
+                          spec->noise);
     if (energy->parts < 1 || energy->parts > BASIN_MAX_PARTS)
         return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d parts; wanted 1 to %d",
                           energy->parts, BASIN_MAX_PARTS);
@@ -221,6 +225,9 @@ typedef struct run {
     basin_descent_result *result;
     double *alpha, *after; /* [samples], [parts, samples] */
     bool started;          /* energies before a step are those after the one before */
+    double *last;          /* accelerated: [tokens] before the last step, */
+    double *lead;          /* [samples] steps since a sample began anew */
+    basin_tensor ahead;    /* the tokens that a step begins at */
 } run;
 
 static basin_status read_parts(basin_descent *d, double *energy, const basin_expr *part,
@@ -276,6 +283,54 @@ static basin_status guarded_step(run *r, double *before, basin_error *error) {
     return status;
 }
 
+/* ---- momentum ---- */
+
+static bool has_risen(const run *r, const double *before, int64_t sample) {
+    return !(sample_total(r->d, r->after, sample) <= sample_total(r->d, before, sample));
+}
+
+/* Writes the tokens, ahead by a part of their last move. Samples are leading axes. */
+static basin_status write_ahead(run *r, basin_error *error) {
+    const double *x = r->result->x.data;
+    double *ahead = r->ahead.data;
+    int64_t samples = r->d->samples;
+    int64_t width = samples ? basin_shape_count(r->ahead.shape) / samples : 0;
+    for (int64_t i = 0; i < samples * width; i++) {
+        double lead = r->lead[i / width];
+        ahead[i] = x[i] + (lead > 0 ? lead / (lead + 3) * (x[i] - r->last[i]) : 0);
+    }
+    return basin_plan_write(r->d->plan, r->d->x, &r->ahead, error);
+}
+
+/* A step with momentum; where the energy of a sample would rise, again from where it is. */
+static basin_status accelerated_step(run *r, double *before, basin_error *error) {
+    bool risen = false;
+    int64_t samples = r->d->samples;
+    for (int64_t i = 0; i < samples; i++) r->alpha[i] = r->d->spec.alpha;
+    basin_status status = write_ahead(r, error);
+    if (!status) status = take_step(r, before, error);
+    for (int64_t i = 0; i < samples && !status; i++) {
+        if (!has_risen(r, before, i)) continue;
+        risen = true;
+        r->lead[i] = 0;
+    }
+    if (!status && risen) status = write_ahead(r, error);
+    if (!status && risen) status = guarded_step(r, before, error);
+    for (int64_t i = 0; i < samples && !status; i++) r->lead[i]++;
+    if (!status) memcpy(r->last, r->result->x.data, basin_tensor_bytes(&r->result->x));
+    return status;
+}
+
+static basin_status alloc_momentum(run *r, basin_error *error) {
+    if (!r->d->spec.accelerate) return BASIN_OK;
+    size_t count = (size_t)basin_shape_count(basin_expr_shape(r->d->x));
+    r->last = calloc(count + 1, sizeof *r->last);
+    r->lead = calloc((size_t)r->d->samples + 1, sizeof *r->lead);
+    if (!r->last || !r->lead)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the momentum of a descent");
+    return basin_tensor_new(&r->ahead, BASIN_F64, basin_expr_shape(r->d->x), error);
+}
+
 /* The number of the step, and what its noise is drawn from. */
 static basin_status write_step(basin_descent *d, int t, basin_error *error) {
     double number = t;
@@ -297,7 +352,9 @@ static basin_status run_steps(run *r, basin_error *error) {
         double *before = result->energy + (size_t)t * row;
         status = basin_plan_write(d->plan, d->x, &result->x, error);
         if (!status) status = write_step(d, t, error);
-        if (!status) status = guarded_step(r, before, error);
+        if (!status)
+            status = d->spec.accelerate ? accelerated_step(r, before, error)
+                                        : guarded_step(r, before, error);
         if (!status) status = basin_plan_read(d->plan, d->next, &result->x, error);
         basin_tensor change = basin_tensor_borrow(result->change + t, BASIN_F64, BASIN_SCALAR);
         if (!status) status = basin_plan_read(d->plan, d->change, &change, error);
@@ -336,7 +393,7 @@ static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *err
     basin_status status = basin_tensor_new(&result->x, BASIN_F64, basin_expr_shape(d->x), error);
     if (!status) status = basin_tensor_new(&result->g, BASIN_F64, basin_expr_shape(d->g), error);
     if (!status) status = basin_tensor_convert(&result->x, x, error);
-    return status;
+    return status ? status : alloc_momentum(r, error);
 }
 
 basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
@@ -353,6 +410,9 @@ basin_status basin_descent_run(basin_descent *descent, basin_descent_result *res
     if (!status) status = read_end(&r, error);
     free(r.alpha);
     free(r.after);
+    free(r.last);
+    free(r.lead);
+    basin_tensor_free(&r.ahead);
     if (status) basin_descent_result_free(result);
     return status;
 }

@@ -24,10 +24,12 @@ struct basin_rest {
 
 static basin_status check_spec(const basin_rest_spec *spec, basin_error *error) {
     const basin_descent_spec *d = &spec->descent;
-    if (d->noise > 0 || d->guard)
+    if (d->noise > 0 || d->guard || d->accelerate)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a rest point with %s; a step must depend on the tokens alone",
-                          d->guard ? "the guard" : "noise");
+                          d->guard        ? "the guard"
+                          : d->accelerate ? "momentum"
+                                          : "noise");
     if (d->steps < 1 || !(d->alpha > 0) || !isfinite(d->alpha) || !(d->tolerance > 0))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a rest point by %d steps of size %g to within %g; wanted all above 0",

@@ -25,10 +25,12 @@ struct basin_scan {
 
 static basin_status check_spec(const basin_scan_spec *spec, basin_error *error) {
     const basin_descent_spec *d = &spec->descent;
-    if (d->noise > 0 || d->guard)
+    if (d->noise > 0 || d->guard || d->accelerate)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a scan with %s; a step must depend on the tokens alone",
-                          d->guard ? "the guard" : "noise");
+                          d->guard        ? "the guard"
+                          : d->accelerate ? "momentum"
+                                          : "noise");
     if (d->steps < 1 || !isfinite(d->alpha) || spec->every < 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a scan of %d steps of size %g, every %d kept; wanted 1 step or more",

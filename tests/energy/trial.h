@@ -94,7 +94,7 @@ static double trial_energy(const basin_descent_result *r, int step, int64_t samp
 }
 
 /* The largest element of the force at the start. */
-static double trial_force(trial *t) {
+static inline double trial_force(trial *t) {
     basin_expr force = basin_energy_force(&t->energy, basin_energy_activation(&t->energy, t->x));
     basin_expr most = basin_maximum_all(basin_abs(force));
     basin_plan *plan = lab_plan(&t->lab, &most, 1);
