@@ -1,7 +1,5 @@
 /* Backend, store and graph together, and a plan that is made, run once and read. */
-#include <stdlib.h>
 
-#include "base/memory.h"
 #include "basin/plan.h"
 
 basin_status basin_engine_open(basin_engine *engine, const char *backend, int threads,
@@ -37,7 +35,9 @@ basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
                                   const basin_expr *output, int outputs, const basin_given *given,
                                   int count, basin_error *error) {
     basin_plan *plan;
+    const basin_error *found = basin_graph_error(engine->graph);
     for (int i = 0; i < outputs; i++) result[i] = (basin_tensor){0};
+    if (found) return basin_fail(error, found->status, "%s", found->text);
     basin_status status = basin_plan_new(
         &plan, engine->store, &(basin_plan_spec){.output = output, .outputs = outputs}, error);
     for (int i = 0; i < count && !status; i++)

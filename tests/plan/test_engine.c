@@ -43,7 +43,9 @@ static void test_mistakes(void **state) {
     assert_string_equal(error.text, "the input 'x' [3] was never written");
     assert_null(result.data);
     y = basin_add(x, basin_input(engine.graph, "z", BASIN_SHAPE(2)));
-    assert_int_not_equal(basin_engine_compute(&engine, &result, &y, 1, NULL, 0, &error), BASIN_OK);
+    assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, NULL, 0, &error),
+                     BASIN_BAD_SHAPE);
+    assert_string_equal(error.text, "add: 'x' [3] and 'z' [2] do not broadcast");
     basin_engine_close(&engine);
 }
 
