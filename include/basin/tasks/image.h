@@ -135,10 +135,11 @@ typedef struct basin_image_completing {
     bool resize; /* the whole picture is resized to the model's size; else windows are laid around
                     what is missing */
     bool frames; /* keep every step of the descent */
-    bool plain;  /* what the model says and no more: one look a window, no matching to the rim. So
-                    it is with drawn patches */
+    bool plain;  /* what the model says and no more: one look a window, the rim is not asked. So it
+                    is  with drawn patches */
     const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
     int64_t rectangles;
+    int looks; /* at each window, 1 to 8, moved by parts of a patch and mirrored; 0: 8 */
 } basin_image_completing;
 
 /* All of the picture's size and channels. What was not missing is the original, bit for bit. */
@@ -150,6 +151,8 @@ typedef struct basin_image_completion {
     int64_t windows; /* that the model looked at */
     int64_t missing; /* pixels */
     int64_t steps;   /* of the descent, the most that a window took */
+    double share; /* how much the model's guesses count, 0 to 1, by how well it filled the same hole
+                     beside this one; the smoothest surface from the rim has the rest. 1: plain */
 } basin_image_completion;
 
 /* Completes `count` pictures of any sizes; their windows go through the model together. A grey

@@ -15,7 +15,7 @@
 typedef struct options {
     const char *folder, *model, *mask, *fit, *backend, *products, *dtype;
     double ratio, alpha, until;
-    int64_t limit, threads, seed, steps;
+    int64_t limit, threads, seed, steps, looks;
     bool frames, plain, quiet;
 } options;
 
@@ -25,6 +25,7 @@ static const options defaults = {
     .fit = "windows",
     .backend = "cpu",
     .products = "f32",
+    .looks = 8,
 };
 
 static const basin_option table[] = {
@@ -41,9 +42,12 @@ static const basin_option table[] = {
     BASIN_CHOICE(options, fit, "fit", "windows|resize",
                  "Lay windows of the model's size around what is missing, or resize the whole "
                  "picture to that size; the result has the picture's own size either way."),
+    BASIN_INTEGER(
+        options, looks, "looks", "N", 1, 8,
+        "Looks at each window, moved by parts of a patch and mirrored; fewer are faster."),
     BASIN_FLAG(options, plain, 0, "plain",
-               "What the model says and no more: one look a window, nothing matched to the rim. "
-               "So it always is with patches drawn at random."),
+               "What the model says and no more: one look a window, the rim is not asked. So it "
+               "always is with patches drawn at random."),
     BASIN_INTEGER(options, steps, "steps", "N", 0, 10000,
                   "Steps of the descent, with --until at most so many; 0: the model's, with "
                   "--until 1000."),
@@ -139,6 +143,15 @@ static void tell_steps(job *j, const char *name, int64_t steps) {
               steps < most ? "" : ", and tokens still move");
 }
 
+/* A hole that the model has no part in is worth a word. */
+static void tell_share(job *j, const char *name, double share) {
+    if (share >= 0.05 || j->o->quiet) return;
+    basin_progress_end(&j->progress);
+    basin_say("basin: note: %s: the model failed where its guesses could be checked; the hole is "
+              "filled smoothly from its rim",
+              name);
+}
+
 /* A picture that cannot be read or has no usable mask is left out; what would fail for all others,
  * too, is an error. */
 static basin_status skip(job *j, int64_t i, basin_status status, basin_error *error) {
@@ -161,6 +174,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
     tell_steps(j, name, done.steps);
+    tell_share(j, name, done.share);
     status = write_results(j, i, name, &done, error);
     basin_image_completion_free(&done);
     j->done++;
@@ -254,6 +268,7 @@ static int run(const void *values, int operands, char **operand) {
                      .seed = (uint64_t)o->seed,
                      .resize = !strcmp(o->fit, "resize"),
                      .plain = o->plain,
+                     .looks = (int)o->looks,
                      .frames = o->frames}};
     int first = !o->model && is_model(operand[0]);
     const char *no_use = unused(o);

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "task/image/complete/guess.h"
+#include "task/image/complete/membrane.h"
+#include "task/image/complete/rehearse.h"
 
 typedef struct bench {
     basin_backend *backend;
@@ -272,6 +274,56 @@ static void a_hole_meets_its_rim(void **state) {
     basin_picture_free(&ramp);
 }
 
+/* A membrane of 0 on the left and 1 on the right, loose above and below, is a ramp, however wide;
+ * with a spring it hangs through. */
+static void membranes_are_smooth(void **state) {
+    (void)state;
+    enum { HEIGHT = 9, WIDTH = 300 };
+    basin_error error = {0};
+    basin_membrane m;
+    must(basin_membrane_new(&m, HEIGHT, WIDTH, &error), &error);
+    memset(m.free, 1, HEIGHT * WIDTH);
+    for (int y = 0; y < HEIGHT; y++) {
+        m.pull[y * WIDTH] = m.pull[y * WIDTH + WIDTH - 1] = 1;
+        m.toward[y * WIDTH + WIDTH - 1] = 1;
+    }
+    must(basin_membrane_solve(&m, &error), &error);
+    for (int i = 0; i < HEIGHT * WIDTH; i++)
+        assert_true(fabs(m.u[i] - (i % WIDTH + 1) / (WIDTH + 1.0)) < 0.02);
+    m.spring = 1.0 / 100;
+    must(basin_membrane_solve(&m, &error), &error);
+    assert_true(m.u[4 * WIDTH + WIDTH - 1] > 0.8 && m.u[4 * WIDTH + WIDTH / 2] < 0.01);
+    basin_membrane_free(&m);
+}
+
+/* Patches are moved aside, clear of the hole, and a model is trusted as far as it was right. */
+static void a_model_is_trusted_as_far_as_it_is_right(void **state) {
+    (void)state;
+    bench b;
+    basin_error error = {0};
+    uint8_t hidden[16] = {0}, place[16];
+    float patches[16 * 48], output[16 * 48];
+    bench_open(&b, 3, 16, 16);
+    hidden[5] = hidden[9] = BASIN_PATCH_REPLACED; /* rows 1 and 2 of column 1 */
+    assert_true(basin_rehearse_place(place, hidden, 4, 0));
+    assert_true(place[6] == BASIN_PATCH_REPLACED && place[10] == BASIN_PATCH_REPLACED);
+    assert_true(place[5] == BASIN_PATCH_SHOWN);
+    memset(hidden, BASIN_PATCH_REPLACED, sizeof hidden);
+    assert_false(basin_rehearse_place(place, hidden, 4, 0));
+
+    memset(place, BASIN_PATCH_SHOWN, sizeof place);
+    place[5] = place[6] = place[9] = place[10] = BASIN_PATCH_REPLACED;
+    for (int i = 0; i < 16 * 48; i++) patches[i] = (float)(i * 37 % 64) / 32 - 1;
+    basin_trust right = {0}, wrong = {0}, none = {0};
+    must(basin_rehearse_judge(&right, b.model, place, patches, patches, 8, &error), &error);
+    for (int i = 0; i < 16 * 48; i++) output[i] = -patches[i];
+    must(basin_rehearse_judge(&wrong, b.model, place, patches, output, 8, &error), &error);
+    assert_true(basin_trust_share(&right) > 0.8);
+    assert_true(basin_trust_share(&wrong) < 0.1);
+    assert_true(basin_trust_share(&none) == 0.5);
+    bench_close(&b);
+}
+
 static void refuse(bench *b, const basin_image_completing *how, const char *why) {
     basin_error error = {0};
     basin_image_completion done;
@@ -314,6 +366,8 @@ int main(void) {
         cmocka_unit_test(every_size_is_completed),
         cmocka_unit_test(windows_leave_no_seam),
         cmocka_unit_test(a_hole_meets_its_rim),
+        cmocka_unit_test(membranes_are_smooth),
+        cmocka_unit_test(a_model_is_trusted_as_far_as_it_is_right),
         cmocka_unit_test(a_mask_is_a_rectangle_by_other_means),
         cmocka_unit_test(random_masks_have_the_share_asked_for),
         cmocka_unit_test(the_last_frame_is_the_completed_picture),

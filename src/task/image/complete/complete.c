@@ -13,6 +13,9 @@ static basin_status check(const basin_image_completing *how, const basin_image_m
         return basin_fail(error, BASIN_BAD_VALUE,
                           "frames want a number of steps that is the same for all windows: leave "
                           "out until, or frames");
+    if (how->looks < 0 || how->looks > BASIN_LOOKS)
+        return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,
+                          BASIN_LOOKS);
     if (how->rectangles > 0 && !how->more_rectangles)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld rectangles, but no list of them",
                           (long long)how->rectangles);
@@ -85,6 +88,7 @@ static basin_status finish(basin_image_completion *r, basin_filling *fill, bool 
     r->windows = fill->windows;
     r->missing = fill->hole.missing;
     r->steps = fill->steps;
+    r->share = fill->share;
     return status;
 }
 
@@ -97,6 +101,7 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
         basin_given_take(&taken, sizeof taken, how, "basin_image_completing", error);
     if (!status) status = check(&taken, model, error);
     if (status || count < 1) return status;
+    if (taken.looks == 0) taken.looks = BASIN_LOOKS;
     basin_filling *fill = calloc((size_t)count, sizeof *fill);
     if (!fill) return basin_fail(error, BASIN_NO_MEMORY, "no memory to complete pictures");
     for (int64_t i = 0; i < count && !status; i++)

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "task/image/complete/guess.h"
+#include "task/image/complete/rehearse.h"
 #include "task/image/report/look.h"
 
 enum { BATCH = 8 };
@@ -102,6 +103,59 @@ static basin_status run_windows(level *l, basin_image_runner *runner, basin_erro
     return status;
 }
 
+/* ---- rehearsals ---- */
+
+/* The fading length of corrections, in pixels of a window `side` pixels wide. */
+static double fade_of(const level *l, int64_t side) { return 2 * (double)side / (double)l->across; }
+
+enum { WAYS = 4 }; /* rehearsals a picture; masks and places fill a batch of masks */
+
+/* Prepares rehearsals in windows from all over the hole; returns how many found room. */
+static basin_status prepare(level *l, const basin_window *w, size_t windows, int64_t *count,
+                            basin_error *error) {
+    basin_status status = BASIN_OK;
+    *count = 0;
+    for (int way = 0; way < WAYS && !status; way++) {
+        const basin_window *one = &w[windows * (size_t)way / WAYS];
+        uint8_t *hidden = l->hidden + *count * l->tokens, *place = hidden + WAYS * l->tokens;
+        basin_guess_hide(hidden, &l->guessing, one);
+        if (!basin_rehearse_place(place, hidden, l->across, way)) continue;
+        for (int64_t i = 0; i < l->tokens; i++)
+            if (place[i] != BASIN_PATCH_SHOWN) hidden[i] = place[i];
+        status =
+            basin_guess_show(l->patches + *count * l->tokens * l->values, &l->guessing, one, error);
+        ++*count;
+    }
+    return status;
+}
+
+static basin_status rehearse_picture(level *l, basin_image_runner *runner, const basin_window *w,
+                                     size_t windows, basin_error *error) {
+    basin_trust trust = {0};
+    int64_t count, values = l->tokens * l->values, batch = runner->graph.batch;
+    basin_status status = prepare(l, w, windows, &count, error);
+    for (int64_t i = 0; i < count && !status; i += batch)
+        status = basin_image_runner_run(runner, l->output + i * values, l->patches + i * values,
+                                        l->hidden + i * l->tokens,
+                                        count - i < batch ? count - i : batch, error);
+    for (int64_t i = 0; i < count && !status; i++)
+        status = basin_rehearse_judge(&trust, l->model, l->hidden + (WAYS + i) * l->tokens,
+                                      l->patches + i * values, l->output + i * values,
+                                      fade_of(l, l->model->settings.size), error);
+    l->fill[w->picture].share = basin_trust_share(&trust);
+    return status;
+}
+
+static basin_status rehearse(level *l, basin_image_runner *runner, basin_error *error) {
+    const basin_window *w = l->windows.window;
+    basin_status status = BASIN_OK;
+    for (size_t first = 0, end; first < l->windows.count && !status; first = end) {
+        for (end = first; end < l->windows.count && w[end].picture == w[first].picture;) end++;
+        status = rehearse_picture(l, runner, w + first, end - first, error);
+    }
+    return status;
+}
+
 /* ---- before and after ---- */
 
 static basin_status begin(level *l, int64_t number, basin_error *error) {
@@ -122,7 +176,7 @@ static basin_status begin(level *l, int64_t number, basin_error *error) {
                          .across = l->across,
                          .reach = basin_filling_reach(f, size, l->number),
                          .whole = l->how->resize,
-                         .plain = l->plain,
+                         .looks = l->plain ? 1 : l->how->looks,
                          .flips = l->model->settings.flip,
                          .lanes = f->lanes,
                          .picture = number};
@@ -163,18 +217,23 @@ void basin_filling_write(basin_picture *to, const basin_hole *hole, const float 
     }
 }
 
+/* The model's guesses count by its share, the membrane for the rest. */
+static void mix(const basin_filling *f, float *guess) {
+    for (int64_t i = 0; i < f->hole.box.height * f->hole.box.width * f->now.channels; i++)
+        guess[i] = f->span[i] + (float)f->share * (guess[i] - f->span[i]);
+}
+
 static basin_status end(level *l, basin_filling *f, basin_error *error) {
-    const double fades = 2; /* in patches */
     int64_t area = f->hole.box.height * f->hole.box.width, size = l->model->settings.size;
     if (l->number >= f->levels) return BASIN_OK;
-    double side = (double)basin_filling_side(f, size, l->number);
+    int64_t side = basin_filling_side(f, size, l->number);
     basin_status status = BASIN_OK;
     for (int copy = 0; copy < f->copies && !status; copy++) {
         float *sum = f->sum + copy * area * f->now.channels;
         settle(l, f, sum);
         if (!l->plain)
-            status = basin_rim_match(sum, f->weight, &f->now, &f->hole,
-                                     fades * side / (double)l->across, error);
+            status = basin_rim_match(sum, f->weight, &f->now, &f->hole, fade_of(l, side), error);
+        if (!l->plain) mix(f, sum);
     }
     if (!status)
         basin_filling_write(&f->now, &f->hole, f->sum + (f->copies - 1) * area * f->now.channels);
@@ -191,8 +250,8 @@ static basin_status run_level(level *l, basin_error *error) {
     l->guessing.level = l->number;
     for (int64_t i = 0; i < l->count && !status; i++) status = begin(l, i, error);
     size_t batch = l->windows.count < BATCH ? l->windows.count : BATCH;
-    if (!status && !l->frames)
-        status = basin_image_runner_new(&runner, l->model, (int64_t)batch, error);
+    if (!status) status = basin_image_runner_new(&runner, l->model, (int64_t)batch, error);
+    if (!status && !l->plain) status = rehearse(l, &runner, error);
     if (!status) status = run_windows(l, &runner, error);
     basin_image_runner_free(&runner);
     for (int64_t i = 0; i < l->count && !status; i++) status = end(l, &l->fill[i], error);
@@ -205,6 +264,7 @@ static void plan_levels(level *l, basin_filling *f) {
     int64_t most = f->now.height < f->now.width ? f->now.height : f->now.width;
     f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
     f->levels = 1;
+    f->share = 1;
     if (l->plain || l->how->resize) return;
     while (basin_filling_side(f, size, f->levels - 1) < most &&
            f->hole.deepest > basin_filling_side(f, size, f->levels - 1) / 4)

@@ -16,6 +16,7 @@ typedef struct basin_filling {
     float *sum;      /* [copies, box.height, box.width, channels] weighted guesses */
     float *weight;   /* [box.height, box.width] */
     float *span;     /* [box.height, box.width, channels] the membrane through the rim */
+    double share;    /* how much the model's guesses count beside the membrane, last level */
     int64_t windows; /* looked at so far */
     int64_t steps;   /* the most that a window took */
 } basin_filling;

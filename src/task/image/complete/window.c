@@ -108,26 +108,28 @@ static basin_status add(basin_windows *w, const basin_window *window, size_t fir
     return BASIN_OK;
 }
 
-/* A window in several looks: patches aligned with the hole, then between those. */
+/* A window in several looks: patches aligned with the hole first, then moved by quarters of a patch
+ * so that their borders lie in ever new places. */
 static basin_status add_looks(basin_windows *w, const basin_cover *c, int64_t top, int64_t left,
                               basin_error *error) {
     static const struct {
-        int down, right; /* in half patches */
+        int down, right; /* in quarters */
         bool flip;
-    } look[] = {{0, 0, false}, {1, 1, true}, {1, 0, false}, {0, 1, true}};
-    enum { LOOKS = sizeof look / sizeof *look };
-    int64_t half = c->side / c->across / 2;
+    } look[BASIN_LOOKS] = {{0, 0, false}, {2, 2, true},  {1, 3, false}, {3, 1, true},
+                           {0, 2, true},  {2, 0, false}, {1, 1, true},  {3, 3, false}};
+    int64_t patch = c->side / c->across;
     size_t first = w->count;
     basin_status status = BASIN_OK;
-    for (int i = 0; i < (c->plain ? 1 : LOOKS) && !status; i++)
+    for (int i = 0; i < c->looks && !status; i++)
         for (int lane = 0; lane < c->lanes && !status; lane++) {
-            basin_window one = {.top = clamp(top + look[i].down * half, 0, c->height - c->side),
-                                .left = clamp(left + look[i].right * half, 0, c->width - c->side),
-                                .height = c->side,
-                                .width = c->side,
-                                .flip = c->flips && look[i].flip,
-                                .lane = lane,
-                                .picture = c->picture};
+            basin_window one = {
+                .top = clamp(top + look[i].down * patch / 4, 0, c->height - c->side),
+                .left = clamp(left + look[i].right * patch / 4, 0, c->width - c->side),
+                .height = c->side,
+                .width = c->side,
+                .flip = c->flips && look[i].flip,
+                .lane = lane,
+                .picture = c->picture};
             status = add(w, &one, first, error);
         }
     return status;
@@ -136,7 +138,7 @@ static basin_status add_looks(basin_windows *w, const basin_cover *c, int64_t to
 static basin_status add_whole(basin_windows *w, const basin_cover *c, basin_error *error) {
     size_t first = w->count;
     basin_status status = BASIN_OK;
-    for (int i = 0; i < (c->flips && !c->plain ? 2 : 1) * c->lanes && !status; i++) {
+    for (int i = 0; i < (c->flips && c->looks > 1 ? 2 : 1) * c->lanes && !status; i++) {
         basin_window one = {.height = c->height,
                             .width = c->width,
                             .flip = i >= c->lanes,

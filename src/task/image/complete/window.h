@@ -17,6 +17,8 @@ typedef struct basin_windows {
     size_t count, capacity;
 } basin_windows;
 
+enum { BASIN_LOOKS = 8 };
+
 /* How windows are laid over a hole. */
 typedef struct basin_cover {
     const basin_hole *hole;
@@ -25,15 +27,15 @@ typedef struct basin_cover {
     int64_t across;        /* patches in a row of it */
     int64_t reach;         /* only what is missing and at most so deep is to be covered */
     bool whole;            /* one window, the whole picture */
-    bool plain;            /* one look a window */
+    int looks;             /* a window, 1 to BASIN_LOOKS */
     bool flips;            /* looks in a mirror, too: what the model was trained for */
     int lanes;
     int64_t picture;
 } basin_cover;
 
 /* Adds windows in which all that is to be covered lies, centred on it as far as the picture lets
- * them, and placed so that their patches hide few known pixels. Neighbours overlap by half. Unless
- * plain, each is looked at several times: moved by half a patch, and mirrored. */
+ * them, and placed so that their patches hide few known pixels. Neighbours overlap by half. Further
+ * looks at a window are moved by parts of a patch, and mirrored. */
 basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cover,
                                  basin_error *error);
 void basin_windows_free(basin_windows *windows);
