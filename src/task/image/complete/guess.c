@@ -102,30 +102,39 @@ void basin_guessing_free(basin_guessing *l) {
     *l = (basin_guessing){0};
 }
 
+/* Whether the window has a guess for the pixel (y, x) of it: it is missing and within reach, or
+ * known but in a hidden patch. */
+static bool has_guess(const basin_guessing *l, const basin_window *w, const uint8_t *hidden,
+                      int64_t y, int64_t x) {
+    const basin_filling *f = &l->fill[w->picture];
+    int64_t across = l->model->settings.size / l->model->settings.patch;
+    int32_t depth = basin_hole_depth(&f->hole, w->top + y, w->left + x);
+    if (depth > 0) return depth <= basin_filling_reach(f, l->model->settings.size, l->level);
+    int64_t row = y * across / w->height, column = x * across / w->width;
+    if (w->flip) column = across - 1 - column;
+    return hidden[row * across + column] != BASIN_PATCH_SHOWN;
+}
+
 /* Adds a window's guesses, of the window's size and in as many channels as it speaks for, to copy
  * number `copy`. */
 static void add_guesses(basin_guessing *l, const basin_window *w, const uint8_t *hidden,
                         const basin_picture *guess, int copy) {
     basin_filling *f = &l->fill[w->picture];
     const basin_area *box = &f->hole.box;
-    int64_t reach = basin_filling_reach(f, l->model->settings.size, l->level);
-    int channels = f->now.channels;
-    int64_t across = l->model->settings.size / l->model->settings.patch;
-    for (int64_t i = 0; i < box->height * box->width; i++) {
-        int64_t y = box->top + i / box->width - w->top, x = box->left + i % box->width - w->left;
-        if (y < 0 || x < 0 || y >= w->height || x >= w->width) continue;
-        if (f->hole.depth[i] > reach) continue;
-        if (f->hole.depth[i] == 0) {
-            int64_t row = y * across / w->height, column = x * across / w->width;
-            if (w->flip) column = across - 1 - column;
-            if (hidden[row * across + column] == BASIN_PATCH_SHOWN) continue;
+    int64_t top = box->top - w->top, left = box->left - w->left;
+    int64_t bottom = top + box->height, right = left + box->width;
+    if (bottom > w->height) bottom = w->height;
+    if (right > w->width) right = w->width;
+    for (int64_t y = top > 0 ? top : 0; y < bottom; y++)
+        for (int64_t x = left > 0 ? left : 0; x < right; x++) {
+            if (!has_guess(l, w, hidden, y, x)) continue;
+            int64_t i = (y - top) * box->width + x - left;
+            float weight = l->down[y] * l->right[x];
+            float *to = f->sum + (copy * box->height * box->width + i) * f->now.channels + w->lane;
+            for (int c = 0; c < guess->channels; c++)
+                to[c] += weight * guess->pixel[(y * w->width + x) * guess->channels + c];
+            if (w->lane == 0 && copy == 0) f->weight[i] += weight;
         }
-        float weight = l->down[y] * l->right[x];
-        float *to = f->sum + (copy * box->height * box->width + i) * channels + w->lane;
-        for (int c = 0; c < guess->channels; c++)
-            to[c] += weight * guess->pixel[(y * w->width + x) * guess->channels + c];
-        if (w->lane == 0 && copy == 0) f->weight[i] += weight;
-    }
 }
 
 basin_status basin_guess_hear(basin_guessing *l, const basin_window *w, const uint8_t *hidden,
