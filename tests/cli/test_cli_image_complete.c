@@ -153,7 +153,7 @@ static void a_model_to_begin_with_is_found(void **state) {
     assert_error(run(state, "image complete in/a.png --mask 2,3,6,6 -o o6"), 1,
                  "models/photos.safetensors: not there, though BASIN_MODELS names that folder");
     const program *p = run(state, "image export m.safetensors models/photos.safetensors "
-                                  "--dtype bf16");
+                                  "--weights bf16");
     assert_int_equal(p->code, 0);
     p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");
     unsetenv("BASIN_MODELS");
@@ -165,7 +165,8 @@ static void a_model_to_begin_with_is_found(void **state) {
             "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
     assert_int_equal(p->code, 0);
     assert_error(run(state, "image complete m.safetensors"), 2, "wanted pictures");
-    assert_error(run(state, "image export m.safetensors w.npz --dtype bf16"), 2, "npz has no bf16");
+    assert_error(run(state, "image export m.safetensors w.npz --weights bf16"), 2,
+                 "npz has no bf16");
     assert_error(run(state, "image export m.safetensors w.txt"), 2, ".npz or .safetensors");
 }
 

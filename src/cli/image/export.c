@@ -7,13 +7,13 @@
 #include "cli/command.h"
 
 typedef struct options {
-    const char *dtype;
+    const char *weights;
 } options;
 
-static const options defaults = {.dtype = "f32"};
+static const options defaults = {.weights = "f32"};
 
 static const basin_option table[] = {
-    BASIN_CHOICE(options, dtype, "dtype", "f32|bf16",
+    BASIN_CHOICE(options, weights, "weights", "f32|bf16",
                  "Type of the weights in a .safetensors file; bf16 halves it."),
     BASIN_OPTIONS_END,
 };
@@ -40,10 +40,10 @@ static bool ends_with(const char *text, const char *end) {
     return length >= size && !strcmp(text + length - size, end);
 }
 
-static basin_status export(const char *path, basin_image_model *model, const char *dtype,
+static basin_status export(const char *path, basin_image_model *model, const char *weights,
                            basin_error *error) {
     if (ends_with(path, ".safetensors"))
-        return basin_image_write_as(path, model, basin_option_dtype(dtype), error);
+        return basin_image_write_as(path, model, basin_option_dtype(weights), error);
     basin_status status = basin_image_export(path, model, error);
     if (!status) tell_differences(model);
     return status;
@@ -60,12 +60,12 @@ static int run(const void *values, int operands, char **operand) {
         return basin_report_usage(&basin_command_image_export,
                                   "%s: wanted a name that ends in .npz or .safetensors",
                                   operand[1]);
-    if (!ours && strcmp(o->dtype, "f32") != 0)
+    if (!ours && strcmp(o->weights, "f32") != 0)
         return basin_report_usage(&basin_command_image_export,
-                                  "%s: npz has no bf16; --dtype is for .safetensors", operand[1]);
+                                  "%s: npz has no bf16; --weights is for .safetensors", operand[1]);
     basin_status status = basin_backend_open(&backend, "cpu", 1, &error);
     if (!status) status = basin_image_open(&model, operand[0], backend, &error);
-    if (!status) status = export(operand[1], model, o->dtype, &error);
+    if (!status) status = export(operand[1], model, o->weights, &error);
     basin_image_close(model);
     basin_backend_close(backend);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
@@ -77,14 +77,14 @@ const basin_command basin_command_image_export = {
     .operands = "MODEL OUT.npz|OUT.safetensors",
     .operands_least = 2,
     .operands_most = 2,
-    .text = "A .safetensors file is a model as any other, with weights of the type that --dtype "
+    .text = "A .safetensors file is a model as any other, with weights of the type that --weights "
             "names. An npz file holds Wk, Wq, Xi, Wenc, Benc, Wdec, Bdec, POS_embed, CLS_token, "
             "MASK_token, "
             "LNORM_gamma and LNORM_bias, as the authors' checkpoint does, and the settings as "
             "metadata. Only Energy Transformers with attention and a relu Hopfield network have "
             "such names, and not those that learn or set beta.",
     .example = "  basin image export model.safetensors weights.npz\n"
-               "  basin image export model.safetensors small.safetensors --dtype bf16\n",
+               "  basin image export model.safetensors small.safetensors --weights bf16\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
