@@ -89,6 +89,8 @@ def seam(results, holes, rim=8, most=16):
         for period in range(4, most + 1):
             for phase in range(period):
                 here = numpy.arange(len(line)) % period == phase
+                if not here.any():
+                    continue
                 worst = max(worst, line[here].mean() / line[~here].mean())
     return worst
 
