@@ -165,6 +165,8 @@ static void a_model_to_begin_with_is_found(void **state) {
             "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
     assert_int_equal(p->code, 0);
     assert_error(run(state, "image complete m.safetensors"), 2, "wanted pictures");
+    assert_error(run(state, "image complete m.safetensors in --model m.safetensors"), 2,
+                 "wanted one of them");
     assert_error(run(state, "image export m.safetensors w.npz --weights bf16"), 2,
                  "npz has no bf16");
     assert_error(run(state, "image export m.safetensors w.txt"), 2, ".npz or .safetensors");

@@ -273,6 +273,10 @@ static int run(const void *values, int operands, char **operand) {
     int first = !o->model && is_model(operand[0]);
     const char *no_use = unused(o);
     if (no_use) return basin_report_usage(&basin_command_image_complete, "%s", no_use);
+    if (o->model && is_model(operand[0]))
+        return basin_report_usage(&basin_command_image_complete,
+                                  "--model %s and the model %s: wanted one of them", o->model,
+                                  operand[0]);
     if (operands == first)
         return basin_report_usage(&basin_command_image_complete, "wanted pictures behind %s",
                                   operand[0]);
