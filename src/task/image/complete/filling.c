@@ -110,13 +110,23 @@ static double fade_of(const level *l, int64_t side) { return 2 * (double)side / 
 
 enum { WAYS = 4 }; /* rehearsals a picture; masks and places fill a batch of masks */
 
-/* Prepares rehearsals in windows from all over the hole; returns how many found room. */
+/* First look number `number` of `of` that are spread over the windows of a picture. */
+static const basin_window *first_look(const basin_window *w, size_t windows, size_t number,
+                                      size_t of) {
+    size_t firsts = 0, at = 0;
+    for (size_t i = 0; i < windows; i++) firsts += w[i].first;
+    for (size_t left = firsts * number / of; !w[at].first || left > 0; at++) left -= w[at].first;
+    return &w[at];
+}
+
+/* Prepares rehearsals in windows from all over the hole, as many as find room. Other looks than the
+ * first hide more than the hole, and would say nothing of it. */
 static basin_status prepare(level *l, const basin_window *w, size_t windows, int64_t *count,
                             basin_error *error) {
     basin_status status = BASIN_OK;
     *count = 0;
     for (int way = 0; way < WAYS && !status; way++) {
-        const basin_window *one = &w[windows * (size_t)way / WAYS];
+        const basin_window *one = first_look(w, windows, (size_t)way, WAYS);
         uint8_t *hidden = l->hidden + *count * l->tokens, *place = hidden + WAYS * l->tokens;
         basin_guess_hide(hidden, &l->guessing, one);
         if (!basin_rehearse_place(place, hidden, l->across, way)) continue;

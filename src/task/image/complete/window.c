@@ -128,6 +128,7 @@ static basin_status add_looks(basin_windows *w, const basin_cover *c, int64_t to
                 .height = c->side,
                 .width = c->side,
                 .flip = c->flips && look[i].flip,
+                .first = i == 0,
                 .lane = lane,
                 .picture = c->picture};
             status = add(w, &one, first, error);
@@ -142,6 +143,7 @@ static basin_status add_whole(basin_windows *w, const basin_cover *c, basin_erro
         basin_window one = {.height = c->height,
                             .width = c->width,
                             .flip = i >= c->lanes,
+                            .first = i < c->lanes,
                             .lane = i % c->lanes,
                             .picture = c->picture};
         status = add(w, &one, first, error);

@@ -8,6 +8,7 @@
 typedef struct basin_window {
     int64_t top, left, height, width;
     bool flip;       /* seen in a mirror */
+    bool first;      /* of several looks, the one whose patches are aligned with the hole */
     int lane;        /* of a colour picture, the channel that a grey model sees */
     int64_t picture; /* its number in the call */
 } basin_window;
