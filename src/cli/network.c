@@ -6,9 +6,21 @@
 #include "cli/command.h"
 #include "io/json_writer.h"
 
-static int choice(const char *text, const char *second, const char *third) {
-    if (!text) return 0;
-    return !strcmp(text, second) ? 1 : !strcmp(text, third) ? 2 : 0;
+static bool is(const char *text, const char *word) { return text && !strcmp(text, word); }
+
+static basin_missing missing_of(const basin_network_flags *f) {
+    return f->keep_gaps              ? BASIN_MISSING_KEEP
+           : is(f->missing, "zero")  ? BASIN_MISSING_ZERO
+           : is(f->missing, "mean")  ? BASIN_MISSING_MEAN
+           : is(f->missing, "error") ? BASIN_MISSING_REFUSE
+                                     : BASIN_MISSING_ERROR;
+}
+
+static basin_unknown unknown_of(const basin_network_flags *f) {
+    return is(f->unknown, "skip")    ? BASIN_UNKNOWN_SKIP
+           : is(f->unknown, "add")   ? BASIN_UNKNOWN_ADD
+           : is(f->unknown, "error") ? BASIN_UNKNOWN_REFUSE
+                                     : BASIN_UNKNOWN_ERROR;
 }
 
 basin_network_options basin_network_flags_options(const basin_network_flags *f, double gib) {
@@ -17,10 +29,11 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .directed = f->directed,
         .keep_duplicates = f->keep_duplicates,
         .unite = f->unite,
-        .self = (basin_self_loops)choice(f->self, "drop", "add"),
-        .missing =
-            f->keep_gaps ? BASIN_MISSING_KEEP : (basin_missing)choice(f->missing, "zero", "mean"),
-        .unknown = (basin_unknown)choice(f->unknown, "skip", "add"),
+        .self = is(f->self, "add")    ? BASIN_SELF_ADD
+                : is(f->self, "drop") ? BASIN_SELF_DROP
+                                      : BASIN_SELF_KEEP,
+        .missing = missing_of(f),
+        .unknown = unknown_of(f),
         .unlabelled_first = f->unlabelled_first,
         .id = f->id,
         .label = f->label,

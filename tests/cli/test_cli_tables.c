@@ -122,6 +122,20 @@ static void what_is_new_or_absent_is_said(void **state) {
                  "edges have a direction");
 }
 
+/* Gaps and unknown ends as in training, unless options say otherwise in so many words. */
+static void options_go_before_the_model(void **state) {
+    assert_error(run(state, "anomaly score m.safetensors day1.csv pay1.csv --missing error"), 1,
+                 "limit of node acc0 is missing");
+    FILE *file = create(state, "far.csv");
+    fputs("from_account,to_account,channel\nacc1,acc2,wire\nacc1,elsewhere,card\n", file);
+    fclose(file);
+    assert_error(run(state, "anomaly score m.safetensors day1.csv far.csv"), 1,
+                 "far.csv: line 3: node 'elsewhere' is in no file of nodes");
+    const program *p = run(state, "anomaly score m.safetensors day1.csv far.csv --unknown skip");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "1 edges left out: an end is in no file of nodes ('elsewhere')");
+}
+
 static void options_name_what_is_there(void **state) {
     assert_error(run(state, "data info day1.csv pay1.csv --label is_frod"), 1,
                  "no column 'is_frod' for labels in a file of nodes; did you mean 'is_fraud'?");
@@ -222,6 +236,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_order_gives_the_same_bytes),
         cmocka_unit_test(what_is_new_or_absent_is_said),
+        cmocka_unit_test(options_go_before_the_model),
         cmocka_unit_test(options_name_what_is_there),
         cmocka_unit_test(the_split_of_the_file_is_used_or_not_and_said),
         cmocka_unit_test(what_cannot_be_kept_is_said),

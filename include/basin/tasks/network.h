@@ -78,17 +78,20 @@ typedef enum basin_self_loops {
 } basin_self_loops;
 
 typedef enum basin_missing {
-    BASIN_MISSING_ERROR, /* a feature that is NaN, infinite or an empty cell is an error */
+    BASIN_MISSING_ERROR, /* a feature that is NaN, infinite or an empty cell is an error, unless the
+                            schema of the options fills it */
     BASIN_MISSING_ZERO,
-    BASIN_MISSING_MEAN, /* the mean of its column where it is known */
-    BASIN_MISSING_KEEP, /* gaps stay NaN, for a caller that fills them */
+    BASIN_MISSING_MEAN,   /* the mean of its column where it is known */
+    BASIN_MISSING_KEEP,   /* gaps stay NaN, for a caller that fills them */
+    BASIN_MISSING_REFUSE, /* an error, whatever a schema says */
 } basin_missing;
 
 /* Ends of edges that no table of nodes has. */
 typedef enum basin_unknown {
-    BASIN_UNKNOWN_ERROR,
-    BASIN_UNKNOWN_SKIP, /* the edge is left out */
-    BASIN_UNKNOWN_ADD,  /* the node is added, with the mean of every number and no category */
+    BASIN_UNKNOWN_ERROR,  /* unless the schema of the options says otherwise */
+    BASIN_UNKNOWN_SKIP,   /* the edge is left out */
+    BASIN_UNKNOWN_ADD,    /* the node is added, with the mean of every number and no category */
+    BASIN_UNKNOWN_REFUSE, /* an error, whatever a schema says */
 } basin_unknown;
 
 /* How data become a network. All zeros, or NULL in place of it, are the defaults. */

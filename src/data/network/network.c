@@ -179,7 +179,8 @@ basin_status basin_network_fill_missing(basin_network *network, basin_missing mi
     bool known = schema && schema->features == network->features;
     int64_t gap = missing == BASIN_MISSING_KEEP ? -1 : basin_network_first_gap(network);
     if (gap < 0) return BASIN_OK;
-    if (missing == BASIN_MISSING_ERROR) return basin_network_fail_gap(network, gap, error);
+    if (missing == BASIN_MISSING_ERROR || missing == BASIN_MISSING_REFUSE)
+        return basin_network_fail_gap(network, gap, error);
     if (network->file && !network->own_feature) {
         basin_status status = own_features(network, error);
         if (status) return status;

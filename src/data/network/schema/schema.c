@@ -220,12 +220,22 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
     return status;
 }
 
+/* What is still open comes from the schema; what was refused in so many words is an error. */
+static void settle_choices(basin_network_options *o, const basin_schema *s) {
+    if (s && o->missing == BASIN_MISSING_ERROR) o->missing = s->missing;
+    if (s && o->unknown == BASIN_UNKNOWN_ERROR) o->unknown = s->unknown;
+    if (s && !o->date_format) o->date_format = s->date_format;
+    if (o->missing == BASIN_MISSING_REFUSE) o->missing = BASIN_MISSING_ERROR;
+    if (o->unknown == BASIN_UNKNOWN_REFUSE) o->unknown = BASIN_UNKNOWN_ERROR;
+}
+
 basin_status basin_schema_settle(basin_network_options *settled,
                                  const basin_network_options *options, const char *path,
                                  basin_error *error) {
     *settled = *options;
     if (!settled->schema && options->base) settled->schema = options->base->schema;
     const basin_schema *s = settled->schema;
+    settle_choices(settled, s);
     if (!s) return BASIN_OK;
     if (options->directed && !s->directed)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -233,8 +243,5 @@ basin_status basin_schema_settle(basin_network_options *settled,
                           "edges go both ways",
                           path);
     settled->directed = s->directed;
-    if (settled->missing == BASIN_MISSING_ERROR) settled->missing = s->missing;
-    if (settled->unknown == BASIN_UNKNOWN_ERROR) settled->unknown = s->unknown;
-    if (!settled->date_format) settled->date_format = s->date_format;
     return BASIN_OK;
 }
