@@ -67,6 +67,10 @@ static void reads_edges_alone(void **state) {
     basin_network_options o = {.source = "a", .target = "b", .directed = true};
     n = must_read(&o, "a;b\nx;y\nx;y\ny;x\n", NULL);
     assert_int_equal(n->relation[0].edges, 2);
+    assert_non_null(strstr(n->note, "1 of 3 edges repeat others and count once"));
+    basin_network_free(n);
+    n = must_read(NULL, "src,dst\nx,y\nx,y\ny,x\nx,x\nx,x\n", NULL);
+    assert_non_null(strstr(n->note, "3 of 5 edges repeat others and count once"));
     basin_network_free(n);
 }
 

@@ -29,8 +29,10 @@ basin_status basin_column_know(basin_column *c, const basin_schema_column *known
 static void see_reading(basin_reading *r, bool can, double value, const basin_csv *csv,
                         const char *text) {
     if (can) {
+        bool finite = isfinite((float)value);
         r->cells++;
-        r->sum += value;
+        r->finite += finite;
+        if (finite) r->sum += value;
     } else if (!r->odd_line) {
         r->odd_line = csv->line;
         snprintf(r->odd, sizeof r->odd, "%.*s", (int)sizeof r->odd - 1, text);
@@ -188,7 +190,8 @@ static basin_status settle_type(basin_column *c, basin_schema_column *to, const 
     c->type = to->type = date ? BASIN_COLUMN_DATE : BASIN_COLUMN_NUMBER;
     c->epoch = reading == BASIN_AS_EPOCH;
     c->comma = to->comma = reading == BASIN_AS_COMMA;
-    to->mean = c->as[reading].sum / (double)c->cells;
+    const basin_reading *r = &c->as[reading];
+    to->mean = r->finite ? r->sum / (double)r->finite : 0;
     return BASIN_OK;
 }
 

@@ -50,6 +50,26 @@ static basin_status make_nodes(basin_tables *j) {
     return status;
 }
 
+/* How many different edges a relation has: loops once, others at both ends where they go both ways.
+ */
+static int64_t count_edges(const basin_relation *r, const basin_network *n) {
+    int64_t loops = 0;
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) loops += r->col[e] == i;
+    return n->directed ? r->edges : loops + (r->edges - loops) / 2;
+}
+
+/* Rows that name the same two ends are one edge: their number is lost, and said. */
+static void note_repeats(basin_tables *j) {
+    const basin_network *n = j->network;
+    int64_t different = 0;
+    if (j->o->keep_duplicates || j->o->self != BASIN_SELF_KEEP) return;
+    for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
+    if (different < (int64_t)j->edge_count)
+        basin_network_add_note(j->network, "%" PRId64 " of %zu edges repeat others and count once",
+                               (int64_t)j->edge_count - different, j->edge_count);
+}
+
 /* A day without edges has one empty relation. */
 static basin_status make_relations(basin_tables *j) {
     const basin_names *names = &j->relation.names.names;
@@ -80,6 +100,7 @@ static basin_status make_network(basin_tables *j) {
     if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
     if (!status) status = make_nodes(j);
     if (!status) status = make_relations(j);
+    if (!status) note_repeats(j);
     if (!status) status = basin_tables_join_base(j);
     return status ? status : basin_network_check_note(j->network, j->error);
 }
