@@ -45,7 +45,7 @@ static void keeps_what_it_says(void **state) {
         "{\"name\":\"b\",\"type\":\"category\",\"values\":[\"x\",\"\\\"y\\n\"]},"
         "{\"name\":\"c\",\"type\":\"date\",\"mean\":null},{\"name\":\"d\",\"type\":\"id\"}]},"
         "\"edges\":{\"relations\":[\"r\",\"s\"],\"columns\":[{\"name\":\"u\",\"type\":\"source\"}]}"
-        "}\n";
+        "}";
     basin_schema *first = must_parse(json), *copy;
     assert_int_equal(basin_schema_features(first), 4);
     assert_int_equal(basin_schema_copy(&copy, first, NULL), BASIN_OK);

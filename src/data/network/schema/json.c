@@ -63,6 +63,7 @@ char *basin_schema_print(const basin_schema *schema) {
         free(text);
         return NULL;
     }
+    text[strcspn(text, "\n")] = 0; /* a text, not a line */
     return text;
 }
 
