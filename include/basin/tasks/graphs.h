@@ -174,6 +174,19 @@ BASIN_API basin_status basin_graphs_cross_validate(basin_graphs_fold *result /* 
                                                    const basin_graphset *set,
                                                    const basin_folds *folds,
                                                    const basin_graphs_cv *spec, basin_error *error);
+/* What a model has to beat on a fold, trained on its training graphs and tested on its test graphs;
+ * neither looks at an edge (where nodes have no features, their degrees are looked at). */
+typedef struct basin_graphs_baselines {
+    basin_graphs_measures constant;   /* the commonest class, the mean of each value */
+    basin_graphs_measures regression; /* on sums over each graph of its nodes' features and on their
+                                         number; on a node's own where nodes have classes */
+} basin_graphs_baselines;
+
+BASIN_API basin_status basin_graphs_baseline(basin_graphs_baselines *result,
+                                             const basin_graphset *set, const basin_fold *fold,
+                                             basin_backend *backend, basin_error *error);
+/* "the commonest class", "logistic regression on sums of node features", ... */
+BASIN_API const char *basin_graphs_baseline_name(basin_graphs_target target, bool fitted);
 /* The published notebooks' protocol as a fold: trained on all `graphs`, and tested on the same. */
 BASIN_API basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs,
                                              basin_error *error);

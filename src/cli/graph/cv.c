@@ -17,7 +17,7 @@ typedef struct options {
     const char *protocol, *index, *cache, *backend, *products;
     double inner;
     int64_t folds, fold, repeats, members, jobs, threads;
-    bool quiet, json;
+    bool no_baselines, quiet, json;
 } options;
 
 static const options defaults = {.start = {.preset = "default"},
@@ -50,6 +50,9 @@ static const basin_option table[] = {
         options, jobs, "jobs", "N", 0, 1024,
         "Folds at once, each in a thread of its own; 0: one a core, with --backend cuda, where "
         "all share a device and its memory, 10 at most."),
+    BASIN_FLAG(options, no_baselines, 0, "no-baselines",
+               "Leave out what a model has to beat: the commonest class or the mean value, and a "
+               "regression on sums of node features, on the same folds."),
     BASIN_OPTIONS_START(options),
     BASIN_GRAPH_OPTION_CACHE(options),
     BASIN_OPTION_BACKEND(options),
@@ -67,6 +70,7 @@ typedef struct job {
     basin_graphset set;
     int64_t folds;             /* of a repeat */
     basin_graphs_fold *result; /* [repeats, folds] */
+    basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: not wanted */
     double *value;             /* [repeats, folds] room for numbers of those that were run */
 } job;
 
@@ -92,7 +96,8 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
     j->folds = folds;
     j->result = calloc(count, sizeof *j->result);
     j->value = calloc(count, sizeof *j->value);
-    if (j->result && j->value) return BASIN_OK;
+    if (!j->o->no_baselines) j->baseline = calloc(count, sizeof *j->baseline);
+    if (j->result && j->value && (j->baseline || j->o->no_baselines)) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
 }
 
@@ -120,12 +125,29 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     return status;
 }
 
+/* Of the folds that were run. */
+static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
+                                  basin_error *error) {
+    int64_t first = repeat * j->folds;
+    basin_backend *backend;
+    if (!j->baseline) return BASIN_OK;
+    basin_status status = basin_backend_open(&backend, "cpu", (int)j->o->threads, error);
+    if (status) return status;
+    for (int64_t f = 0; f < j->folds && !status; f++)
+        if (j->result[first + f].done)
+            status = basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f],
+                                           backend, error);
+    basin_backend_close(backend);
+    return status;
+}
+
 static basin_status run_repeat(job *j, int64_t repeat, basin_error *error) {
     basin_folds folds;
     basin_status status = make_folds(&folds, j, repeat, error);
     if (status) return status;
     status = reserve(j, folds.folds, error);
     if (!status) status = run_folds(j, repeat, &folds, error);
+    if (!status) status = run_baselines(j, repeat, &folds, error);
     basin_folds_free(&folds);
     return status;
 }
@@ -180,7 +202,50 @@ static statistics of_all(const job *j, bool validation) {
     return s;
 }
 
+static void of_baseline(double *mean, double *deviation, const job *j, bool fitted) {
+    int64_t n = 0;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
+        const basin_graphs_baselines *b = &j->baseline[f];
+        if (j->result[f].done)
+            j->value[n++] = number_of(fitted ? &b->regression : &b->constant, j->set.task);
+    }
+    basin_mean_deviation(mean, deviation, j->value, n);
+    if (*deviation < 1e-9 * fabs(*mean)) *deviation = 0; /* all alike but for rounding */
+}
+
 /* ---- printing ---- */
+
+static void print_baselines(const job *j) {
+    double mean, deviation;
+    for (int i = 0; i < 2 && j->baseline; i++) {
+        of_baseline(&mean, &deviation, j, i);
+        printf("baseline %.4g +- %.4g: %s%s\n", mean, deviation,
+               basin_graphs_baseline_name(j->set.task, i),
+               j->paper ? ", on training graphs, too" : "");
+    }
+}
+
+static void print_baselines_json(basin_json *json, const job *j) {
+    double mean, deviation;
+    if (!j->baseline) return;
+    basin_json_array(json, "baselines");
+    for (int i = 0; i < 2; i++) {
+        of_baseline(&mean, &deviation, j, i);
+        basin_json_object(json, NULL);
+        basin_json_text(json, "name", basin_graphs_baseline_name(j->set.task, i));
+        basin_json_number(json, j->paper ? "training_mean" : "test_mean", mean);
+        basin_json_number(json, j->paper ? "training_deviation" : "test_deviation", deviation);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
+/* "accuracy, percent" or "mean absolute error", with its units where values are pooled. */
+static const char *score_of(const job *j) {
+    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.targets < 2)
+        return basin_graph_score_name(j->set.task);
+    return "mean absolute error, each value in units of its deviation in training";
+}
 
 static const char *protocol_of(const job *j) {
     if (j->paper) return "paper (training graphs)";
@@ -257,10 +322,11 @@ static void print_summary(const job *j) {
 
 static int print_table(const job *j) {
     printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(j->set.task),
-           basin_graph_score_name(j->set.task));
+           score_of(j));
     printf("protocol: %s\n", protocol_of(j));
     if (!(j->o->repeats > 1 ? print_repeats(j) : print_folds(j))) return BASIN_EXIT_FAILURE;
     print_summary(j);
+    print_baselines(j);
     return BASIN_EXIT_OK;
 }
 
@@ -309,8 +375,9 @@ static void print_json(const job *j) {
     basin_json_integer(&json, "members", o->members);
     basin_json_integer(&json, "repeats", o->repeats);
     basin_json_integer(&json, "seed", j->seed);
-    basin_json_text(&json, "score", basin_graph_score_name(j->set.task));
+    basin_json_text(&json, "score", score_of(j));
     print_statistics_json(&json, j);
+    print_baselines_json(&json, j);
     basin_json_array(&json, "folds");
     for (int64_t f = 0; f < o->repeats * j->folds; f++)
         if (j->result[f].done) print_fold_json(&json, j, f);
@@ -355,6 +422,7 @@ static int run(const void *values, int operands, char **operand) {
     else
         code = print_table(&j);
     free(j.result);
+    free(j.baseline);
     free(j.value);
     basin_graphset_free(&j.set);
     return code;
@@ -369,7 +437,8 @@ const basin_command basin_command_graph_cv = {
     .text =
         "Trains a new model for every fold on the other folds, of which a part, set aside, alone "
         "chooses the epoch; tests each model once on its fold; prints the scores with their mean, "
-        "population deviation and 95 % interval.\n\n"
+        "population deviation and 95 % interval, and beside them what plain baselines reach on the "
+        "same folds.\n\n"
         "DATA is a TUDataset (folder or zip), a packed set, or ZINC. With --protocol paper the "
         "score is that of the training graphs, as in the paper's tables.",
     .example = "  basin graph cv MUTAG.zip\n"

@@ -1,0 +1,280 @@
+/* What a model of graphs has to beat, on the same fold: the commonest class or the mean value, and
+ * a logistic or linear regression on the sums of each graph's node features, which looks at no
+ * edge. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/graphs/graphs.h"
+
+enum { STEPS = 300, CHUNK = 256 };
+
+/* A fold as tables. Parts are training (0) and test (2). */
+typedef struct problem {
+    const basin_graphset *set;
+    const basin_fold *fold;
+    basin_graphset_encoding encoding;
+    int64_t columns;      /* features and a count of nodes */
+    int64_t outputs;      /* C */
+    int64_t rows[3];      /* graphs, or nodes where these have classes */
+    float *x[3];          /* [rows, columns] */
+    float *target;        /* [rows of training, C] one-hot, or values over deviations */
+    float *weight;        /* [rows of training, C] sums to 1 */
+    double *mean, *scale; /* [C] of values */
+} problem;
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a baseline");
+}
+
+static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }
+
+/* ---- tables ---- */
+
+/* The nodes of a chunk, added to their graph's row or each a row of its own. */
+static int64_t add_chunk(float *to, const problem *p, const basin_graphset_batch *b) {
+    int64_t F = b->features, row = -1;
+    for (int64_t t = 0; t < b->tokens; t++) {
+        const float *from = b->feature + (int64_t)b->source[t] * F;
+        row += of_nodes(p) ? b->source[t] >= 0 : b->source[t] < 0;
+        if (b->source[t] < 0) continue;
+        for (int64_t c = 0; c < F; c++) to[row * p->columns + c] += from[c];
+        to[row * p->columns + F]++;
+    }
+    return row + 1;
+}
+
+static basin_status fill_part(problem *p, int part, basin_error *error) {
+    const int64_t *graph = p->fold->item[part];
+    int64_t count = p->fold->count[part];
+    basin_graphset_batch batch = {0};
+    basin_positions none = {0};
+    basin_status status = BASIN_OK;
+    p->rows[part] = basin_graphs_count_rows(p->set, p->set->task, graph, count);
+    p->x[part] = calloc((size_t)(p->rows[part] * p->columns) + 1, sizeof **p->x);
+    if (!p->x[part]) return no_memory(error);
+    float *to = p->x[part];
+    for (int64_t at = 0; at < count && !status; at += CHUNK) {
+        int64_t now = count - at < CHUNK ? count - at : CHUNK;
+        status = basin_graphset_batch_fill(&batch, p->set, &p->encoding, &none, graph + at, now,
+                                           false, 0, 0, error);
+        if (!status) to += add_chunk(to, p, &batch) * p->columns;
+    }
+    basin_graphset_batch_free(&batch);
+    return status;
+}
+
+/* Columns to mean 0 and deviation 1 over the training rows. */
+static void standardise(problem *p) {
+    for (int64_t c = 0; c < p->columns; c++) {
+        double sum = 0, squares = 0, n = (double)p->rows[0];
+        for (int64_t i = 0; i < p->rows[0]; i++) {
+            double v = (double)p->x[0][i * p->columns + c];
+            sum += v, squares += v * v;
+        }
+        double mean = sum / n, variance = squares / n - mean * mean;
+        double scale = variance > 1e-12 * squares / n ? 1 / sqrt(variance) : 0;
+        for (int part = 0; part < 3; part += 2)
+            for (int64_t i = 0; i < p->rows[part]; i++) {
+                float *v = p->x[part] + i * p->columns + c;
+                *v = (float)(((double)*v - mean) * scale);
+            }
+    }
+}
+
+/* ---- targets ---- */
+
+/* The class of each row of a part, in the rows' order. */
+static int32_t class_at(const problem *p, int part, int64_t *graph, int64_t *node) {
+    const basin_graphset *set = p->set;
+    int64_t own = p->fold->item[part][*graph];
+    if (!of_nodes(p)) return set->class_of[p->fold->item[part][(*graph)++]];
+    while (set->node_start[own] + *node >= set->node_start[own + 1])
+        own = p->fold->item[part][++*graph], *node = 0;
+    return set->class_of[set->node_start[own] + (*node)++];
+}
+
+static void put_classes(problem *p) {
+    int64_t graph = 0, node = 0, known = 0, C = p->outputs;
+    for (int64_t i = 0; i < p->rows[0]; i++) {
+        int32_t own = class_at(p, 0, &graph, &node);
+        if (own < 0) continue;
+        p->target[i * C + own] = 1;
+        p->mean[own]++;
+        for (int64_t c = 0; c < C; c++) p->weight[i * C + c] = 1;
+        known++;
+    }
+    for (int64_t i = 0; i < p->rows[0] * C; i++) p->weight[i] /= (float)(known ? known : 1);
+}
+
+static void put_values(problem *p) {
+    int64_t C = p->outputs, known = 0;
+    for (int64_t c = 0; c < C; c++) {
+        double sum = 0, squares = 0, n = 0;
+        for (int64_t i = 0; i < p->rows[0]; i++) {
+            double y = (double)p->set->target[p->fold->item[0][i] * C + c];
+            if (!isnan(y)) sum += y, squares += y * y, n++;
+        }
+        double variance = n > 0 ? squares / n - sum / n * sum / n : 0;
+        p->mean[c] = n > 0 ? sum / n : 0;
+        p->scale[c] = variance > 1e-12 * squares / fmax(n, 1) ? sqrt(variance) : 1;
+    }
+    for (int64_t i = 0; i < p->rows[0] * C; i++) {
+        double y = (double)p->set->target[p->fold->item[0][i / C] * C + i % C];
+        if (isnan(y)) continue;
+        p->target[i] = (float)((y - p->mean[i % C]) / p->scale[i % C]);
+        p->weight[i] = 1, known++;
+    }
+    for (int64_t i = 0; i < p->rows[0] * C; i++) p->weight[i] /= (float)(known ? known : 1);
+}
+
+static basin_status prepare(problem *p, basin_error *error) {
+    const basin_graphset *set = p->set;
+    basin_encoding_spec spec = {.standardise = true, .degrees = -1};
+    basin_status status = basin_graphset_encoding_new(&p->encoding, set, p->fold->item[0],
+                                                      p->fold->count[0], &spec, error);
+    p->columns = p->encoding.features + 1;
+    p->outputs = set->task == BASIN_GRAPHS_VALUES ? set->targets : set->classes;
+    for (int part = 0; part < 3 && !status; part += 2) status = fill_part(p, part, error);
+    if (status) return status;
+    size_t cells = (size_t)(p->rows[0] * p->outputs) + 1;
+    p->target = calloc(cells, sizeof *p->target);
+    p->weight = calloc(cells, sizeof *p->weight);
+    p->mean = calloc((size_t)p->outputs, sizeof *p->mean);
+    p->scale = calloc((size_t)p->outputs, sizeof *p->scale);
+    if (!p->target || !p->weight || !p->mean || !p->scale) return no_memory(error);
+    standardise(p);
+    if (set->task == BASIN_GRAPHS_VALUES)
+        put_values(p);
+    else
+        put_classes(p);
+    return BASIN_OK;
+}
+
+static void problem_free(problem *p) {
+    for (int part = 0; part < 3; part++) free(p->x[part]);
+    free(p->target);
+    free(p->weight);
+    free(p->mean);
+    free(p->scale);
+    basin_graphset_encoding_free(&p->encoding);
+}
+
+/* ---- the two baselines ---- */
+
+static void measure(basin_graphs_measures *measures, const problem *p, const float *output) {
+    basin_graphs_measure(measures, output, p->set, p->fold->item[2], p->fold->count[2], p->outputs,
+                         p->scale);
+}
+
+/* Of classes the logarithms of their shares. */
+static void put_constant(float *output, const problem *p) {
+    for (int64_t i = 0; i < p->rows[2] * p->outputs; i++) {
+        double own = p->mean[i % p->outputs];
+        output[i] = (float)(p->set->task == BASIN_GRAPHS_VALUES ? own : log(own + 1e-9));
+    }
+}
+
+/* A regression on a graph of its own. */
+typedef struct regression {
+    basin_graph *graph;
+    basin_params params;
+    basin_store *store;
+    basin_trainer trainer;
+    basin_plan *use;
+    basin_expr x, target, weight, unseen, output;
+} regression;
+
+static basin_status write(basin_plan *plan, basin_expr input, float *data, basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+static basin_expr loss_of(const problem *p, const regression *r, basin_expr output) {
+    if (p->set->task == BASIN_GRAPHS_VALUES)
+        return basin_sum_all(basin_mul(r->weight, basin_abs(basin_sub(output, r->target))));
+    basin_expr own = basin_sum(basin_mul(r->target, output), -1, 1);
+    basin_expr row = basin_reshape(basin_slice(r->weight, 1, 0, 1), BASIN_SHAPE(p->rows[0]));
+    return basin_sum_all(basin_mul(row, basin_sub(basin_logsumexp(output), own)));
+}
+
+static basin_status build(regression *r, const problem *p, basin_backend *backend,
+                          basin_error *error) {
+    basin_shape cells = BASIN_SHAPE(p->rows[0], p->outputs);
+    basin_init zero = {BASIN_INIT_CONSTANT, 0};
+    r->graph = basin_graph_new();
+    if (!r->graph) return no_memory(error);
+    basin_params_begin(&r->params, r->graph);
+    basin_expr w = basin_param_add(&r->params, "", "w", BASIN_SHAPE(p->columns, p->outputs), zero);
+    basin_expr b = basin_param_add(&r->params, "", "b", BASIN_SHAPE(p->outputs), zero);
+    r->x = basin_input(r->graph, "x", BASIN_SHAPE(p->rows[0], p->columns));
+    r->unseen = basin_input(r->graph, "unseen", BASIN_SHAPE(p->rows[2], p->columns));
+    r->target = basin_input(r->graph, "target", cells);
+    r->weight = basin_input(r->graph, "weight", cells);
+    basin_expr loss = loss_of(p, r, basin_add(basin_matmul(r->x, w), b));
+    r->output = basin_add(basin_matmul(r->unseen, w), b);
+    basin_trainer_spec spec = {.adamw = {0.9, 0.999, 1e-8, 1e-2, 0},
+                               .schedule = {0, STEPS, 0.05, 0.05, 0}};
+    basin_plan_spec use = {.output = &r->output, .outputs = 1};
+    basin_status status = basin_store_new(&r->store, backend, error);
+    if (!status) status = basin_trainer_new(&r->trainer, r->store, &r->params, loss, &spec, error);
+    if (!status) status = basin_params_init(&r->params, r->store, 0, error);
+    return status ? status : basin_plan_new(&r->use, r->store, &use, error);
+}
+
+static basin_status fit(float *output, regression *r, problem *p, basin_error *error) {
+    basin_tensor all = basin_tensor_borrow(output, BASIN_F32, BASIN_SHAPE(p->rows[2], p->outputs));
+    basin_status status = write(r->trainer.plan, r->x, p->x[0], error);
+    if (!status) status = write(r->trainer.plan, r->target, p->target, error);
+    if (!status) status = write(r->trainer.plan, r->weight, p->weight, error);
+    for (int i = 0; i < STEPS && !status; i++)
+        status = basin_trainer_step(&r->trainer, NULL, error);
+    if (!status) status = write(r->use, r->unseen, p->x[2], error);
+    if (!status) status = basin_plan_run(r->use, error);
+    if (!status) status = basin_plan_read(r->use, r->output, &all, error);
+    for (int64_t i = 0; i < p->rows[2] * p->outputs && p->set->task == BASIN_GRAPHS_VALUES; i++)
+        output[i] = (float)((double)output[i] * p->scale[i % p->outputs] + p->mean[i % p->outputs]);
+    return status;
+}
+
+static basin_status regress(float *output, problem *p, basin_backend *backend, basin_error *error) {
+    regression r = {0};
+    basin_status status = build(&r, p, backend, error);
+    if (!status) status = fit(output, &r, p, error);
+    basin_plan_free(r.use);
+    basin_trainer_free(&r.trainer);
+    basin_store_free(r.store);
+    basin_params_free(&r.params);
+    basin_graph_free(r.graph);
+    return status;
+}
+
+basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_graphset *set,
+                                   const basin_fold *fold, basin_backend *backend,
+                                   basin_error *error) {
+    problem p = {.set = set, .fold = fold};
+    float *output = NULL;
+    *result = (basin_graphs_baselines){0};
+    basin_status status = basin_graphs_check_labels(set, set->name, error);
+    if (!status) status = prepare(&p, error);
+    if (!status && !(output = calloc((size_t)(p.rows[2] * p.outputs) + 1, sizeof *output)))
+        status = no_memory(error);
+    if (!status) {
+        put_constant(output, &p);
+        measure(&result->constant, &p, output);
+        status = regress(output, &p, backend, error);
+    }
+    if (!status) measure(&result->regression, &p, output);
+    free(output);
+    problem_free(&p);
+    return status;
+}
+
+const char *basin_graphs_baseline_name(basin_graphs_target target, bool fitted) {
+    if (target == BASIN_GRAPHS_VALUES)
+        return fitted ? "linear regression on sums of node features" : "the mean value";
+    if (!fitted) return "the commonest class";
+    return target == BASIN_NODE_CLASSES ? "logistic regression on a node's own features"
+                                        : "logistic regression on sums of node features";
+}
