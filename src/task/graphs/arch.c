@@ -77,28 +77,13 @@ bool basin_graphs_gnn_preset(basin_graphs_settings *s, const char *preset) {
 
 /* ---- settings without effect ---- */
 
-static const char *const only_et[] = {"heads",
-                                      "head_dim",
-                                      "memories",
-                                      "steps",
-                                      "alpha",
-                                      "attention",
-                                      "hopfield",
-                                      "noise",
-                                      "mix",
-                                      "hopfield_kind",
-                                      "couplings",
-                                      "hopfield_power",
-                                      "beta",
-                                      "learn_beta",
-                                      "adjacency",
-                                      "hidden",
-                                      "norm_head",
-                                      "recompute",
-                                      "reconstruct",
-                                      "query_deviation",
-                                      "memory_deviation",
-                                      NULL};
+/* clang-format off */
+static const char *const only_et[] = {
+    "heads", "head_dim", "memories", "steps", "alpha", "attention", "hopfield", "hopfield_kind",
+    "hopfield_power", "beta", "learn_beta", "couplings", "noise", "mix", "adjacency", "hidden",
+    "norm_head", "reconstruct", "reconstruct_all", "cls_self", "query_deviation",
+    "memory_deviation", "recompute", NULL};
+/* clang-format on */
 static const char *const only_gin[] = {"learn_epsilon", NULL};
 
 /* Each must be as in the default preset, where nobody has asked for anything. */
