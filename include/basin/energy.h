@@ -122,6 +122,12 @@ typedef struct basin_block_bound {
     basin_expr features, strength;
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
+/* What a block does at activations g [N, D] among a list of pairs: the share of its query's
+ * attention that each pair gets, [pairs], mean over heads (NULL without attention); and the energy
+ * of each token, [N], in attention, memories and couplings, NULL for parts that are absent. */
+BASIN_API basin_expr basin_block_shares(const basin_block_bound *bound, basin_expr g);
+BASIN_API void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *bound,
+                                          basin_expr g);
 
 /* ---- descent ---- */
 

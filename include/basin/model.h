@@ -298,6 +298,15 @@ BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
 /* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
  * heads of edge_w by the factor of the scores. */
 BASIN_API basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
+/* What happens inside, for those who want to look. */
+typedef struct basin_graphs_view {
+    basin_expr embedding; /* what the head reads: [graphs, R], of classes of nodes [tokens, D] */
+    basin_expr share; /* [pairs] of the query's attention, mean over heads and blocks, or NULL */
+    basin_expr energy[3]; /* [tokens] of the last block at the end: attention, memories, couplings;
+                             NULL for what is absent */
+} basin_graphs_view;
+BASIN_API void basin_graphs_look(basin_graphs_view *view, const basin_graphs *model,
+                                 const basin_graphs_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
 
@@ -344,10 +353,11 @@ typedef struct basin_graphs_gnn {
 BASIN_API basin_status basin_graphs_gnn_declare(basin_graphs_gnn *model, basin_params *params,
                                                 const basin_graphs_gnn_config *config);
 /* Outputs as those of basin_graphs_forward, for its batches. `weight` [pairs, 1] scales what
- * neighbours send; NULL: 1. *tokens, where not NULL, becomes the last layer's rows [tokens, D]. */
+ * neighbours send; NULL: 1. *embedding, where not NULL, becomes what the last
+ * head reads: [graphs, D], of classes of nodes [tokens, D]. */
 BASIN_API basin_expr basin_graphs_gnn_forward(const basin_graphs_gnn *model,
                                               const basin_graphs_batch *batch, basin_expr weight,
-                                              basin_expr *tokens);
+                                              basin_expr *embedding);
 
 /* One interface for all models of graphs. */
 typedef struct basin_graphs_net_config {
@@ -369,6 +379,9 @@ BASIN_API basin_graphs_batch basin_graphs_net_inputs(const basin_graphs_net *net
                                                      int64_t nodes, int64_t pairs);
 BASIN_API basin_expr basin_graphs_net_forward(const basin_graphs_net *net,
                                               const basin_graphs_batch *batch);
+/* The same with a view; `weight` is for GIN and GCN. */
+BASIN_API basin_expr basin_graphs_net_look(basin_graphs_view *view, const basin_graphs_net *net,
+                                           const basin_graphs_batch *batch, basin_expr weight);
 
 #ifdef __cplusplus
 }

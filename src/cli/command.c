@@ -21,6 +21,7 @@ const basin_command *const basin_commands[] = {
     &basin_command_anomaly_explain,
     &basin_command_graph_train,
     &basin_command_graph_predict,
+    &basin_command_graph_explain,
     &basin_command_graph_eval,
     &basin_command_graph_cv,
     &basin_command_graph_make,

@@ -58,6 +58,7 @@ extern const basin_command basin_command_graph_cv;
 extern const basin_command basin_command_graph_eval;
 extern const basin_command basin_command_graph_make;
 extern const basin_command basin_command_graph_predict;
+extern const basin_command basin_command_graph_explain;
 extern const basin_command basin_command_graph_train;
 extern const basin_command basin_command_help;
 extern const basin_command basin_command_image_export;

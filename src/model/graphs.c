@@ -185,16 +185,33 @@ basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batc
     return basin_matmul(adjacency(model, batch, embed(model, batch)), model->edge_w);
 }
 
-basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
+/* What each block does to the tokens before it, and the last one's energies behind it. */
+static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr x, int number,
+                  int blocks) {
+    basin_expr one = basin_block_shares(bound, basin_block_norm(bound->block, x));
+    if (one) one = basin_scale(one, 1.0 / blocks);
+    if (one) view->share = number ? basin_add(view->share, one) : one;
+}
+
+static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
+                          const basin_graphs_batch *batch) {
     basin_expr x = embed(model, batch);
     basin_expr scale = adjacency(model, batch, x);
-    for (int i = 0; i < model->config.blocks; i++) {
+    int blocks = model->config.blocks;
+    for (int i = 0; i < blocks; i++) {
         basin_block_bound bound = {&model->block[i], &batch->pattern, scale, batch->edge_features,
                                    batch->strength};
         basin_energy energy = basin_block_energy(&bound);
+        if (view) watch(view, &bound, x, i, blocks);
         x = basin_descend(&energy, x, &model->config.descent, NULL);
+        if (view && i + 1 == blocks)
+            basin_block_token_energies(view->energy, &bound, basin_block_norm(bound.block, x));
     }
     return x;
+}
+
+basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
+    return descend(NULL, model, batch);
 }
 
 /* Zeros a share of the numbers and scales up the others; nothing without a seed. As basin_dropout,
@@ -231,12 +248,23 @@ static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batc
     return parts == 1 ? part[0] : basin_concat(part, parts, 1);
 }
 
+/* What the head reads: of each graph, or with BASIN_READ_NODES of each token. */
+static basin_expr read_tokens(const basin_graphs *model, const basin_graphs_batch *batch,
+                              basin_expr x) {
+    const basin_graphs_config *c = &model->config;
+    if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
+    return c->read == BASIN_READ_NODES ? x : read_graphs(model, batch, x);
+}
+
+void basin_graphs_look(basin_graphs_view *view, const basin_graphs *model,
+                       const basin_graphs_batch *batch) {
+    *view = (basin_graphs_view){0};
+    view->embedding = read_tokens(model, batch, descend(view, model, batch));
+}
+
 basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_batch *batch) {
     const basin_graphs_config *c = &model->config;
-    basin_expr x = basin_graphs_tokens(model, batch);
-    if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
-    if (c->read != BASIN_READ_NODES) x = read_graphs(model, batch, x);
-    x = drop(c, x);
+    basin_expr x = drop(c, read_tokens(model, batch, basin_graphs_tokens(model, batch)));
     if (model->hidden_w)
         x = drop(c, basin_relu(basin_add(basin_matmul(x, model->hidden_w), model->hidden_b)));
     return basin_add(basin_matmul(x, model->dec_w), model->dec_b);

@@ -179,12 +179,12 @@ static basin_expr gcn_forward(const place *p, basin_expr *last) {
 }
 
 basin_expr basin_graphs_gnn_forward(const basin_graphs_gnn *model, const basin_graphs_batch *batch,
-                                    basin_expr weight, basin_expr *tokens) {
+                                    basin_expr weight, basin_expr *embedding) {
     basin_expr last;
     if (!batch->nodes) return NULL;
     place p = place_of(model, batch, weight);
     basin_expr output =
         model->config.arch == BASIN_GRAPHS_GIN ? gin_forward(&p, &last) : gcn_forward(&p, &last);
-    if (tokens) *tokens = last;
+    if (embedding) *embedding = read_rows(&p, last);
     return output;
 }

@@ -23,3 +23,13 @@ basin_expr basin_graphs_net_forward(const basin_graphs_net *net, const basin_gra
     return net->arch == BASIN_GRAPHS_ET ? basin_graphs_forward(&net->et, batch)
                                         : basin_graphs_gnn_forward(&net->gnn, batch, NULL, NULL);
 }
+
+basin_expr basin_graphs_net_look(basin_graphs_view *view, const basin_graphs_net *net,
+                                 const basin_graphs_batch *batch, basin_expr weight) {
+    if (net->arch == BASIN_GRAPHS_ET) {
+        basin_graphs_look(view, &net->et, batch);
+        return basin_graphs_forward(&net->et, batch);
+    }
+    *view = (basin_graphs_view){0};
+    return basin_graphs_gnn_forward(&net->gnn, batch, weight, &view->embedding);
+}

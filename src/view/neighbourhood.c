@@ -4,51 +4,9 @@
 
 #include <math.h>
 
+#include "view/svg.h"
+
 enum { WIDTH = 640, HEIGHT = 600, CENTRE_X = 320, CENTRE_Y = 310, RING = 190 };
-
-static void put_text(FILE *file, const char *text, int most) {
-    for (int i = 0; *text && i < most; text++, i++) {
-        if (*text == '<')
-            fputs("&lt;", file);
-        else if (*text == '>')
-            fputs("&gt;", file);
-        else if (*text == '&')
-            fputs("&amp;", file);
-        else if ((unsigned char)*text >= 32)
-            fputc(*text, file);
-    }
-    if (*text) fputs("\xe2\x80\xa6", file);
-}
-
-/* From blue (normal) over grey to red (anomalous). */
-static void put_colour(FILE *file, double score) {
-    static const double stop[3][3] = {{59, 111, 182}, {200, 200, 200}, {196, 54, 42}};
-    double s = score < 0 || isnan(score) ? 0 : score > 1 ? 1 : score;
-    int low = s < 0.5 ? 0 : 1;
-    double t = 2 * s - low;
-    int c[3];
-    for (int i = 0; i < 3; i++) c[i] = (int)lround(stop[low][i] * (1 - t) + stop[low + 1][i] * t);
-    fprintf(file, "#%02x%02x%02x", c[0], c[1], c[2]);
-}
-
-static void put_head(FILE *file, const basin_star *star) {
-    fprintf(file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-            "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    fputs("<style>.p{fill:#fff}.t{fill:#222}.m{fill:#666}.e{stroke:#777}.n{stroke:#fff}"
-          "@media(prefers-color-scheme:dark){.p{fill:#16181c}.t{fill:#eee}.m{fill:#aaa}"
-          ".e{stroke:#999}.n{stroke:#16181c}}</style>\n",
-          file);
-    fprintf(file, "<rect class=\"p\" width=\"%d\" height=\"%d\"/>\n", WIDTH, HEIGHT);
-    fputs("<text class=\"t\" x=\"24\" y=\"32\" font-size=\"17\" font-weight=\"bold\">", file);
-    put_text(file, star->title, 70);
-    fputs("</text>\n", file);
-    if (!star->subtitle) return;
-    fputs("<text class=\"m\" x=\"24\" y=\"53\">", file);
-    put_text(file, star->subtitle, 100);
-    fputs("</text>\n", file);
-}
 
 /* The place of ray i of n: from the top, to the right, to the left, ... */
 static double angle_of(int i, int n) {
@@ -72,28 +30,23 @@ static void put_node(FILE *file, const char *name, double x, double y, double ra
     fprintf(file,
             "<circle class=\"n\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" stroke-width=\"2\" fill=\"", x,
             y, radius);
-    put_colour(file, score);
+    basin_svg_colour(file, score);
     fputs("\"><title>", file);
-    put_text(file, name, 200);
+    basin_svg_text(file, name, 200);
     fprintf(file, ": score %.3f, attention %.3f</title></circle>\n", score, share);
     double out = radius + 6, tx = x + out * cos(angle), ty = y + out * sin(angle) + 4;
     const char *anchor = cos(angle) > 0.3 ? "start" : cos(angle) < -0.3 ? "end" : "middle";
     if (cos(angle) <= 0.3 && cos(angle) >= -0.3) ty += sin(angle) > 0 ? 8 : -4;
     fprintf(file, "<text class=\"t\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", tx, ty, anchor);
-    put_text(file, name, 14);
+    basin_svg_text(file, name, 14);
     fprintf(file, "<tspan class=\"m\"> %.2g%%</tspan></text>\n", 100 * share);
 }
 
 static void put_legend(FILE *file, const basin_star *star) {
     int y = HEIGHT - 26;
-    fputs("<g>", file);
-    for (int i = 0; i < 60; i++) {
-        fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"3\" height=\"10\" fill=\"", 24 + 2 * i, y);
-        put_colour(file, i / 59.0);
-        fputs("\"/>", file);
-    }
+    basin_svg_scale(file, y);
     fprintf(file,
-            "</g>\n<text class=\"m\" x=\"152\" y=\"%d\">score 0 to 1; width and percent: share of "
+            "<text class=\"m\" x=\"152\" y=\"%d\">score 0 to 1; width and percent: share of "
             "its attention",
             y + 9);
     if (star->left_out > 0)
@@ -103,7 +56,7 @@ static void put_legend(FILE *file, const basin_star *star) {
 
 void basin_star_write(FILE *file, const basin_star *star) {
     double neighbours = star->rays + (double)star->left_out;
-    put_head(file, star);
+    basin_svg_head(file, WIDTH, HEIGHT, star->title, star->subtitle);
     for (int i = 0; i < star->rays; i++)
         put_ray(file, &star->ray[i], angle_of(i, star->rays), neighbours);
     for (int i = 0; i < star->rays; i++) {
@@ -113,12 +66,12 @@ void basin_star_write(FILE *file, const basin_star *star) {
     }
     fprintf(file, "<circle class=\"n\" cx=\"%d\" cy=\"%d\" r=\"22\" stroke-width=\"3\" fill=\"",
             CENTRE_X, CENTRE_Y);
-    put_colour(file, star->score);
+    basin_svg_colour(file, star->score);
     fprintf(file,
             "\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-weight=\"bold\" "
             "fill=\"%s\">",
             CENTRE_X, CENTRE_Y + 4, star->score > 0.3 && star->score < 0.7 ? "#222" : "#fff");
-    put_text(file, star->name, 6);
+    basin_svg_text(file, star->name, 6);
     fputs("</text>\n", file);
     put_legend(file, star);
     fputs("</svg>\n", file);

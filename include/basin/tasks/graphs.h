@@ -132,6 +132,27 @@ BASIN_API basin_status basin_graphs_score_values(basin_graphs_value *value /* [c
 BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,
                                     basin_graphs_target target);
 
+/* Which nodes and edges an output rests on. Beside the graph stands a blank one of the same shape:
+ * features, positions and edge features are 0 (with GIN and GCN edges send nothing). What nodes and
+ * edges add, by gradients integrated from the one to the other, makes up the difference. */
+typedef struct basin_graphs_explanation {
+    int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
+    int64_t column;              /* the class or value that it is about */
+    double output, blank;        /* the logarithm of the odds of that class, or the value */
+    double missed;               /* what the integral leaves of their difference; small */
+    double *node, *edge;         /* [nodes] [edges] what each adds */
+    double *attention;           /* [nodes] their share of the CLS token's attention */
+    double *energy;              /* [nodes] in the last block */
+    bool has_energy;             /* an Energy Transformer; else these two are zeros */
+} basin_graphs_explanation;
+
+/* Of the one graph of the data. `column` -1: the likeliest class, or the first value. */
+BASIN_API basin_status basin_graphs_explain(basin_graphs_explanation *explanation,
+                                            basin_graphs_model *model,
+                                            const basin_graphs_data *data, int64_t column,
+                                            basin_error *error);
+BASIN_API void basin_graphs_explanation_free(basin_graphs_explanation *explanation);
+
 /* ---- training ---- */
 
 /* Trains a model; `model` NULL: only its file is wanted. Where the run was stopped, the model is

@@ -27,35 +27,14 @@ typedef struct lens {
 
 /* ---- expressions ---- */
 
-/* softmax of each query's scores, mean over heads: [pairs]. */
-static basin_expr shares(const basin_block *b, basin_expr g, const basin_pattern *pattern) {
-    basin_expr q = basin_einsum("nd,hyd->nhy", g, b->wq), k = basin_einsum("nd,hyd->nhy", g, b->wk);
-    basin_expr lse = basin_attention_lse(q, k, b->beta, NULL, NULL, pattern);
-    if (!lse) return NULL;
-    int64_t N = basin_expr_shape(g).dim[0], H = b->config.heads;
-    basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
-    basin_expr score = basin_mul(basin_pair_dot(q, k, pattern), b->beta);
-    basin_expr norm = basin_pair_dot(basin_reshape(lse, BASIN_SHAPE(N, H, 1)), ones, pattern);
-    return basin_mean(basin_exp(basin_sub(score, norm)), 1, 1);
-}
-
 /* Both parts of each node's energy at the tokens x. */
 static void node_energies(lens *l, const basin_block *b, basin_expr x, int relation) {
-    basin_expr g = basin_block_norm(b, x);
-    if (!b->config.no_attention) {
-        basin_expr q = basin_einsum("nd,hyd->nhy", g, b->wq);
-        basin_expr k = basin_einsum("nd,hyd->nhy", g, b->wk);
-        basin_expr lse = basin_attention_lse(q, k, b->beta, NULL, NULL, &l->net.pattern[relation]);
-        basin_expr part = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
-        if (l->net.node_weight[relation]) part = basin_mul(part, l->net.node_weight[relation]);
-        l->attention = l->attention ? basin_add(l->attention, part) : part;
-    }
-    if (!b->config.no_hopfield) {
-        basin_shape shape = basin_expr_shape(g); /* a batch of one token each: energies apart */
-        basin_expr one = basin_reshape(g, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
-        basin_expr part = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);
-        l->hopfield = l->hopfield ? basin_add(l->hopfield, part) : part;
-    }
+    basin_block_bound bound = {.block = b, .pattern = &l->net.pattern[relation]};
+    basin_expr part[3], weight = l->net.node_weight[relation];
+    basin_block_token_energies(part, &bound, basin_block_norm(b, x));
+    if (part[0] && weight) part[0] = basin_mul(part[0], weight);
+    if (part[0]) l->attention = l->attention ? basin_add(l->attention, part[0]) : part[0];
+    if (part[1]) l->hopfield = l->hopfield ? basin_add(l->hopfield, part[1]) : part[1];
 }
 
 /* The model's descent once more (equal expressions are shared), with an eye on each block. */
@@ -66,10 +45,9 @@ static void watch_descent(lens *l, int relation) {
     basin_expr x = basin_anomaly_embed(m, l->net.seen, l->net.eigenvectors), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
-        if (m->config.block.no_attention == false) {
-            basin_expr one = shares(bound.block, basin_block_norm(bound.block, x), bound.pattern);
-            sum = sum ? basin_add(sum, one) : one;
-        }
+        basin_block_bound plain = {.block = bound.block, .pattern = bound.pattern};
+        basin_expr one = basin_block_shares(&plain, basin_block_norm(bound.block, x));
+        if (one) sum = sum ? basin_add(sum, one) : one;
         basin_energy energy = basin_anomaly_energy(&bound);
         x = basin_descend(&energy, x, &m->config.descent, NULL);
     }

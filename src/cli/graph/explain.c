@@ -1,0 +1,336 @@
+/* basin graph explain: which nodes and edges an output rests on, as text, JSON and a picture. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/graph/options.h"
+#include "cli/table.h"
+#include "io/file.h"
+#include "view/molecule.h"
+
+typedef struct options {
+    const char *about, *svg, *cache, *backend, *products, *dtype;
+    int64_t graph, nodes, edges, threads;
+    bool quiet, json;
+} options;
+
+static const options defaults = {.nodes = 10, .edges = 10, .backend = "cpu", .products = "f32"};
+
+static const basin_option table[] = {
+    BASIN_INTEGER(options, graph, "graph", "K", 0, 9007199254740992.0,
+                  "Which graph of the set, counted from 0."),
+    BASIN_TEXT(options, about, 0, "about", "N",
+               "The class, as the training data number it, or the value, counted from 1, that is "
+               "explained. Without it the likeliest class, or the first value."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added."),
+    BASIN_INTEGER(options, nodes, "nodes", "N", 0, 1000000, "Nodes to name."),
+    BASIN_INTEGER(options, edges, "edges", "N", 0, 1000000, "Edges to name."),
+    BASIN_GRAPH_OPTION_CACHE(options),
+    BASIN_OPTIONS_COMPUTE(options),
+    BASIN_OPTION_QUIET(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_END,
+};
+
+/* A node, or an edge both ways, and what it adds. */
+typedef struct part {
+    int64_t a, b; /* b: -1 of a node */
+    double added;
+} part;
+
+typedef struct story {
+    const options *o;
+    basin_graph_use use;
+    basin_graphs_explanation e;
+    part *node, *edge; /* by falling size */
+    int64_t edges;     /* an edge both ways counts once */
+} story;
+
+/* ---- sorting ---- */
+
+static int compare(const void *a, const void *b) {
+    const part *x = a, *y = b;
+    double p = fabs(x->added), q = fabs(y->added);
+    if (p < q || p > q) return p < q ? 1 : -1;
+    if (x->a != y->a) return x->a < y->a ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+static int compare_ends(const void *a, const void *b) {
+    const part *x = a, *y = b;
+    if (x->a != y->a) return x->a < y->a ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+/* Edges of both directions side by side become one. */
+static int64_t merge(part *edge, int64_t count) {
+    int64_t kept = 0;
+    qsort(edge, (size_t)count, sizeof *edge, compare_ends);
+    for (int64_t i = 0; i < count; i++)
+        if (kept && !compare_ends(&edge[kept - 1], &edge[i]))
+            edge[kept - 1].added += edge[i].added;
+        else
+            edge[kept++] = edge[i];
+    return kept;
+}
+
+static basin_status sort_parts(story *s, basin_error *error) {
+    const basin_graphset *set = &s->use.set;
+    const basin_graphs_explanation *e = &s->e;
+    const int32_t *end = set->edge + 2 * set->edge_start[e->graph];
+    s->node = calloc((size_t)e->nodes + 1, sizeof *s->node);
+    s->edge = calloc((size_t)e->edges + 1, sizeof *s->edge);
+    if (!s->node || !s->edge)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    for (int64_t i = 0; i < e->nodes; i++) s->node[i] = (part){i, -1, e->node[i]};
+    for (int64_t i = 0; i < e->edges; i++, end += 2)
+        s->edge[i] = (part){end[0] < end[1] ? end[0] : end[1], end[0] < end[1] ? end[1] : end[0],
+                            e->edge[i]};
+    s->edges = merge(s->edge, e->edges);
+    qsort(s->node, (size_t)e->nodes, sizeof *s->node, compare);
+    qsort(s->edge, (size_t)s->edges, sizeof *s->edge, compare);
+    return BASIN_OK;
+}
+
+/* ---- text ---- */
+
+static double sum_of(const double *number, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += number[i];
+    return sum;
+}
+
+/* "class 1: log-odds" or "value 2". */
+static const char *subject(char text[64], const story *s) {
+    const int64_t *class_value = basin_graphs_class_values(s->use.model);
+    if (class_value)
+        snprintf(text, 64, "class %lld", (long long)class_value[s->e.column]);
+    else
+        snprintf(text, 64, "value %lld", (long long)s->e.column + 1);
+    return text;
+}
+
+static const int32_t *labels_of(const story *s) {
+    const basin_graphset *set = &s->use.set;
+    if (set->node_labels != 1) return NULL;
+    return set->node_label + set->node_start[s->e.graph];
+}
+
+static bool print_nodes(const story *s) {
+    const basin_graphs_explanation *e = &s->e;
+    const int32_t *label = labels_of(s);
+    int64_t count = e->nodes < s->o->nodes ? e->nodes : s->o->nodes;
+    basin_table t = {.layout = "rrrrr"};
+    static const char *const head[] = {"node", "label", "adds", "attention of the CLS", "energy"};
+    printf("nodes that add most (of %lld):\n", (long long)e->nodes);
+    for (int i = 0; i < 5; i++) basin_table_add(&t, "%s", head[i]);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = s->node[i].a;
+        basin_table_add(&t, "%lld", (long long)n);
+        if (label)
+            basin_table_add(&t, "%d", label[n]);
+        else
+            basin_table_add(&t, "-");
+        basin_table_add(&t, "%+.4g", e->node[n]);
+        if (e->has_energy) {
+            basin_table_add(&t, "%.4f", e->attention[n]);
+            basin_table_add(&t, "%.4g", e->energy[n]);
+        } else {
+            basin_table_add(&t, "-");
+            basin_table_add(&t, "-");
+        }
+    }
+    return basin_table_print(&t, stdout, 2);
+}
+
+static bool print_edges(const story *s) {
+    int64_t count = s->edges < s->o->edges ? s->edges : s->o->edges;
+    basin_table t = {.layout = "rrr"};
+    printf("edges that add most (of %lld, both ways together):\n", (long long)s->edges);
+    basin_table_add(&t, "%s", "node");
+    basin_table_add(&t, "%s", "node");
+    basin_table_add(&t, "%s", "adds");
+    for (int64_t i = 0; i < count; i++) {
+        basin_table_add(&t, "%lld", (long long)s->edge[i].a);
+        basin_table_add(&t, "%lld", (long long)s->edge[i].b);
+        basin_table_add(&t, "%+.4g", s->edge[i].added);
+    }
+    return basin_table_print(&t, stdout, 2);
+}
+
+static void headline(char *text, size_t size, const story *s) {
+    char about[64];
+    const basin_graphs_explanation *e = &s->e;
+    if (basin_graphs_class_values(s->use.model))
+        snprintf(text, size, "%s, graph %lld: %s with probability %.4f", s->use.set.name,
+                 (long long)e->graph, subject(about, s), 1 / (1 + exp(-e->output)));
+    else
+        snprintf(text, size, "%s, graph %lld: %s is %.5g", s->use.set.name, (long long)e->graph,
+                 subject(about, s), e->output);
+}
+
+static bool print_text(const story *s) {
+    char text[200];
+    const basin_graphs_explanation *e = &s->e;
+    headline(text, sizeof text, s);
+    printf("%s\n", text);
+    printf("%s %.4g; of the blank graph %.4g; nodes add %+.4g, edges %+.4g (the integral leaves "
+           "%.2g)\n",
+           basin_graphs_class_values(s->use.model) ? "log-odds" : "value", e->output, e->blank,
+           sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
+    bool nodes = print_nodes(s), edges = print_edges(s);
+    return nodes && edges;
+}
+
+/* ---- JSON ---- */
+
+static void json_nodes(basin_json *json, const story *s) {
+    const basin_graphs_explanation *e = &s->e;
+    basin_json_array(json, "nodes");
+    for (int64_t i = 0; i < e->nodes && i < s->o->nodes; i++) {
+        int64_t n = s->node[i].a;
+        basin_json_object(json, NULL);
+        basin_json_integer(json, "node", n);
+        basin_json_number(json, "adds", e->node[n]);
+        if (e->has_energy) {
+            basin_json_number(json, "attention", e->attention[n]);
+            basin_json_number(json, "energy", e->energy[n]);
+        }
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
+static void print_json(const story *s, const char *model) {
+    const basin_graphs_explanation *e = &s->e;
+    const int64_t *class_value = basin_graphs_class_values(s->use.model);
+    basin_json json = basin_json_begin(stdout);
+    basin_json_text(&json, "model", model);
+    basin_json_text(&json, "data", s->use.set.name);
+    basin_json_integer(&json, "graph", e->graph);
+    if (class_value)
+        basin_json_integer(&json, "class", class_value[e->column]);
+    else
+        basin_json_integer(&json, "value", e->column + 1);
+    basin_json_number(&json, "output", e->output);
+    basin_json_number(&json, "blank", e->blank);
+    basin_json_number(&json, "nodes_add", sum_of(e->node, e->nodes));
+    basin_json_number(&json, "edges_add", sum_of(e->edge, e->edges));
+    basin_json_number(&json, "missed", e->missed);
+    json_nodes(&json, s);
+    basin_json_array(&json, "edges");
+    for (int64_t i = 0; i < s->edges && i < s->o->edges; i++) {
+        basin_json_object(&json, NULL);
+        basin_json_integer(&json, "a", s->edge[i].a);
+        basin_json_integer(&json, "b", s->edge[i].b);
+        basin_json_number(&json, "adds", s->edge[i].added);
+        basin_json_end(&json);
+    }
+    basin_json_end(&json);
+    basin_json_end(&json);
+}
+
+/* ---- the picture ---- */
+
+static basin_status draw(const story *s, basin_error *error) {
+    const basin_graphs_explanation *e = &s->e;
+    const basin_graphset *set = &s->use.set;
+    char title[200], subtitle[200], about[64], legend[120];
+    headline(title, sizeof title, s);
+    snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
+             basin_graphs_class_values(s->use.model) ? "log-odds" : "value", e->output, e->blank,
+             sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
+    snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
+             subject(about, s), labels_of(s) ? "labels" : "numbers");
+    basin_molecule picture = {.title = title,
+                              .subtitle = subtitle,
+                              .legend = legend,
+                              .nodes = e->nodes,
+                              .edges = e->edges,
+                              .edge = set->edge + 2 * set->edge_start[e->graph],
+                              .node = e->node,
+                              .strength = e->edge,
+                              .label = labels_of(s)};
+    basin_writer writer;
+    basin_status status = basin_writer_create(&writer, s->o->svg, error);
+    if (status) return status;
+    if (!basin_molecule_write(writer.file, &picture)) {
+        basin_writer_discard(&writer);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a picture", s->o->svg);
+    }
+    return basin_writer_commit(&writer, error);
+}
+
+/* ---- running ---- */
+
+/* The column of --about; -1 without it. */
+static basin_status find_column(int64_t *column, const story *s, basin_error *error) {
+    const int64_t *class_value = basin_graphs_class_values(s->use.model);
+    int64_t columns = basin_graphs_columns(s->use.model);
+    char *end;
+    *column = -1;
+    if (!s->o->about) return BASIN_OK;
+    long long asked = strtoll(s->o->about, &end, 10);
+    for (int64_t c = 0; c < columns && end > s->o->about && !*end; c++)
+        if (asked == (class_value ? class_value[c] : c + 1)) *column = c;
+    if (*column >= 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; wanted %s", s->o->about,
+                      class_value ? "a class of the training data" : "a value, counted from 1");
+}
+
+static basin_status explain(story *s, basin_error *error) {
+    int64_t column, graph = s->o->graph;
+    basin_graph_use *u = &s->use;
+    if (graph >= u->set.graphs)
+        return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
+                          (long long)graph, u->set.name, (long long)u->set.graphs - 1);
+    basin_status status = find_column(&column, s, error);
+    u->data.graph = &graph, u->data.graphs = 1;
+    if (!status) status = basin_graphs_explain(&s->e, u->model, &u->data, column, error);
+    return status ? status : sort_parts(s, error);
+}
+
+static int run(const void *values, int operands, char **operand) {
+    const options *o = values;
+    story s = {.o = o};
+    basin_error error;
+    bool printed = true;
+    (void)operands;
+    basin_status status =
+        basin_option_backend(&s.use.backend, o->backend, o->threads, o->products, o->dtype, &error);
+    if (!status)
+        status =
+            basin_graph_use_open(&s.use, operand[0], operand[1], "all", o->cache, false, &error);
+    if (!status) status = explain(&s, &error);
+    if (!status && o->json)
+        print_json(&s, operand[0]);
+    else if (!status)
+        printed = print_text(&s);
+    if (!status && o->svg) status = draw(&s, &error);
+    free(s.node);
+    free(s.edge);
+    basin_graphs_explanation_free(&s.e);
+    basin_graph_use_close(&s.use);
+    if (status) return basin_report(&error);
+    return printed ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
+}
+
+const basin_command basin_command_graph_explain = {
+    .name = "graph explain",
+    .summary = "Say which nodes and edges a graph's output rests on",
+    .operands = "MODEL DATA",
+    .operands_least = 2,
+    .operands_most = 2,
+    .text =
+        "Beside the graph stands a blank one of the same shape, whose features, positions and edge "
+        "features are 0 (GIN and GCN: whose edges send nothing). Exact gradients, integrated from "
+        "the one to the other, say what each node and each edge adds; the parts make up the "
+        "difference of the two outputs. Of an Energy Transformer also the attention that the CLS "
+        "token gives each node, and the energy of each node in the last block.",
+    .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --svg why.svg\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

@@ -1,0 +1,111 @@
+/* Explanations of graphs: what nodes and edges add makes up the output, for every kind of model and
+ * target; attention and energies are the model's. */
+#include "task/graphs/graph_world.h"
+
+enum { GRAPHS = 24 };
+
+typedef struct scene {
+    basin_graphset set;
+    basin_backend *backend;
+    basin_graphs_model *model;
+} scene;
+
+static void scene_open(scene *s, const char *arch, basin_graphs_target target) {
+    basin_error error;
+    basin_outcome outcome;
+    basin_graphs_settings values = world_settings();
+    if (strcmp(arch, "et") != 0) {
+        basin_graphs_task.fill(&values, arch);
+        values.dim = 16, values.blocks = 2, values.batch = 8, values.walks = 2;
+    }
+    values.epochs = 5;
+    basin_settings settings = {&basin_graphs_task, &values};
+    world_new(&s->set, target, GRAPHS, 4, NULL);
+    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    basin_graphs_data data = {.size = sizeof data, .set = &s->set};
+    basin_training training = {.size = sizeof training, .backend = s->backend};
+    must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);
+}
+
+static void scene_close(scene *s) {
+    basin_graphs_close(s->model);
+    basin_backend_close(s->backend);
+    basin_graphset_free(&s->set);
+}
+
+static double sum_of(const double *number, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += number[i];
+    return sum;
+}
+
+static basin_graphs_explanation explained(scene *s, int64_t graph, int64_t column) {
+    basin_error error;
+    basin_graphs_explanation e;
+    basin_graphs_data data = {.size = sizeof data, .set = &s->set, .graph = &graph, .graphs = 1};
+    must(basin_graphs_explain(&e, s->model, &data, column, &error), &error);
+    return e;
+}
+
+static void one_graph(scene *s, const char *arch, int64_t graph) {
+    basin_error error;
+    float output[2];
+    basin_graphs_data data = {.size = sizeof data, .set = &s->set, .graph = &graph, .graphs = 1};
+    must(basin_graphs_predict(output, NULL, s->model, &data, &error), &error);
+    basin_graphs_explanation e = explained(s, graph, -1);
+    if (s->set.task == BASIN_GRAPHS_VALUES)
+        assert_true(fabs(e.output - (double)output[0]) < 1e-3);
+    else {
+        assert_int_equal(e.column, output[1] > output[0]);
+        double odds = (double)output[e.column] / (double)output[!e.column];
+        assert_true(fabs(e.output - log(odds)) < 1e-3);
+        basin_graphs_explanation other = explained(s, graph, !e.column);
+        assert_true(fabs(e.output + other.output) < 1e-3 && fabs(e.blank + other.blank) < 1e-3);
+        basin_graphs_explanation_free(&other);
+    }
+    double added = sum_of(e.node, e.nodes) + sum_of(e.edge, e.edges), all = e.output - e.blank;
+    assert_true(fabs(all - added - e.missed) < 1e-6 + 1e-6 * fabs(all));
+    assert_true(fabs(e.missed) < 2e-2 * fabs(all) + 1e-3);
+    assert_true(e.has_energy == !strcmp(arch, "et"));
+    double attention = sum_of(e.attention, e.nodes);
+    assert_true(e.has_energy ? attention > 0.1 && attention < 1 : attention == 0);
+    for (int64_t i = 0; i < e.nodes && e.has_energy; i++) assert_true(e.energy[i] < 0);
+    basin_graphs_explanation_free(&e);
+}
+
+static void parts_make_up_the_output(void **state) {
+    static const char *const arch[] = {"et", "gin", "gcn"};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        for (int target = 0; target < 3; target += 2) {
+            scene s;
+            scene_open(&s, arch[i], (basin_graphs_target)target);
+            for (int64_t graph = 0; graph < GRAPHS; graph += 9) one_graph(&s, arch[i], graph);
+            scene_close(&s);
+        }
+}
+
+static void refuses(void **state) {
+    (void)state;
+    scene s;
+    basin_error error;
+    basin_graphs_explanation e;
+    int64_t graph = GRAPHS;
+    scene_open(&s, "gcn", BASIN_GRAPHS_CLASSES);
+    basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = &graph, .graphs = 1};
+    assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "wanted one graph of a set, 0 to 23");
+    graph = 0;
+    assert_int_equal(basin_graphs_explain(&e, s.model, &data, 2, &error), BASIN_BAD_VALUE);
+    scene_close(&s);
+    scene_open(&s, "gcn", BASIN_NODE_CLASSES);
+    data.set = &s.set;
+    assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_UNSUPPORTED);
+    scene_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_make_up_the_output),
+                                       cmocka_unit_test(refuses)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
