@@ -81,6 +81,15 @@ BASIN_API basin_status basin_graphs_predict(float *output /* [rows, columns] */,
                                             basin_graphs_model *model,
                                             const basin_graphs_data *data, basin_error *error);
 
+/* Numbers in what a model's head reads of a row. */
+BASIN_API int64_t basin_graphs_width(const basin_graphs_model *model);
+/* What the head reads of each row of predictions, and its energy in the last block: in attention,
+ * memories and couplings, of a graph the sums over its tokens. Either may be NULL; a GIN or GCN has
+ * no energies. */
+BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
+                                          float *energy /* [rows, 3] */, basin_graphs_model *model,
+                                          const basin_graphs_data *data, basin_error *error);
+
 typedef struct basin_graphs_measures {
     int64_t items;    /* graphs, or nodes, whose class the model knows */
     double accuracy;  /* percent of items */

@@ -6,15 +6,21 @@
 #include "io/file.h"
 
 typedef struct options {
-    const char *part, *output, *cache, *backend, *products, *dtype;
+    const char *part, *output, *embeddings, *cache, *backend, *products, *dtype;
     int64_t threads;
-    bool quiet;
+    bool energies, quiet;
 } options;
 
 static const options defaults = {.part = "auto", .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "The CSV file; without it standard output."),
+    BASIN_TEXT(options, embeddings, 0, "embeddings", "FILE",
+               "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
+               "numbers of graph and node, as npz or safetensors."),
+    BASIN_FLAG(options, energies, 0, "energies",
+               "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
+               "couplings."),
     BASIN_GRAPH_OPTIONS(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
@@ -84,11 +90,59 @@ static basin_status write_all(const options *o, const job *j, basin_error *error
     return basin_writer_commit(&writer, error);
 }
 
+/* ---- embeddings ---- */
+
+static basin_status add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
+                        basin_shape shape, basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
+    return basin_bundle_add(bundle, name, &tensor, error);
+}
+
+/* Which graph, and which node of it, each row is. */
+static void number_rows(int64_t *graph, int64_t *node, const job *j) {
+    const basin_graph_use *u = &j->use;
+    bool nodes = basin_graphs_get_target(u->model) == BASIN_NODE_CLASSES;
+    for (int64_t i = 0, row = 0; i < u->count; i++) {
+        int64_t rows = nodes ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
+        for (int64_t n = 0; n < rows; n++, row++) graph[row] = u->list[i], node[row] = n;
+    }
+}
+
+static basin_status write_embeddings(const options *o, job *j, basin_error *error) {
+    int64_t rows = j->rows, width = basin_graphs_width(j->use.model);
+    float *embedding = calloc((size_t)(rows * width) + 1, sizeof *embedding);
+    float *energy = calloc((size_t)(rows * 3) + 1, sizeof *energy);
+    int64_t *graph = calloc((size_t)(2 * rows) + 1, sizeof *graph);
+    basin_bundle *bundle = NULL;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status && (!embedding || !energy || !graph))
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for embeddings");
+    if (!status)
+        status = basin_graphs_embed(embedding, o->energies ? energy : NULL, j->use.model,
+                                    &j->use.data, error);
+    if (!status) number_rows(graph, graph + rows, j);
+    if (!status) status = add(bundle, "graph", graph, BASIN_I64, BASIN_SHAPE(rows), error);
+    if (!status && basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES)
+        status = add(bundle, "node", graph + rows, BASIN_I64, BASIN_SHAPE(rows), error);
+    if (!status)
+        status = add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error);
+    if (!status && o->energies)
+        status = add(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error);
+    if (!status) status = basin_bundle_write(o->embeddings, bundle, error);
+    basin_bundle_free(bundle);
+    free(embedding);
+    free(energy);
+    free(graph);
+    return status;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     job j = {0};
     basin_error error;
     (void)operands;
+    if (o->energies && !o->embeddings)
+        return basin_report_usage(&basin_command_graph_predict, "--energies wants --embeddings");
     basin_status status =
         basin_option_backend(&j.use.backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status)
@@ -96,6 +150,7 @@ static int run(const void *values, int operands, char **operand) {
             basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, false, &error);
     if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = predict(&j, &error);
+    if (!status && o->embeddings) status = write_embeddings(o, &j, &error);
     if (!status) status = write_all(o, &j, &error);
     free(j.output);
     free(j.class_value);
@@ -113,7 +168,9 @@ const basin_command basin_command_graph_predict = {
         "One line a graph (numbered from 0), or a node with classes of nodes: the class as the "
         "training data number it, and the probability of each; or the values. A set without labels "
         "(a TUDataset of DS_A.txt and DS_graph_indicator.txt) will do.",
-    .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n",
+    .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n"
+               "  basin graph predict proteins.safetensors NEW.zip --embeddings rows.npz "
+               "--energies\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

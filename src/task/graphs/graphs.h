@@ -191,16 +191,17 @@ typedef struct basin_graphs_plan {
     basin_graphs_net net;
     basin_graphs_batch batch;
     basin_expr seed, target, weight, pair_weight, output, loss;
+    basin_graphs_view view; /* of what is inside, for scores with sinks */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
     basin_plan *plan; /* for scores */
     basin_trainer trainer; /* for training */
 } basin_graphs_plan;
 
 /* For a capacity: with `schedule` for training, else for scores, `noisy` ones with the noise of
- * training. */
+ * training; `look`: with a view of what is inside. */
 basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                                    basin_graphs_capacity capacity, const basin_schedule *schedule,
-                                   bool noisy, basin_error *error);
+                                   bool noisy, bool look, basin_error *error);
 void basin_graphs_plan_free(basin_graphs_plan *plan);
 
 /* Plans beyond the second are kept as long as all fit: a device that must make them again and again
@@ -208,6 +209,12 @@ void basin_graphs_plan_free(basin_graphs_plan *plan);
 enum { BASIN_GRAPHS_PLANS = 8 };
 #define BASIN_GRAPHS_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
 #define BASIN_GRAPHS_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
+
+/* Where scores put what is inside, a row for each row of outputs; NULL: nowhere. */
+typedef struct basin_graphs_sinks {
+    float *embedding; /* [rows, width] */
+    float *energy;    /* [rows, 3] */
+} basin_graphs_sinks;
 
 /* The few plans that batches of differing sizes run on. The capacity a batch gets is a function of
  * the batch and of the sizes of graphs it was opened for, so that runs repeat bit for bit. */
@@ -217,6 +224,7 @@ typedef struct basin_graphs_plans {
     bool training;
     bool noisy; /* scores: with the descent's noise, other numbers each time */
     basin_schedule schedule;
+    basin_graphs_sinks sinks; /* for scores; they move along */
     double tokens_mean, tokens_step, pairs_mean, pairs_step;
     int64_t batch; /* graphs at most */
     int64_t clock;

@@ -67,27 +67,36 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
 
 /* ---- plans ---- */
 
-static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training,
-                  bool noisy) {
+/* Looks are built where they are wanted alone: they would move the streams of noise. */
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
+                  bool look) {
     if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
     basin_graphs_net_config config = basin_graphs_model_net(model, p->seed);
     if (!training) config.et.drop = 0; /* noisy use keeps the noise of the descent alone */
     if (basin_graphs_net_declare(&p->net, &p->params, &config)) return;
     p->batch = basin_graphs_net_inputs(&p->net, p->graph, p->capacity.graphs,
                                        p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
-    p->output = basin_graphs_net_forward(&p->net, &p->batch);
+    p->output = look ? basin_graphs_net_look(&p->view, &p->net, &p->batch, NULL)
+                     : basin_graphs_net_forward(&p->net, &p->batch);
     if (training && p->output) build_loss(p, model);
 }
 
+/* The outputs alone, or also what is inside. */
+static basin_status compile_scores(basin_graphs_plan *p, basin_graphs_model *model, bool look,
+                                   basin_error *error) {
+    basin_expr output[5] = {p->output, p->view.embedding};
+    basin_plan_spec spec = {.output = output, .outputs = look ? 2 : 1};
+    for (int i = 0; i < 3 && look; i++)
+        if (p->view.energy[i]) output[spec.outputs++] = p->view.energy[i];
+    return basin_plan_new(&p->plan, model->store, &spec, error);
+}
+
 static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
-                            const basin_schedule *schedule, basin_error *error) {
+                            const basin_schedule *schedule, bool look, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
     const basin_error *found = basin_graph_error(p->graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
-    if (!schedule) {
-        basin_plan_spec spec = {.output = &p->output, .outputs = 1};
-        return basin_plan_new(&p->plan, model->store, &spec, error);
-    }
+    if (!schedule) return compile_scores(p, model, look, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = *schedule};
     if (s->centralise) p->params.adjust = centralise;
@@ -96,7 +105,7 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
 
 basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                                    basin_graphs_capacity capacity, const basin_schedule *schedule,
-                                   bool noisy, basin_error *error) {
+                                   bool noisy, bool look, basin_error *error) {
     basin_graphs_plan *p = *plan = calloc(1, sizeof *p);
     if (p) p->graph = basin_graph_new();
     if (!p || !p->graph) {
@@ -106,8 +115,8 @@ basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model 
     }
     p->capacity = capacity;
     basin_params_begin(&p->params, p->graph);
-    build(p, model, schedule != NULL, noisy);
-    basin_status status = compile(p, model, schedule, error);
+    build(p, model, schedule != NULL, noisy, look);
+    basin_status status = compile(p, model, schedule, look, error);
     if (!status) return BASIN_OK;
     basin_graphs_plan_free(p);
     *plan = NULL;

@@ -89,8 +89,10 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
         }
     }
     int place = free_place(p);
-    basin_status status = basin_graphs_plan_new(plan, p->model, capacity,
-                                                p->training ? &p->schedule : NULL, p->noisy, error);
+    bool look = p->sinks.embedding || p->sinks.energy;
+    basin_status status =
+        basin_graphs_plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy,
+                              look, error);
     if (status) return status;
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
@@ -229,6 +231,64 @@ static basin_status draw(basin_graphs_plans *p, basin_graphs_plan *plan, basin_e
     return w.status;
 }
 
+/* Rows of an output of the plan, [rows, columns], as doubles; free the tensor. */
+static basin_status read_tensor(basin_tensor *all, basin_graphs_plan *plan, basin_expr output,
+                                basin_error *error) {
+    basin_status status = basin_tensor_new(all, BASIN_F32, basin_expr_shape(output), error);
+    if (status) return status;
+    status = basin_plan_read(plan->plan, output, all, error);
+    if (status) basin_tensor_free(all);
+    return status;
+}
+
+static basin_status sink_embedding(basin_graphs_plans *p, basin_graphs_plan *plan,
+                                   basin_error *error) {
+    const basin_graphset_batch *b = &p->data;
+    basin_tensor all;
+    if (!p->sinks.embedding) return BASIN_OK;
+    basin_status status = read_tensor(&all, plan, plan->view.embedding, error);
+    if (status) return status;
+    const float *from = all.data;
+    int64_t width = all.shape.dim[1];
+    bool nodes = p->model->target == BASIN_NODE_CLASSES;
+    for (int64_t i = 0; i < (nodes ? b->tokens : b->graphs); i++, from += width) {
+        if (nodes && b->source[i] < 0) continue;
+        memcpy(p->sinks.embedding, from, (size_t)width * sizeof *from);
+        p->sinks.embedding += width;
+    }
+    basin_tensor_free(&all);
+    return BASIN_OK;
+}
+
+/* One part of the energies: of a node its own, of a graph the sum over its tokens. */
+static basin_status sink_part(basin_graphs_plans *p, basin_graphs_plan *plan, int part,
+                              basin_error *error) {
+    const basin_graphset_batch *b = &p->data;
+    basin_tensor all;
+    if (!plan->view.energy[part]) return BASIN_OK;
+    basin_status status = read_tensor(&all, plan, plan->view.energy[part], error);
+    if (status) return status;
+    const float *from = all.data;
+    float *to = p->sinks.energy + part - 3;
+    for (int64_t t = 0; t < b->tokens; t++) {
+        bool begins = p->model->target == BASIN_NODE_CLASSES ? b->source[t] >= 0 : b->source[t] < 0;
+        if (begins) to += 3;
+        if (p->model->target != BASIN_NODE_CLASSES || begins) *to += from[t];
+    }
+    basin_tensor_free(&all);
+    return BASIN_OK;
+}
+
+static basin_status sink(basin_graphs_plans *p, basin_graphs_plan *plan, basin_error *error) {
+    int64_t rows = p->model->target == BASIN_NODE_CLASSES ? p->data.nodes : p->data.graphs;
+    basin_status status = sink_embedding(p, plan, error);
+    if (status || !p->sinks.energy) return status;
+    memset(p->sinks.energy, 0, (size_t)rows * 3 * sizeof *p->sinks.energy);
+    for (int part = 0; part < 3 && !status; part++) status = sink_part(p, plan, part, error);
+    p->sinks.energy += 3 * rows;
+    return status;
+}
+
 basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
                                       const basin_graphs_input *input, const int64_t *graph,
                                       int64_t count, basin_error *error) {
@@ -242,6 +302,7 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
         if (!status && plans->noisy) status = draw(plans, plan, error);
         if (!status) status = basin_plan_run(plan->plan, error);
         if (!status) status = read_outputs(output, plans, plan, error);
+        if (!status) status = sink(plans, plan, error);
         output += m->outputs * (m->target == BASIN_NODE_CLASSES ? plans->data.nodes : now);
     }
     return status;

@@ -1,6 +1,7 @@
 /* Using a model on graphs of a set: predictions and scores; see include/basin/tasks/graphs.h. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "task/graphs/graphs.h"
 
@@ -58,11 +59,12 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
 }
 
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
-                             bool labels, basin_error *error) {
+                             bool labels, basin_graphs_sinks sinks, basin_error *error) {
     basin_graphs_plans plans;
     basin_status status = use_prepare(u, model, data, labels, error);
     if (status) return status;
     basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
+    plans.sinks = sinks;
     status = basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
     basin_graphs_plans_free(&plans);
     return status;
@@ -99,7 +101,7 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
                                   const basin_graphs_data *data, basin_error *error) {
     use u;
     int64_t columns = basin_graphs_columns(model);
-    basin_status status = use_open(&u, model, data, false, error);
+    basin_status status = use_open(&u, model, data, false, (basin_graphs_sinks){0}, error);
     int64_t rows = status ? 0 : basin_graphs_rows(model, data);
     for (int64_t i = 0; i < rows; i++) {
         const float *from = u.output + i * model->outputs;
@@ -117,7 +119,7 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
 basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_model *model,
                                 const basin_graphs_data *data, basin_error *error) {
     use u;
-    basin_status status = use_open(&u, model, data, true, error);
+    basin_status status = use_open(&u, model, data, true, (basin_graphs_sinks){0}, error);
     if (!status)
         basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs,
                              model->target_scale);
@@ -131,7 +133,7 @@ basin_status basin_graphs_score_values(basin_graphs_value *value, basin_graphs_m
     if (model->target != BASIN_GRAPHS_VALUES)
         return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
                           basin_graphs_target_name(model->target));
-    basin_status status = use_open(&u, model, data, true, error);
+    basin_status status = use_open(&u, model, data, true, (basin_graphs_sinks){0}, error);
     if (!status) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
     use_close(&u);
     return status;
@@ -142,6 +144,9 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
                                       basin_error *error) {
     use u;
     basin_graphs_plans plans;
+    if (strcmp(model->settings.arch, "et") != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED, "a %s has no noise; wanted arch et",
+                          model->settings.arch);
     if (!(model->settings.noise > 0))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model has noise 0: every evaluation would be the same");
@@ -157,6 +162,26 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
         u.output = NULL;
     }
     basin_graphs_plans_free(&plans);
+    use_close(&u);
+    return status;
+}
+
+int64_t basin_graphs_width(const basin_graphs_model *model) {
+    basin_graphs_net_config config = basin_graphs_model_net(model, NULL);
+    int parts = 0, read = config.et.read;
+    if (config.arch != BASIN_GRAPHS_ET) return config.gnn.dim;
+    for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2) parts += (read & flag) > 0;
+    return config.et.block.dim * (parts ? parts : 1);
+}
+
+basin_status basin_graphs_embed(float *embedding, float *energy, basin_graphs_model *model,
+                                const basin_graphs_data *data, basin_error *error) {
+    use u;
+    if (energy && strcmp(model->settings.arch, "et") != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED, "a %s has no energies; wanted arch et",
+                          model->settings.arch);
+    basin_status status =
+        use_open(&u, model, data, false, (basin_graphs_sinks){embedding, energy}, error);
     use_close(&u);
     return status;
 }

@@ -84,6 +84,42 @@ static void predicts_chosen_graphs(void **state) {
     }
 }
 
+/* What the head reads, and energies, of chosen graphs are those among all. */
+static void embeds_chosen_graphs(void **state) {
+    (void)state;
+    static const int64_t some[] = {9, 2, 11};
+    for (int target = 0; target < 3; target++) {
+        scene s;
+        basin_error error;
+        scene_open(&s, (basin_graphs_target)target);
+        bool nodes = target == BASIN_NODE_CLASSES;
+        basin_graphs_data all = {.size = sizeof all, .set = &s.set};
+        basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = some, .graphs = 3};
+        int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
+        int64_t width = basin_graphs_width(s.model), row = 0;
+        assert_int_equal(width, 16 * (nodes ? 1 : target == BASIN_GRAPHS_VALUES ? 2 : 3));
+        float *x = calloc((size_t)(rows * width), sizeof *x), *e = calloc((size_t)rows * 3, 4);
+        float *y = calloc((size_t)(few * width), sizeof *y), *f = calloc((size_t)few * 3, 4);
+        must(basin_graphs_embed(x, e, s.model, &all, &error), &error);
+        must(basin_graphs_embed(y, NULL, s.model, &data, &error), &error);
+        must(basin_graphs_embed(NULL, f, s.model, &data, &error), &error);
+        for (int i = 0; i < 3; i++) {
+            int64_t at = nodes ? s.set.node_start[some[i]] : some[i];
+            int64_t count = nodes ? s.set.node_start[some[i] + 1] - at : 1;
+            for (int64_t k = 0; k < count; k++, row++) {
+                for (int64_t c = 0; c < width; c++)
+                    assert_true(fabsf(x[(at + k) * width + c] - y[row * width + c]) < 1e-3f);
+                for (int64_t c = 0; c < 3; c++)
+                    assert_true(fabsf(e[(at + k) * 3 + c] - f[row * 3 + c]) < 1e-2f);
+                assert_true(f[row * 3] < 0 && f[row * 3 + 1] < 0 && f[row * 3 + 2] != 0);
+            }
+        }
+        assert_int_equal(row, few);
+        free(x), free(y), free(e), free(f);
+        scene_close(&s);
+    }
+}
+
 /* Predictions need no labels and mind no labels of another kind; scores need the model's. */
 static void labels_matter_to_scores_alone(void **state) {
     (void)state;
@@ -177,13 +213,10 @@ static void parts_by_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_it_is),
-        cmocka_unit_test(predicts_chosen_graphs),
-        cmocka_unit_test(labels_matter_to_scores_alone),
-        cmocka_unit_test(classes_go_by_value),
-        cmocka_unit_test(refuses_what_it_cannot_use),
-        cmocka_unit_test(refuses_other_settings),
-        cmocka_unit_test(parts_by_name),
+        cmocka_unit_test(says_what_it_is),        cmocka_unit_test(predicts_chosen_graphs),
+        cmocka_unit_test(embeds_chosen_graphs),   cmocka_unit_test(labels_matter_to_scores_alone),
+        cmocka_unit_test(classes_go_by_value),    cmocka_unit_test(refuses_what_it_cannot_use),
+        cmocka_unit_test(refuses_other_settings), cmocka_unit_test(parts_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
