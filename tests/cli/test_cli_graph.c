@@ -85,6 +85,40 @@ static void trains_and_uses(void **state) {
                  "the model wants graph values");
 }
 
+/* The picture is written, the parts make up the output; embeddings have a row a graph. */
+static void explains_and_embeds(void **state) {
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    const program *p = run(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "graph explain m.safetensors set.safetensors --cache none --graph 2 --json "
+                   "--svg why.svg --nodes 100 --edges 100");
+    if (p->code) fail_msg("%s", p->err);
+    cJSON *json = cJSON_Parse(p->out);
+    double added = number(json, "nodes_add") + number(json, "edges_add");
+    double all = number(json, "output") - number(json, "blank");
+    assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
+    assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
+    cJSON_Delete(json);
+    assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
+    p = run(state, "graph explain m.safetensors set.safetensors --cache none --about 1");
+    assert_contains(p->out, "class 1 with probability");
+    assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,
+                 "wanted a class of the training data");
+    assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
+                 "--graph 999");
+    p = run(state, "graph predict m.safetensors set.safetensors --cache none --embeddings e.npz "
+                   "--energies");
+    assert_int_equal(p->code, 0);
+    assert_int_equal(basin_bundle_read(&bundle, folder_path(path, state, "e.npz"), NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_find(bundle, "embedding")->shape.dim[0], GRAPHS);
+    assert_int_equal(basin_bundle_find(bundle, "energy")->shape.dim[1], 3);
+    basin_bundle_free(bundle);
+    assert_error(run(state, "graph predict m.safetensors set.safetensors --energies"), 2,
+                 "--energies wants --embeddings");
+}
+
 static void cross_validates(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run(
@@ -258,6 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(trains_and_uses, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(cross_validates, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(explains_and_embeds, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(averages_members, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(labels_the_paper_protocol, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(repeats, folder_new, folder_remove),

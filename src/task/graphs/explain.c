@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "task/graphs/graphs.h"
 
-enum { FIRST_STEPS = 32, MOST_STEPS = 1024, PATHS = 3 };
+enum { LEAST_DEPTH = 4, MOST_DEPTH = 24, MOST_RUNS = 4000, PATHS = 3 };
 
 /* A number an input has along the path: `rows` rows of `columns`, of which those that move go from
  * 0 to their value. */
@@ -216,18 +216,30 @@ static basin_status run_at(lens *l, double t, basin_error *error) {
     return status ? status : basin_plan_run(l->plan, error);
 }
 
-static basin_status add_slopes(lens *l, double factor, basin_error *error) {
+/* The slopes where the plan has just run, each times its value, into `now`; and their sum. */
+static basin_status read_slopes(double *sum, lens *l, basin_error *error) {
     basin_status status = BASIN_OK;
+    *sum = 0;
     for (int i = 0; i < PATHS && !status; i++) {
         path *p = &l->path[i];
         if (!p->input) continue;
         basin_tensor slope = basin_tensor_borrow(p->now, BASIN_F32, basin_expr_shape(p->input));
         status = basin_plan_read(l->plan, p->slope, &slope, error);
-        for (int64_t k = 0; k < p->rows * p->columns && !status; k++)
-            if (!p->moves || p->moves[k / p->columns])
-                p->added[k / p->columns] += factor * (double)p->now[k] * (double)p->value[k];
+        for (int64_t k = 0; k < p->rows * p->columns && !status; k++) {
+            bool moves = !p->moves || p->moves[k / p->columns];
+            p->now[k] *= moves ? p->value[k] : 0;
+            *sum += (double)p->now[k];
+        }
     }
     return status;
+}
+
+static void add_slopes(lens *l, double length) {
+    for (int i = 0; i < PATHS; i++) {
+        path *p = &l->path[i];
+        for (int64_t k = 0; p->input && k < p->rows * p->columns; k++)
+            p->added[k / p->columns] += length * (double)p->now[k];
+    }
 }
 
 static double total(const lens *l) {
@@ -238,20 +250,32 @@ static double total(const lens *l) {
     return sum;
 }
 
-/* The midpoint rule in u with t = u^4, for a layer norm turns quickly where tokens are nearly
- * blank; with twice the steps until the parts make up `wanted` to half a percent. */
-static basin_status integrate(lens *l, double wanted, basin_error *error) {
+/* A piece of the way, and the score at its ends. */
+typedef struct piece {
+    double from, to, first, last;
+    int depth;
+} piece;
+
+/* Midpoints of pieces, which are halved until the slope there makes up the difference between the
+ * ends: where tokens are nearly blank, a layer norm turns quickly. */
+static basin_status integrate(lens *l, double first, double last, basin_error *error) {
+    piece stack[MOST_DEPTH + 2] = {{0, 1, first, last, 0}};
+    double allowed = 2e-3 * fabs(last - first) + 1e-4;
+    int count = 1, runs = 0;
     basin_status status = BASIN_OK;
-    for (int steps = FIRST_STEPS; steps <= MOST_STEPS && !status; steps *= 2) {
-        for (int i = 0; i < PATHS; i++)
-            if (l->path[i].input)
-                memset(l->path[i].added, 0, (size_t)l->path[i].rows * sizeof(double));
-        for (int s = 0; s < steps && !status; s++) {
-            double u = (s + 0.5) / steps;
-            status = run_at(l, u * u * u * u, error);
-            if (!status) status = add_slopes(l, 4 * u * u * u / steps, error);
+    while (count && !status) {
+        piece p = stack[--count];
+        double middle = 0.5 * (p.from + p.to), length = p.to - p.from, sum = 0;
+        status = run_at(l, middle, error);
+        double there = status ? 0 : basin_plan_scalar(l->plan, l->score);
+        if (!status) status = read_slopes(&sum, l, error);
+        bool good = fabs(sum * length - (p.last - p.first)) <= allowed * (length + 1.0 / 64);
+        if ((good && p.depth >= LEAST_DEPTH) || p.depth == MOST_DEPTH || ++runs > MOST_RUNS) {
+            add_slopes(l, length);
+            continue;
         }
-        if (fabs(total(l) - wanted) < 5e-3 * fabs(wanted) + 1e-4) break;
+        stack[count++] = (piece){middle, p.to, there, p.last, p.depth + 1};
+        stack[count++] = (piece){p.from, middle, p.first, there, p.depth + 1};
     }
     return status;
 }
@@ -341,7 +365,7 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
     double own = basin_plan_scalar(l->plan, l->score);
     status = run_at(l, 0, error);
     double blank = status ? 0 : basin_plan_scalar(l->plan, l->score);
-    if (!status) status = integrate(l, own - blank, error);
+    if (!status) status = integrate(l, blank, own, error);
     e->output = own * unit + mean, e->blank = blank * unit + mean;
     if (!status) collect(e, l, unit);
     return status;
