@@ -280,13 +280,13 @@ static basin_status find_column(int64_t *column, const story *s, basin_error *er
 }
 
 static basin_status explain(story *s, basin_error *error) {
-    int64_t column, graph = s->o->graph;
+    int64_t column;
     basin_graph_use *u = &s->use;
-    if (graph >= u->set.graphs)
+    if (s->o->graph >= u->set.graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
-                          (long long)graph, u->set.name, (long long)u->set.graphs - 1);
+                          (long long)s->o->graph, u->set.name, (long long)u->set.graphs - 1);
     basin_status status = find_column(&column, s, error);
-    u->data.graph = &graph, u->data.graphs = 1;
+    u->data.graph = &s->o->graph, u->data.graphs = 1;
     if (!status) status = basin_graphs_explain(&s->e, u->model, &u->data, column, error);
     return status ? status : sort_parts(s, error);
 }
