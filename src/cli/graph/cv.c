@@ -68,10 +68,10 @@ typedef struct job {
     bool paper; /* the protocol */
     int64_t seed;
     basin_graphset set;
-    int64_t folds;             /* of a repeat */
-    basin_graphs_fold *result; /* [repeats, folds] */
+    int64_t folds;                    /* of a repeat */
+    basin_graphs_fold *result;        /* [repeats, folds] */
     basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: not wanted */
-    double *value;             /* [repeats, folds] room for numbers of those that were run */
+    double *value;                    /* [repeats, folds] room for numbers of those that were run */
 } job;
 
 /* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
@@ -321,8 +321,7 @@ static void print_summary(const job *j) {
 }
 
 static int print_table(const job *j) {
-    printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(j->set.task),
-           score_of(j));
+    printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(j->set.task), score_of(j));
     printf("protocol: %s\n", protocol_of(j));
     if (!(j->o->repeats > 1 ? print_repeats(j) : print_folds(j))) return BASIN_EXIT_FAILURE;
     print_summary(j);

@@ -90,9 +90,8 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
     }
     int place = free_place(p);
     bool look = p->sinks.embedding || p->sinks.energy;
-    basin_status status =
-        basin_graphs_plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy,
-                              look, error);
+    basin_status status = basin_graphs_plan_new(
+        plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy, look, error);
     if (status) return status;
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;

@@ -19,7 +19,7 @@ static void scene_open(scene *s, const char *arch, basin_graphs_target target) {
         values.dim = 16, values.blocks = 2, values.batch = 8, values.walks = 2;
     }
     values.epochs = 5;
-    basin_settings settings = {&basin_graphs_task, &values};
+    basin_settings settings = {&basin_graphs_task, &values, NULL};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
     basin_graphs_data data = {.size = sizeof data, .set = &s->set};
