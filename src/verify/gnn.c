@@ -42,7 +42,7 @@ static void read_relations(basin_case *c, int relations) {
     int loops = basin_case_flag(c, "loops") ? BASIN_PAIRS_ADD_SELF : BASIN_PAIRS_DROP_SELF;
     int64_t nodes = basin_case_dim(c, "features", 2, 0);
     for (int r = 0; r < relations; r++) {
-        char name[16] = "edges";
+        char name[20] = "edges";
         if (r) snprintf(name, sizeof name, "edges%d", r);
         basin_case_edges(c, r, nodes, name, loops | BASIN_PAIRS_BOTH_WAYS);
     }
