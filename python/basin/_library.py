@@ -1,0 +1,74 @@
+"""The C libraries: found, opened once, and their errors turned into exceptions."""
+
+import os
+import pathlib
+import sys
+
+from basin._declarations import ffi
+
+__all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "text"]
+
+
+class BasinError(ValueError):
+    """What the library refused, in its own words: what was found and what was wanted."""
+
+
+def _candidates():
+    given = os.environ.get("BASIN_LIBRARY")
+    if given:
+        yield pathlib.Path(given)
+        return
+    here = pathlib.Path(__file__).resolve().parent
+    names = {"darwin": ["libbasin_tasks.dylib"], "win32": ["basin_tasks.dll"]}
+    for name in names.get(sys.platform, ["libbasin_tasks.so.0.2", "libbasin_tasks.so"]):
+        yield here / "lib" / name
+        yield here.parent.parent / "build" / name
+    for name in names.get(sys.platform, ["libbasin_tasks.so.0.2"]):
+        yield pathlib.Path(name)  # where the system's loader looks
+
+
+def _open():
+    failures = []
+    for path in _candidates():
+        if path.is_absolute() and not path.exists():
+            continue
+        try:
+            return ffi.dlopen(str(path)), str(path)
+        except OSError as error:
+            failures.append(str(error))
+    raise ImportError(
+        "libbasin_tasks was not found beside the package; set BASIN_LIBRARY to its path"
+        + "".join(f"\n  {failure}" for failure in failures)
+    )
+
+
+lib, library_path = _open()
+
+
+def text(pointer):
+    """A C string as str; None stays None."""
+    return ffi.string(pointer).decode() if pointer else None
+
+
+def check(function, *arguments):
+    """Calls a function whose last argument is an error, and raises what it reports."""
+    error = ffi.new("basin_error *")
+    status = function(*arguments, error)
+    if status == lib.BASIN_OK:
+        return
+    message = text(error.text)
+    if status == lib.BASIN_NO_MEMORY:
+        raise MemoryError(message)
+    if status == lib.BASIN_IO:
+        raise OSError(message)
+    raise BasinError(message)
+
+
+def owned(pointer, free, *needs):
+    """An object of the library's that is freed with its last reference, and before the objects
+    that it needs: a plan before its store."""
+
+    def release(dying, needs=needs):
+        free(dying)
+
+    return ffi.gc(pointer, release)

@@ -1,0 +1,147 @@
+"""What NumPy's names mean for expressions: one table of pointwise functions, one of the others."""
+
+import numpy
+
+from basin import _expr
+from basin._expr import Expression, apply, as_expression, graph_of
+from basin._library import BasinError, ffi, lib
+from basin._tensor import shape_of
+
+_UNARY = {
+    numpy.negative: lib.basin_neg,
+    numpy.absolute: lib.basin_abs,
+    numpy.sign: lib.basin_sign,
+    numpy.sqrt: lib.basin_sqrt,
+    numpy.exp: lib.basin_exp,
+    numpy.log: lib.basin_log,
+    numpy.log1p: lib.basin_log1p,
+    numpy.expm1: lib.basin_expm1,
+    numpy.tanh: lib.basin_tanh,
+    numpy.sin: lib.basin_sin,
+    numpy.cos: lib.basin_cos,
+    numpy.square: lib.basin_square,
+    numpy.reciprocal: lib.basin_recip,
+}
+_BINARY = {
+    numpy.add: lib.basin_add,
+    numpy.subtract: lib.basin_sub,
+    numpy.multiply: lib.basin_mul,
+    numpy.divide: lib.basin_div,
+    numpy.maximum: lib.basin_max,
+    numpy.minimum: lib.basin_min,
+    numpy.greater: lib.basin_greater,
+    numpy.equal: lib.basin_equal,
+    numpy.matmul: lib.basin_matmul,
+}
+
+
+def call_ufunc(ufunc, method, inputs, options):
+    if method == "reduce" and ufunc in (numpy.add, numpy.maximum):
+        name = "sum" if ufunc is numpy.add else "max"
+        return getattr(inputs[0], name)(options.get("axis", 0), bool(options.get("keepdims")))
+    if method != "__call__" or options:
+        raise BasinError(f"numpy.{ufunc.__name__}.{method} with {sorted(options)} of an expression")
+    if ufunc is numpy.power:
+        return _power(*inputs)
+    if ufunc is numpy.less:
+        ufunc, inputs = numpy.greater, inputs[::-1]
+    graph = graph_of(inputs)
+    operands = [as_expression(value, graph) for value in inputs]
+    function = _UNARY.get(ufunc) or _BINARY.get(ufunc)
+    if function is None or any(operand is None for operand in operands):
+        raise BasinError(f"numpy.{ufunc.__name__} has no form for expressions")
+    return graph.wrap(function(*(operand._pointer for operand in operands)))
+
+
+def _power(base, exponent):
+    if isinstance(base, Expression):
+        return base**exponent
+    return exponent.__rpow__(base)
+
+
+def _concatenate(arrays, axis=0):
+    graph = graph_of(arrays)
+    parts = [as_expression(a, graph)._pointer for a in arrays]
+    return graph.wrap(lib.basin_concat(ffi.new("basin_expr[]", parts), len(parts), axis))
+
+
+def _stack(arrays, axis=0):
+    graph = graph_of(arrays)
+    return _concatenate([_expand_dims(as_expression(a, graph), axis) for a in arrays], axis)
+
+
+def _expand_dims(a, axis):
+    axis = axis + a.ndim + 1 if axis < 0 else axis
+    return a.reshape(*a.shape[:axis], 1, *a.shape[axis:])
+
+
+def _squeeze(a, axis=None):
+    gone = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else _expr._axes(a, axis)
+    if any(a.shape[i] != 1 for i in gone):
+        raise BasinError(f"axis {axis} of {a!r}, wanted axes of 1")
+    return a.reshape(*(n for i, n in enumerate(a.shape) if i not in gone))
+
+
+def _swapaxes(a, axis1, axis2):
+    axes = list(range(a.ndim))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    return _expr.transpose(a, axes)
+
+
+def _where(condition, yes, no):
+    graph = graph_of((condition, yes, no))
+    operands = (as_expression(value, graph)._pointer for value in (condition, yes, no))
+    return graph.wrap(lib.basin_select(*operands))
+
+
+def _einsum(spec, *operands):
+    graph = graph_of(operands)
+    if len(operands) != 2:
+        raise BasinError(f"einsum of {len(operands)} operands, wanted two")
+    a, b = (as_expression(value, graph)._pointer for value in operands)
+    return graph.wrap(lib.basin_einsum(spec.replace(" ", "").encode(), a, b))
+
+
+def _clip(a, low=None, high=None):
+    if low is not None:
+        a = numpy.maximum(a, low)
+    return a if high is None else numpy.minimum(a, high)
+
+
+def _outer(a, b):
+    return a.reshape(-1, 1) * b.reshape(1, -1)
+
+
+def _zeros_like(a, **_):
+    return a._graph.wrap(lib.basin_fill(a._graph.pointer, shape_of(a.shape), 0))
+
+
+_FUNCTIONS = {
+    numpy.sum: lambda a, axis=None, keepdims=False: a.sum(axis, keepdims),
+    numpy.mean: lambda a, axis=None, keepdims=False: a.mean(axis, keepdims),
+    numpy.max: lambda a, axis=None, keepdims=False: a.max(axis, keepdims),
+    numpy.reshape: lambda a, shape: a.reshape(shape),
+    numpy.transpose: _expr.transpose,
+    numpy.swapaxes: _swapaxes,
+    numpy.expand_dims: _expand_dims,
+    numpy.squeeze: _squeeze,
+    numpy.broadcast_to: lambda a, shape: apply(lib.basin_broadcast, a, shape_of(shape)),
+    numpy.concatenate: _concatenate,
+    numpy.stack: _stack,
+    numpy.where: _where,
+    numpy.einsum: _einsum,
+    numpy.dot: lambda a, b: a @ b,
+    numpy.clip: _clip,
+    numpy.outer: _outer,
+    numpy.zeros_like: _zeros_like,
+    numpy.shape: lambda a: a.shape,
+    numpy.ndim: lambda a: a.ndim,
+    numpy.linalg.norm: lambda a, axis=None: numpy.sqrt(numpy.sum(a * a, axis)),
+}
+
+
+def call_function(function, arguments, options):
+    ours = _FUNCTIONS.get(function)
+    if ours is None:
+        raise BasinError(f"numpy.{function.__name__} has no form for expressions")
+    return ours(*arguments, **options)

@@ -1,0 +1,87 @@
+"""Backends, stores and plans: expressions compiled and run."""
+
+import functools
+
+import numpy
+
+from basin._library import check, ffi, lib, owned
+from basin._tensor import Borrowed, array_of, shape_tuple
+
+
+class Backend:
+    """What computes: "ref" (double, plain loops), "cpu" (float, fast) or "cuda"."""
+
+    def __init__(self, name, threads=0):
+        pointer = ffi.new("basin_backend **")
+        check(lib.basin_backend_open, pointer, name.encode(), threads)
+        self.pointer = owned(pointer[0], lib.basin_backend_close)
+        self.name = name
+        self.dtype = numpy.dtype("f8" if name == "ref" else "f4")
+
+
+@functools.lru_cache(maxsize=None)
+def _opened(name, threads):
+    return Backend(name, threads)
+
+
+def backend_of(backend, threads=0):
+    """The backend itself, or the one of that name, opened once a process."""
+    return backend if isinstance(backend, Backend) else _opened(backend, threads)
+
+
+class Store:
+    """States by name: parameters, moments."""
+
+    def __init__(self, backend):
+        self.backend = backend
+        pointer = ffi.new("basin_store **")
+        check(lib.basin_store_new, pointer, backend.pointer)
+        self.pointer = owned(pointer[0], lib.basin_store_free, backend.pointer)
+
+    def write(self, name, values):
+        check(lib.basin_store_write, self.pointer, name.encode(), Borrowed(values).pointer)
+
+    def read(self, name):
+        tensor = ffi.new("basin_tensor *")
+        check(lib.basin_store_read, self.pointer, name.encode(), tensor)
+        try:
+            return array_of(tensor[0])
+        finally:
+            lib.basin_tensor_free(tensor)
+
+
+class Plan:
+    """Some outputs of a graph, to be computed again and again."""
+
+    def __init__(self, graph, outputs, store):
+        self.graph, self.store, self.outputs = graph, store, outputs
+        pointers = ffi.new("basin_expr[]", [e._pointer for e in outputs])
+        spec = ffi.new("basin_plan_spec *", {"output": pointers, "outputs": len(outputs)})
+        plan = ffi.new("basin_plan **")
+        check(lib.basin_plan_new, plan, store.pointer, spec)
+        self.pointer = owned(plan[0], lib.basin_plan_free, store.pointer, graph.pointer)
+        write_constants(self.pointer, graph)
+
+    def __call__(self, inputs):
+        """Outputs as arrays; `inputs` are (expression, values)."""
+        for expression, values in inputs:
+            write(self.pointer, expression, values)
+        check(lib.basin_plan_run, self.pointer)
+        return [self._read(e) for e in self.outputs]
+
+    def _read(self, expression):
+        result = Borrowed(numpy.empty(expression.shape, self.store.backend.dtype))
+        check(lib.basin_plan_read, self.pointer, expression._pointer, result.pointer)
+        return result.array
+
+
+def write(plan, expression, values):
+    check(lib.basin_plan_write, plan, expression._pointer, Borrowed(values).pointer)
+
+
+def write_constants(plan, graph):
+    for expression, values in graph.constants:
+        write(plan, expression, values)
+
+
+__all__ = ["Backend", "Plan", "Store", "backend_of", "shape_tuple", "write", "write_constants"]

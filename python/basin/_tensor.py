@@ -1,0 +1,48 @@
+"""NumPy arrays as the library's tensors, and back."""
+
+import numpy
+
+from basin._library import BasinError, ffi, lib
+
+_NUMPY_OF = {
+    "F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4",
+    "I16": "i2", "I8": "i1", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+_BASIN_OF = {numpy.dtype(code): getattr(lib, "BASIN_" + name) for name, code in _NUMPY_OF.items()}
+_DTYPE_OF = {getattr(lib, "BASIN_" + name): numpy.dtype(code) for name, code in _NUMPY_OF.items()}
+
+
+def shape_of(sizes):
+    """A basin_shape."""
+    sizes = [int(size) for size in sizes]
+    if len(sizes) > lib.BASIN_MAX_RANK:
+        raise BasinError(f"{len(sizes)} axes, wanted at most {lib.BASIN_MAX_RANK}")
+    return ffi.new("basin_shape *", {"rank": len(sizes), "dim": sizes})[0]
+
+
+def shape_tuple(shape):
+    return tuple(shape.dim[0 : shape.rank])
+
+
+class Borrowed:
+    """A tensor over an array's own memory; the array lives as long as this object."""
+
+    def __init__(self, values, dtype=None):
+        array = numpy.ascontiguousarray(values, dtype=dtype)
+        if array.dtype not in _BASIN_OF:
+            raise BasinError(f"an array of type {array.dtype}, wanted floats, integers or bool")
+        self.array = array.reshape(numpy.shape(values))
+        data = ffi.cast("void *", self.array.ctypes.data)
+        kind = _BASIN_OF[array.dtype]
+        tensor = lib.basin_tensor_borrow(data, kind, shape_of(self.array.shape))
+        self.pointer = ffi.new("basin_tensor *", tensor)
+
+
+def array_of(tensor):
+    """A copy of a tensor of the library's as an array; bfloat16 becomes float32."""
+    dtype = _DTYPE_OF.get(tensor.dtype, numpy.dtype("f4"))
+    result = Borrowed(numpy.empty(shape_tuple(tensor.shape), dtype))
+    from basin._library import check
+
+    check(lib.basin_tensor_convert, result.pointer, ffi.addressof(tensor))
+    return result.array

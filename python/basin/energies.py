@@ -1,0 +1,245 @@
+"""Energies written in Python: basin.energy makes a network of one, which descends and learns."""
+
+import dataclasses
+import functools
+
+import numpy
+
+from basin import operations
+from basin._expr import Expression, Graph, apply, as_expression
+from basin._library import BasinError, check, ffi, lib, owned
+from basin._plan import Plan, Store, backend_of, write, write_constants
+from basin._tensor import Borrowed, array_of
+from basin.functions import signature_of
+
+__all__ = ["Descent", "Energy", "energy"]
+
+
+@dataclasses.dataclass
+class Descent:
+    """Where a descent went."""
+
+    x: numpy.ndarray
+    """Tokens at the end."""
+    g: numpy.ndarray
+    """Their activations."""
+    energy: numpy.ndarray
+    """[steps + 1, samples]: the energy before each step and at the end."""
+    parts: dict
+    """The same for each part by its name."""
+    change: numpy.ndarray
+    """[steps]: the largest change of an element of g in each step."""
+    steps: int
+    converged: bool
+    """Whether the tolerance was reached."""
+
+    def plot(self, ax=None):
+        """Energy by step, a line a part, as a matplotlib figure."""
+        from matplotlib import pyplot
+
+        ax = ax or pyplot.figure().add_subplot()
+        for name, values in self.parts.items():
+            ax.plot(values.sum(axis=1), label=name)
+        if len(self.parts) > 1:
+            ax.plot(self.energy.sum(axis=1), label="total", color="black")
+            ax.legend()
+        ax.set_xlabel("step")
+        ax.set_ylabel("energy")
+        return ax.figure
+
+
+class Energy:
+    """A scalar function of activations g, written in Python; see basin.energy."""
+
+    def __init__(self, python_function, activation=None):
+        self._function, self._activation = python_function, activation
+        self.__name__ = python_function.__name__
+        self.__doc__ = python_function.__doc__
+        names = list(signature_of(python_function).parameters)
+        if not names:
+            raise BasinError(f"{self.__name__} has no argument, wanted activations g first")
+        self._parameters = names[1:]
+
+    # ---- as expressions ----
+
+    def parts(self, g, **parameters):
+        """Its parts by name at activations g, as expressions."""
+        value = self._function(g, **parameters)
+        return value if isinstance(value, dict) else {self.__name__: value}
+
+    def activation(self, x):
+        """g of tokens x, as expressions."""
+        return x if self._activation is None else self._activation(x)
+
+    def descended(self, x, steps, alpha, recompute=False, **parameters):
+        """The tokens after so many steps as an expression, through which a loss can be
+        differentiated. With `recompute`, memory grows by one token tensor a step."""
+        if not isinstance(x, Expression):
+            raise BasinError("x is no expression: descend() takes arrays, descended() expressions")
+        bound = _Bound(self, x._graph, x, parameters)
+        spec = {"steps": steps, "alpha": alpha, "recompute": recompute}
+        spec = ffi.new("basin_descent_spec *", spec)
+        pointer = lib.basin_descend(bound.pointer, x._pointer, spec, ffi.NULL)
+        bound.reraise()
+        return x._graph.wrap(pointer)
+
+    # ---- on arrays ----
+
+    def __call__(self, x, *, backend="cpu", **parameters):
+        """The energy of tokens x: a number, or one a sample."""
+        return self._compute(x, backend, parameters, lambda g, total: total)
+
+    def force(self, x, *, backend="cpu", **parameters):
+        """-dE/dg at the activations of tokens x."""
+        return self._compute(x, backend, parameters, lambda g, total: -operations.gradient(total, g))
+
+    def grad(self, x, wrt, *, backend="cpu", **parameters):
+        """The gradient of the energy with respect to a parameter, by its name."""
+        if wrt not in self._parameters:
+            raise BasinError(f"wrt {wrt!r}, wanted one of {self._parameters}")
+        return self._compute(x, backend, parameters, None, wrt)
+
+    def hessian_vector(self, x, v, *, backend="cpu", **parameters):
+        """The second derivative of the energy by g, times v."""
+
+        def product(g, total):
+            force = operations.gradient(total, g)
+            return operations.gradient(force * numpy.asarray(v), g)
+
+        return self._compute(x, backend, parameters, product)
+
+    def descend(
+        self, x, *, steps=12, alpha=0.1, tolerance=0.0, guard=False, noise=0.0, seed=0,
+        backend="cpu", **parameters,
+    ):  # fmt: skip
+        """Lets tokens x go down the energy: x <- x - alpha dE/dg.
+
+        Stops early where no element of g moved by more than `tolerance`; `guard` halves steps
+        until the energy does not rise; `noise` makes it Langevin. Returns a Descent.
+        """
+        graph = Graph()
+        tokens = graph.input("x", numpy.shape(x))
+        given, inputs = self._inputs(graph, parameters)
+        bound = _Bound(self, graph, tokens, given)
+        spec = {
+            "steps": steps, "alpha": alpha, "tolerance": tolerance, "guard": guard,
+            "noise": noise, "noise_seed": seed,
+        }  # fmt: skip
+        spec = ffi.new("basin_descent_spec *", spec)
+        store = Store(backend_of(backend))
+        descent = ffi.new("basin_descent **")
+        try:
+            check(
+                lib.basin_descent_new, descent, store.pointer, bound.pointer, tokens._pointer, spec
+            )
+        except BasinError:
+            bound.reraise()
+            raise
+        descent = owned(descent[0], lib.basin_descent_free, store.pointer, graph.pointer)
+        plan = lib.basin_descent_plan(descent)
+        write_constants(plan, graph)
+        for expression, values in inputs:
+            write(plan, expression, values)
+        return _run(descent, x, bound.names)
+
+    def _inputs(self, graph, parameters):
+        """Arrays as inputs; returns expressions by name, and (expression, values)."""
+        unknown = [name for name in parameters if name not in self._parameters]
+        if unknown:
+            raise BasinError(f"{self.__name__} has no parameter {unknown[0]!r}")
+        given = {name: graph.input(name, numpy.shape(v)) for name, v in parameters.items()}
+        return given, [(given[name], values) for name, values in parameters.items()]
+
+    def _compute(self, x, backend, parameters, output, wrt=None):
+        graph = Graph()
+        tokens = graph.input("x", numpy.shape(x))
+        given, inputs = self._inputs(graph, parameters)
+        g = apply(lib.basin_variable, self.activation(tokens))
+        total = functools.reduce(lambda a, b: a + b, self.parts(g, **given).values())
+        if wrt is None:
+            value = output(g, total)
+        else:
+            value = operations.gradient(total, given[wrt])
+        plan = Plan(graph, [as_expression(value, graph)], Store(backend_of(backend)))
+        return plan([(tokens, x), *inputs])[0]
+
+
+_FIELDS = dict(ffi.typeof("basin_energy").fields)
+
+
+class _Bound:
+    """An energy with its parameters as the library's basin_energy. Must live as long as that is
+    used; an exception of the Python function waits in `failure`."""
+
+    def __init__(self, energy, graph, x, parameters):
+        self.failure = None
+        self._energy, self._graph, self._parameters = energy, graph, parameters
+        self.names = list(energy.parts(energy.activation(x), **parameters))
+        if not 1 <= len(self.names) <= lib.BASIN_MAX_PARTS:
+            raise BasinError(f"{len(self.names)} parts, wanted 1 to {lib.BASIN_MAX_PARTS}")
+        self._text = [ffi.new("char[]", name.encode()) for name in self.names]
+        self._part = ffi.callback(_FIELDS["part"].type, self._build_part)
+        self._activation = ffi.callback(_FIELDS["activation"].type, self._activate)
+        fields = {"parts": len(self.names), "name": self._text, "part": self._part}
+        if energy._activation is not None:
+            fields["activation"] = self._activation
+        self.pointer = ffi.new("basin_energy *", fields)
+
+    def reraise(self):
+        if self.failure is not None:
+            raise self.failure
+
+    def _build_part(self, _, g, part):
+        return self._guarded(
+            lambda: self._energy.parts(self._graph.wrap(g), **self._parameters)[self.names[part]]
+        )
+
+    def _activate(self, _, x):
+        return self._guarded(lambda: self._energy.activation(self._graph.wrap(x)))
+
+    def _guarded(self, build):
+        """What it builds, or NULL and the exception kept: C code lies in between."""
+        try:
+            return as_expression(build(), self._graph)._pointer
+        except Exception as failure:  # noqa: BLE001
+            self.failure = self.failure or failure
+            return ffi.NULL
+
+
+def _run(descent, x, names):
+    result = ffi.new("basin_descent_result *")
+    check(lib.basin_descent_run, descent, result, Borrowed(x).pointer)
+    try:
+        shape = (result.steps + 1, result.parts, result.samples)
+        energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
+        energy = energy.reshape(shape).copy()
+        change = numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy()
+        return Descent(
+            x=array_of(result.x),
+            g=array_of(result.g),
+            energy=energy.sum(axis=1),
+            parts={name: energy[:, i] for i, name in enumerate(names)},
+            change=change,
+            steps=result.steps,
+            converged=bool(result.converged),
+        )
+    finally:
+        lib.basin_descent_result_free(result)
+
+
+def energy(python_function=None, *, activation=None):
+    """Makes an energy of a Python function of activations g and parameters.
+
+    The function returns one number a sample, or a dict of such parts. `activation` gives g from
+    tokens x, basin.layernorm for example; without it g is x.
+
+    >>> import numpy, basin
+    >>> @basin.energy
+    ... def wells(g):
+    ...     return numpy.sum((g**2 - 1) ** 2) / 4
+    >>> wells.descend([-1.5, -0.2, 0.1, 2.0], steps=200, tolerance=1e-4).x.round(2)
+    array([-1., -1.,  1.,  1.])
+    """
+    if python_function is None:
+        return lambda f: Energy(f, activation)
+    return Energy(python_function, activation)

@@ -1,0 +1,93 @@
+"""Functions of arrays, traced once a shape and compiled: basin.function."""
+
+import inspect
+
+import numpy
+
+from basin._expr import Expression, Graph, as_expression
+from basin._library import BasinError
+from basin._plan import Plan, Store, backend_of
+from basin.operations import gradient
+
+__all__ = ["Function", "function"]
+
+
+def signature_of(python_function):
+    """The names of its arguments; defaults may be numbers, which are not traced."""
+    return inspect.signature(python_function)
+
+
+class Trace:
+    """One tracing of a Python function for arguments of some shapes."""
+
+    def __init__(self, python_function, arguments):
+        self.graph = Graph()
+        self.inputs = {
+            name: self.graph.input(name, numpy.shape(value)) for name, value in arguments.items()
+        }
+        self.value = as_expression(python_function(**self.inputs), self.graph)
+        if self.value is None:
+            raise BasinError(f"{python_function.__name__} returned no expression")
+
+
+class Function:
+    """A Python function that Basin computes and differentiates; see basin.function."""
+
+    def __init__(self, python_function, backend="cpu"):
+        self._function, self._backend, self._plans = python_function, backend, {}
+        self.__name__ = python_function.__name__
+        self.__doc__ = python_function.__doc__
+        self.__wrapped__ = python_function
+
+    def __call__(self, *args, **options):
+        """Its value: arrays in, an array out. On expressions it is the plain Python function."""
+        arguments = self._bind(args, options)
+        if any(isinstance(value, Expression) for value in arguments.values()):
+            return self._function(**arguments)
+        return self._run(arguments, None)[0]
+
+    def grad(self, *args, wrt=None, **options):
+        """The gradient of the sum of its value: an array of the shape of the argument `wrt` (a
+        name; the first argument where it is None), or a dict of them for a list of names."""
+        arguments = self._bind(args, options)
+        names = [next(iter(arguments))] if wrt is None else [wrt] if isinstance(wrt, str) else wrt
+        unknown = [name for name in names if name not in arguments]
+        if unknown:
+            raise BasinError(f"wrt {unknown[0]!r}, wanted one of {list(arguments)}")
+        results = self._run(arguments, tuple(names))
+        return results[0] if wrt is None or isinstance(wrt, str) else dict(zip(names, results))
+
+    def _bind(self, args, options):
+        bound = signature_of(self._function).bind(*args, **options)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _run(self, arguments, wrt):
+        backend = backend_of(self._backend)
+        shapes = tuple((name, numpy.shape(value)) for name, value in arguments.items())
+        key = (shapes, wrt)
+        if key not in self._plans:
+            trace = Trace(self._function, arguments)
+            outputs = [trace.value]
+            if wrt is not None:
+                outputs = gradient(trace.value, [trace.inputs[name] for name in wrt])
+            self._plans[key] = trace, Plan(trace.graph, outputs, Store(backend))
+        trace, plan = self._plans[key]
+        return plan([(trace.inputs[name], value) for name, value in arguments.items()])
+
+
+def function(python_function=None, *, backend="cpu"):
+    """Makes a Python function of arrays one that Basin compiles, once for each set of shapes.
+
+    >>> import numpy, basin
+    >>> @basin.function
+    ... def length(x):
+    ...     return numpy.sqrt(numpy.sum(x**2))
+    >>> float(length([3.0, 4.0]))
+    5.0
+    >>> length.grad([3.0, 4.0]).round(3)
+    array([0.6, 0.8], dtype=float32)
+    """
+    if python_function is None:
+        return lambda f: Function(f, backend)
+    return Function(python_function, backend)

@@ -1,0 +1,191 @@
+"""Training of any traced loss: AdamW with warm-up and cosine, callbacks, checkpoints."""
+
+import contextlib
+import dataclasses
+
+import numpy
+
+from basin._expr import Graph, as_expression
+from basin._library import BasinError, check, ffi, lib, owned
+from basin._plan import Store, backend_of, write, write_constants
+from basin._tensor import shape_of
+from basin.functions import signature_of
+
+__all__ = ["Constant", "Lecun", "Normal", "Trainer", "Uniform"]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Init:
+    shape: tuple
+    scale: float
+
+
+class Normal(_Init):
+    """First values from N(0, scale^2)."""
+
+    kind = "NORMAL"
+
+
+class Uniform(_Init):
+    """First values uniform in (-scale, scale)."""
+
+    kind = "UNIFORM"
+
+
+class Constant(_Init):
+    """First values all equal to scale."""
+
+    kind = "CONSTANT"
+
+
+class Lecun(_Init):
+    """First values from N(0, 1 / fan_in), cut at two deviations; `scale` is fan_in."""
+
+    kind = "LECUN"
+
+
+class _Params:
+    """Parameters declared on a graph, freed with it."""
+
+    def __init__(self, graph, parameters):
+        self.pointer = owned(
+            ffi.new("basin_params *"), lib.basin_params_free, graph.pointer
+        )
+        lib.basin_params_begin(self.pointer, graph.pointer)
+        self.states = {}
+        for name, first in parameters.items():
+            init = first if isinstance(first, _Init) else Constant(numpy.shape(first), 0.0)
+            recipe = {"kind": getattr(lib, "BASIN_INIT_" + init.kind), "scale": init.scale}
+            recipe = ffi.new("basin_init *", recipe)[0]
+            state = lib.basin_param_add(
+                self.pointer, b"", name.encode(), shape_of(init.shape), recipe
+            )
+            self.states[name] = graph.wrap(state)
+
+
+class Trainer:
+    """Trains the parameters of a loss, a Python function of parameters and of a batch's arrays.
+
+    >>> import numpy, basin
+    >>> def loss(w, x, y):
+    ...     return numpy.mean((x @ w - y) ** 2)
+    >>> x = numpy.random.default_rng(0).normal(size=(64, 3))
+    >>> y = x @ numpy.array([[1.0], [2.0], [3.0]])
+    >>> trainer = basin.Trainer(loss, {"w": basin.Normal((3, 1), 0.1)}, rate=0.1, decay=0)
+    >>> for _ in range(200):
+    ...     last = trainer.step(x=x, y=y)
+    >>> trainer.parameters()["w"].ravel().round(2)
+    array([1., 2., 3.], dtype=float32)
+    """
+
+    def __init__(
+        self, loss, parameters, *, rate=1e-3, steps=0, warmup=0, rate_first=0.0, rate_last=None,
+        decay=0.05, beta1=0.9, beta2=0.99, epsilon=1e-8, clip=1.0, seed=0, backend="cpu",
+    ):  # fmt: skip
+        """`parameters` maps names to first arrays or to Normal, Uniform, Constant or Lecun. The
+        rate rises over `warmup` steps and falls as a cosine until step `steps`; with `steps` 0
+        it stays."""
+        self._loss, self._declared = loss, dict(parameters)
+        self._store = Store(backend_of(backend))
+        self._plans, self._steps = {}, 0
+        last = (0.0 if steps else rate) if rate_last is None else rate_last
+        first = rate_first if warmup else rate
+        self._schedule = {
+            "warmup": warmup, "total": max(steps, 1), "first": first, "peak": rate, "last": last,
+        }  # fmt: skip
+        self._adamw = {
+            "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay, "clip": clip,
+        }  # fmt: skip
+        self._names = list(signature_of(loss).parameters)
+        missing = [name for name in parameters if name not in self._names]
+        if missing:
+            raise BasinError(f"the loss has no argument {missing[0]!r}")
+        self._initialise(seed)
+
+    @property
+    def steps(self):
+        """Steps taken so far."""
+        return self._steps
+
+    def step(self, **batch):
+        """One step; returns the loss before it."""
+        plan = self._plan(batch)
+        for name, values in batch.items():
+            write(plan.trainer.plan, plan.inputs[name], values)
+        plan.trainer.step = self._steps
+        value = ffi.new("double *")
+        check(lib.basin_trainer_step, plan.trainer, value)
+        self._steps = plan.trainer.step
+        return value[0]
+
+    def fit(self, batches, callbacks=()):
+        """A step on each of `batches`, which are dicts. A callback is called with the trainer and
+        the loss after each step; one that returns True ends it. Ctrl-C ends it, too, and what was
+        learnt stays. Returns the losses."""
+        losses = []
+        with contextlib.suppress(KeyboardInterrupt):
+            for batch in batches:
+                losses.append(self.step(**batch))
+                if any([callback(self, losses[-1]) for callback in callbacks]):
+                    break
+        return losses
+
+    def parameters(self):
+        """The parameters as arrays by name."""
+        return {name: self._store.read(name) for name in self._declared}
+
+    def save(self, path):
+        """Everything needed to go on, moments included; written aside, then renamed."""
+        check(
+            lib.basin_checkpoint_write, str(path).encode(), self._store.pointer, self._steps,
+            ffi.NULL, 0,
+        )  # fmt: skip
+
+    def load(self, path, **batch):
+        """Goes on from what save() wrote. `batch` gives the shapes of a batch where no step was
+        taken yet."""
+        if batch:
+            self._plan(batch)
+        if not self._plans:
+            raise BasinError("load() before a step needs a batch, for its shapes")
+        bundle = ffi.new("basin_bundle **")
+        check(lib.basin_bundle_read, bundle, str(path).encode())
+        bundle = owned(bundle[0], lib.basin_bundle_free)
+        step = ffi.new("int64_t *")
+        check(lib.basin_checkpoint_read, step, self._store.pointer, bundle)
+        self._steps = step[0]
+
+    def _initialise(self, seed):
+        graph = Graph()
+        check(lib.basin_params_init, _Params(graph, self._declared).pointer, self._store.pointer, seed)
+        for name, first in self._declared.items():
+            if not isinstance(first, _Init):
+                self._store.write(name, first)
+
+    def _plan(self, batch):
+        shapes = tuple(sorted((name, numpy.shape(values)) for name, values in batch.items()))
+        if shapes not in self._plans:
+            self._plans[shapes] = _TrainingPlan(self, batch)
+        return self._plans[shapes]
+
+
+class _TrainingPlan:
+    """The loss traced for one shape of batch."""
+
+    def __init__(self, owner, batch):
+        graph = Graph()
+        params = _Params(graph, owner._declared)
+        self.inputs = {name: graph.input(name, numpy.shape(v)) for name, v in batch.items()}
+        loss = as_expression(owner._loss(**params.states, **self.inputs), graph)
+        if loss is None or loss.shape != ():
+            raise BasinError(f"the loss is {loss!r}, wanted one number")
+        spec = ffi.new(
+            "basin_trainer_spec *", {"adamw": owner._adamw, "schedule": owner._schedule}
+        )
+        store = owner._store.pointer
+        trainer = ffi.new("basin_trainer *")
+        check(lib.basin_trainer_new, trainer, store, params.pointer, loss._pointer, spec)
+        self.trainer = owned(trainer, lib.basin_trainer_free, store, params.pointer)
+        write_constants(trainer.plan, graph)
+
+

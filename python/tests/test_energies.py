@@ -1,0 +1,102 @@
+"""Energies in Python against NumPy's own arithmetic and finite differences."""
+
+import numpy
+import pytest
+
+import basin
+
+rng = numpy.random.default_rng(7)
+N, D, H, Y, M = 7, 12, 2, 5, 9
+TOKENS = rng.normal(size=(N, D))
+WEIGHTS = {
+    "wk": rng.normal(size=(H, Y, D)) / 3,
+    "wq": rng.normal(size=(H, Y, D)) / 3,
+    "xi": rng.normal(size=(M, D)) / 3,
+}
+
+
+@basin.energy(activation=basin.layernorm)
+def block(g, wk, wq, xi):
+    """The paper's block from its equations."""
+    beta = Y**-0.5
+    k = numpy.einsum("nd,hyd->nhy", g, wk)
+    q = numpy.einsum("nd,hyd->nhy", g, wq)
+    attention = -numpy.sum(basin.attention_lse(q, k, beta, exclude_self=True)) / beta
+    return {"attention": attention, "hopfield": -numpy.sum(basin.relu(g @ xi.T) ** 2) / 2}
+
+
+def block_in_numpy(x, wk, wq, xi):
+    beta = Y**-0.5
+    g = (x - x.mean(-1, keepdims=True)) / numpy.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    scores = beta * numpy.einsum("nd,hyd,hye,me->hnm", g, wq, wk, g)
+    scores[:, range(len(x)), range(len(x))] = -numpy.inf
+    top = scores.max(-1, keepdims=True)
+    lse = numpy.log(numpy.exp(scores - top).sum(-1)) + top[..., 0]
+    return -lse.sum() / beta - (numpy.maximum(g @ xi.T, 0) ** 2).sum() / 2
+
+
+def test_block_agrees_with_numpy():
+    ours = block(TOKENS, backend="ref", **WEIGHTS)
+    assert ours == pytest.approx(block_in_numpy(TOKENS, **WEIGHTS), rel=1e-12)
+
+
+def test_gradient_of_a_parameter_agrees_with_differences():
+    slope = block.grad(TOKENS, "xi", backend="ref", **WEIGHTS)
+    for i, j in [(0, 0), (3, 7), (8, 11)]:
+        values = []
+        for step in (1e-5, -1e-5):
+            xi = WEIGHTS["xi"].copy()
+            xi[i, j] += step
+            values.append(block_in_numpy(TOKENS, WEIGHTS["wk"], WEIGHTS["wq"], xi))
+        assert slope[i, j] == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5, abs=1e-7)
+
+
+def test_second_derivative_is_symmetric_and_right():
+    @basin.energy
+    def quartic(g):
+        return numpy.sum(g**4) + numpy.sum(g) ** 2
+
+    x, v = rng.normal(size=5), rng.normal(size=5)
+    expected = 12 * x**2 * v + 2 * v.sum()
+    assert quartic.hessian_vector(x, v, backend="ref") == pytest.approx(expected, rel=1e-12)
+
+
+def test_descent_goes_down():
+    descent = block.descend(TOKENS, steps=30, alpha=0.02, **WEIGHTS)
+    assert descent.energy.shape == (31, 1)
+    assert numpy.all(numpy.diff(descent.energy[:, 0]) < 0)
+    assert set(descent.parts) == {"attention", "hopfield"}
+
+
+def test_descent_agrees_with_an_unrolled_one():
+    @basin.function(backend="ref")
+    def unrolled(x, wk, wq, xi):
+        return block.descended(x, steps=5, alpha=0.1, wk=wk, wq=wq, xi=xi)
+
+    stepped = block.descend(TOKENS, steps=5, alpha=0.1, backend="ref", **WEIGHTS)
+    assert unrolled(TOKENS, **WEIGHTS) == pytest.approx(stepped.x, rel=1e-12)
+
+
+def test_errors_name_the_line_and_the_shapes():
+    @basin.energy
+    def wrong(g, w):
+        return numpy.sum(g @ w)  # the line
+
+    with pytest.raises(basin.BasinError, match=r"'w' \[3, 4\]") as caught:
+        wrong.descend(TOKENS, w=numpy.zeros((3, 4)))
+    assert any("the line" in str(entry.statement) for entry in caught.traceback)
+
+
+def test_an_unknown_parameter_is_refused():
+    with pytest.raises(basin.BasinError, match="no parameter 'wv'"):
+        block(TOKENS, wv=numpy.zeros(3), **WEIGHTS)
+
+
+@pytest.mark.parametrize("misuse", [bool, float, numpy.linalg.inv, numpy.asarray])
+def test_values_are_not_there_yet(misuse):
+    @basin.energy
+    def impatient(g):
+        return misuse(g)
+
+    with pytest.raises(basin.BasinError):
+        impatient(TOKENS)

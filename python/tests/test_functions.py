@@ -1,0 +1,66 @@
+"""NumPy's names on expressions against NumPy itself."""
+
+import numpy
+import pytest
+
+import basin
+
+rng = numpy.random.default_rng(3)
+A = rng.normal(size=(3, 4, 5))
+B = rng.normal(size=(3, 4, 5))
+POSITIVE = numpy.abs(A) + 0.1
+
+SAME_AS_NUMPY = [
+    lambda a, b: a + b - 2 * a * b / 3 + 1 - (2 - b),
+    lambda a, b: 1 / (b * b + 1) + 2.0**a,
+    lambda a, b: numpy.exp(a) * numpy.tanh(b) - numpy.sin(a) + numpy.cos(b),
+    lambda a, b: numpy.log(a * a + 1) + numpy.sqrt(abs(b)) + numpy.expm1(a) + numpy.log1p(b * b),
+    lambda a, b: numpy.maximum(a, b) + numpy.minimum(a, 0.2) + numpy.sign(b),
+    lambda a, b: numpy.where(a > b, a, b**3),
+    lambda a, b: numpy.clip(a, -0.5, 0.5),
+    lambda a, b: numpy.sum(a, axis=1),
+    lambda a, b: a.sum(axis=(0, 2), keepdims=True) + b,
+    lambda a, b: numpy.mean(a) + numpy.max(b, axis=-1),
+    lambda a, b: a.reshape(6, -1) @ b.reshape(6, 10).T,
+    lambda a, b: numpy.transpose(a, (2, 0, 1)) + numpy.swapaxes(b.transpose(), 1, 2),
+    lambda a, b: numpy.concatenate([a, b], axis=1)[:, 2:6, ::1],
+    lambda a, b: numpy.stack([a, b], axis=-1)[..., 0],
+    lambda a, b: a[1, :, None, 2:] * b[-1, :, None, :3],
+    lambda a, b: numpy.einsum("ijk, ilk -> ijl", a, b),
+    lambda a, b: numpy.broadcast_to(a[0], (2, 4, 5)) + numpy.squeeze(b[:1], 0),
+    lambda a, b: numpy.linalg.norm(a - b, axis=-1),
+    lambda a, b: numpy.array([1.0, 2, 3, 4, 5]) * a + numpy.ones(5),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SAME_AS_NUMPY)))
+def test_a_formula_means_what_it_means_in_numpy(number):
+    formula = SAME_AS_NUMPY[number]
+    ours = basin.function(formula, backend="ref")(A, B)
+    assert ours.shape == formula(A, B).shape
+    assert ours == pytest.approx(formula(A, B), rel=1e-12, abs=1e-13)
+
+
+def test_gradients_by_name():
+    @basin.function(backend="ref")
+    def product(a, b):
+        return numpy.sum(a * b**2)
+
+    both = product.grad(A, B, wrt=["a", "b"])
+    assert both["a"] == pytest.approx(B**2)
+    assert both["b"] == pytest.approx(2 * A * B)
+    with pytest.raises(basin.BasinError, match="wrt 'c'"):
+        product.grad(A, B, wrt="c")
+
+
+def test_shapes_are_traced_once_each():
+    calls = []
+
+    @basin.function
+    def doubled(a):
+        calls.append(a.shape)
+        return a * 2
+
+    for size in (3, 4, 3, 4):
+        assert doubled(numpy.ones(size)) == pytest.approx(2 * numpy.ones(size))
+    assert calls == [(3,), (4,)]

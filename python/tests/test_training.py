@@ -1,0 +1,84 @@
+"""Training in Python: it learns, it stops, and it goes on to the same bits."""
+
+import numpy
+import pytest
+
+import basin
+
+rng = numpy.random.default_rng(1)
+X = rng.normal(size=(32, 6))
+Y = numpy.tanh(X @ rng.normal(size=(6, 2)))
+
+
+def loss(w, v, x, y):
+    return numpy.mean((numpy.tanh(x @ w) @ v - y) ** 2)
+
+
+def trainer(**options):
+    first = {"w": basin.Normal((6, 16), 0.3), "v": rng_weights()}
+    return basin.Trainer(loss, first, rate=0.01, decay=0.01, **options)
+
+
+def rng_weights():
+    return numpy.random.default_rng(5).normal(size=(16, 2)) / 4
+
+
+def test_it_learns():
+    ours = trainer()
+    losses = ours.fit([{"x": X, "y": Y}] * 150)
+    assert losses[-1] < losses[0] / 5
+    assert ours.steps == 150
+
+
+def test_a_callback_ends_it():
+    assert len(trainer().fit([{"x": X, "y": Y}] * 9, [lambda t, _: t.steps == 4])) == 4
+
+
+def test_an_interrupt_keeps_what_was_learnt():
+    def interrupt(ours, _):
+        if ours.steps == 3:
+            raise KeyboardInterrupt
+
+    ours = trainer()
+    assert len(ours.fit([{"x": X, "y": Y}] * 9, [interrupt])) == 3
+    assert not numpy.array_equal(ours.parameters()["v"], rng_weights().astype("f4"))
+
+
+def test_a_loaded_run_goes_on_to_the_same_bits(tmp_path):
+    whole, first, second = trainer(), trainer(), trainer()
+    whole.fit([{"x": X, "y": Y}] * 20)
+    first.fit([{"x": X, "y": Y}] * 8)
+    first.save(tmp_path / "run.safetensors")
+    second.load(tmp_path / "run.safetensors", x=X, y=Y)
+    second.fit([{"x": X, "y": Y}] * 12)
+    for name, values in whole.parameters().items():
+        assert numpy.array_equal(values, second.parameters()[name])
+
+
+def test_other_batch_sizes_share_the_parameters():
+    ours = trainer()
+    for rows in (32, 8, 32):
+        last = ours.step(x=X[:rows], y=Y[:rows])
+    assert ours.steps == 3 and numpy.isfinite(last)
+
+
+def test_a_loss_through_a_descent():
+    @basin.energy
+    def memory(g, xi):
+        return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(4 * (g @ xi.T)) / 4
+
+    def miss(xi, cue, wanted):
+        end = memory.descended(cue, steps=3, alpha=0.5, xi=xi)
+        return numpy.mean((end - wanted) ** 2)
+
+    wanted = numpy.sign(rng.normal(size=(8, 10)))
+    cue = wanted * (rng.random(wanted.shape) > 0.3)
+    ours = basin.Trainer(miss, {"xi": basin.Normal((8, 10), 0.3)}, rate=0.05, decay=0)
+    losses = ours.fit([{"cue": cue, "wanted": wanted}] * 200)
+    assert losses[-1] < losses[0] / 4
+
+
+def test_a_vector_is_no_loss():
+    ours = basin.Trainer(lambda w, x: x @ w, {"w": basin.Normal((6,), 1.0)})
+    with pytest.raises(basin.BasinError):
+        ours.step(x=X)
