@@ -5,25 +5,21 @@ to the tables in _numpy.py. Building one computes nothing and checks shapes, so 
 exception on the Python line that made it.
 """
 
-import itertools
 import numbers
 
 import numpy
 
 from basin._library import BasinError, ffi, lib, owned, text
-from basin._tensor import shape_of, shape_tuple
-
-_names = itertools.count()
+from basin._tensor import Borrowed, shape_of, shape_tuple
 
 
 class Graph:
-    """Where expressions live. Arrays that a formula mentions become its constants."""
+    """Where expressions live. Arrays that a formula mentions are copied into it as constants."""
 
     def __init__(self):
         self.pointer = owned(lib.basin_graph_new(), lib.basin_graph_free)
         if not self.pointer:
             raise MemoryError("a graph")
-        self.constants = []  # (expression, array), written to every plan of this graph
 
     def input(self, name, shape):
         return self.wrap(lib.basin_input(self.pointer, name.encode(), shape_of(shape)))
@@ -35,12 +31,13 @@ class Graph:
         values = numpy.asarray(values)
         if values.ndim == 0:
             return self.wrap(lib.basin_const(self.pointer, float(values)))
-        known = (e for e, array in self.constants if array is values)
-        found = next(known, None)
-        if found is None:
-            found = self.input(f"constant.{next(_names)}", values.shape)
-            self.constants.append((found, values))
-        return found
+        return self.wrap(lib.basin_constant(self.pointer, Borrowed(values).pointer))
+
+    def places(self, numbers):
+        """Places along an axis, as basin_take wants them: whole numbers known by now."""
+        places = numpy.ascontiguousarray(numbers, dtype="i4")
+        data = ffi.cast("int32_t *", places.ctypes.data)
+        return lib.basin_index_constant(self.pointer, data, shape_of(places.shape))
 
     def wrap(self, pointer):
         """An expression of this graph; raises where the library refused to build it."""
@@ -86,7 +83,9 @@ class Expression:
         raise BasinError("an expression has no value yet: use numpy.where instead of if")
 
     def __float__(self):
-        raise BasinError("an expression has no value yet: use it with NumPy's functions, not math's")
+        raise BasinError(
+            "an expression has no value yet: use it with NumPy's functions, not math's"
+        )
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
@@ -138,13 +137,13 @@ class Expression:
 
     def __pow__(self, exponent):
         if not isinstance(exponent, numbers.Real):
-            return exp(log(self) * exponent)
+            return self._with(lib.basin_power, exponent)
         if exponent == 2:
             return apply(lib.basin_square, self)
         return apply(lib.basin_pow, self, float(exponent))
 
     def __rpow__(self, base):
-        return exp(self * float(numpy.log(base)))
+        return self._with(lib.basin_power, base, swapped=True)
 
     def __matmul__(self, other):
         return self._with(lib.basin_matmul, other)
@@ -161,7 +160,7 @@ class Expression:
     # ---- methods that arrays have ----
 
     @property
-    def T(self):
+    def T(self):  # noqa: N802
         return transpose(self)
 
     def sum(self, axis=None, keepdims=False):
@@ -173,13 +172,20 @@ class Expression:
     def max(self, axis=None, keepdims=False):
         return _reduce(lib.basin_maximum, self, axis, keepdims)
 
+    def argmax(self, axis=None):
+        """The first place of the largest element, as a number; of all elements where axis is
+        None."""
+        a, axis = (self.reshape(-1), 0) if axis is None else (self, _axes(self, axis)[0])
+        place = lib.basin_argmax(a._pointer, axis)
+        return self._graph.wrap(lib.basin_from_index(place, 0) if place else place)
+
+    def cumsum(self, axis=None):
+        a, axis = (self.reshape(-1), 0) if axis is None else (self, _axes(self, axis)[0])
+        return apply(lib.basin_cumsum, a, axis)
+
     def reshape(self, *shape):
         if len(shape) == 1 and not isinstance(shape[0], numbers.Integral):
             shape = tuple(shape[0])
-        if -1 in shape:
-            known = -int(numpy.prod(shape, dtype=int))
-            rest = self.size // known if known else 0
-            shape = tuple(rest if size == -1 else size for size in shape)
         return self._graph.wrap(lib.basin_reshape(self._pointer, shape_of(shape)))
 
     def transpose(self, *axes):
@@ -231,14 +237,6 @@ def apply(function, a, *arguments):
     return a._graph.wrap(function(a._pointer, *arguments))
 
 
-def exp(a):
-    return apply(lib.basin_exp, a)
-
-
-def log(a):
-    return apply(lib.basin_log, a)
-
-
 def transpose(a, axes=None):
     if axes is not None and len(axes) == 1 and isinstance(axes[0], (list, tuple)):
         axes = axes[0]
@@ -267,10 +265,12 @@ def _reduce(function, a, axis, keepdims):
 
 
 def _subscript(a, index):
-    """Numbers, slices of step 1, None and one Ellipsis."""
+    """Numbers, slices, None, one Ellipsis, and one list of places."""
     taken = sum(i is not None and i is not Ellipsis for i in index)
     if taken > a.ndim:
         raise BasinError(f"{taken} subscripts of {a!r}")
+    if sum(isinstance(i, (list, numpy.ndarray)) for i in index) > 1:
+        raise BasinError(f"two lists of places in {a!r}, wanted one")
     spread = (slice(None),) * (a.ndim - taken)
     place = next((n for n, i in enumerate(index) if i is Ellipsis), None)
     index = index + spread if place is None else index[:place] + spread + index[place + 1 :]
@@ -279,24 +279,40 @@ def _subscript(a, index):
         if i is None:
             shape.append(1)
             continue
-        start, count = _range(a, axis, i)
-        if (start, count) != (0, a.shape[axis]):
-            a = apply(lib.basin_slice, a, axis, start, count)
-        if isinstance(i, slice):
-            shape.append(count)
+        a = _along(a, axis, i)
+        if not isinstance(i, numbers.Integral):
+            shape.append(a.shape[axis])
         axis += 1
     return a.reshape(*shape) if tuple(shape) != a.shape else a
 
 
-def _range(a, axis, i):
-    size = a.shape[axis]
+def _along(a, axis, i):
+    """Some elements of an axis, which stays."""
     if isinstance(i, slice):
-        start, stop, step = i.indices(size)
-        if step != 1:
-            raise BasinError(f"a slice of step {step} of {a!r}, wanted steps of 1")
-        return start, max(0, stop - start)
-    if not isinstance(i, numbers.Integral):
-        raise BasinError(f"subscript {i!r} of {a!r}, wanted numbers and slices")
+        return _slice(a, axis, *i.indices(a.shape[axis]))
+    if isinstance(i, numbers.Integral):
+        _check_place(a, axis, i)
+        return apply(lib.basin_slice, a, axis, int(i) % a.shape[axis], 1)
+    places = numpy.asarray(i) if isinstance(i, (list, numpy.ndarray)) else None
+    if places is None or places.ndim != 1 or places.dtype.kind not in "iu":
+        raise BasinError(f"subscript {i!r} of {a!r}, wanted numbers, slices or a list of places")
+    for number in places:
+        _check_place(a, axis, number)
+    return apply(lib.basin_take, a, axis, a._graph.places(places % a.shape[axis]))
+
+
+def _check_place(a, axis, i):
+    size = a.shape[axis]
     if not -size <= i < size:
         raise IndexError(f"subscript {i} of axis {axis} of {a!r}")
-    return i % size, 1
+
+
+def _slice(a, axis, start, stop, step):
+    count = len(range(start, stop, step))
+    if (start, count, step) == (0, a.shape[axis], 1):
+        return a
+    if step > 0:
+        span = min((count - 1) * step + 1, stop - start) if count else 0
+        a = apply(lib.basin_slice, a, axis, start, span)
+        return a if step == 1 else apply(lib.basin_stride, a, axis, 0, step)
+    return apply(lib.basin_take, a, axis, a._graph.places(range(start, stop, step)))

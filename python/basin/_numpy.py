@@ -60,14 +60,17 @@ def _power(base, exponent):
 
 
 def _concatenate(arrays, axis=0):
+    return _joined(lib.basin_concat, arrays, axis)
+
+
+def _joined(function, arrays, axis):
     graph = graph_of(arrays)
     parts = [as_expression(a, graph)._pointer for a in arrays]
-    return graph.wrap(lib.basin_concat(ffi.new("basin_expr[]", parts), len(parts), axis))
+    return graph.wrap(function(ffi.new("basin_expr[]", parts), len(parts), axis))
 
 
 def _stack(arrays, axis=0):
-    graph = graph_of(arrays)
-    return _concatenate([_expand_dims(as_expression(a, graph), axis) for a in arrays], axis)
+    return _joined(lib.basin_stack, arrays, axis)
 
 
 def _expand_dims(a, axis):
@@ -96,10 +99,9 @@ def _where(condition, yes, no):
 
 def _einsum(spec, *operands):
     graph = graph_of(operands)
-    if len(operands) != 2:
-        raise BasinError(f"einsum of {len(operands)} operands, wanted two")
-    a, b = (as_expression(value, graph)._pointer for value in operands)
-    return graph.wrap(lib.basin_einsum(spec.replace(" ", "").encode(), a, b))
+    parts = [as_expression(value, graph)._pointer for value in operands]
+    spec = spec.replace(" ", "").encode()
+    return graph.wrap(lib.basin_einsum_many(spec, ffi.new("basin_expr[]", parts), len(parts)))
 
 
 def _clip(a, low=None, high=None):
@@ -108,8 +110,31 @@ def _clip(a, low=None, high=None):
     return a if high is None else numpy.minimum(a, high)
 
 
+def _roll(a, shift, axis=None):
+    if axis is None:
+        return _roll(a.reshape(-1), shift, 0).reshape(a.shape)
+    return apply(lib.basin_roll, a, _expr._axes(a, axis)[0], int(shift))
+
+
+def _flip(a, axis=None):
+    for i in _expr._axes(a, axis):
+        a = apply(lib.basin_flip, a, i)
+    return a
+
+
+def _take(a, indices, axis=None):
+    a, axis = (a.reshape(-1), 0) if axis is None else (a, _expr._axes(a, axis)[0])
+    return a[(slice(None),) * axis + (numpy.asarray(indices),)]
+
+
 def _outer(a, b):
     return a.reshape(-1, 1) * b.reshape(1, -1)
+
+
+def _diagonal(a, offset=0, axis1=0, axis2=1):
+    if offset:
+        raise BasinError(f"diagonal {offset} of {a!r}, wanted 0")
+    return apply(lib.basin_diagonal, a, axis1, axis2)
 
 
 def _zeros_like(a, **_):
@@ -120,6 +145,12 @@ _FUNCTIONS = {
     numpy.sum: lambda a, axis=None, keepdims=False: a.sum(axis, keepdims),
     numpy.mean: lambda a, axis=None, keepdims=False: a.mean(axis, keepdims),
     numpy.max: lambda a, axis=None, keepdims=False: a.max(axis, keepdims),
+    numpy.argmax: lambda a, axis=None: a.argmax(axis),
+    numpy.cumsum: lambda a, axis=None: a.cumsum(axis),
+    numpy.roll: _roll,
+    numpy.flip: _flip,
+    numpy.take: _take,
+    numpy.diagonal: _diagonal,
     numpy.reshape: lambda a, shape: a.reshape(shape),
     numpy.transpose: _expr.transpose,
     numpy.swapaxes: _swapaxes,

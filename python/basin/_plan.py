@@ -5,7 +5,7 @@ import functools
 import numpy
 
 from basin._library import check, ffi, lib, owned
-from basin._tensor import Borrowed, array_of, shape_tuple
+from basin._tensor import Borrowed, array_of
 
 
 class Backend:
@@ -19,7 +19,7 @@ class Backend:
         self.dtype = numpy.dtype("f8" if name == "ref" else "f4")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _opened(name, threads):
     return Backend(name, threads)
 
@@ -60,7 +60,6 @@ class Plan:
         plan = ffi.new("basin_plan **")
         check(lib.basin_plan_new, plan, store.pointer, spec)
         self.pointer = owned(plan[0], lib.basin_plan_free, store.pointer, graph.pointer)
-        write_constants(self.pointer, graph)
 
     def __call__(self, inputs):
         """Outputs as arrays; `inputs` are (expression, values)."""
@@ -79,9 +78,4 @@ def write(plan, expression, values):
     check(lib.basin_plan_write, plan, expression._pointer, Borrowed(values).pointer)
 
 
-def write_constants(plan, graph):
-    for expression, values in graph.constants:
-        write(plan, expression, values)
-
-
-__all__ = ["Backend", "Plan", "Store", "backend_of", "shape_tuple", "write", "write_constants"]
+__all__ = ["Backend", "Plan", "Store", "backend_of", "write"]

@@ -2,7 +2,7 @@
 
 import numpy
 
-from basin._library import BasinError, ffi, lib
+from basin._library import BasinError, check, ffi, lib
 
 _NUMPY_OF = {
     "F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4",
@@ -42,7 +42,5 @@ def array_of(tensor):
     """A copy of a tensor of the library's as an array; bfloat16 becomes float32."""
     dtype = _DTYPE_OF.get(tensor.dtype, numpy.dtype("f4"))
     result = Borrowed(numpy.empty(shape_tuple(tensor.shape), dtype))
-    from basin._library import check
-
     check(lib.basin_tensor_convert, result.pointer, ffi.addressof(tensor))
     return result.array

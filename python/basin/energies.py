@@ -8,7 +8,7 @@ import numpy
 from basin import operations
 from basin._expr import Expression, Graph, apply, as_expression
 from basin._library import BasinError, check, ffi, lib, owned
-from basin._plan import Plan, Store, backend_of, write, write_constants
+from basin._plan import Plan, Store, backend_of, write
 from basin._tensor import Borrowed, array_of
 from basin.functions import signature_of
 
@@ -91,7 +91,9 @@ class Energy:
 
     def force(self, x, *, backend="cpu", **parameters):
         """-dE/dg at the activations of tokens x."""
-        return self._compute(x, backend, parameters, lambda g, total: -operations.gradient(total, g))
+        return self._compute(
+            x, backend, parameters, lambda g, total: -operations.gradient(total, g)
+        )
 
     def grad(self, x, wrt, *, backend="cpu", **parameters):
         """The gradient of the energy with respect to a parameter, by its name."""
@@ -137,7 +139,6 @@ class Energy:
             raise
         descent = owned(descent[0], lib.basin_descent_free, store.pointer, graph.pointer)
         plan = lib.basin_descent_plan(descent)
-        write_constants(plan, graph)
         for expression, values in inputs:
             write(plan, expression, values)
         return _run(descent, x, bound.names)
@@ -156,10 +157,7 @@ class Energy:
         given, inputs = self._inputs(graph, parameters)
         g = apply(lib.basin_variable, self.activation(tokens))
         total = functools.reduce(lambda a, b: a + b, self.parts(g, **given).values())
-        if wrt is None:
-            value = output(g, total)
-        else:
-            value = operations.gradient(total, given[wrt])
+        value = output(g, total) if wrt is None else operations.gradient(total, given[wrt])
         plan = Plan(graph, [as_expression(value, graph)], Store(backend_of(backend)))
         return plan([(tokens, x), *inputs])[0]
 

@@ -3,6 +3,7 @@ functions that Basin traces."""
 
 from basin._expr import Expression, apply, as_expression, graph_of
 from basin._library import BasinError, ffi, lib
+from basin._tensor import shape_of
 
 __all__ = [
     "attention_lse", "erf", "gradient", "heaviside", "layernorm", "lncosh", "logsumexp", "relu",
@@ -40,14 +41,20 @@ def erf(a: Expression) -> Expression:
     return apply(lib.basin_erf, a)
 
 
-def logsumexp(a: Expression) -> Expression:
-    """log(sum(exp(a))) over the last axis, without overflow."""
-    return apply(lib.basin_logsumexp, a)
+def logsumexp(a: Expression, axis: int = -1) -> Expression:
+    """log(sum(exp(a))) over an axis, which vanishes; without overflow."""
+    return apply(lib.basin_logsumexp_along, a, axis)
 
 
-def softmax(a: Expression) -> Expression:
-    """exp(a) / sum(exp(a)) over the last axis."""
-    return apply(lib.basin_softmax, a)
+def softmax(a: Expression, axis: int = -1) -> Expression:
+    """exp(a) / sum(exp(a)) over an axis.
+
+    >>> import basin
+    >>> basin.function(lambda a: basin.softmax(a, axis=0))([[0.0, 1.0], [0.0, 1.0]])
+    array([[0.5, 0.5],
+           [0.5, 0.5]], dtype=float32)
+    """
+    return apply(lib.basin_softmax_along, a, axis)
 
 
 def stop_gradient(a: Expression) -> Expression:
@@ -55,7 +62,7 @@ def stop_gradient(a: Expression) -> Expression:
     return apply(lib.basin_stop_gradient, a)
 
 
-def layernorm(x, gamma=1.0, delta=None, epsilon=1e-5) -> Expression:
+def layernorm(x: Expression, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Expression:
     """gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis."""
     graph = x._graph
     gamma = as_expression(gamma, graph)
@@ -66,26 +73,25 @@ def layernorm(x, gamma=1.0, delta=None, epsilon=1e-5) -> Expression:
 
 
 def _last_axis(x):
-    from basin._tensor import shape_of
-
     if x.ndim == 0:
         raise BasinError(f"{x!r}, wanted at least one axis")
     return shape_of(x.shape[-1:])
 
 
-def attention_lse(q, k, beta=1.0, exclude_self=False) -> Expression:
+def attention_lse(
+    q: Expression, k: Expression, beta=1.0, exclude_self: bool = False, causal: bool = False
+) -> Expression:
     """log(sum over keys of exp(beta q . k)) for each query and head: the heart of energy attention.
 
-    q [.., N, H, Y], k [.., M, H, Y], beta a number or [H]; the result is [.., N, H]. One fused
-    kernel computes it; memory grows with tokens, never with their square.
+    q [.., N, H, Y], k [.., M, H, Y], beta a number or [H]; the result is [.., N, H]. With
+    `causal` a query sees its own token and those before it. One fused kernel computes it; memory
+    grows with tokens, never with their square.
     """
     graph = graph_of((q, k))
     beta = as_expression(beta, graph)
     if beta.ndim == 0:
-        from basin._tensor import shape_of
-
         beta = apply(lib.basin_broadcast, beta, shape_of(q.shape[-2:-1]))
-    pattern = ffi.new("basin_pattern *", {"exclude_self": exclude_self})
+    pattern = ffi.new("basin_pattern *", {"exclude_self": exclude_self, "causal": causal})
     null = ffi.NULL
     return graph.wrap(
         lib.basin_attention_lse(q._pointer, k._pointer, beta._pointer, null, null, pattern)

@@ -7,7 +7,7 @@ import numpy
 
 from basin._expr import Graph, as_expression
 from basin._library import BasinError, check, ffi, lib, owned
-from basin._plan import Store, backend_of, write, write_constants
+from basin._plan import Store, backend_of, write
 from basin._tensor import shape_of
 from basin.functions import signature_of
 
@@ -48,9 +48,7 @@ class _Params:
     """Parameters declared on a graph, freed with it."""
 
     def __init__(self, graph, parameters):
-        self.pointer = owned(
-            ffi.new("basin_params *"), lib.basin_params_free, graph.pointer
-        )
+        self.pointer = owned(ffi.new("basin_params *"), lib.basin_params_free, graph.pointer)
         lib.basin_params_begin(self.pointer, graph.pointer)
         self.states = {}
         for name, first in parameters.items():
@@ -157,7 +155,9 @@ class Trainer:
 
     def _initialise(self, seed):
         graph = Graph()
-        check(lib.basin_params_init, _Params(graph, self._declared).pointer, self._store.pointer, seed)
+        check(
+            lib.basin_params_init, _Params(graph, self._declared).pointer, self._store.pointer, seed
+        )
         for name, first in self._declared.items():
             if not isinstance(first, _Init):
                 self._store.write(name, first)
@@ -179,13 +179,8 @@ class _TrainingPlan:
         loss = as_expression(owner._loss(**params.states, **self.inputs), graph)
         if loss is None or loss.shape != ():
             raise BasinError(f"the loss is {loss!r}, wanted one number")
-        spec = ffi.new(
-            "basin_trainer_spec *", {"adamw": owner._adamw, "schedule": owner._schedule}
-        )
+        spec = ffi.new("basin_trainer_spec *", {"adamw": owner._adamw, "schedule": owner._schedule})
         store = owner._store.pointer
         trainer = ffi.new("basin_trainer *")
         check(lib.basin_trainer_new, trainer, store, params.pointer, loss._pointer, spec)
         self.trainer = owned(trainer, lib.basin_trainer_free, store, params.pointer)
-        write_constants(trainer.plan, graph)
-
-

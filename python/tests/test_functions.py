@@ -30,6 +30,18 @@ SAME_AS_NUMPY = [
     lambda a, b: numpy.broadcast_to(a[0], (2, 4, 5)) + numpy.squeeze(b[:1], 0),
     lambda a, b: numpy.linalg.norm(a - b, axis=-1),
     lambda a, b: numpy.array([1.0, 2, 3, 4, 5]) * a + numpy.ones(5),
+    lambda a, b: (a * a + 0.1) ** b + numpy.array([1.0, 2, 3, 4, 5]) ** a,
+    lambda a, b: a[::2, 1:4:2, ::3] + b[::-2, 2:0:-1, 4::-3],
+    lambda a, b: a[:, 5:2, :].sum() + a[1:, -1:, 1::2] * 2,
+    lambda a, b: a[:, [2, 0, -1]] + numpy.take(b, [3, 3, 1], axis=1),
+    lambda a, b: numpy.argmax(a, axis=1) + b.argmax(axis=-2) * 1.0,
+    lambda a, b: numpy.argmax(a) + numpy.argmax(b, axis=2)[..., None] * a,
+    lambda a, b: numpy.cumsum(a, axis=1) + numpy.cumsum(b).reshape(3, 4, 5),
+    lambda a, b: numpy.stack([a, b, a * b], axis=1),
+    lambda a, b: numpy.roll(a, 2, axis=1) + numpy.flip(b, axis=(0, 2)) + numpy.roll(a, -7),
+    lambda a, b: numpy.diagonal(a[:, :3], axis1=0, axis2=1),
+    lambda a, b: numpy.einsum("ijk,ilk,lm->ijm", a, b, b[0]),
+    lambda a, b: numpy.einsum("iij->ij", a[:, :3]),
 ]
 
 
@@ -39,6 +51,42 @@ def test_a_formula_means_what_it_means_in_numpy(number):
     ours = basin.function(formula, backend="ref")(A, B)
     assert ours.shape == formula(A, B).shape
     assert ours == pytest.approx(formula(A, B), rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax_and_logsumexp_along_an_axis(axis):
+    weights = numpy.exp(A) / numpy.exp(A).sum(axis, keepdims=True)
+    ours = basin.function(lambda a: basin.softmax(a, axis), backend="ref")(A)
+    assert ours == pytest.approx(weights, rel=1e-12)
+    sums = basin.function(lambda a: basin.logsumexp(a, axis), backend="ref")(A)
+    assert sums == pytest.approx(numpy.log(numpy.exp(A).sum(axis)), rel=1e-12)
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+def test_causal_attention_sees_what_came_before(exclude_self):
+    q, k = A.reshape(12, 1, 5), B.reshape(12, 1, 5)
+    ours = basin.function(
+        lambda q, k: basin.attention_lse(q, k, 0.5, exclude_self, causal=True), backend="ref"
+    )(q, k)
+    scores = 0.5 * q[:, 0] @ k[:, 0].T
+    for i in range(12):
+        seen = scores[i, : i if exclude_self else i + 1]
+        wanted = numpy.log(numpy.exp(seen).sum()) if len(seen) else 0
+        assert ours[i, 0] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_constant_is_what_it_was_when_it_was_traced():
+    weights = numpy.ones(3)
+    weighted = basin.function(lambda a: a * weights)
+    assert weighted(numpy.ones(3)) == pytest.approx(numpy.ones(3))
+    weights[:] = 7
+    assert weighted(numpy.ones(3)) == pytest.approx(numpy.ones(3))
+
+
+@pytest.mark.parametrize("index", [(3,), ([0, 5],), (slice(None), [[0]]), ([0], [1]), ("x",)])
+def test_wrong_subscripts_are_refused(index):
+    with pytest.raises((basin.BasinError, IndexError)):
+        basin.function(lambda a: a[index])(A)
 
 
 def test_gradients_by_name():
