@@ -18,7 +18,7 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs clean
+        format format-check gates docs clean wheel test-python
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -39,6 +39,8 @@ help:
 	@echo "  make tidy        clang-tidy over src, with the checks of .clang-tidy"
 	@echo "  make format      clang-format over all sources; format-check only says what differs"
 	@echo "  make gates       all that a change must pass: test, format-check, tidy, sanitize, coverage"
+	@echo "  make wheel       the Python package, in dist/"
+	@echo "  make test-python the Python package, installed into an empty environment and tested"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
 	@echo "  make clean       remove all build directories"
 
@@ -117,5 +119,14 @@ docs:
 	@scripts/build $(BUILD) docs $(OPTIONS)
 	@echo "$(BUILD)/docs/html/index.html"
 
+wheel:
+	$(INSTALL_DEPS) build
+	@scripts/wheel
+
+test-python:
+	$(INSTALL_DEPS) build
+	@scripts/test-python $(BUILD)
+
 clean:
-	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy
+	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-python \
+	    dist

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/home.h"
+
 static const struct {
     const char *name, *file, *purpose;
 } libraries[BASIN_LIBRARIES] = {
@@ -17,8 +19,18 @@ static const struct {
     [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures"},
 };
 
+/* Beside the file that holds this code (a Python package carries its own), then where the system
+ * keeps libraries. */
 static void *open_library(basin_library library) {
-    return dlopen(libraries[library].file, RTLD_NOW | RTLD_LOCAL);
+    char home[BASIN_HOME], path[BASIN_HOME];
+    basin_home_find(home);
+    const char *slash = strrchr(home, '/');
+    int length = slash ? (int)(slash - home) + 1 : 0;
+    int written = snprintf(path, sizeof path, "%.*s%s", length, home, libraries[library].file);
+    void *beside = NULL;
+    if (slash && written > 0 && written < (int)sizeof path)
+        beside = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return beside ? beside : dlopen(libraries[library].file, RTLD_NOW | RTLD_LOCAL);
 }
 
 /* Debian calls the package of libcurl.so.4 libcurl4. */
