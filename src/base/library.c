@@ -16,6 +16,8 @@ static const struct {
     [BASIN_LIBRARY_CURL] = {"libcurl", BASIN_SONAME_CURL, "downloads"},
     [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs"},
     [BASIN_LIBRARY_MATIO] = {"matio", BASIN_SONAME_MATIO, ".mat files"},
+    [BASIN_LIBRARY_PQ] = {"libpq", "libpq.so.5", "PostgreSQL databases"},
+    [BASIN_LIBRARY_SQLITE] = {"SQLite", "libsqlite3.so.0", "SQLite files"},
     [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures"},
 };
 

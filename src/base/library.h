@@ -26,6 +26,8 @@ typedef enum basin_library {
     BASIN_LIBRARY_CURL,
     BASIN_LIBRARY_LAPACK,
     BASIN_LIBRARY_MATIO,
+    BASIN_LIBRARY_PQ,
+    BASIN_LIBRARY_SQLITE,
     BASIN_LIBRARY_WEBP,
     BASIN_LIBRARIES,
 } basin_library;

@@ -1,8 +1,19 @@
-/* UTF-8, and lists of names in a line; see text.h. */
+/* UTF-8, passwords, and lists of names in a line; see text.h. */
 #include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
+
+void basin_text_hide(char *text) {
+    while ((text = strstr(text, "://"))) {
+        text += 3;
+        char *end = text + strcspn(text, " \t\n'\""), *at = NULL;
+        char *colon = memchr(text, ':', (size_t)(end - text));
+        for (char *p = text; p < end; p++)
+            if (*p == '@') at = p;
+        if (at && colon && colon < at) memset(colon + 1, '*', (size_t)(at - colon - 1));
+    }
+}
 
 bool basin_text_is_utf8(const char *text) {
     const unsigned char *s = (const unsigned char *)text;

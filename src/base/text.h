@@ -8,6 +8,9 @@
  * terminals obey as well. */
 void basin_text_clean(char *text);
 
+/* Overwrites the passwords of addresses, scheme://user:PASSWORD@host, by stars. */
+void basin_text_hide(char *text);
+
 /* UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, nothing above U+10FFFF. */
 bool basin_text_is_utf8(const char *text);
 

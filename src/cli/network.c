@@ -45,6 +45,8 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .date_format = f->date_format,
         .no_header = f->no_header,
         .base = f->base,
+        .nodes = f->nodes,
+        .edges = f->edges,
     };
 }
 

@@ -13,6 +13,7 @@ void basin_say(const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     basin_text_clean(text);
+    basin_text_hide(text);
     fprintf(stderr, "%s\n", text);
 }
 

@@ -1,4 +1,5 @@
-/* Opening a network, whatever its format: by the first bytes of the file, not by its name. */
+/* Opening a network, whatever its format: by the first bytes of the file, not by its name; or from
+ * a database. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,8 +98,8 @@ static basin_status check_options(const basin_network_options *o, const char *pa
     return BASIN_OK;
 }
 
-static basin_status open_any(basin_network **network, const char *const *path, int paths,
-                             const basin_network_options *options, basin_error *error) {
+static basin_status open_file(basin_network **network, const char *const *path, int paths,
+                              const basin_network_options *options, basin_error *error) {
     content c;
     basin_network_options how;
     basin_status status = content_open(&c, path[0], options, error);
@@ -126,6 +127,15 @@ static basin_status open_any(basin_network **network, const char *const *path, i
         status = open_bundle(network, path[0], &how, error);
     content_close(&c);
     return status;
+}
+
+static basin_status open_any(basin_network **network, const char *const *path, int paths,
+                             const basin_network_options *options, basin_error *error) {
+    const char *database;
+    basin_status status = basin_network_database_find(&database, path, paths, options, error);
+    if (status) return status;
+    return database ? basin_network_database_read(network, database, options, error)
+                    : open_file(network, path, paths, options, error);
 }
 
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,

@@ -26,7 +26,7 @@ basin_status basin_column_know(basin_column *c, const basin_schema_column *known
     return status;
 }
 
-static void see_reading(basin_reading *r, bool can, double value, const basin_csv *csv,
+static void see_reading(basin_reading *r, bool can, double value, const basin_table_rows *rows,
                         const char *text) {
     if (can) {
         bool finite = isfinite((float)value);
@@ -34,7 +34,7 @@ static void see_reading(basin_reading *r, bool can, double value, const basin_cs
         r->finite += finite;
         if (finite) r->sum += value;
     } else if (!r->odd_line) {
-        r->odd_line = csv->line;
+        r->odd_line = rows->line;
         snprintf(r->odd, sizeof r->odd, "%.*s", (int)sizeof r->odd - 1, text);
     }
 }
@@ -55,7 +55,7 @@ static bool read_number(double *value, unsigned *marks, bool comma, const char *
 }
 
 /* A cell of a column whose type is known. */
-static basin_status see_known(basin_column *c, const basin_csv *csv, const char *text,
+static basin_status see_known(basin_column *c, const basin_table_rows *rows, const char *text,
                               const basin_column_rules *rules, basin_error *error) {
     double value;
     bool good = true;
@@ -66,8 +66,9 @@ static basin_status see_known(basin_column *c, const basin_csv *csv, const char 
     if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
     if (good) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: line %" PRId64 ": column '%s' holds '%.40s', wanted a %s as in training",
-                      csv->path, csv->line, c->name, text, basin_column_type_name(c->type));
+                      "%s: %s %" PRId64 ": column '%s' holds '%.40s', wanted a %s as in training",
+                      rows->path, rows->unit, rows->line, c->name, text,
+                      basin_column_type_name(c->type));
 }
 
 /* Whether all cells before this one could be read so; one that could not decides it. */
@@ -75,39 +76,40 @@ static bool still(const basin_column *c, int reading) {
     return c->as[reading].cells == c->cells - 1;
 }
 
-static void see_written(basin_column *c, const basin_csv *csv, const char *text) {
+static void see_written(basin_column *c, const basin_table_rows *rows, const char *text) {
     basin_written w;
     (void)basin_cell_written(&w, text);
     for (int d = 0; d < BASIN_DECIMALS; d++)
-        see_reading(&c->as[BASIN_AS_POINT + d], w.valid[d], w.value[d], csv, text);
+        see_reading(&c->as[BASIN_AS_POINT + d], w.valid[d], w.value[d], rows, text);
     c->marks |= w.marks;
     if (c->currency && w.currency && strcmp(c->currency, w.currency) != 0) c->currencies = true;
     if (w.currency) c->currency = w.currency;
 }
 
 /* A plain number is no other where a cell before it ruled that out: most cells end there. */
-static void see_readings(basin_column *c, const basin_csv *csv, const char *text,
+static void see_readings(basin_column *c, const basin_table_rows *rows, const char *text,
                          const char *date_format) {
     double value = 0, days = 0;
     bool plain = basin_cell_number(&value, text);
     if (plain && !still(c, BASIN_AS_COMMA))
-        see_reading(&c->as[BASIN_AS_POINT], true, value, csv, text);
+        see_reading(&c->as[BASIN_AS_POINT], true, value, rows, text);
     else
-        see_written(c, csv, text);
+        see_written(c, rows, text);
     if (still(c, BASIN_AS_EPOCH))
-        see_reading(&c->as[BASIN_AS_EPOCH], basin_cell_epoch(&days, text), days, csv, text);
+        see_reading(&c->as[BASIN_AS_EPOCH], basin_cell_epoch(&days, text), days, rows, text);
     bool date = (!plain || (date_format && still(c, BASIN_AS_DATE))) &&
                 basin_cell_date(&days, text, date_format);
-    see_reading(&c->as[BASIN_AS_DATE], date, days, csv, text);
+    see_reading(&c->as[BASIN_AS_DATE], date, days, rows, text);
 }
 
-basin_status basin_column_see(basin_column *c, const basin_csv *csv, const char *text,
+basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, const char *text,
                               const basin_column_rules *rules, basin_error *error) {
     int32_t number;
     if (!c->feature || basin_cell_missing(text)) return BASIN_OK;
     c->cells++;
-    if (c->known) return see_known(c, csv, text, rules, error);
-    see_readings(c, csv, text, rules->date_format);
+    c->unit = rows->unit;
+    if (c->known) return see_known(c, rows, text, rules, error);
+    see_readings(c, rows, text, rules->date_format);
     if (c->many) return BASIN_OK;
     basin_status status = basin_dictionary_add(&c->category, &number, text, error);
     if (!status && c->category.names.names.count > rules->most) c->many = true;
@@ -168,9 +170,9 @@ static basin_status check_odd(const basin_column *c, const char *path, basin_err
     const basin_reading *r = &c->as[most];
     if (2 * r->cells <= c->cells) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: line %" PRId64 ": column '%s' holds '%s', wanted %s as in the other "
+                      "%s: %s %" PRId64 ": column '%s' holds '%s', wanted %s as in the other "
                       "rows (or leave the column out with drop)",
-                      path, r->odd_line, c->name, r->odd, wanted[most]);
+                      path, c->unit, r->odd_line, c->name, r->odd, wanted[most]);
 }
 
 static basin_status settle_type(basin_column *c, basin_schema_column *to, const char *path,

@@ -8,7 +8,7 @@
 
 #include "data/network/csv/cell.h"
 #include "data/network/csv/dictionary.h"
-#include "data/network/csv/reader.h"
+#include "data/network/csv/rows.h"
 #include "data/network/schema/schema.h"
 
 /* What cells may be read as. */
@@ -30,7 +30,8 @@ typedef struct basin_column {
     bool many;    /* more texts than the limit */
     bool epoch;   /* dates are seconds or milliseconds since 1970 */
     bool comma;
-    bool currencies; /* more than one */
+    const char *unit; /* what rows are counted by in messages */
+    bool currencies;  /* more than one */
     const char *currency;
     unsigned marks;
     int64_t cells; /* that are not missing */
@@ -52,7 +53,7 @@ typedef struct basin_column_rules {
 basin_status basin_column_know(basin_column *column, const basin_schema_column *known,
                                basin_error *error);
 /* Takes a cell into account. */
-basin_status basin_column_see(basin_column *column, const basin_csv *csv, const char *text,
+basin_status basin_column_see(basin_column *column, const basin_table_rows *rows, const char *text,
                               const basin_column_rules *rules, basin_error *error);
 /* Decides what the column becomes and adds it to the schema. */
 basin_status basin_column_settle(basin_column *column, basin_schema *schema, const char *path,

@@ -8,47 +8,49 @@
 /* Whether something else than edges says which nodes there are. */
 static bool has_nodes(const basin_tables *j) { return j->node_tables || j->base_nodes; }
 
-static basin_status fail_end(basin_tables *j, const basin_csv *csv, const char *id) {
-    return basin_fail(
-        j->error, BASIN_BAD_FILE, "%s: line %" PRId64 ": node '%s' is %s", csv->path, csv->line, id,
-        has_nodes(j) && *id ? "in no file of nodes (the option unknown: skip or add lets such pass)"
-                            : "no name that a node could have");
+static basin_status fail_end(basin_tables *j, const basin_table_rows *rows, const char *id) {
+    return basin_fail(j->error, BASIN_BAD_FILE, "%s: %s %" PRId64 ": node '%s' is %s", rows->path,
+                      rows->unit, rows->line, id,
+                      has_nodes(j) && *id
+                          ? "in no file of nodes (the option unknown: skip or add lets such pass)"
+                          : "no name that a node could have");
 }
 
 /* The node at an end of an edge; -1: the edge is to be skipped. */
-static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_csv *csv, int field) {
-    const char *id = basin_csv_field(csv, (size_t)field);
+static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_table_rows *rows,
+                                int field) {
+    const char *id = basin_table_rows_field(rows, (size_t)field);
     *node = basin_dictionary_find(&j->id, id);
     if (*node >= 0) return BASIN_OK;
     if (!has_nodes(j) && *id) return basin_dictionary_add(&j->id, node, id, j->error);
-    if (!has_nodes(j) || j->o->unknown == BASIN_UNKNOWN_ERROR || !*id) return fail_end(j, csv, id);
+    if (!has_nodes(j) || j->o->unknown == BASIN_UNKNOWN_ERROR || !*id) return fail_end(j, rows, id);
     if (!*j->unknown.first) snprintf(j->unknown.first, sizeof j->unknown.first, "%.39s", id);
     if (j->o->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;
     j->unknown.nodes++;
     return basin_dictionary_add(&j->id, node, id, j->error);
 }
 
-static basin_status read_edge(basin_tables *j, const basin_table_file *t, const basin_csv *csv,
-                              const char *file_name) {
+static basin_status read_edge(basin_tables *j, const basin_table_file *t,
+                              const basin_table_rows *rows, const char *file_name) {
     int32_t pair[2], r;
-    const char *type = t->type >= 0 ? basin_csv_field(csv, (size_t)t->type) : file_name;
-    basin_status status = end_of_edge(j, &pair[0], csv, t->from);
-    if (!status) status = end_of_edge(j, &pair[1], csv, t->to);
+    const char *type = t->type >= 0 ? basin_table_rows_field(rows, (size_t)t->type) : file_name;
+    basin_status status = end_of_edge(j, &pair[0], rows, t->from);
+    if (!status) status = end_of_edge(j, &pair[1], rows, t->to);
     if (!status && (pair[0] < 0 || pair[1] < 0)) return j->unknown.edges++, BASIN_OK;
     if (!status) status = basin_dictionary_add(&j->relation, &r, *type ? type : "homo", j->error);
     if (status) return status;
     if (r >= BASIN_MOST_RELATIONS)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: line %" PRId64 ": more than %d relations; is '%s' a kind of edge?",
-                          csv->path, csv->line, BASIN_MOST_RELATIONS,
-                          t->type >= 0 ? csv->name[t->type] : "the file");
+                          "%s: %s %" PRId64 ": more than %d relations; is '%s' a kind of edge?",
+                          rows->path, rows->unit, rows->line, BASIN_MOST_RELATIONS,
+                          t->type >= 0 ? rows->name[t->type] : "the file");
     basin_edge_list *list = &j->edges[r];
     if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
                              sizeof *list->pair))
-        return basin_tables_no_memory(j, csv->path);
+        return basin_tables_no_memory(j, rows->path);
     memcpy(list->pair + 2 * list->count++, pair, sizeof pair);
     j->edge_count++;
-    return basin_tables_check_room(j, csv->path);
+    return basin_tables_check_room(j, rows->path);
 }
 
 /* What edges without a relation are called: by their file where there are several, now or in
@@ -64,18 +66,18 @@ static void name_of_file(char name[100], const basin_tables *j, const char *path
 }
 
 static basin_status read_table(basin_tables *j, basin_table_file *t) {
-    basin_csv csv;
+    basin_table_rows rows;
     char name[100];
     bool more = true;
-    basin_status status = basin_csv_open(&csv, t->source, j->error);
+    basin_status status = basin_table_rows_open(&rows, t->source, j->error);
     if (status) return status;
-    name_of_file(name, j, t->source->path);
+    name_of_file(name, j, t->source->query ? "edges" : t->source->path);
     while (more && !status) {
-        status = basin_csv_next(&csv, &more, j->error);
-        if (!status && more) status = read_edge(j, t, &csv, name);
+        status = basin_table_rows_next(&rows, &more, j->error);
+        if (!status && more) status = read_edge(j, t, &rows, name);
     }
-    t->latin = csv.latin;
-    basin_csv_close(&csv);
+    t->latin = rows.latin;
+    basin_table_rows_close(&rows);
     return status;
 }
 

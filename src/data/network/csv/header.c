@@ -26,17 +26,18 @@ static const char *const usual_mask[3] = {"train_mask", "val_mask", "test_mask"}
 
 /* The column of a role: as an option says, else as the schema, else by a usual name that is not
  * that of a feature. */
-static int find_role(const basin_tables *j, const basin_csv *csv, const char *option,
+static int find_role(const basin_tables *j, const basin_table_rows *rows, const char *option,
                      const basin_schema_column *known, const char *usual) {
-    int found = known ? basin_csv_column(csv, known->name) : -1;
-    if (option) return basin_csv_column(csv, option);
+    int found = known ? basin_table_rows_column(rows, known->name) : -1;
+    if (option) return basin_table_rows_column(rows, option);
     while (found < 0 && *usual) {
         char name[40];
         size_t length = strcspn(usual, " ");
         snprintf(name, sizeof name, "%.*s", (int)length, usual);
         const basin_schema_column *other =
             j->known ? basin_schema_find(&j->known->nodes, name) : NULL;
-        if (!other || !basin_column_is_feature(other->type)) found = basin_csv_column(csv, name);
+        if (!other || !basin_column_is_feature(other->type))
+            found = basin_table_rows_column(rows, name);
         usual += length + (usual[length] == ' ');
     }
     return found;
@@ -60,15 +61,15 @@ static bool dropped(const char *list, const char *name) {
 
 /* ---- one table ---- */
 
-static basin_status keep_names(basin_tables *j, basin_table_file *t, const basin_csv *csv) {
-    t->name = calloc(csv->columns, sizeof *t->name);
-    t->column = calloc(csv->columns, sizeof *t->column);
-    if (!t->name || !t->column) return basin_tables_no_memory(j, csv->path);
-    t->columns = csv->columns;
+static basin_status keep_names(basin_tables *j, basin_table_file *t, const basin_table_rows *rows) {
+    t->name = calloc(rows->columns, sizeof *t->name);
+    t->column = calloc(rows->columns, sizeof *t->column);
+    if (!t->name || !t->column) return basin_tables_no_memory(j, rows->path);
+    t->columns = rows->columns;
     for (size_t i = 0; i < t->columns; i++) {
-        t->name[i] = basin_string_copy(csv->name[i]);
+        t->name[i] = basin_string_copy(rows->name[i]);
         t->column[i].name = t->name[i];
-        if (!t->name[i]) return basin_tables_no_memory(j, csv->path);
+        if (!t->name[i]) return basin_tables_no_memory(j, rows->path);
     }
     return BASIN_OK;
 }
@@ -85,18 +86,19 @@ static basin_column_type role_of(const basin_table_file *t, int i) {
     return i == t->id ? BASIN_COLUMN_ID : i == t->label ? BASIN_COLUMN_LABEL : BASIN_COLUMN_DROPPED;
 }
 
-static basin_status read_node_header(basin_tables *j, basin_table_file *t, const basin_csv *csv) {
+static basin_status read_node_header(basin_tables *j, basin_table_file *t,
+                                     const basin_table_rows *rows) {
     const basin_schema_column *id = known_role(j, false, BASIN_COLUMN_ID);
     const basin_schema_column *label = known_role(j, false, BASIN_COLUMN_LABEL);
     j->node_tables++;
-    t->id = find_role(j, csv, j->o->id, id, usual_id);
+    t->id = find_role(j, rows, j->o->id, id, usual_id);
     if (t->id < 0 && j->o->id)
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no column '%s' for the ids of nodes",
-                          csv->path, j->o->id);
+                          rows->path, j->o->id);
     if (t->id < 0) t->id = 0;
-    t->label = find_role(j, csv, j->o->label, label, usual_label);
-    t->split = find_role(j, csv, NULL, NULL, "split");
-    for (int i = 0; i < 3; i++) t->mask[i] = find_role(j, csv, NULL, NULL, usual_mask[i]);
+    t->label = find_role(j, rows, j->o->label, label, usual_label);
+    t->split = find_role(j, rows, NULL, NULL, "split");
+    for (int i = 0; i < 3; i++) t->mask[i] = find_role(j, rows, NULL, NULL, usual_mask[i]);
     for (int i = 0; i < (int)t->columns; i++) {
         t->column[i].type = role_of(t, i);
         t->column[i].feature =
@@ -105,15 +107,32 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t, const
     return BASIN_OK;
 }
 
-static basin_status read_header(basin_tables *j, basin_table_file *t, const basin_csv *csv) {
+/* A query is one of edges because the caller says so, not by its columns. */
+static basin_status fail_ends(basin_tables *j, const basin_table_file *t) {
+    basin_list list = {0};
+    for (size_t i = 0; i < t->columns; i++) basin_list_add(&list, t->name[i]);
+    return basin_fail(
+        j->error, BASIN_BAD_FILE,
+        "%s: no column for the %s of an edge; there are %s (src and dst are the usual "
+        "names; the options source and target tell others)",
+        t->source->path, t->from < 0 ? "source" : "target", list.text);
+}
+
+static basin_status read_header(basin_tables *j, basin_table_file *t,
+                                const basin_table_rows *rows) {
     const basin_schema_column *type = known_role(j, true, BASIN_COLUMN_RELATION);
-    basin_status status = keep_names(j, t, csv);
+    basin_status status = keep_names(j, t, rows);
     if (status) return status;
-    t->from = find_role(j, csv, j->o->source, known_role(j, true, BASIN_COLUMN_SOURCE), usual_from);
-    t->to = find_role(j, csv, j->o->target, known_role(j, true, BASIN_COLUMN_TARGET), usual_to);
+    t->from =
+        find_role(j, rows, j->o->source, known_role(j, true, BASIN_COLUMN_SOURCE), usual_from);
+    t->to = find_role(j, rows, j->o->target, known_role(j, true, BASIN_COLUMN_TARGET), usual_to);
     t->edges = t->from >= 0 && t->to >= 0;
-    if (!t->edges) return read_node_header(j, t, csv);
-    t->type = find_role(j, csv, j->o->edge_type, type, usual_type);
+    if (t->source->query) {
+        if (t->source->query->edges && !t->edges) return fail_ends(j, t);
+        t->edges = t->source->query->edges;
+    }
+    if (!t->edges) return read_node_header(j, t, rows);
+    t->type = find_role(j, rows, j->o->edge_type, type, usual_type);
     /* A column that training had not, or did not read so, makes no relations now. */
     if (j->known && j->known->edges.columns && !type && !j->o->edge_type) t->type = -1;
     for (int i = 0; i < (int)t->columns; i++) t->column[i].type = role_of(t, i);
@@ -252,15 +271,15 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
                           BASIN_MOST_TABLES);
     for (int i = 0; i < count && !status; i++) {
         basin_table_file *t = &j->table[j->tables];
-        basin_csv csv;
-        status = basin_csv_open(&csv, &source[i], j->error);
+        basin_table_rows rows;
+        status = basin_table_rows_open(&rows, &source[i], j->error);
         if (status) break;
         *t = (basin_table_file){.source = &source[i]};
         t->label = t->split = t->mask[0] = t->mask[1] = t->mask[2] = t->type = -1;
         j->tables++;
-        t->headerless = csv.headerless;
-        status = read_header(j, t, &csv);
-        basin_csv_close(&csv);
+        t->headerless = rows.headerless;
+        status = read_header(j, t, &rows);
+        basin_table_rows_close(&rows);
     }
     if (!status) status = check_names(j);
     if (!status) status = check_edges(j);

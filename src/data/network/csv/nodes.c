@@ -10,44 +10,44 @@
 
 /* ---- the first pass ---- */
 
-static basin_status see_node(basin_tables *j, int t, const basin_csv *csv) {
+static basin_status see_node(basin_tables *j, int t, const basin_table_rows *rows) {
     int32_t node;
     basin_table_file *table = &j->table[t];
-    const char *id = basin_csv_field(csv, (size_t)table->id);
+    const char *id = basin_table_rows_field(rows, (size_t)table->id);
     basin_status status = basin_dictionary_add(&j->id, &node, id, j->error);
     if (status) return status;
     if (node < j->base_nodes)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: line %" PRId64 ": node '%s' is in %s already", csv->path, csv->line,
-                          id, j->o->base->path);
+                          "%s: %s %" PRId64 ": node '%s' is in %s already", rows->path, rows->unit,
+                          rows->line, id, j->o->base->path);
     size_t had = j->seen_capacity;
     if (!basin_array_reserve((void **)&j->seen, &j->seen_capacity, (size_t)node + 1,
                              sizeof *j->seen))
-        return basin_tables_no_memory(j, csv->path);
+        return basin_tables_no_memory(j, rows->path);
     memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
     if (j->seen[node] == t + 1)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: line %" PRId64 ": node '%s' for the "
+                          "%s: %s %" PRId64 ": node '%s' for the "
                           "second time",
-                          csv->path, csv->line, id);
+                          rows->path, rows->unit, rows->line, id);
     j->seen[node] = t + 1;
     for (size_t i = 0; i < table->columns && !status; i++)
-        status =
-            basin_column_see(&table->column[i], csv, basin_csv_field(csv, i), &j->rules, j->error);
-    return status ? status : basin_tables_check_room(j, csv->path);
+        status = basin_column_see(&table->column[i], rows, basin_table_rows_field(rows, i),
+                                  &j->rules, j->error);
+    return status ? status : basin_tables_check_room(j, rows->path);
 }
 
 static basin_status see_table(basin_tables *j, int t) {
-    basin_csv csv;
+    basin_table_rows rows;
     bool more = true;
-    basin_status status = basin_csv_open(&csv, j->table[t].source, j->error);
+    basin_status status = basin_table_rows_open(&rows, j->table[t].source, j->error);
     if (status) return status;
     while (more && !status) {
-        status = basin_csv_next(&csv, &more, j->error);
-        if (!status && more) status = see_node(j, t, &csv);
+        status = basin_table_rows_next(&rows, &more, j->error);
+        if (!status && more) status = see_node(j, t, &rows);
     }
-    j->table[t].latin = csv.latin;
-    basin_csv_close(&csv);
+    j->table[t].latin = rows.latin;
+    basin_table_rows_close(&rows);
     return status;
 }
 
@@ -135,19 +135,21 @@ static basin_status alloc_nodes(basin_tables *j) {
     return status ? status : alloc_labels(j, labels, masks);
 }
 
-static basin_status fill_split(basin_tables *j, const basin_table_file *t, const basin_csv *csv,
-                               int32_t node) {
+static basin_status fill_split(basin_tables *j, const basin_table_file *t,
+                               const basin_table_rows *rows, int32_t node) {
     uint8_t *part[] = {j->network->train, j->network->val, j->network->test};
     static const char *const word[] = {"train", "val", "test"};
     for (int i = 0; i < 3; i++) {
         int32_t in = 0;
-        if (t->mask[i] >= 0 && !basin_cell_label(&in, basin_csv_field(csv, (size_t)t->mask[i])))
+        if (t->mask[i] >= 0 &&
+            !basin_cell_label(&in, basin_table_rows_field(rows, (size_t)t->mask[i])))
             return basin_fail(j->error, BASIN_BAD_FILE,
-                              "%s: line %" PRId64 ": mask '%s' is '%s', wanted 0 or 1", csv->path,
-                              csv->line, word[i], basin_csv_field(csv, (size_t)t->mask[i]));
+                              "%s: %s %" PRId64 ": mask '%s' is '%s', wanted 0 or 1", rows->path,
+                              rows->unit, rows->line, word[i],
+                              basin_table_rows_field(rows, (size_t)t->mask[i]));
         if (in > 0) part[i][node] = 1;
     }
-    const char *text = t->split >= 0 ? basin_csv_field(csv, (size_t)t->split) : "";
+    const char *text = t->split >= 0 ? basin_table_rows_field(rows, (size_t)t->split) : "";
     if (basin_cell_missing(text)) return BASIN_OK;
     for (int i = 0; i < 3; i++)
         if (!strncasecmp(text, word[i], strlen(word[i]))) {
@@ -155,41 +157,40 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t, const
             return BASIN_OK;
         }
     return basin_fail(j->error, BASIN_BAD_FILE,
-                      "%s: line %" PRId64 ": split is '%s', wanted train, val, test or nothing",
-                      csv->path, csv->line, text);
+                      "%s: %s %" PRId64 ": split is '%s', wanted train, val, test or nothing",
+                      rows->path, rows->unit, rows->line, text);
 }
 
-static basin_status fill_node(basin_tables *j, const basin_table_file *t, const basin_csv *csv) {
-    int32_t node = basin_dictionary_find(&j->id, basin_csv_field(csv, (size_t)t->id));
-    if (node < 0)
-        return basin_fail(j->error, BASIN_BAD_FILE, "%s: the file changed while it was read",
-                          csv->path);
+static basin_status fill_node(basin_tables *j, const basin_table_file *t,
+                              const basin_table_rows *rows) {
+    int32_t node = basin_dictionary_find(&j->id, basin_table_rows_field(rows, (size_t)t->id));
+    if (node < 0) return basin_table_rows_fail_changed(rows, j->error);
     if (t->label >= 0) {
-        const char *text = basin_csv_field(csv, (size_t)t->label);
+        const char *text = basin_table_rows_field(rows, (size_t)t->label);
         if (!basin_cell_label(&j->network->label[node], text))
             return basin_fail(j->error, BASIN_BAD_FILE,
-                              "%s: line %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
+                              "%s: %s %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
                               "where it is not known",
-                              csv->path, csv->line, text);
+                              rows->path, rows->unit, rows->line, text);
     }
     if (j->network->feature) {
         float *x = j->network->feature + (int64_t)node * j->network->features;
         for (size_t i = 0; i < t->columns; i++)
-            basin_column_fill(x, &t->column[i], basin_csv_field(csv, i), &j->rules);
+            basin_column_fill(x, &t->column[i], basin_table_rows_field(rows, i), &j->rules);
     }
-    return j->network->train ? fill_split(j, t, csv, node) : BASIN_OK;
+    return j->network->train ? fill_split(j, t, rows, node) : BASIN_OK;
 }
 
 static basin_status fill_table(basin_tables *j, const basin_table_file *t) {
-    basin_csv csv;
+    basin_table_rows rows;
     bool more = true;
-    basin_status status = basin_csv_open(&csv, t->source, j->error);
+    basin_status status = basin_table_rows_open(&rows, t->source, j->error);
     if (status) return status;
     while (more && !status) {
-        status = basin_csv_next(&csv, &more, j->error);
-        if (!status && more) status = fill_node(j, t, &csv);
+        status = basin_table_rows_next(&rows, &more, j->error);
+        if (!status && more) status = fill_node(j, t, &rows);
     }
-    basin_csv_close(&csv);
+    basin_table_rows_close(&rows);
     return status;
 }
 
