@@ -22,6 +22,7 @@
 #ifndef BASIN_TASKS_ANOMALY_H
 #define BASIN_TASKS_ANOMALY_H
 
+#include "basin/calibration.h"
 #include "basin/tasks/network.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
@@ -53,6 +54,20 @@ BASIN_API int64_t basin_anomaly_members(const basin_anomaly_model *model);
 BASIN_API int64_t basin_anomaly_nodes(const basin_anomaly_model *model);
 /* The probability above which a node counts as anomalous; validation chose it. */
 BASIN_API double basin_anomaly_threshold(const basin_anomaly_model *model);
+/* Another one, which a file written afterwards has, too. */
+BASIN_API void basin_anomaly_set_threshold(basin_anomaly_model *model, double threshold);
+/* A threshold for a goal. "precision=0.9": the most alerts of which nine in ten are right,
+ * "recall=0.8": the fewest that find four anomalies in five, both by the validation nodes that the
+ * model keeps; "alerts=100": at most so many of these probabilities lie above it. */
+BASIN_API basin_status basin_anomaly_threshold_for(double *threshold,
+                                                   const basin_anomaly_model *model,
+                                                   const char *goal,
+                                                   const double *probability /* [nodes] */,
+                                                   int64_t nodes, basin_error *error);
+/* The share of the network's logit in the detector's, which trees have the rest of; 1: no trees. */
+BASIN_API double basin_anomaly_share(const basin_anomaly_model *model);
+/* What made frequencies of its probabilities: "none", "platt", "isotonic". */
+BASIN_API const char *basin_anomaly_calibration(const basin_anomaly_model *model);
 
 /* ---- training ---- */
 
@@ -88,6 +103,11 @@ BASIN_API basin_status basin_anomaly_train(basin_anomaly_model **model, basin_ou
 BASIN_API const double *basin_anomaly_scores(const basin_anomaly_model *model);
 /* What these reach on a part of the nodes, see basin_anomaly_measure; NULL: there are none. */
 BASIN_API const basin_score *basin_anomaly_reached(const basin_anomaly_model *model, int part);
+/* The same of the trees or the network of an ensemble alone, each with a threshold of its own;
+ * NULL: there are no trees. Of a file: AUROC and AUPRC on validation. */
+enum { BASIN_ANOMALY_TREES, BASIN_ANOMALY_NETWORK };
+BASIN_API const basin_score *basin_anomaly_reached_alone(const basin_anomaly_model *model,
+                                                         int which, int part);
 /* What it was trained on, in words: "the full graph in 0.21 GiB of 5.8 allowed". */
 BASIN_API const char *basin_anomaly_trained_on(const basin_anomaly_model *model);
 
@@ -156,13 +176,21 @@ BASIN_API basin_status basin_anomaly_choose_threshold(double *threshold,
                                                       const basin_network *network,
                                                       const uint8_t *part /* [N] */,
                                                       const char *scan, basin_error *error);
-/* "macro_f1" at the threshold, "auroc", "auprc" and "recall_at_k" (k: as many as there are
- * anomalies) over the nodes of part `which`, from 0 to 1. */
+/* "macro_f1" at the threshold, "auroc", "auprc", "recall_at_k" (k: as many as there are anomalies)
+ * and "ece" (how far probabilities are from frequencies, basin/calibration.h) over the nodes of
+ * part `which`, from 0 to 1. */
 BASIN_API basin_status basin_anomaly_measure(basin_score *score,
                                              const double *probability /* [N] */,
                                              const basin_network *network,
                                              const uint8_t *part /* [N] */, int which,
                                              double threshold, basin_error *error);
+
+/* Probabilities beside frequencies, over the nodes of part `which`. */
+BASIN_API basin_status basin_anomaly_reliability(basin_reliability *reliability,
+                                                 const double *probability /* [N] */,
+                                                 const basin_network *network,
+                                                 const uint8_t *part /* [N] */, int which,
+                                                 basin_error *error);
 
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
  * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and

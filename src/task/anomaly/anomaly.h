@@ -7,6 +7,7 @@
  *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
  *     rival/      graph networks in place of the Energy Transformer
+ *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
 #define BASIN_TASK_ANOMALY_ANOMALY_H
@@ -15,6 +16,7 @@
 #include "basin/model.h"
 #include "basin/tasks/anomaly.h"
 #include "basin/train.h"
+#include "task/anomaly/ensemble/ensemble.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
 
@@ -79,6 +81,13 @@
       "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
     X(REAL, fraction, "X", 0, 1, "The part of the nodes that a sampled epoch takes.")              \
     X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")                   \
+    X(INTEGER, trees, "N", 0, 64,                                                                  \
+      "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
+      "network; 0: none. Validation chooses the share of each.",                                   \
+      .since = "0.2", .absent = "0")                                                               \
+    X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
+      "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
+      .since = "0.2", .absent = "none")                                                            \
     X(INTEGER, members, "N", 0, 64,                                                                \
       "Detectors trained from different seeds and averaged; 0: 6 up to 2 million edges, 3 up to "  \
       "20 million, else 1.")
@@ -107,6 +116,19 @@ basin_status basin_anomaly_resources_take(basin_anomaly_resources *with,
 /* Bytes that may be used; none where `least` is set. */
 size_t basin_anomaly_memory_limit(const basin_anomaly_resources *work);
 
+/* Probabilities and labels of some nodes. */
+typedef struct basin_anomaly_samples {
+    double *score;  /* [count] */
+    uint8_t *label; /* [count] */
+    int64_t count;
+} basin_anomaly_samples;
+
+/* Those of one part; to be freed even after an error. */
+basin_status basin_anomaly_samples_take(basin_anomaly_samples *samples, const double *probability,
+                                        const basin_network *network, const uint8_t *part,
+                                        int which, basin_error *error);
+void basin_anomaly_samples_free(basin_anomaly_samples *samples);
+
 struct basin_anomaly_model {
     basin_backend *backend;
     basin_anomaly_settings settings; /* as asked for, with what training chose */
@@ -116,14 +138,24 @@ struct basin_anomaly_model {
     int relations;                   /* the model runs on */
     char **relation;                 /* [relations] their names */
     basin_scaler scale;              /* of features and degrees */
-    double threshold;
-    int64_t members;       /* trained so far, of settings.members */
-    basin_bundle **member; /* [settings.members] parameters by name; NULL: not trained */
+    double threshold;                /* of calibrated probabilities */
+    basin_anomaly_ensemble ensemble; /* without trees: none */
+    basin_calibration calibration;
+    basin_anomaly_samples judged; /* validation nodes by rising probability; thinned where many */
+    double base_rate;             /* of anomalies among the training nodes */
+    int64_t members;              /* trained so far, of settings.members */
+    basin_bundle **member;        /* [settings.members] parameters by name; NULL: not trained */
     /* of one that was trained just now */
     double *score;                            /* [nodes] or NULL */
     basin_score reached[BASIN_PART_TEST + 1]; /* by part */
     char trained_on[200];
 };
+
+/* Numbers in a model file's metadata. */
+basin_status basin_anomaly_set_number(basin_bundle *bundle, const char *key, double value,
+                                      basin_error *error);
+basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle, const char *key,
+                                      double low, double high, basin_error *error);
 
 /* Settings that do not go together; `settings` is a basin_anomaly_settings. */
 basin_status basin_anomaly_check(const void *settings, basin_error *error);
@@ -140,6 +172,21 @@ basin_status basin_anomaly_member_read(basin_bundle **member, const basin_bundle
 /* The configuration of a model file or a checkpoint. */
 basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
                                          const basin_bundle *bundle, basin_error *error);
+
+/* ---- ensemble/calibrate.c ---- */
+
+/* Scores and labels of validation nodes become the model's calibration and what it keeps of them;
+ * `probability` and the threshold become calibrated. */
+basin_status basin_anomaly_calibrate(basin_anomaly_model *model, double *probability /* [N] */,
+                                     const basin_network *network, const uint8_t *part,
+                                     basin_error *error);
+/* Strictly rising in the probability, so that ranks stay. */
+double basin_anomaly_calibrated(const basin_anomaly_model *model, double probability);
+/* Calibration and validation nodes, to and from a model file. */
+basin_status basin_anomaly_judged_store(basin_bundle *bundle, const basin_anomaly_model *model,
+                                        basin_error *error);
+basin_status basin_anomaly_judged_load(basin_anomaly_model *model, const basin_bundle *bundle,
+                                       basin_error *error);
 
 /* An error where the model cannot score these nodes. */
 basin_status basin_anomaly_check_network(const basin_anomaly_model *model,

@@ -23,6 +23,8 @@ static basin_anomaly_settings settings_of(int which, int64_t seed) {
     s.average = 0;
     s.sampling = "full";
     s.members = 1;
+    s.trees = 0;
+    s.calibrate = "none";
     s.threshold = "all";
     s.seed = seed;
     return s;

@@ -27,7 +27,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     if (c->stopped) return BASIN_OK;
     s.arch = "et", s.form = "mlp", s.position = "none", s.sampling = "full";
     s.hops = hops, s.scaling = scaling;
-    s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1;
+    s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1, s.trees = 0, s.calibrate = "none";
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
     basin_anomaly_job job = {c->network, c->part, &s, .probe = true};
     basin_status status = basin_anomaly_fit_quietly(&model, &outcome, &job, &c->work, error);

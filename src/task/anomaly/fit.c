@@ -263,15 +263,31 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
 
 /* ---- afterwards ---- */
 
-/* The threshold, by the mean of all members. */
+/* Members, and trees with the share that validation gives them. */
+static basin_status score_all(basin_anomaly_fitting *f, basin_error *error) {
+    basin_anomaly_model *m = f->model;
+    if (!f->tree_logit) return basin_anomaly_scorer_mean(f->scorer, f->probability, m, error);
+    basin_status status = basin_anomaly_scorer_logits(f->scorer, f->probability, m, error);
+    if (!status)
+        status = basin_anomaly_ensemble_choose(&m->ensemble, f->tree_logit, f->probability,
+                                               f->network, f->part, f->settings.select,
+                                               f->settings.threshold, error);
+    if (!status)
+        basin_anomaly_ensemble_mix(f->probability, &m->ensemble, f->tree_logit, f->probability,
+                                   f->network->nodes);
+    return status;
+}
+
+/* Share, threshold and calibration. */
 static basin_status conclude(basin_anomaly_fitting *f, basin_error *error) {
     basin_anomaly_model *m = f->model;
     if (!f->validation_count || m->score) return BASIN_OK;
     rest(f);
-    basin_status status = basin_anomaly_scorer_mean(f->scorer, f->probability, m, error);
+    basin_status status = score_all(f, error);
     if (!status)
         status = basin_anomaly_choose_threshold(&m->threshold, f->probability, f->network, f->part,
                                                 f->settings.threshold, error);
+    if (!status) status = basin_anomaly_calibrate(m, f->probability, f->network, f->part, error);
     if (status) return status;
     m->score = f->probability;
     f->probability = NULL;
@@ -329,11 +345,31 @@ static basin_run_task task_of(basin_anomaly_fitting *f) {
                             .write = write_model};
 }
 
+/* Trees come first: they are grown within a moment, and their inputs are gone before the network's
+ * are made. A resumed run grows the same ones again. */
+static basin_status grow_trees(basin_anomaly_fitting *f, basin_error *error) {
+    basin_anomaly_ensemble *e = &f->model->ensemble;
+    basin_tree_table table = {0};
+    if (!f->settings.trees) return BASIN_OK;
+    f->tree_logit = basin_array_new((size_t)f->network->nodes, sizeof *f->tree_logit);
+    if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    basin_status status = basin_anomaly_ensemble_name(e, f->network, error);
+    if (!status) status = basin_tree_table_open(&table, f->network, e, f->work.memory, error);
+    if (!status)
+        status = basin_anomaly_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed,
+                                             &table, f->part, f->work.watch, error);
+    if (!status) status = basin_anomaly_ensemble_logits(f->tree_logit, e, &table, error);
+    basin_tree_table_close(&table);
+    return status;
+}
+
 static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
     const basin_bundle *checkpoint = basin_run_checkpoint(f->run);
     basin_status status = basin_anomaly_check(&f->settings, error);
     if (!status && checkpoint)
         status = basin_anomaly_resume(&f->settings, checkpoint, f->work.watch, error);
+    if (!status) status = basin_anomaly_list_nodes(f, error);
+    if (!status) status = grow_trees(f, error);
     if (!status) status = basin_anomaly_prepare(f, error);
     for (int r = 0; r < f->inputs.shape.relations && !status; r++)
         status = basin_anomaly_model_add_relation(
@@ -355,6 +391,7 @@ static void fitting_free(basin_anomaly_fitting *f) {
     basin_store_free(f->store);
     basin_node_inputs_close(&f->inputs);
     free(f->train), free(f->label), free(f->weight), free(f->probability);
+    free(f->tree_logit);
 }
 
 basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outcome, basin_run *run,

@@ -58,9 +58,11 @@ typedef struct basin_anomaly_fitting {
     int64_t train_count, validation_count;
     float *label, *weight; /* [N] */
     double *probability;   /* [N] */
+    double *tree_logit;    /* [N] of the ensemble's trees; NULL: none */
 } basin_anomaly_fitting;
 
-/* Nodes, labels, weights, inputs. */
+/* Nodes, labels, weights; then inputs. */
+basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *fit, basin_error *error);
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *fit, basin_error *error);
 /* Full where it fits, neighbours where it does not. */
 basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *fit, basin_error *error);

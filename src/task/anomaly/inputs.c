@@ -63,22 +63,25 @@ static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
     return BASIN_OK;
 }
 
-/* to[i] = mean of from over the neighbours of i, itself left out; 0 where there are none. */
+void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_t columns,
+                          const basin_relation *relation, int64_t node) {
+    int64_t count = 0;
+    memset(mean, 0, (size_t)columns * sizeof *mean);
+    for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
+        int64_t j = relation->col[e];
+        if (j == node) continue;
+        for (int64_t c = 0; c < columns; c++) mean[c] += from[j * stride + c];
+        count++;
+    }
+    for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
+}
+
+/* to[i] = mean of from over the neighbours of i. */
 static void neighbour_means(float *to, const float *from, int64_t stride, int64_t columns,
                             const basin_relation *relation, int64_t nodes) {
 #pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < nodes; i++) {
-        float *mean = to + i * stride;
-        int64_t count = 0;
-        memset(mean, 0, (size_t)columns * sizeof *mean);
-        for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
-            int64_t j = relation->col[e];
-            if (j == i) continue;
-            for (int64_t c = 0; c < columns; c++) mean[c] += from[j * stride + c];
-            count++;
-        }
-        for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
-    }
+    for (int64_t i = 0; i < nodes; i++)
+        basin_neighbour_mean(to + i * stride, from, stride, columns, relation, i);
 }
 
 /* Means run along the whole graph, or the first relation where there is no union. */

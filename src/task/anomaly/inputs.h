@@ -27,6 +27,10 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, const basin_node_inputs 
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
                                      basin_error *error);
 void basin_node_inputs_close(basin_node_inputs *inputs);
+/* The mean of columns over the neighbours of a node, itself left out; 0 where there are none. */
+void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
+                          int64_t stride, int64_t columns, const basin_relation *relation,
+                          int64_t node);
 /* What the network and its table take. */
 size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 

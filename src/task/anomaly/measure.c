@@ -5,16 +5,10 @@
 #include "base/memory.h"
 #include "task/anomaly/anomaly.h"
 
-/* Probabilities and labels of one part of the nodes. */
-typedef struct samples {
-    double *score;
-    uint8_t *label;
-    int64_t count;
-} samples;
-
-static basin_status take_part(samples *s, const double *probability, const basin_network *network,
-                              const uint8_t *part, int which, basin_error *error) {
-    *s = (samples){.count = basin_split_nodes(NULL, part, network->nodes, which)};
+basin_status basin_anomaly_samples_take(basin_anomaly_samples *s, const double *probability,
+                                        const basin_network *network, const uint8_t *part,
+                                        int which, basin_error *error) {
+    *s = (basin_anomaly_samples){.count = basin_split_nodes(NULL, part, network->nodes, which)};
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     s->score = basin_array_new((size_t)s->count, sizeof *s->score);
@@ -28,9 +22,10 @@ static basin_status take_part(samples *s, const double *probability, const basin
     return BASIN_OK;
 }
 
-static void samples_free(samples *s) {
+void basin_anomaly_samples_free(basin_anomaly_samples *s) {
     free(s->score);
     free(s->label);
+    *s = (basin_anomaly_samples){0};
 }
 
 static basin_threshold_scan scan_named(const char *threshold) {
@@ -41,22 +36,23 @@ static basin_threshold_scan scan_named(const char *threshold) {
 basin_status basin_anomaly_choose_threshold(double *threshold, const double *probability,
                                             const basin_network *network, const uint8_t *part,
                                             const char *scan, basin_error *error) {
-    samples s;
-    basin_status status = take_part(&s, probability, network, part, BASIN_PART_VAL, error);
+    basin_anomaly_samples s;
+    basin_status status =
+        basin_anomaly_samples_take(&s, probability, network, part, BASIN_PART_VAL, error);
     if (!status)
         status = basin_threshold_best(threshold, NULL, s.score, s.label, s.count, scan_named(scan),
                                       error);
-    samples_free(&s);
+    basin_anomaly_samples_free(&s);
     return status;
 }
 
 basin_status basin_anomaly_measure(basin_score *score, const double *probability,
                                    const basin_network *network, const uint8_t *part, int which,
                                    double threshold, basin_error *error) {
-    samples s;
+    basin_anomaly_samples s;
     basin_ranking ranking;
     *score = (basin_score){0};
-    basin_status status = take_part(&s, probability, network, part, which, error);
+    basin_status status = basin_anomaly_samples_take(&s, probability, network, part, which, error);
     if (!status) status = basin_ranking_measure(&ranking, s.score, s.label, s.count, 0, error);
     if (!status) {
         basin_confusion c = basin_confusion_count(s.score, s.label, s.count, threshold);
@@ -64,7 +60,8 @@ basin_status basin_anomaly_measure(basin_score *score, const double *probability
         basin_score_add(score, "auroc", ranking.auroc);
         basin_score_add(score, "auprc", ranking.auprc);
         basin_score_add(score, "recall_at_k", ranking.recall_k);
+        basin_score_add(score, "ece", basin_reliability_measure(s.score, s.label, s.count).ece);
     }
-    samples_free(&s);
+    basin_anomaly_samples_free(&s);
     return status;
 }

@@ -25,6 +25,7 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
     m->settings = *settings;
     m->face = (basin_settings){.kind = &basin_anomaly_task, .values = &m->settings};
     m->threshold = 0.5;
+    m->ensemble = (basin_anomaly_ensemble){.degree = settings->degree, .share = 0.5, .scale = 1};
     if (!network) return BASIN_OK;
     m->nodes = network->nodes;
     m->features = network->feature ? network->features : 0;
@@ -43,6 +44,9 @@ void basin_anomaly_close(basin_anomaly_model *model) {
     basin_schema_free(model->schema);
     free(model->score);
     free(model->member);
+    basin_anomaly_samples_free(&model->judged);
+    basin_calibration_free(&model->calibration);
+    basin_anomaly_ensemble_free(&model->ensemble);
     basin_scaler_free(&model->scale);
     free(model);
 }
@@ -81,12 +85,32 @@ const basin_schema *basin_anomaly_get_schema(const basin_anomaly_model *model) {
 int64_t basin_anomaly_members(const basin_anomaly_model *model) { return model->members; }
 int64_t basin_anomaly_nodes(const basin_anomaly_model *model) { return model->nodes; }
 double basin_anomaly_threshold(const basin_anomaly_model *model) { return model->threshold; }
+
+void basin_anomaly_set_threshold(basin_anomaly_model *model, double threshold) {
+    model->threshold = threshold;
+}
+
+double basin_anomaly_share(const basin_anomaly_model *model) {
+    return model->ensemble.fits ? model->ensemble.share : 1;
+}
+
+const char *basin_anomaly_calibration(const basin_anomaly_model *model) {
+    return basin_calibration_name(model->calibration.kind);
+}
+
 const double *basin_anomaly_scores(const basin_anomaly_model *model) { return model->score; }
 const char *basin_anomaly_trained_on(const basin_anomaly_model *model) { return model->trained_on; }
 
 const basin_score *basin_anomaly_reached(const basin_anomaly_model *model, int part) {
     if (part < 0 || part > BASIN_PART_TEST || !model->reached[part].measures) return NULL;
     return &model->reached[part];
+}
+
+const basin_score *basin_anomaly_reached_alone(const basin_anomaly_model *model, int which,
+                                               int part) {
+    bool known = which >= 0 && which < 2 && part >= 0 && part <= BASIN_PART_TEST;
+    if (!known || !model->ensemble.alone[which][part].measures) return NULL;
+    return &model->ensemble.alone[which][part];
 }
 
 /* ---- writing ---- */
@@ -106,8 +130,8 @@ static basin_status add_members(basin_bundle *bundle, const basin_anomaly_model 
     return status;
 }
 
-static basin_status set_number(basin_bundle *bundle, const char *key, double value,
-                               basin_error *error) {
+basin_status basin_anomaly_set_number(basin_bundle *bundle, const char *key, double value,
+                                      basin_error *error) {
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
     return basin_bundle_meta_set(bundle, key, text, error);
@@ -135,10 +159,10 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
     if (!status && m->schema) status = add_schema(bundle, m->schema, error);
-    if (!status) status = set_number(bundle, "nodes", (double)m->nodes, error);
-    if (!status) status = set_number(bundle, "features", (double)m->features, error);
-    if (!status) status = set_number(bundle, "members", (double)m->members, error);
-    if (!status) status = set_number(bundle, "threshold", m->threshold, error);
+    if (!status) status = basin_anomaly_set_number(bundle, "nodes", (double)m->nodes, error);
+    if (!status) status = basin_anomaly_set_number(bundle, "features", (double)m->features, error);
+    if (!status) status = basin_anomaly_set_number(bundle, "members", (double)m->members, error);
+    if (!status) status = basin_anomaly_set_number(bundle, "threshold", m->threshold, error);
     free(config);
     return status;
 }
@@ -150,6 +174,8 @@ basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *mo
     if (!status) status = add_meta(bundle, model, error);
     if (!status) status = add_members(bundle, model, error);
     if (!status) status = basin_scaler_store(bundle, "scale.", &model->scale, error);
+    if (!status) status = basin_anomaly_ensemble_store(bundle, &model->ensemble, error);
+    if (!status) status = basin_anomaly_judged_store(bundle, model, error);
     if (!status) status = basin_bundle_write(path, bundle, error);
     basin_bundle_free(bundle);
     return status;
@@ -166,8 +192,8 @@ basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
     return basin_settings_parse(settings, basin_anomaly_task.table, config, true, path, error);
 }
 
-static basin_status get_number(double *value, const basin_bundle *bundle, const char *key,
-                               double low, double high, basin_error *error) {
+basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle, const char *key,
+                                      double low, double high, basin_error *error) {
     const char *text = basin_bundle_meta(bundle, key);
     char *end = NULL;
     *value = text ? strtod(text, &end) : NAN;
@@ -229,11 +255,13 @@ basin_status basin_anomaly_member_read(basin_bundle **member, const basin_bundle
 static basin_status read_numbers(basin_anomaly_model *m, const basin_bundle *bundle,
                                  basin_error *error) {
     double nodes, features, members;
-    basin_status status = get_number(&nodes, bundle, "nodes", 0, 1e15, error);
-    if (!status) status = get_number(&features, bundle, "features", 0, 1e12, error);
+    basin_status status = basin_anomaly_get_number(&nodes, bundle, "nodes", 0, 1e15, error);
+    if (!status) status = basin_anomaly_get_number(&features, bundle, "features", 0, 1e12, error);
     if (!status)
-        status = get_number(&members, bundle, "members", 1, (double)m->settings.members, error);
-    if (!status) status = get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error);
+        status = basin_anomaly_get_number(&members, bundle, "members", 1,
+                                          (double)m->settings.members, error);
+    if (!status)
+        status = basin_anomaly_get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error);
     if (status) return status;
     m->nodes = (int64_t)nodes;
     m->features = (int64_t)features;
@@ -257,7 +285,10 @@ static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bu
     if (!status) status = read_schema(m, bundle, error);
     for (int64_t i = 0; i < m->members && !status; i++)
         status = basin_anomaly_member_read(&m->member[i], bundle, i, error);
-    return status ? status : basin_scaler_load(&m->scale, bundle, "scale.", error);
+    if (!status) status = basin_scaler_load(&m->scale, bundle, "scale.", error);
+    if (!status && settings.trees)
+        status = basin_anomaly_ensemble_load(&m->ensemble, bundle, error);
+    return status ? status : basin_anomaly_judged_load(m, bundle, error);
 }
 
 basin_status basin_anomaly_open(basin_anomaly_model **model, const char *path,

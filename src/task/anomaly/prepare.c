@@ -39,7 +39,7 @@ static void weigh(basin_anomaly_fitting *f, const int64_t count[2]) {
     }
 }
 
-static basin_status list_nodes(basin_anomaly_fitting *f, basin_error *error) {
+basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *f, basin_error *error) {
     int64_t N = f->network->nodes, count[2];
     if (!f->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
@@ -62,8 +62,7 @@ static basin_status list_nodes(basin_anomaly_fitting *f, basin_error *error) {
 }
 
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *f, basin_error *error) {
-    basin_status status = list_nodes(f, error);
-    if (!status) status = basin_node_inputs_open(&f->inputs, f->network, &f->settings, error);
+    basin_status status = basin_node_inputs_open(&f->inputs, f->network, &f->settings, error);
     if (!status)
         status =
             basin_node_inputs_fit(&f->model->scale, &f->inputs, f->train, f->train_count, error);

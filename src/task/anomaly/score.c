@@ -62,21 +62,53 @@ static basin_status hold(const basin_anomaly_scorer *scorer, const basin_node_in
                       (double)stream / gib, (double)work->memory / gib);
 }
 
+/* By the members; their logits where there are trees. */
+static basin_status score_network(double *probability, const basin_anomaly_model *model,
+                                  const basin_network *network, const basin_anomaly_resources *with,
+                                  basin_error *error) {
+    basin_node_inputs inputs = {0};
+    basin_anomaly_scorer *scorer = NULL;
+    basin_status status = basin_node_inputs_open(&inputs, network, &model->settings, error);
+    if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
+    if (!status)
+        status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, with), with, error);
+    if (!status) status = hold(scorer, &inputs, with, error);
+    if (!status)
+        status = model->ensemble.fits
+                     ? basin_anomaly_scorer_logits(scorer, probability, model, error)
+                     : basin_anomaly_scorer_mean(scorer, probability, model, error);
+    basin_anomaly_scorer_free(scorer);
+    basin_node_inputs_close(&inputs);
+    return status;
+}
+
+/* Trees first: their inputs are gone before the network's are made. A part without a share is not
+ * asked. */
+static basin_status score_both(double *probability, const basin_anomaly_model *model,
+                               const basin_network *network, const basin_anomaly_resources *with,
+                               basin_error *error) {
+    const basin_anomaly_ensemble *e = &model->ensemble;
+    double *trees = basin_array_new((size_t)network->nodes, sizeof *trees);
+    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    basin_status status = BASIN_OK;
+    if (e->share < 1) status = basin_anomaly_ensemble_score(trees, e, network, with->memory, error);
+    if (!status && e->share > 0) status = score_network(probability, model, network, with, error);
+    if (!status) basin_anomaly_ensemble_mix(probability, e, trees, probability, network->nodes);
+    free(trees);
+    return status;
+}
+
 basin_status basin_anomaly_score(double *probability, const basin_anomaly_model *model,
                                  const basin_network *network, const basin_anomaly_work *work,
                                  basin_error *error) {
     basin_anomaly_resources with;
-    basin_node_inputs inputs = {0};
-    basin_anomaly_scorer *scorer = NULL;
     basin_status status = basin_anomaly_resources_take(&with, work, model->backend, error);
     if (!status) status = basin_anomaly_check_network(model, network, error);
-    if (!status) status = basin_node_inputs_open(&inputs, network, &model->settings, error);
-    if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
-    if (!status)
-        status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, &with), &with, error);
-    if (!status) status = hold(scorer, &inputs, &with, error);
-    if (!status) status = basin_anomaly_scorer_mean(scorer, probability, model, error);
-    basin_anomaly_scorer_free(scorer);
-    basin_node_inputs_close(&inputs);
+    if (!status && model->ensemble.fits)
+        status = score_both(probability, model, network, &with, error);
+    else if (!status)
+        status = score_network(probability, model, network, &with, error);
+    for (int64_t i = 0; i < network->nodes && !status; i++)
+        probability[i] = basin_anomaly_calibrated(model, probability[i]);
     return status;
 }

@@ -118,19 +118,31 @@ basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *prob
     return status ? status : run(scorer, probability, member, error);
 }
 
-basin_status basin_anomaly_scorer_mean(basin_anomaly_scorer *scorer, double *probability,
-                                       const basin_anomaly_model *model, basin_error *error) {
+static double same(double p) { return p; }
+
+static basin_status mean_of(basin_anomaly_scorer *scorer, double *mean, double (*of)(double),
+                            const basin_anomaly_model *model, basin_error *error) {
     int64_t nodes = scorer->inputs->shape.nodes;
     basin_status status = BASIN_OK;
     double *one = basin_array_new((size_t)nodes, sizeof *one);
     if (!one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
-    for (int64_t i = 0; i < nodes; i++) probability[i] = 0;
+    for (int64_t i = 0; i < nodes; i++) mean[i] = 0;
     for (int64_t m = 0; m < model->members && !status; m++) {
         status = basin_params_read(params_of(scorer), scorer->store, model->member[m], error);
         if (!status) status = run(scorer, one, m, error);
         for (int64_t i = 0; i < nodes && !status; i++)
-            probability[i] += one[i] / (double)model->members;
+            mean[i] += of(one[i]) / (double)model->members;
     }
     free(one);
     return status;
+}
+
+basin_status basin_anomaly_scorer_mean(basin_anomaly_scorer *scorer, double *probability,
+                                       const basin_anomaly_model *model, basin_error *error) {
+    return mean_of(scorer, probability, same, model, error);
+}
+
+basin_status basin_anomaly_scorer_logits(basin_anomaly_scorer *scorer, double *logit,
+                                         const basin_anomaly_model *model, basin_error *error) {
+    return mean_of(scorer, logit, basin_anomaly_logit, model, error);
 }

@@ -18,7 +18,9 @@ basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *prob
                                       int64_t member, basin_store *weights, const char *prefix,
                                       basin_error *error);
 
-/* The mean of all members' probabilities. */
+/* The mean of all members' probabilities, or of their logits. */
+basin_status basin_anomaly_scorer_logits(basin_anomaly_scorer *scorer, double *logit /* [N] */,
+                                         const basin_anomaly_model *model, basin_error *error);
 basin_status basin_anomaly_scorer_mean(basin_anomaly_scorer *scorer, double *probability /* [N] */,
                                        const basin_anomaly_model *model, basin_error *error);
 

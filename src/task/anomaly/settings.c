@@ -58,6 +58,8 @@ static const basin_anomaly_settings usual = {
     .fraction = 0.05,
     .batch = 1024,
     .fanout = 16,
+    .trees = 5,
+    .calibrate = "auto",
 };
 
 /* The paper's model and training (sections 4, C): alpha 1, Adam 1e-3, 100 epochs, weights by class,
@@ -98,6 +100,7 @@ static const basin_anomaly_settings paper = {
     .fraction = 0.05,
     .batch = 1024,
     .fanout = 16,
+    .calibrate = "none",
     .members = 1,
 };
 

@@ -104,6 +104,8 @@ static void train_plainly(basin_anomaly_settings *s) {
     s->average = 0;
     s->threshold = "grid";
     s->balance = "full";
+    s->trees = 0;
+    s->calibrate = "none";
     s->members = 1;
 }
 

@@ -1,0 +1,107 @@
+/* Boosted trees beside a network (an Energy Transformer, or a rival): a detector's logit is
+ *
+ *     (1 - share) z_trees + share (scale z_network + shift)
+ *
+ * z_trees is the mean over tree fits of other seeds, z_network that over members. Validation
+ * chooses the share; scale and shift give both the same mean and deviation there. */
+#ifndef BASIN_TASK_ANOMALY_ENSEMBLE_ENSEMBLE_H
+#define BASIN_TASK_ANOMALY_ENSEMBLE_ENSEMBLE_H
+
+#include "basin/calibration.h"
+#include "basin/model.h"
+#include "basin/tasks/network.h"
+#include "basin/tasks/run.h"
+#include "train/trees/trees.h"
+
+enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
+
+typedef struct basin_anomaly_ensemble {
+    int64_t fits;
+    basin_trees **trees; /* [fits] */
+    bool degree;         /* degrees are among the inputs */
+    int relations;
+    char *relation[BASIN_TREE_RELATIONS]; /* names of those that means run along */
+    double share, scale, shift;
+    /* What trees and network reach by themselves, by part; of a file: validation alone. */
+    basin_score alone[2][BASIN_SPLIT_PARTS];
+} basin_anomaly_ensemble;
+
+void basin_anomaly_ensemble_free(basin_anomaly_ensemble *ensemble);
+
+/* ---- table.c: what trees read of a network ---- */
+
+/* Columns of a row: features and logarithms of degrees, unscaled; then, for each relation, the
+ * means of those over its neighbours, and the means of these. The second means are taken row by
+ * row, so that no more than the first is held for all nodes. */
+typedef struct basin_tree_table {
+    const basin_network *network;
+    int relations;
+    int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's; the union comes first */
+    int64_t own;                        /* features and degrees */
+    int64_t columns;                    /* own (1 + 2 relations) */
+    float *raw;                         /* [N, own] */
+    float *near;                        /* [N, relations, own] */
+} basin_tree_table;
+
+/* With the relations that the ensemble names. `memory`: bytes that may be used; 0: any number. */
+basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
+                                   const basin_anomaly_ensemble *ensemble, size_t memory,
+                                   basin_error *error);
+void basin_tree_table_close(basin_tree_table *table);
+/* Of nodes node[0] .., or of first .. where `node` is NULL. */
+void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_table *table,
+                           const int64_t *node, int64_t first, int64_t rows);
+
+/* ---- forest.c ---- */
+
+/* Names the relations of a network: the union, and each one where there are several. */
+basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *ensemble,
+                                         const basin_network *network, basin_error *error);
+/* Grows `fits` times; a function of the seed and the nodes' parts. Stopped by the watcher, there
+ * are fewer. */
+basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *ensemble, int64_t fits,
+                                         uint64_t seed, const basin_tree_table *table,
+                                         const uint8_t *part /* [N] */, const basin_watch *watch,
+                                         basin_error *error);
+/* The trees' logits of all nodes. */
+basin_status basin_anomaly_ensemble_logits(double *logit /* [N] */,
+                                           const basin_anomaly_ensemble *ensemble,
+                                           const basin_tree_table *table, basin_error *error);
+/* The same, with a table of their own. */
+basin_status basin_anomaly_ensemble_score(double *logit /* [N] */,
+                                          const basin_anomaly_ensemble *ensemble,
+                                          const basin_network *network, size_t memory,
+                                          basin_error *error);
+/* Trees, relations, share and figures as tensors and metadata of a model file. */
+basin_status basin_anomaly_ensemble_store(basin_bundle *bundle,
+                                          const basin_anomaly_ensemble *ensemble,
+                                          basin_error *error);
+basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *ensemble,
+                                         const basin_bundle *bundle, basin_error *error);
+
+/* ---- mix.c ---- */
+
+double basin_anomaly_logit(double probability);
+/* Share, scale and shift, by validation; and what each reaches by itself. */
+basin_status basin_anomaly_ensemble_choose(basin_anomaly_ensemble *ensemble,
+                                           const double *trees /* [N] logits */,
+                                           const double *network_logit /* [N] */,
+                                           const basin_network *network,
+                                           const uint8_t *part /* [N] */, const char *select,
+                                           const char *scan, basin_error *error);
+/* Probabilities of both together. `probability` may be either of the logits. */
+void basin_anomaly_ensemble_mix(double *probability /* [N] */,
+                                const basin_anomaly_ensemble *ensemble, const double *trees,
+                                const double *network_logit, int64_t nodes);
+
+/* ---- reasons.c ---- */
+
+/* Which columns moved the trees' logit of a node from the mean over all nodes to its own: along its
+ * path through each tree, the column of a split gets what the mean of the nodes that go the same
+ * way differs by. The parts add up to the difference. */
+basin_status basin_anomaly_ensemble_reasons(double *part /* [columns] */, double *mean,
+                                            double *logit, const basin_anomaly_ensemble *ensemble,
+                                            const basin_tree_table *table, int64_t node,
+                                            basin_error *error);
+
+#endif

@@ -1,0 +1,109 @@
+/* The table that trees read, made row by row; see ensemble.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly/ensemble/ensemble.h"
+#include "task/anomaly/inputs.h"
+
+static basin_status find_relations(basin_tree_table *t, const basin_anomaly_ensemble *ensemble,
+                                   basin_error *error) {
+    for (int i = 0; i < ensemble->relations; i++) {
+        int found = -1;
+        for (int r = 0; r < t->network->relations && found < 0; r++)
+            if (!strcmp(t->network->relation[r].name, ensemble->relation[i])) found = r;
+        /* A network of one relation has no other to be mistaken for. */
+        if (found < 0 && ensemble->relations == 1) found = basin_network_main_relation(t->network);
+        if (found < 0)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: no relation '%s', which the detector was trained with",
+                              t->network->path, ensemble->relation[i]);
+        t->relation[t->relations++] = found;
+    }
+    return BASIN_OK;
+}
+
+static const basin_relation *relation_of(const basin_tree_table *t, int r) {
+    return &t->network->relation[t->relation[r]];
+}
+
+static void fill_raw(const basin_tree_table *t, int64_t features) {
+    for (int64_t i = 0; i < t->network->nodes; i++) {
+        float *row = t->raw + i * t->own;
+        if (features)
+            memcpy(row, t->network->feature + i * features, (size_t)features * sizeof *row);
+        for (int64_t c = features; c < t->own; c++) {
+            const int64_t *at = relation_of(t, (int)(c - features))->row + i;
+            row[c] = (float)log1p((double)(at[1] - at[0]));
+        }
+    }
+}
+
+static void fill_near(const basin_tree_table *t) {
+    int64_t stride = t->relations * t->own;
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < t->network->nodes; i++)
+        for (int r = 0; r < t->relations; r++)
+            basin_neighbour_mean(t->near + i * stride + r * t->own, t->raw, t->own, t->own,
+                                 relation_of(t, r), i);
+}
+
+/* Rows of all nodes, and of their neighbours' means. */
+static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *error) {
+    size_t rows = (size_t)t->network->nodes, cells;
+    bool fits = basin_size_multiply(&cells, rows, (size_t)(t->own * (1 + t->relations)));
+    double gib = fits ? (double)cells * sizeof(float) / (1 << 30) : INFINITY;
+    if (!fits || (memory && cells > memory / sizeof(float)))
+        return basin_fail(error, BASIN_NO_MEMORY,
+                          "%s: the inputs of trees take %.3g GiB of %.3g allowed; wanted more "
+                          "memory, or trees 0",
+                          t->network->path, gib, (double)memory / (1 << 30));
+    t->raw = basin_array_new(rows * (size_t)t->own, sizeof *t->raw);
+    t->near = basin_array_new(rows * (size_t)(t->own * t->relations), sizeof *t->near);
+    if (t->raw && t->near) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the inputs of trees");
+}
+
+basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
+                                   const basin_anomaly_ensemble *ensemble, size_t memory,
+                                   basin_error *error) {
+    int64_t features = network->feature ? network->features : 0;
+    *table = (basin_tree_table){.network = network};
+    basin_status status = find_relations(table, ensemble, error);
+    table->own = features + (ensemble->degree ? table->relations : 0);
+    table->columns = table->own * (1 + 2 * table->relations);
+    if (!status && table->own < 1)
+        status =
+            basin_fail(error, BASIN_BAD_VALUE,
+                       "%s: no features; wanted some, or degree, which makes one", network->path);
+    if (!status) status = allocate(table, memory, error);
+    if (status) {
+        basin_tree_table_close(table);
+        return status;
+    }
+    fill_raw(table, features);
+    fill_near(table);
+    return BASIN_OK;
+}
+
+void basin_tree_table_close(basin_tree_table *table) {
+    free(table->raw);
+    free(table->near);
+    *table = (basin_tree_table){0};
+}
+
+void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *node, int64_t first,
+                           int64_t rows) {
+    int64_t own = t->own, stride = t->relations * own;
+#pragma omp parallel for schedule(dynamic, 64)
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t n = node ? node[i] : first + i;
+        float *row = x + i * t->columns;
+        memcpy(row, t->raw + n * own, (size_t)own * sizeof *row);
+        memcpy(row + own, t->near + n * stride, (size_t)stride * sizeof *row);
+        for (int r = 0; r < t->relations; r++)
+            basin_neighbour_mean(row + own + stride + r * own, t->near + r * own, stride, own,
+                                 relation_of(t, r), n);
+    }
+}
