@@ -19,6 +19,8 @@ static const struct {
     [BASIN_LIBRARY_PQ] = {"libpq", "libpq.so.5", "PostgreSQL databases"},
     [BASIN_LIBRARY_SQLITE] = {"SQLite", "libsqlite3.so.0", "SQLite files"},
     [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures"},
+    /* not looked for at build time: its functions keep their form */
+    [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees to compare with"},
 };
 
 /* Beside the file that holds this code (a Python package carries its own), then where the system

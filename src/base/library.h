@@ -29,6 +29,7 @@ typedef enum basin_library {
     BASIN_LIBRARY_PQ,
     BASIN_LIBRARY_SQLITE,
     BASIN_LIBRARY_WEBP,
+    BASIN_LIBRARY_XGBOOST,
     BASIN_LIBRARIES,
 } basin_library;
 

@@ -103,8 +103,11 @@ BASIN_API basin_status basin_anomaly_train(basin_anomaly_model **model, basin_ou
 BASIN_API const double *basin_anomaly_scores(const basin_anomaly_model *model);
 /* What these reach on a part of the nodes, see basin_anomaly_measure; NULL: there are none. */
 BASIN_API const basin_score *basin_anomaly_reached(const basin_anomaly_model *model, int part);
-/* The same of the trees or the network of an ensemble alone, each with a threshold of its own;
- * NULL: there are no trees. Of a file: AUROC and AUPRC on validation. */
+/* Its probabilities beside frequencies on a part of the nodes; NULL: there are none. */
+BASIN_API const basin_reliability *basin_anomaly_reliability(const basin_anomaly_model *model,
+                                                             int part);
+/* What the trees or the network of an ensemble reach alone, each with a threshold of
+ * its own; NULL: there are no trees. Of a file: AUROC and AUPRC on validation. */
 enum { BASIN_ANOMALY_TREES, BASIN_ANOMALY_NETWORK };
 BASIN_API const basin_score *basin_anomaly_reached_alone(const basin_anomaly_model *model,
                                                          int which, int part);
@@ -139,9 +142,10 @@ typedef struct basin_anomaly_neighbour {
 typedef struct basin_anomaly_feature {
     int64_t column; /* of the network's features; beyond them the degree in a relation */
     int64_t hop;    /* 0: its own, 1: the mean over its neighbours, .. */
-    double value;   /* as the model reads it: scaled */
+    double value;   /* as the model reads it: scaled; where it has trees, unscaled */
     double typical; /* the mean over all nodes */
-    double share;   /* of the logit's distance from that of a typical node (integrated gradients) */
+    double share;   /* of the logit's distance from that of a typical node: integrated gradients of
+                       the network, path by path of trees, each with its share */
 } basin_anomaly_feature;
 
 /* Why a node scores as it does. The library makes these; fields may be added at the end. */
@@ -185,13 +189,6 @@ BASIN_API basin_status basin_anomaly_measure(basin_score *score,
                                              const uint8_t *part /* [N] */, int which,
                                              double threshold, basin_error *error);
 
-/* Probabilities beside frequencies, over the nodes of part `which`. */
-BASIN_API basin_status basin_anomaly_reliability(basin_reliability *reliability,
-                                                 const double *probability /* [N] */,
-                                                 const basin_network *network,
-                                                 const uint8_t *part /* [N] */, int which,
-                                                 basin_error *error);
-
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
  * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and
  * epoch. Of `training` backend, memory and the watcher's stop count. */
@@ -201,6 +198,14 @@ BASIN_API basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin
                                               int which, int64_t seed, const basin_network *network,
                                               const uint8_t *part /* [N] */,
                                               const basin_training *training, basin_error *error);
+
+/* XGBoost's probabilities, where its library (Debian's libxgboost0) is there: trained on features,
+ * degrees and their means over two hops, with *rounds trees by validation AUPRC. Of `training` the
+ * memory and the watcher count. */
+BASIN_API basin_status basin_anomaly_xgboost(double *probability /* [N] */, int64_t *rounds,
+                                             int64_t seed, const basin_network *network,
+                                             const uint8_t *part /* [N] */,
+                                             const basin_training *training, basin_error *error);
 
 #ifdef __cplusplus
 }

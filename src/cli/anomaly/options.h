@@ -14,6 +14,10 @@
                "Memory to stay within; 0: three quarters of what is free."),                       \
         BASIN_OPTIONS_COMPUTE(type), BASIN_OPTION_QUIET(type)
 
+#define BASIN_THRESHOLD_FOR_HELP                                                                   \
+    "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
+    "anomalies found (both by the validation nodes); alerts=N, at most N of these nodes."
+
 /* Opens what a model is to score, as its training was read; says what did not fit. */
 basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_model *model,
                                    const char *model_path, const basin_network_flags *flags,
@@ -22,5 +26,9 @@ basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_
 
 /* The measures of a score in percent, as an object; nothing where there is no score. */
 void basin_put_percent(basin_json *json, const char *key, const basin_score *score);
+
+/* Probabilities beside frequencies: as a table (false: no memory), as an object "reliability". */
+bool basin_cli_reliability_print(const basin_reliability *reliability);
+void basin_put_reliability(basin_json *json, const basin_reliability *reliability);
 
 #endif

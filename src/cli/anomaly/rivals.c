@@ -4,7 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/library.h"
+
 static const char family[] = "rival-";
+static const char xgboost[] = "xgboost"; /* no preset: it is not ours */
+
+bool basin_cli_rival_is_xgboost(const char *name) { return !strcmp(name, xgboost); }
 
 /* A preset's name without the family; NULL of a preset of another one. */
 static const char *name_of(const char *preset) {
@@ -20,27 +25,29 @@ static bool can_run(const char *preset, const basin_network *network) {
 static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
                         const basin_network *network, basin_error *error) {
     const char *const *preset = basin_settings_presets("anomaly");
-    char known[200] = "all";
+    char known[200] = "all, xgboost";
+    const char *found = NULL;
+    if (strlen(xgboost) == length && !strncmp(xgboost, name, length)) found = xgboost;
     for (; *preset; preset++) {
         const char *its = name_of(*preset);
         if (!its) continue;
-        if (strlen(its) == length && !strncmp(its, name, length)) break;
+        if (strlen(its) == length && !strncmp(its, name, length)) found = *preset;
         snprintf(known + strlen(known), sizeof known - strlen(known), ", %s", its);
     }
-    if (!*preset)
+    if (!found)
         return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s'; wanted some of %s",
                           (int)length, name, known);
-    if (!can_run(*preset, network))
+    if (!can_run(found, network))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "--rivals: '%.*s' runs on each relation, and %s has one; wanted a file "
                           "with several",
                           (int)length, name, network->path);
     for (int i = 0; i < r->count; i++)
-        if (r->preset[i] == *preset)
+        if (r->preset[i] == found)
             return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
     if (r->count == BASIN_CLI_RIVALS)
         return basin_fail(error, BASIN_BAD_VALUE, "--rivals: more than %d", BASIN_CLI_RIVALS);
-    r->preset[r->count++] = *preset;
+    r->preset[r->count++] = found;
     return BASIN_OK;
 }
 
@@ -63,6 +70,8 @@ basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *list,
         if (name && can_run(name, network))
             status = add(rivals, name, strlen(name), network, error);
     }
+    if (!status && basin_library_present(BASIN_LIBRARY_XGBOOST))
+        status = add(rivals, xgboost, strlen(xgboost), network, error);
     return status;
 }
 

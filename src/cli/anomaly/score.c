@@ -7,7 +7,7 @@
 #include "io/json_writer.h"
 
 typedef struct options {
-    const char *output, *base, *backend, *products, *dtype;
+    const char *output, *base, *threshold_for, *backend, *products, *dtype;
     basin_network_flags data;
     double memory;
     int64_t top, threads;
@@ -20,6 +20,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
     BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
     BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
+    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
     BASIN_TEXT(options, base, 0, "base", "FILE",
                "A graph that is there already, as one file: the tables add nodes and edges to it."),
     BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add."),
@@ -155,9 +156,13 @@ static basin_status score(const options *o, char **operand, int operands, basin_
     if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = basin_anomaly_score(probability, model, g.network, &work, error);
     basin_cli_watch_end(watch);
+    double threshold = status ? 0 : basin_anomaly_threshold(model);
+    if (!status && o->threshold_for)
+        status = basin_anomaly_threshold_for(&threshold, model, o->threshold_for, probability,
+                                             g.network->nodes, error);
     if (!status) {
         int64_t count = rank(list, probability, g.first, g.network->nodes, o);
-        status = put(o, list, count, g.network, basin_anomaly_threshold(model), error);
+        status = put(o, list, count, g.network, threshold, error);
     }
     basin_anomaly_close(model);
     basin_network_free(g.network);
@@ -185,7 +190,8 @@ const basin_command basin_command_anomaly_score = {
     .operands_least = 2,
     .operands_most = 17,
     .text = "Writes node, probability, rank (1: the most anomalous) and whether the probability is "
-            "above the threshold that validation chose. The graph may be another than the one "
+            "above the threshold that validation chose, or one for the goal of --threshold-for. "
+            "The graph may be another than the one "
             "trained on: tables are read as those of training were, columns matched by name "
             "(docs/tables.md). Every node is scored with all its neighbours; a "
             "graph that does not fit into the memory allowed is streamed.",

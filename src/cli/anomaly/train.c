@@ -10,8 +10,8 @@ typedef struct options {
     basin_network_flags data;
     double ratio, validation;
     int64_t split, threads;
-    const char *backend, *products, *dtype;
-    bool json, quiet;
+    const char *threshold_for, *backend, *products, *dtype;
+    bool reliability, json, quiet;
 } options;
 
 static const options defaults = {.training = BASIN_TRAINING_DEFAULT,
@@ -31,6 +31,9 @@ static const basin_option table[] = {
                "Instead, as in the paper: this part for training, the rest one to two for "
                "validation and test; prints the figures on test. 0: as --validation says."),
     BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Instead, split N of the file's masks."),
+    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
+    BASIN_FLAG(options, reliability, 0, "reliability",
+               "Also print probabilities beside frequencies, on test nodes or else validation."),
     BASIN_TRAINING_OPTIONS(options),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
@@ -44,7 +47,33 @@ typedef struct result {
     basin_backend *backend;
     basin_anomaly_model *model;
     basin_outcome outcome;
+    bool chose;    /* a threshold for a goal */
+    double chosen; /* what validation chose before */
 } result;
+
+/* What trees and network have to do with it. */
+static void print_ensemble(const result *r) {
+    static const char *const name[] = {"trees", "network"};
+    double share = basin_anomaly_share(r->model);
+    const double part[] = {1 - share, share};
+    for (int i = 0; i < 2; i++) {
+        const basin_score *alone = basin_anomaly_reached_alone(r->model, i, BASIN_PART_VAL);
+        if (!alone) return;
+        printf("  %-10s  share %.2f  alone on validation: AUROC %.2f  AUPRC %.2f\n", name[i],
+               part[i], 100 * basin_score_get(alone, "auroc"),
+               100 * basin_score_get(alone, "auprc"));
+    }
+}
+
+static void print_reliability(const result *r) {
+    const basin_reliability *test = basin_anomaly_reliability(r->model, BASIN_PART_TEST);
+    const basin_reliability *use =
+        test ? test : basin_anomaly_reliability(r->model, BASIN_PART_VAL);
+    if (!use || !r->o->reliability) return;
+    printf("probabilities (calibration %s) beside frequencies, %s nodes:\n",
+           basin_anomaly_calibration(r->model), test ? "test" : "validation");
+    basin_cli_reliability_print(use);
+}
 
 static void print_text(const result *r) {
     const basin_outcome *o = &r->outcome;
@@ -61,11 +90,17 @@ static void print_text(const result *r) {
                100 * basin_score_get(validation, "macro_f1"),
                100 * basin_score_get(validation, "auroc"),
                100 * basin_score_get(validation, "auprc"), (long long)o->best_epoch,
-               basin_anomaly_threshold(r->model));
+               r->chose ? r->chosen : basin_anomaly_threshold(r->model));
     if (test)
-        printf("  test        macro-F1 %.2f  AUROC %.2f  AUPRC %.2f  recall@k %.2f\n",
+        printf("  test        macro-F1 %.2f  AUROC %.2f  AUPRC %.2f  recall@k %.2f  ECE %.2f\n",
                100 * basin_score_get(test, "macro_f1"), 100 * basin_score_get(test, "auroc"),
-               100 * basin_score_get(test, "auprc"), 100 * basin_score_get(test, "recall_at_k"));
+               100 * basin_score_get(test, "auprc"), 100 * basin_score_get(test, "recall_at_k"),
+               100 * basin_score_get(test, "ece"));
+    print_ensemble(r);
+    if (r->chose)
+        printf("  threshold   %.4f for %s, in place of %.4f\n", basin_anomaly_threshold(r->model),
+               r->o->threshold_for, r->chosen);
+    print_reliability(r);
 }
 
 static void print_json(const result *r) {
@@ -77,7 +112,36 @@ static void print_json(const result *r) {
     basin_json_number(&json, "threshold", basin_anomaly_threshold(r->model));
     basin_put_percent(&json, "validation", basin_anomaly_reached(r->model, BASIN_PART_VAL));
     basin_put_percent(&json, "test", basin_anomaly_reached(r->model, BASIN_PART_TEST));
+    basin_json_number(&json, "network_share", basin_anomaly_share(r->model));
+    basin_put_percent(&json, "validation_trees",
+                      basin_anomaly_reached_alone(r->model, BASIN_ANOMALY_TREES, BASIN_PART_VAL));
+    basin_put_percent(&json, "validation_network",
+                      basin_anomaly_reached_alone(r->model, BASIN_ANOMALY_NETWORK, BASIN_PART_VAL));
+    basin_json_text(&json, "calibration", basin_anomaly_calibration(r->model));
+    const basin_reliability *test = basin_anomaly_reliability(r->model, BASIN_PART_TEST);
+    if (!test) test = basin_anomaly_reliability(r->model, BASIN_PART_VAL);
+    if (test) basin_put_reliability(&json, test);
     basin_json_end(&json);
+}
+
+/* Writes the model once more, with the threshold for the goal. */
+static basin_status choose_threshold(result *r, basin_error *error) {
+    const char *goal = r->o->threshold_for;
+    const double *probability = r->model ? basin_anomaly_scores(r->model) : NULL;
+    if (!goal || r->o->start.print_config || r->outcome.stopped || r->outcome.finished_before)
+        return BASIN_OK;
+    if (!probability)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "--threshold-for %s wants validation nodes to go by", goal);
+    double threshold;
+    basin_status status = basin_anomaly_threshold_for(&threshold, r->model, goal, probability,
+                                                      basin_anomaly_nodes(r->model), error);
+    if (status) return status;
+    r->chose = true;
+    r->chosen = basin_anomaly_threshold(r->model);
+    basin_anomaly_set_threshold(r->model, threshold);
+    return r->o->training.output ? basin_anomaly_write(r->o->training.output, r->model, error)
+                                 : BASIN_OK;
 }
 
 static basin_status train(result *r, double rehearse, char **file, int files,
@@ -100,7 +164,7 @@ static basin_status train(result *r, double rehearse, char **file, int files,
     training.rehearse = rehearse;
     if (!status)
         status = basin_anomaly_train(&r->model, &r->outcome, o->settings, &data, &training, error);
-    return status;
+    return status ? status : choose_threshold(r, error);
 }
 
 /* A run that was stopped is told of as JSON alone; one that was finished before, by its end. */

@@ -148,6 +148,7 @@ struct basin_anomaly_model {
     /* of one that was trained just now */
     double *score;                            /* [nodes] or NULL */
     basin_score reached[BASIN_PART_TEST + 1]; /* by part */
+    basin_reliability reliability[BASIN_PART_TEST + 1];
     char trained_on[200];
 };
 

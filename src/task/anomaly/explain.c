@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "task/anomaly/ensemble/story.h"
 #include "task/anomaly/inputs.h"
 #include "train/run/run.h"
 
@@ -120,9 +121,10 @@ static void lens_close(lens *l) {
 /* ---- what is gathered, summed over members ---- */
 
 typedef struct gathered {
-    double *probability, *attention, *hopfield; /* [N] */
-    double *share, *returned, *push;            /* [N] by neighbour */
-    double *typical, *feature;                  /* [columns] */
+    double *probability, *attention, *hopfield; /* [N]; the first logits where there are trees */
+    bool trees;
+    double *share, *returned, *push; /* [N] by neighbour */
+    double *typical, *feature;       /* [columns] */
     double logit, typical_logit;
     double *slope; /* [N, columns] */
     double *pair;  /* [most pairs] */
@@ -190,11 +192,21 @@ static basin_status read_slope(gathered *g, lens *l, basin_error *error) {
     return basin_plan_read(l->plan, l->slope, &tensor, error);
 }
 
+/* Logits are what an ensemble mixes. */
+static basin_status read_probability(gathered *g, lens *l, double factor, basin_error *error) {
+    int64_t N = l->inputs->shape.nodes;
+    basin_tensor tensor = basin_tensor_borrow(g->slope, BASIN_F64, BASIN_SHAPE(N));
+    basin_status status = basin_plan_read(l->plan, l->net.probability, &tensor, error);
+    for (int64_t i = 0; i < N && !status; i++)
+        g->probability[i] += factor * (g->trees ? basin_anomaly_logit(g->slope[i]) : g->slope[i]);
+    return status;
+}
+
 /* The run on the data as they are. */
 static basin_status look(gathered *g, lens *l, double factor, basin_error *error) {
     int64_t N = l->inputs->shape.nodes, C = l->inputs->shape.columns;
     basin_status status = basin_plan_run(l->plan, error);
-    if (!status) status = read_into(g->probability, g->slope, l, l->net.probability, factor, error);
+    if (!status) status = read_probability(g, l, factor, error);
     if (!status) status = read_into(g->attention, g->slope, l, l->attention, factor, error);
     if (!status) status = read_into(g->hopfield, g->slope, l, l->hopfield, factor, error);
     if (!status) status = read_shares(g, l, factor, error);
@@ -341,7 +353,7 @@ static basin_status explain_with(basin_anomaly_explanation *e, const basin_anoma
                                  const basin_node_inputs *inputs,
                                  const basin_anomaly_resources *work, basin_error *error) {
     lens l;
-    gathered g = {0};
+    gathered g = {.trees = model->ensemble.fits > 0};
     int64_t N = inputs->shape.nodes, C = inputs->shape.columns;
     basin_status status = lens_open(&l, inputs, e->node, work, error);
     if (!status && !gathered_new(&g, &l))
@@ -356,7 +368,14 @@ static basin_status explain_with(basin_anomaly_explanation *e, const basin_anoma
         if (!status) status = look(&g, &l, factor, error);
         if (!status) status = integrate(&g, &l, factor, error);
     }
+    if (!status && g.trees)
+        status = basin_anomaly_story_mix(g.probability, &model->ensemble, inputs->network,
+                                         work->memory, error);
+    for (int64_t i = 0; i < N && !status; i++)
+        g.probability[i] = basin_anomaly_calibrated(model, g.probability[i]);
     if (!status) status = tell(e, &g, &l, error);
+    if (!status && g.trees)
+        status = basin_anomaly_story_tell(e, &model->ensemble, inputs, work->memory, error);
     gathered_free(&g);
     lens_close(&l);
     return status;

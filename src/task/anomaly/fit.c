@@ -300,13 +300,24 @@ static basin_status write_model(void *context, const char *path, basin_error *er
     return status ? status : basin_anomaly_write(path, f->model, error);
 }
 
-static basin_status measure(basin_anomaly_fitting *f, basin_error *error) {
+static basin_status measure_part(basin_anomaly_fitting *f, int part, basin_error *error) {
     basin_anomaly_model *m = f->model;
+    basin_anomaly_samples s;
+    basin_status status =
+        basin_anomaly_samples_take(&s, m->score, f->network, f->part, part, error);
+    if (!status) m->reliability[part] = basin_reliability_measure(s.score, s.label, s.count);
+    if (!status)
+        status = basin_anomaly_measure(&m->reached[part], m->score, f->network, f->part, part,
+                                       m->threshold, error);
+    basin_anomaly_samples_free(&s);
+    return status;
+}
+
+static basin_status measure(basin_anomaly_fitting *f, basin_error *error) {
     basin_status status = conclude(f, error);
-    for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && m->score && !status; p++)
+    for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && f->model->score && !status; p++)
         if (basin_split_nodes(NULL, f->part, f->network->nodes, p))
-            status = basin_anomaly_measure(&m->reached[p], m->score, f->network, f->part, p,
-                                           m->threshold, error);
+            status = measure_part(f, p, error);
     return status;
 }
 

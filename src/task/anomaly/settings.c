@@ -58,7 +58,7 @@ static const basin_anomaly_settings usual = {
     .fraction = 0.05,
     .batch = 1024,
     .fanout = 16,
-    .trees = 5,
+    .trees = 6,
     .calibrate = "auto",
 };
 

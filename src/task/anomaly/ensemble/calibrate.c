@@ -87,14 +87,8 @@ basin_status basin_anomaly_calibrate(basin_anomaly_model *model, double *probabi
     return keep(&model->judged, error);
 }
 
-basin_status basin_anomaly_reliability(basin_reliability *reliability, const double *probability,
-                                       const basin_network *network, const uint8_t *part, int which,
-                                       basin_error *error) {
-    basin_anomaly_samples s;
-    basin_status status = basin_anomaly_samples_take(&s, probability, network, part, which, error);
-    if (!status) *reliability = basin_reliability_measure(s.score, s.label, s.count);
-    basin_anomaly_samples_free(&s);
-    return status;
+const basin_reliability *basin_anomaly_reliability(const basin_anomaly_model *model, int part) {
+    return basin_anomaly_reached(model, part) ? &model->reliability[part] : NULL;
 }
 
 /* ---- thresholds ---- */

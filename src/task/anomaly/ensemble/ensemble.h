@@ -54,7 +54,7 @@ void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_tabl
 
 /* ---- forest.c ---- */
 
-/* Names the relations of a network: the union, and each one where there are several. */
+/* Names the relations of a network: the union, or each one where there is none. */
 basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *ensemble,
                                          const basin_network *network, basin_error *error);
 /* Grows `fits` times; a function of the seed and the nodes' parts. Stopped by the watcher, there

@@ -1,5 +1,6 @@
 /* Trees of an ensemble: grown from several seeds, asked for logits, kept in a model file; see
  * ensemble.h. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +27,14 @@ static basin_status add_relation(basin_anomaly_ensemble *e, const char *name, ba
 basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *e, const basin_network *network,
                                          basin_error *error) {
     int whole = basin_network_main_relation(network);
-    bool many = network->relations > BASIN_TREE_RELATIONS; /* the union alone then */
     basin_status status = BASIN_OK;
-    if (whole < 0 && (many || !network->relations))
+    if (whole >= 0) return add_relation(e, network->relation[whole].name, error);
+    if (network->relations < 1 || network->relations > BASIN_TREE_RELATIONS)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %d relations and no union of them; wanted one named homo",
                           network->path, network->relations);
-    if (whole >= 0) status = add_relation(e, network->relation[whole].name, error);
-    for (int r = 0; r < network->relations && !many && !status; r++)
-        if (r != whole) status = add_relation(e, network->relation[r].name, error);
+    for (int r = 0; r < network->relations && !status; r++)
+        status = add_relation(e, network->relation[r].name, error);
     return status;
 }
 
@@ -47,7 +47,8 @@ typedef struct lesson {
     int64_t *node; /* [trains + validations] */
     float *x;      /* [trains + validations, columns] */
     int32_t *label;
-    int64_t *row; /* 0, 1, .. */
+    int64_t *row;     /* 0, 1, .. */
+    double weight[2]; /* of the classes */
     basin_trees_data data;
 } lesson;
 
@@ -99,6 +100,19 @@ static basin_status lesson_new(lesson *l, const basin_tree_table *table, const u
 
 static void lesson_free(lesson *l) { free(l->node), free(l->row), free(l->label), free(l->x); }
 
+/* Every other fit counts anomalies more and allows leaves of a few rows: better where labels are
+ * few, and its mistakes differ. */
+static void vary(lesson *l, basin_trees_spec *spec, int64_t fit, uint64_t seed) {
+    double anomalies = 0, rows = (double)l->data.trains;
+    for (int64_t i = 0; i < l->data.trains; i++) anomalies += l->label[i] == 1;
+    bool bold = fit % 2;
+    l->weight[0] = 1;
+    l->weight[1] = sqrt((rows - anomalies) / anomalies);
+    l->data.weight = bold ? l->weight : NULL;
+    spec->least_hessian = bold ? 0.1 : BASIN_TREES_DEFAULT.least_hessian;
+    spec->seed = seed + 1000003u * (uint64_t)fit;
+}
+
 basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits, uint64_t seed,
                                          const basin_tree_table *table, const uint8_t *part,
                                          const basin_watch *watch, basin_error *error) {
@@ -110,7 +124,7 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits
     basin_status status = lesson_new(&l, table, part, error);
     if (!status && !l.data.validations) spec.rounds = unjudged;
     while (e->fits < fits && !status && !basin_watch_stopped(watch)) {
-        spec.seed = seed + 1000003u * (uint64_t)e->fits;
+        vary(&l, &spec, e->fits, seed);
         status = basin_trees_fit(&e->trees[e->fits], &l.data, &spec, watch, error);
         if (!status) e->fits++;
     }

@@ -1,0 +1,66 @@
+/* What `basin anomaly eval` runs and prints: the bench with the figures of every model on every
+ * split (eval.c), and its tables (eval_table.c). */
+#ifndef BASIN_CLI_ANOMALY_EVAL_H
+#define BASIN_CLI_ANOMALY_EVAL_H
+
+#include "cli/anomaly/options.h"
+#include "cli/anomaly/rivals.h"
+#include "cli/training.h"
+#include "io/file.h"
+
+typedef struct basin_eval_options {
+    const char *split, *scores, *rivals;
+    basin_settings *settings;
+    basin_start start;
+    basin_network_flags data;
+    double ratio, memory;
+    int64_t runs, first, split_seed, threads;
+    bool best_run, reliability, no_baselines, only_baselines, json, quiet;
+    const char *backend, *products, *dtype;
+} basin_eval_options;
+
+enum { BASIN_EVAL_RUNS = 1000 }; /* at most */
+
+/* Models in the order of the rows: the detector, its trees and its network alone, the plain models,
+ * the rivals. */
+enum {
+    BASIN_EVAL_DETECTOR,
+    BASIN_EVAL_TREES,
+    BASIN_EVAL_NETWORK,
+    BASIN_EVAL_PLAIN,
+    BASIN_EVAL_RIVALS = BASIN_EVAL_PLAIN + BASIN_ANOMALY_BASELINES
+};
+
+/* What one model reached on one split. */
+typedef struct basin_eval_figures {
+    basin_score validation, test;
+    basin_reliability reliability;  /* on test, of the detector */
+    double threshold, seconds, cpu; /* cpu: seconds of all threads */
+    int64_t epoch;
+} basin_eval_figures;
+
+typedef struct basin_eval {
+    const basin_eval_options *o;
+    basin_backend *backend;
+    basin_network *network;
+    basin_cli_watch watch;
+    size_t memory;
+    uint8_t *part;
+    basin_cli_rivals rivals;
+    int models;
+    basin_eval_figures *figures; /* [models, runs] */
+    basin_writer scores;         /* open where the options ask for it */
+    int64_t runs, seed;
+    bool masks, stopped;
+    double overlap;                   /* test nodes over the others, for intervals */
+    char title[100], trained_on[200]; /* of the detector */
+    int64_t parameters;
+} basin_eval;
+
+/* Whether a model has a row. */
+bool basin_eval_shown(const basin_eval *eval, int model);
+/* False: there was no memory for a table. */
+bool basin_eval_print(const basin_eval *eval);
+void basin_eval_print_json(const basin_eval *eval);
+
+#endif

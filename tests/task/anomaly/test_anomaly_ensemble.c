@@ -1,0 +1,263 @@
+/* Detectors with boosted trees beside the network: what is mixed, kept in files, calibrated,
+ * explained; thresholds for a goal; runs that were cut. */
+#include <math.h>
+#include <string.h>
+
+#include "base/library.h"
+#include "io/folder.h"
+#include "task/anomaly/fraud.h"
+
+typedef struct scene {
+    basin_network *network;
+    uint8_t *part;
+    basin_anomaly_settings settings;
+    basin_training training;
+} scene;
+
+static scene scene_new(int relations) {
+    scene s = {.network = fraud_new(500, 3, relations, false),
+               .settings = fraud_settings(),
+               .training = fraud_training()};
+    s.part = fraud_split(s.network);
+    s.settings.trees = 3, s.settings.calibrate = "auto", s.settings.epochs = 20;
+    return s;
+}
+
+static void scene_free(scene *s) {
+    basin_network_free(s->network);
+    basin_backend_close(s->training.backend);
+    free(s->part);
+}
+
+static basin_anomaly_model *train(const scene *s) {
+    return fraud_train(s->network, s->part, &s->settings, &s->training);
+}
+
+static double *score(const basin_anomaly_model *model, const basin_network *network, bool least) {
+    basin_anomaly_work work = {.size = sizeof work, .least = least};
+    double *probability = calloc((size_t)network->nodes, sizeof *probability);
+    basin_error error;
+    must(basin_anomaly_score(probability, model, network, &work, &error), &error);
+    return probability;
+}
+
+static double largest_difference(const double *a, const double *b, int64_t count) {
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(a[i] - b[i]));
+    return most;
+}
+
+/* ---- mixing ---- */
+
+static void is_at_least_as_good_on_validation_as_each_part(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    basin_anomaly_model *model = train(&s);
+    double both = basin_score_get(basin_anomaly_reached(model, BASIN_PART_VAL), "auprc");
+    for (int which = 0; which < 2; which++) {
+        const basin_score *alone = basin_anomaly_reached_alone(model, which, BASIN_PART_VAL);
+        assert_non_null(alone);
+        assert_true(both >= basin_score_get(alone, "auprc") - 1e-12);
+        assert_true(basin_score_get(alone, "auroc") > 0.7);
+    }
+    basin_anomaly_close(model);
+    scene_free(&s);
+}
+
+static void mixes_logits_by_share(void **state) {
+    (void)state;
+    basin_anomaly_ensemble e = {.share = 0.25, .scale = 2, .shift = 1};
+    const double trees[] = {-1, 3}, network[] = {0.5, -2};
+    double probability[2];
+    basin_anomaly_ensemble_mix(probability, &e, trees, network, 2);
+    assert_float_equal(probability[0], 1 / (1 + exp(-(0.75 * -1 + 0.25 * 2))), 1e-12);
+    assert_float_equal(probability[1], 1 / (1 + exp(-(0.75 * 3 + 0.25 * -3))), 1e-12);
+}
+
+/* Means over two hops, by hand. */
+static void reads_features_degrees_and_means(void **state) {
+    (void)state;
+    basin_network *network;
+    basin_error error;
+    float x[] = {1, 2, 4, 8};
+    const int32_t end[] = {0, 1, 1, 2, 2, 3};
+    must(basin_network_new(&network, "path", 4, &error), &error);
+    basin_tensor feature = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(4, 1));
+    must(basin_network_set_features(network, &feature, NULL, &error), &error);
+    basin_edges edges = {end, end + 1, BASIN_I32, 2, 3};
+    must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
+    basin_anomaly_ensemble e = {.degree = false};
+    basin_tree_table table;
+    must(basin_anomaly_ensemble_name(&e, network, &error), &error);
+    must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
+    float row[2][3];
+    basin_tree_table_rows(row[0], &table, NULL, 0, 2);
+    const float wanted[2][3] = {{1, 2, 2.5f}, {2, 2.5f, 3.5f}}; /* itself, 1 hop, 2 hops */
+    assert_int_equal(table.columns, 3);
+    for (int i = 0; i < 2; i++)
+        for (int c = 0; c < 3; c++) assert_float_equal(row[i][c], wanted[i][c], 1e-6);
+    basin_tree_table_close(&table);
+    assert_int_equal(basin_tree_table_open(&table, network, &e, 8, &error), BASIN_NO_MEMORY);
+    assert_non_null(strstr(error.text, "trees 0"));
+    basin_anomaly_ensemble_free(&e);
+    basin_network_free(network);
+}
+
+/* ---- files, streams, cuts ---- */
+
+static void scores_the_same_from_a_file_and_streamed(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new(2);
+    basin_error error;
+    basin_anomaly_model *model = train(&s), *back;
+    folder_path(path, state, "model.safetensors");
+    must(basin_anomaly_write(path, model, &error), &error);
+    must(basin_anomaly_open(&back, path, s.training.backend, &error), &error);
+    double *whole = score(back, s.network, false), *streamed = score(back, s.network, true);
+    int64_t N = s.network->nodes;
+    assert_true(largest_difference(whole, basin_anomaly_scores(model), N) < 1e-6);
+    assert_true(largest_difference(whole, streamed, N) < 1e-4);
+    assert_true(basin_anomaly_share(back) == basin_anomaly_share(model));
+    assert_true(basin_anomaly_threshold(back) == basin_anomaly_threshold(model));
+    assert_string_equal(basin_anomaly_calibration(back), basin_anomaly_calibration(model));
+    assert_non_null(basin_anomaly_reached_alone(back, BASIN_ANOMALY_TREES, BASIN_PART_VAL));
+    free(whole), free(streamed);
+    basin_anomaly_close(back);
+    basin_anomaly_close(model);
+    scene_free(&s);
+}
+
+static void a_cut_run_ends_the_same(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new(1);
+    basin_anomaly_model *straight = train(&s);
+    stopper stop = {0, 7};
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
+    s.training.checkpoint = folder_path(path, state, "run.checkpoint");
+    s.training.watch = &watch;
+    basin_anomaly_close(train(&s));
+    s.training.watch = NULL, s.training.resume = true;
+    basin_anomaly_model *resumed = train(&s);
+    assert_true(straight->threshold == resumed->threshold);
+    assert_true(straight->ensemble.share == resumed->ensemble.share);
+    assert_memory_equal(straight->score, resumed->score, (size_t)s.network->nodes * sizeof(double));
+    basin_anomaly_close(straight);
+    basin_anomaly_close(resumed);
+    scene_free(&s);
+}
+
+/* ---- calibration, thresholds ---- */
+
+static void calibration_keeps_order_and_alerts(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    int64_t N = s.network->nodes;
+    const char *const kinds[] = {"none", "platt", "isotonic"};
+    basin_anomaly_model *model[3];
+    for (int k = 0; k < 3; k++) {
+        s.settings.calibrate = kinds[k];
+        model[k] = train(&s);
+        assert_string_equal(basin_anomaly_calibration(model[k]), kinds[k]);
+    }
+    for (int k = 1; k < 3; k++)
+        for (int64_t i = 0; i < N; i++) {
+            const double *p = model[0]->score, *q = model[k]->score;
+            assert_int_equal(p[i] > model[0]->threshold, q[i] > model[k]->threshold);
+            for (int64_t j = 0; j < i; j++)
+                if (p[i] != p[j]) assert_int_equal(p[i] < p[j], q[i] < q[j]);
+        }
+    double raw = basin_anomaly_reliability(model[0], BASIN_PART_VAL)->ece;
+    assert_true(basin_anomaly_reliability(model[2], BASIN_PART_VAL)->ece < raw);
+    for (int k = 0; k < 3; k++) basin_anomaly_close(model[k]);
+    scene_free(&s);
+}
+
+static void thresholds_reach_their_goals(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    basin_anomaly_model *model = train(&s);
+    basin_error error;
+    double threshold;
+    int64_t N = s.network->nodes, alerts = 0, right = 0, positives = 0;
+    must(basin_anomaly_threshold_for(&threshold, model, "alerts=25", model->score, N, &error),
+         &error);
+    for (int64_t i = 0; i < N; i++) alerts += model->score[i] > threshold;
+    assert_int_equal(alerts, 25);
+    must(basin_anomaly_threshold_for(&threshold, model, "recall=0.8", NULL, 0, &error), &error);
+    for (int64_t i = 0; i < N; i++) {
+        bool judged = s.part[i] == BASIN_PART_VAL && s.network->label[i] == 1;
+        positives += judged;
+        right += judged && model->score[i] > threshold;
+    }
+    assert_true((double)right >= 0.8 * (double)positives);
+    static const char *const wrong[] = {"recall", "recall=2", "recall=0.5x", "f1=0.5", "alerts=0"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(basin_anomaly_threshold_for(&threshold, model, wrong[i], NULL, 0, &error),
+                         BASIN_BAD_VALUE);
+        assert_non_null(strstr(error.text, wrong[i]));
+    }
+    basin_anomaly_close(model);
+    scene_free(&s);
+}
+
+/* ---- reasons ---- */
+
+static void reasons_add_up_to_the_logit(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    basin_anomaly_model *model = train(&s);
+    basin_error error;
+    for (int k = 0; k < 3; k++) { /* trees alone, both, and the network alone */
+        basin_anomaly_explanation *e;
+        model->ensemble.share = 0.5 * k;
+        double *probability = score(model, s.network, false), sum = 0;
+        must(basin_anomaly_explain(&e, model, s.network, 7, NULL, &error), &error);
+        for (int64_t i = 0; i < e->features; i++) sum += e->feature[i].share;
+        assert_float_equal(sum, e->logit - e->typical_logit, 0.02 * fabs(sum)); /* of 24 steps */
+        if (k == 0) assert_float_equal(sum, e->logit - e->typical_logit, 1e-9);
+        assert_float_equal(e->probability, probability[7], 1e-5);
+        basin_anomaly_explanation_free(e);
+        free(probability);
+    }
+    basin_anomaly_close(model);
+    scene_free(&s);
+}
+
+/* ---- the rival ---- */
+
+static void xgboost_learns_the_same_table(void **state) {
+    (void)state;
+    if (!basin_library_present(BASIN_LIBRARY_XGBOOST)) {
+        print_message("skipped: libxgboost0 is not installed\n");
+        skip();
+    }
+    scene s = scene_new(1);
+    basin_error error;
+    basin_score reached;
+    int64_t rounds;
+    double *probability = calloc((size_t)s.network->nodes, sizeof *probability);
+    must(basin_anomaly_xgboost(probability, &rounds, 1, s.network, s.part, &s.training, &error),
+         &error);
+    must(basin_anomaly_measure(&reached, probability, s.network, s.part, BASIN_PART_TEST, 0.5,
+                               &error),
+         &error);
+    assert_true(rounds > 0 && basin_score_get(&reached, "auroc") > 0.7);
+    free(probability);
+    scene_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(is_at_least_as_good_on_validation_as_each_part),
+        cmocka_unit_test(mixes_logits_by_share),
+        cmocka_unit_test(reads_features_degrees_and_means),
+        cmocka_unit_test_setup_teardown(scores_the_same_from_a_file_and_streamed, folder_new,
+                                        folder_remove),
+        cmocka_unit_test_setup_teardown(a_cut_run_ends_the_same, folder_new, folder_remove),
+        cmocka_unit_test(calibration_keeps_order_and_alerts),
+        cmocka_unit_test(thresholds_reach_their_goals),
+        cmocka_unit_test(reasons_add_up_to_the_logit),
+        cmocka_unit_test(xgboost_learns_the_same_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
