@@ -47,7 +47,8 @@ static void from_a_table_to_reasons(void **state) {
 /* Columns of both scalings, and members that see some of them, come back as the table's columns. */
 static void reasons_of_a_mixture_add_up(void **state) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
-                                  " --scaling both+standard+quantile --members 3 -o x.safetensors");
+                                  " --scaling both+standard+quantile --members 3 --trees 0 -o "
+                                  "x.safetensors");
     assert_int_equal(p->code, 0);
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
@@ -59,14 +60,42 @@ static void reasons_of_a_mixture_add_up(void **state) {
     cJSON_Delete(tree);
 }
 
+static int flagged(const char *csv) {
+    int count = 0;
+    for (const char *c = strchr(csv, '\n'); c && c[1]; c = strchr(c + 1, '\n'))
+        count += strchr(c + 1, '\n')[-1] == '1';
+    return count;
+}
+
+static void thresholds_follow_a_goal(void **state) {
+    const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
+                                  " -o t.safetensors --threshold-for recall=0.9 --reliability");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "for recall=0.9, in place of");
+    assert_contains(p->out, "alone on validation: AUROC");
+    assert_contains(p->out, "expected calibration error");
+    static const char line[] = "anomaly score t.safetensors accounts.csv transfers.csv --quiet";
+    p = run(state, "%s --threshold-for alerts=12", line);
+    assert_int_equal(flagged(p->out), 12);
+    p = run(state, "%s --threshold-for recall=1", line);
+    int all = flagged(p->out);
+    p = run(state, "%s", line); /* the model's own: that of training */
+    assert_true(flagged(p->out) > 0 && flagged(p->out) <= all);
+    p = run(state, "%s --threshold-for recall=90", line);
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "threshold for 'recall=90'; wanted");
+}
+
 static void eval_prints_figures_and_baselines(void **state) {
     const program *p = run(state, "anomaly eval accounts.csv transfers.csv " QUICK
                                   " --runs 2 --json --scores scores.csv");
     cJSON *tree = run_json(p);
-    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 5);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 7);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
     assert_true(json_number(tree, "models.0.auroc.0") > 70);
-    assert_string_equal(json_at(tree, "models.4.model")->valuestring, "MLP, 2-hop means");
+    assert_string_equal(json_at(tree, "models.1.model")->valuestring, "- its trees alone");
+    assert_string_equal(json_at(tree, "models.6.model")->valuestring, "MLP, 2-hop means");
+    assert_true(json_number(tree, "models.0.runs.0.reliability.ece") < 0.2);
     cJSON_Delete(tree);
     char path[PATH_TEXT], line[200];
     int lines = 0;
@@ -81,7 +110,7 @@ static void eval_prints_figures_and_baselines(void **state) {
 /* A run that was chosen on test is called so. */
 static void eval_names_the_best_run(void **state) {
     static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
-                               " --runs 3 --epochs 3 --no-baselines --best-run";
+                               " --runs 3 --epochs 3 --trees 0 --no-baselines --best-run";
     const program *p = run(state, "%s", line);
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->out, "best of 3 runs by validation auprc");
@@ -235,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_table_to_reasons),
         cmocka_unit_test(reasons_of_a_mixture_add_up),
+        cmocka_unit_test(thresholds_follow_a_goal),
         cmocka_unit_test(eval_prints_figures_and_baselines),
         cmocka_unit_test(eval_names_the_best_run),
         cmocka_unit_test(eval_prints_rivals),

@@ -45,7 +45,10 @@ static basin_status story_open(story *s, const basin_anomaly_ensemble *ensemble,
     basin_status status = basin_tree_table_open(&s->table, network, ensemble, memory, error);
     if (status) return status;
     s->features = network->feature ? network->features : 0;
-    s->slots = s->features + inputs->shape.relations + s->table.relations;
+    s->slots = s->features;
+    for (int r = 0; r < s->table.relations && ensemble->degree; r++)
+        s->slots = degree_slot(s, r) < s->slots ? s->slots : degree_slot(s, r) + 1;
+    if (s->slots < inputs->features) s->slots = inputs->features;
     s->hops = inputs->settings->hops > 2 ? inputs->settings->hops : 2;
     s->told = calloc((size_t)(s->slots * (1 + s->hops)), sizeof *s->told);
     s->part = calloc((size_t)s->table.columns, sizeof *s->part);
