@@ -5,7 +5,9 @@
 #include "basin/tasks/network.h"
 #include "cli/accounts.h"
 
-#define QUICK "--epochs 25 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 --quiet"
+#define QUICK                                                                                      \
+    "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 "     \
+    "--quiet"
 
 static void from_a_table_to_reasons(void **state) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK

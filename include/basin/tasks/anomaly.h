@@ -140,7 +140,8 @@ typedef struct basin_anomaly_neighbour {
 } basin_anomaly_neighbour;
 
 typedef struct basin_anomaly_feature {
-    int64_t column; /* of the network's features; beyond them the degree in a relation */
+    int64_t column; /* of the network's features; beyond them the degree in a relation; -1: the
+                       share of anomalies among neighbours that were trained on */
     int64_t hop;    /* 0: its own, 1: the mean over its neighbours, .. */
     double value;   /* as the model reads it: scaled; where it has trees, unscaled */
     double typical; /* the mean over all nodes */

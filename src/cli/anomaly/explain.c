@@ -45,7 +45,9 @@ static const char *feature_name(char text[NAME], const story *s, const basin_ano
     const basin_names *names = &s->network->column;
     char plain[NAME];
     int64_t features = s->network->feature ? s->network->features : 0;
-    if (f->column >= features)
+    if (f->column < 0)
+        snprintf(plain, sizeof plain, "known anomalies");
+    else if (f->column >= features)
         snprintf(plain, sizeof plain, "log of the degree");
     else if (names->count > f->column)
         snprintf(plain, sizeof plain, "%.100s", names->text + names->at[f->column]);

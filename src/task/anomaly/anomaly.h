@@ -85,12 +85,15 @@
       "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
       "network; 0: none. Validation chooses the share of each.",                                   \
       .since = "0.2", .absent = "0")                                                               \
+    X(SWITCH, labels,                                                                              \
+      "Half of the trees look at how many of a node's neighbours that were trained on are "        \
+      "anomalous.",                                                                                \
+      .since = "0.2", .absent = "off")                                                             \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
       .since = "0.2", .absent = "none")                                                            \
     X(INTEGER, members, "N", 0, 64,                                                                \
-      "Detectors trained from different seeds and averaged; 0: 6 up to 2 million edges, 3 up to "  \
-      "20 million, else 1.")
+      "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")
 
 /* Everything that decides what is trained and how; a model file carries it. */
 typedef struct basin_anomaly_settings {
@@ -181,6 +184,8 @@ basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
 basin_status basin_anomaly_calibrate(basin_anomaly_model *model, double *probability /* [N] */,
                                      const basin_network *network, const uint8_t *part,
                                      basin_error *error);
+/* The share of anomalies among the training nodes. */
+double basin_anomaly_base_rate(const basin_network *network, const uint8_t *part /* [N] */);
 /* Strictly rising in the probability, so that ranks stay. */
 double basin_anomaly_calibrated(const basin_anomaly_model *model, double probability);
 /* Calibration and validation nodes, to and from a model file. */

@@ -19,6 +19,7 @@ static basin_anomaly_settings settings_of(int which, int64_t seed) {
     s.dropout = which % 2 ? 0.2 : 0;
     s.epochs = 300;
     s.patience = 50;
+    s.evaluate = 2;
     s.rate = which % 2 ? 3e-3 : 3e-2;
     s.average = 0;
     s.sampling = "full";

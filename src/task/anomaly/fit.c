@@ -365,6 +365,9 @@ static basin_status grow_trees(basin_anomaly_fitting *f, basin_error *error) {
     f->tree_logit = basin_array_new((size_t)f->network->nodes, sizeof *f->tree_logit);
     if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     basin_status status = basin_anomaly_ensemble_name(e, f->network, error);
+    e->rate = basin_anomaly_base_rate(f->network, f->part);
+    if (!status && f->settings.labels)
+        status = basin_known_labels_take(&e->known, f->network, f->part, error);
     if (!status) status = basin_tree_table_open(&table, f->network, e, f->work.memory, error);
     if (!status)
         status = basin_anomaly_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed,

@@ -91,7 +91,8 @@ static basin_status score_both(double *probability, const basin_anomaly_model *m
     double *trees = basin_array_new((size_t)network->nodes, sizeof *trees);
     if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     basin_status status = BASIN_OK;
-    if (e->share < 1) status = basin_anomaly_ensemble_score(trees, e, network, with->memory, error);
+    if (e->share < 1)
+        status = basin_anomaly_ensemble_score(trees, e, network, with->memory, with->watch, error);
     if (!status && e->share > 0) status = score_network(probability, model, network, with, error);
     if (!status) basin_anomaly_ensemble_mix(probability, e, trees, probability, network->nodes);
     free(trees);

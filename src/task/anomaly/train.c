@@ -94,7 +94,7 @@ static int64_t members_for(const basin_network *network) {
     int64_t edges = 0;
     for (int r = 0; r < network->relations; r++)
         if (network->relation[r].edges > edges) edges = network->relation[r].edges;
-    return edges <= 2000000 ? 6 : edges <= 20000000 ? 3 : 1;
+    return edges <= 2000000 ? 2 : 1;
 }
 
 /* What the settings leave open: as the checkpoint or the model has it with which the run begins,

@@ -73,7 +73,7 @@ static basin_anomaly_settings their_settings(void) {
     basin_anomaly_task.fill(&s, "default");
     s.dim = 8, s.heads = 1, s.head_dim = 4, s.memories = 8, s.blocks = 1, s.hidden = 8;
     s.epochs = 6, s.members = 2, s.scaling = "standard", s.hops = 0, s.evaluate = 1;
-    s.patience = 0, s.trees = 0, s.calibrate = "none";
+    s.patience = 0, s.rate = 3e-3, s.trees = 0, s.labels = false, s.calibrate = "none";
     return s;
 }
 

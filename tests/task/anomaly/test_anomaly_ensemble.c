@@ -19,7 +19,8 @@ static scene scene_new(int relations) {
                .settings = fraud_settings(),
                .training = fraud_training()};
     s.part = fraud_split(s.network);
-    s.settings.trees = 3, s.settings.calibrate = "auto", s.settings.epochs = 20;
+    s.settings.trees = 4, s.settings.labels = true, s.settings.calibrate = "auto",
+    s.settings.epochs = 20;
     return s;
 }
 
@@ -101,6 +102,74 @@ static void reads_features_degrees_and_means(void **state) {
     assert_non_null(strstr(error.text, "trees 0"));
     basin_anomaly_ensemble_free(&e);
     basin_network_free(network);
+}
+
+/* ---- known labels ---- */
+
+/* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
+static void shares_of_known_labels_leave_the_node_out(void **state) {
+    (void)state;
+    basin_network *network;
+    basin_error error;
+    const int32_t end[] = {0, 1, 1, 2, 2, 3, 3, 4};
+    const uint8_t part[] = {BASIN_PART_TEST, 1, 1, BASIN_PART_VAL, 1};
+    int32_t y[] = {1, 0, 1, 1, 1};
+    int8_t label[5];
+    float a[5], c[5], share[2];
+    must(basin_network_new(&network, "path", 5, &error), &error);
+    basin_tensor labels = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(5));
+    must(basin_network_set_labels(network, &labels, NULL, &error), &error);
+    basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
+    must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
+    basin_known_labels known;
+    must(basin_known_labels_take(&known, network, part, &error), &error);
+    for (int i = 0; i < 5; i++) network->label[i] = 1; /* what is scored is not looked at */
+    assert_int_equal(basin_known_labels_find(label, &known, network), 3);
+    assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 1}), 5);
+    basin_known_sums sums = {a, c};
+    basin_known_sums_fill(&sums, label, &network->relation[0], 5);
+    basin_known_shares(share, &sums, label, &network->relation[0], 2, 0.25);
+    assert_float_equal(share[0], (0 + 0.5) / (1 + 2), 1e-6); /* 1 is normal, 3 unknown */
+    /* of 1: 0 is unknown, itself left out; of 3: 4 is anomalous, itself left out */
+    assert_float_equal(share[1], (0.5 / 2 + 1.5 / 3) / 2, 1e-6);
+    basin_known_labels_free(&known);
+    basin_network_free(network);
+}
+
+typedef struct listener {
+    int said;
+} listener;
+
+static void listen(void *context, const char *line) {
+    ((listener *)context)->said += strstr(line, "known labels are left out") != NULL;
+}
+
+/* Another network has none of the nodes: half of the trees is left out, and that is said. */
+static void another_network_is_scored_without_labels(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    s.settings.trees = 4, s.settings.labels = true;
+    basin_anomaly_model *model = train(&s);
+    basin_network *other = fraud_new(400, 9, 1, false);
+    uint8_t *part = fraud_split(other);
+    basin_error error;
+    basin_score reached;
+    listener heard = {0};
+    basin_watch watch = {.note = listen, .context = &heard};
+    basin_anomaly_work work = {.size = sizeof work, .watch = &watch};
+    double *probability = calloc(500, sizeof *probability);
+    model->ensemble.share = 0.5;
+    must(basin_anomaly_score(probability, model, s.network, &work, &error), &error);
+    assert_int_equal(heard.said, 0);
+    must(basin_anomaly_score(probability, model, other, &work, &error), &error);
+    assert_int_equal(heard.said, 1);
+    must(basin_anomaly_measure(&reached, probability, other, part, BASIN_PART_TEST, 0.5, &error),
+         &error);
+    assert_true(basin_score_get(&reached, "auroc") > 0.75);
+    free(probability), free(part);
+    basin_network_free(other);
+    basin_anomaly_close(model);
+    scene_free(&s);
 }
 
 /* ---- files, streams, cuts ---- */
@@ -256,6 +325,8 @@ int main(void) {
         cmocka_unit_test(is_at_least_as_good_on_validation_as_each_part),
         cmocka_unit_test(mixes_logits_by_share),
         cmocka_unit_test(reads_features_degrees_and_means),
+        cmocka_unit_test(shares_of_known_labels_leave_the_node_out),
+        cmocka_unit_test(another_network_is_scored_without_labels),
         cmocka_unit_test_setup_teardown(scores_the_same_from_a_file_and_streamed, folder_new,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(a_cut_run_ends_the_same, folder_new, folder_remove),

@@ -56,7 +56,7 @@ static basin_status keep(basin_anomaly_samples *s, basin_error *error) {
     return BASIN_OK;
 }
 
-static double base_rate(const basin_network *network, const uint8_t *part) {
+double basin_anomaly_base_rate(const basin_network *network, const uint8_t *part) {
     int64_t count = 0, anomalous = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         if (part[i] != BASIN_PART_TRAIN) continue;
@@ -81,7 +81,7 @@ basin_status basin_anomaly_calibrate(basin_anomaly_model *model, double *probabi
         probability[i] = basin_anomaly_calibrated(model, probability[i]);
     for (int64_t i = 0; i < s.count; i++) s.score[i] = basin_anomaly_calibrated(model, s.score[i]);
     model->threshold = basin_anomaly_calibrated(model, model->threshold);
-    model->base_rate = base_rate(network, part);
+    model->base_rate = basin_anomaly_base_rate(network, part);
     basin_anomaly_samples_free(&model->judged);
     model->judged = s;
     return keep(&model->judged, error);

@@ -11,6 +11,7 @@
 #include "basin/model.h"
 #include "basin/tasks/network.h"
 #include "basin/tasks/run.h"
+#include "task/anomaly/ensemble/known.h"
 #include "train/trees/trees.h"
 
 enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
@@ -18,7 +19,10 @@ enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4
 typedef struct basin_anomaly_ensemble {
     int64_t fits;
     basin_trees **trees; /* [fits] */
-    bool degree;         /* degrees are among the inputs */
+    int64_t labelled;    /* of which the last so many look at known labels of neighbours */
+    basin_known_labels known;
+    double rate; /* of anomalies among them */
+    bool degree; /* degrees are among the inputs */
     int relations;
     char *relation[BASIN_TREE_RELATIONS]; /* names of those that means run along */
     double share, scale, shift;
@@ -31,16 +35,22 @@ void basin_anomaly_ensemble_free(basin_anomaly_ensemble *ensemble);
 /* ---- table.c: what trees read of a network ---- */
 
 /* Columns of a row: features and logarithms of degrees, unscaled; then, for each relation, the
- * means of those over its neighbours, and the means of these. The second means are taken row by
+ * means of those over its neighbours, and the means of these; then, where labels are known, the
+ * two shares of known.h for each relation. The second means are taken row by
  * row, so that no more than the first is held for all nodes. */
 typedef struct basin_tree_table {
     const basin_network *network;
     int relations;
     int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's; the union comes first */
     int64_t own;                        /* features and degrees */
-    int64_t columns;                    /* own (1 + 2 relations) */
+    int64_t plain;                      /* own (1 + 2 relations): columns before the shares */
+    int64_t columns;                    /* of a row */
     float *raw;                         /* [N, own] */
     float *near;                        /* [N, relations, own] */
+    int8_t *label;                      /* [N] known ones; NULL: the ensemble keeps none */
+    int64_t known;                      /* how many there are here */
+    basin_known_sums sums[BASIN_TREE_RELATIONS];
+    double rate;
 } basin_tree_table;
 
 /* With the relations that the ensemble names. `memory`: bytes that may be used; 0: any number. */
@@ -63,6 +73,9 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *ensemble, int64
                                          uint64_t seed, const basin_tree_table *table,
                                          const uint8_t *part /* [N] */, const basin_watch *watch,
                                          basin_error *error);
+/* How many fits count here: those that look at known labels want some. */
+int64_t basin_anomaly_ensemble_heard(const basin_anomaly_ensemble *ensemble,
+                                     const basin_tree_table *table);
 /* The trees' logits of all nodes. */
 basin_status basin_anomaly_ensemble_logits(double *logit /* [N] */,
                                            const basin_anomaly_ensemble *ensemble,
@@ -71,7 +84,7 @@ basin_status basin_anomaly_ensemble_logits(double *logit /* [N] */,
 basin_status basin_anomaly_ensemble_score(double *logit /* [N] */,
                                           const basin_anomaly_ensemble *ensemble,
                                           const basin_network *network, size_t memory,
-                                          basin_error *error);
+                                          const basin_watch *watch, basin_error *error);
 /* Trees, relations, share and figures as tensors and metadata of a model file. */
 basin_status basin_anomaly_ensemble_store(basin_bundle *bundle,
                                           const basin_anomaly_ensemble *ensemble,

@@ -13,6 +13,7 @@ void basin_anomaly_ensemble_free(basin_anomaly_ensemble *e) {
     for (int64_t i = 0; i < e->fits; i++) basin_trees_free(e->trees[i]);
     for (int r = 0; r < e->relations; r++) free(e->relation[r]);
     free(e->trees);
+    basin_known_labels_free(&e->known);
     *e = (basin_anomaly_ensemble){0};
 }
 
@@ -100,6 +101,12 @@ static basin_status lesson_new(lesson *l, const basin_tree_table *table, const u
 
 static void lesson_free(lesson *l) { free(l->node), free(l->row), free(l->label), free(l->x); }
 
+/* The first half of the fits sees no shares of known labels: they serve networks without any. */
+static void hide(lesson *l, const basin_tree_table *table) {
+    for (int64_t i = 0; i < l->data.trains + l->data.validations; i++)
+        for (int64_t c = table->plain; c < table->columns; c++) l->x[i * table->columns + c] = 0;
+}
+
 /* Every other fit counts anomalies more and allows leaves of a few rows: better where labels are
  * few, and its mistakes differ. */
 static void vary(lesson *l, basin_trees_spec *spec, int64_t fit, uint64_t seed) {
@@ -123,7 +130,11 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits
     if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");
     basin_status status = lesson_new(&l, table, part, error);
     if (!status && !l.data.validations) spec.rounds = unjudged;
+    e->labelled = e->known.count ? fits / 2 : 0;
+    if (!status) hide(&l, table);
     while (e->fits < fits && !status && !basin_watch_stopped(watch)) {
+        if (e->fits == fits - e->labelled)
+            basin_tree_table_rows(l.x, table, l.node, 0, l.data.trains + l.data.validations);
         vary(&l, &spec, e->fits, seed);
         status = basin_trees_fit(&e->trees[e->fits], &l.data, &spec, watch, error);
         if (!status) e->fits++;
@@ -134,10 +145,15 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits
 
 /* ---- logits ---- */
 
+int64_t basin_anomaly_ensemble_heard(const basin_anomaly_ensemble *e,
+                                     const basin_tree_table *table) {
+    return table->known || e->labelled >= e->fits ? e->fits : e->fits - e->labelled;
+}
+
 basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_ensemble *e,
                                            const basin_tree_table *table, basin_error *error) {
     enum { BLOCK = 4096 };
-    int64_t N = table->network->nodes;
+    int64_t N = table->network->nodes, fits = basin_anomaly_ensemble_heard(e, table);
     size_t cells;
     float *x = NULL;
     double *one = basin_array_new(BLOCK, sizeof *one);
@@ -149,9 +165,9 @@ basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_en
         int64_t rows = N - first < BLOCK ? N - first : BLOCK;
         basin_tree_table_rows(x, table, NULL, first, rows);
         for (int64_t i = 0; i < rows; i++) logit[first + i] = 0;
-        for (int64_t k = 0; k < e->fits; k++) {
+        for (int64_t k = 0; k < fits; k++) {
             basin_trees_predict(one, e->trees[k], x, rows);
-            for (int64_t i = 0; i < rows; i++) logit[first + i] += one[i] / (double)e->fits;
+            for (int64_t i = 0; i < rows; i++) logit[first + i] += one[i] / (double)fits;
         }
     }
     free(one);
@@ -161,7 +177,7 @@ basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_en
 
 basin_status basin_anomaly_ensemble_score(double *logit, const basin_anomaly_ensemble *e,
                                           const basin_network *network, size_t memory,
-                                          basin_error *error) {
+                                          const basin_watch *watch, basin_error *error) {
     basin_tree_table table;
     basin_status status = basin_tree_table_open(&table, network, e, memory, error);
     if (status) return status;
@@ -170,6 +186,11 @@ basin_status basin_anomaly_ensemble_score(double *logit, const basin_anomaly_ens
             status = basin_fail(
                 error, BASIN_BAD_SHAPE, "%s: %lld columns for trees that were trained on %lld",
                 network->path, (long long)table.columns, (long long)e->trees[k]->features);
+    if (!status && e->known.count && !table.known)
+        basin_watch_note(watch,
+                         "%s: none of the nodes that the detector was trained on: trees that look "
+                         "at known labels are left out",
+                         network->path);
     if (!status) status = basin_anomaly_ensemble_logits(logit, e, &table, error);
     basin_tree_table_close(&table);
     return status;
@@ -211,6 +232,10 @@ basin_status basin_anomaly_ensemble_store(basin_bundle *bundle, const basin_anom
     if (!status) status = basin_anomaly_set_number(bundle, "network.share", e->share, error);
     if (!status) status = basin_anomaly_set_number(bundle, "network.scale", e->scale, error);
     if (!status) status = basin_anomaly_set_number(bundle, "network.shift", e->shift, error);
+    if (!status)
+        status = basin_anomaly_set_number(bundle, "trees.labelled", (double)e->labelled, error);
+    if (!status) status = basin_anomaly_set_number(bundle, "trees.rate", e->rate, error);
+    if (!status) status = basin_known_labels_store(bundle, &e->known, error);
     if (!status) status = store_figures(bundle, e, error);
     for (int64_t k = 0; k < e->fits && !status; k++) {
         snprintf(prefix, sizeof prefix, "trees%lld.", (long long)k);
@@ -260,7 +285,13 @@ basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *e, const basin_
         status = basin_anomaly_get_number(&e->scale, bundle, "network.scale", 0, 1e300, error);
     if (!status)
         status = basin_anomaly_get_number(&e->shift, bundle, "network.shift", -1e300, 1e300, error);
+    double labelled = 0;
+    if (!status)
+        status = basin_anomaly_get_number(&labelled, bundle, "trees.labelled", 0, fits, error);
+    if (!status) status = basin_anomaly_get_number(&e->rate, bundle, "trees.rate", 0, 1, error);
+    if (!status) status = basin_known_labels_load(&e->known, bundle, error);
     if (!status) status = load_figures(e, bundle, error);
+    e->labelled = (int64_t)labelled;
     if (status) return status;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
     if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");

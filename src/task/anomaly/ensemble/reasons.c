@@ -65,6 +65,7 @@ basin_status basin_anomaly_ensemble_reasons(double *part, double *mean, double *
                                             const basin_tree_table *table, int64_t node,
                                             basin_error *error) {
     size_t most = 1, cells;
+    int64_t fits = basin_anomaly_ensemble_heard(e, table);
     worth w = {0};
     float *x = NULL;
     for (int64_t k = 0; k < e->fits; k++) {
@@ -79,12 +80,12 @@ basin_status basin_anomaly_ensemble_reasons(double *part, double *mean, double *
     if (status) basin_fail(error, status, "no memory for the reasons of trees");
     *mean = *logit = 0;
     for (int64_t c = 0; c < table->columns; c++) part[c] = 0;
-    for (int64_t k = 0; k < e->fits && !status; k++) {
+    for (int64_t k = 0; k < fits && !status; k++) {
         memset(w.sum, 0, most * sizeof *w.sum);
         memset(w.count, 0, most * sizeof *w.count);
         pass_all(&w, x, e->trees[k], table);
         basin_tree_table_rows(x, table, &node, 0, 1);
-        follow(part, mean, logit, &w, e->trees[k], x, 1.0 / (double)e->fits);
+        follow(part, mean, logit, &w, e->trees[k], x, 1.0 / (double)fits);
     }
     free(w.sum);
     free(w.count);

@@ -33,6 +33,8 @@ static int64_t degree_slot(const story *s, int r) {
 
 static basin_anomaly_feature *place_of(const story *s, int64_t column) {
     int64_t block = column / s->table.own, own = column % s->table.own;
+    if (column >= s->table.plain) /* the share among neighbours, then among theirs */
+        return &s->told[(1 + (column - s->table.plain) % 2) * s->slots + s->slots - 1];
     int64_t hop = block == 0 ? 0 : 1 + (block - 1) / s->table.relations;
     int64_t slot = own < s->features ? own : degree_slot(s, (int)(own - s->features));
     return &s->told[hop * s->slots + slot];
@@ -49,14 +51,18 @@ static basin_status story_open(story *s, const basin_anomaly_ensemble *ensemble,
     for (int r = 0; r < s->table.relations && ensemble->degree; r++)
         s->slots = degree_slot(s, r) < s->slots ? s->slots : degree_slot(s, r) + 1;
     if (s->slots < inputs->features) s->slots = inputs->features;
+    s->slots += s->table.label != NULL;
     s->hops = inputs->settings->hops > 2 ? inputs->settings->hops : 2;
     s->told = calloc((size_t)(s->slots * (1 + s->hops)), sizeof *s->told);
     s->part = calloc((size_t)s->table.columns, sizeof *s->part);
     s->typical = calloc((size_t)s->table.columns, sizeof *s->typical);
     if (!s->told || !s->part || !s->typical)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
-    for (int64_t i = 0; i < s->slots * (1 + s->hops); i++)
-        s->told[i] = (basin_anomaly_feature){.column = i % s->slots, .hop = i / s->slots};
+    for (int64_t i = 0; i < s->slots * (1 + s->hops); i++) {
+        bool known = s->table.label && i % s->slots == s->slots - 1;
+        s->told[i] =
+            (basin_anomaly_feature){.column = known ? -1 : i % s->slots, .hop = i / s->slots};
+    }
     return BASIN_OK;
 }
 
@@ -101,7 +107,9 @@ static basin_status take_trees(story *s, basin_anomaly_explanation *e, basin_err
         int64_t block = c / s->table.own;
         basin_anomaly_feature *f = place_of(s, c);
         f->share += weight * s->part[c];
-        if (block && (block - 1) % s->table.relations) continue;
+        bool plain = c < s->table.plain;
+        if (plain && block && (block - 1) % s->table.relations) continue;
+        if (!plain && c >= s->table.plain + 2) continue;
         f->value = (double)row[c];
         f->typical = s->typical[c];
     }
@@ -118,7 +126,8 @@ basin_status basin_anomaly_story_mix(double *probability, const basin_anomaly_en
                                      basin_error *error) {
     double *trees = basin_array_new((size_t)network->nodes, sizeof *trees);
     if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
-    basin_status status = basin_anomaly_ensemble_score(trees, ensemble, network, memory, error);
+    basin_status status =
+        basin_anomaly_ensemble_score(trees, ensemble, network, memory, NULL, error);
     if (!status)
         basin_anomaly_ensemble_mix(probability, ensemble, trees, probability, network->nodes);
     free(trees);

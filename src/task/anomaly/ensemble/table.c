@@ -65,6 +65,25 @@ static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *er
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for the inputs of trees");
 }
 
+static basin_status look_up(basin_tree_table *t, const basin_anomaly_ensemble *ensemble,
+                            basin_error *error) {
+    size_t N = (size_t)t->network->nodes;
+    if (!ensemble->known.count) return BASIN_OK;
+    t->rate = ensemble->rate;
+    t->label = basin_array_new(N, 1);
+    bool room = t->label;
+    for (int r = 0; r < t->relations; r++) {
+        t->sums[r].anomalous = basin_array_new(N, sizeof *t->sums[r].anomalous);
+        t->sums[r].count = basin_array_new(N, sizeof *t->sums[r].count);
+        room = room && t->sums[r].anomalous && t->sums[r].count;
+    }
+    if (!room) return basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
+    t->known = basin_known_labels_find(t->label, &ensemble->known, t->network);
+    for (int r = 0; r < t->relations; r++)
+        basin_known_sums_fill(&t->sums[r], t->label, relation_of(t, r), t->network->nodes);
+    return BASIN_OK;
+}
+
 basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
                                    const basin_anomaly_ensemble *ensemble, size_t memory,
                                    basin_error *error) {
@@ -72,12 +91,14 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
     *table = (basin_tree_table){.network = network};
     basin_status status = find_relations(table, ensemble, error);
     table->own = features + (ensemble->degree ? table->relations : 0);
-    table->columns = table->own * (1 + 2 * table->relations);
+    table->plain = table->own * (1 + 2 * table->relations);
+    table->columns = table->plain + (ensemble->known.count ? 2 * table->relations : 0);
     if (!status && table->own < 1)
         status =
             basin_fail(error, BASIN_BAD_VALUE,
                        "%s: no features; wanted some, or degree, which makes one", network->path);
     if (!status) status = allocate(table, memory, error);
+    if (!status) status = look_up(table, ensemble, error);
     if (status) {
         basin_tree_table_close(table);
         return status;
@@ -90,6 +111,9 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
 void basin_tree_table_close(basin_tree_table *table) {
     free(table->raw);
     free(table->near);
+    free(table->label);
+    for (int r = 0; r < BASIN_TREE_RELATIONS; r++)
+        free(table->sums[r].anomalous), free(table->sums[r].count);
     *table = (basin_tree_table){0};
 }
 
@@ -105,5 +129,8 @@ void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *n
         for (int r = 0; r < t->relations; r++)
             basin_neighbour_mean(row + own + stride + r * own, t->near + r * own, stride, own,
                                  relation_of(t, r), n);
+        for (int r = 0; r < t->relations && t->label; r++)
+            basin_known_shares(row + t->plain + 2 * r, &t->sums[r], t->label, relation_of(t, r), n,
+                               t->rate);
     }
 }

@@ -97,6 +97,7 @@ static void train_plainly(basin_anomaly_settings *s) {
     s->dropout = 0;
     s->epochs = 200;
     s->evaluate = 1;
+    s->patience = 50;
     s->warmup = 0;
     s->rate = 0.01;
     s->decay = 0;
@@ -105,6 +106,7 @@ static void train_plainly(basin_anomaly_settings *s) {
     s->threshold = "grid";
     s->balance = "full";
     s->trees = 0;
+    s->labels = false;
     s->calibrate = "none";
     s->members = 1;
 }
