@@ -53,7 +53,7 @@ static basin_status story_open(story *s, const basin_anomaly_ensemble *ensemble,
     if (s->slots < inputs->features) s->slots = inputs->features;
     s->slots += s->table.label != NULL;
     s->hops = inputs->settings->hops > 2 ? inputs->settings->hops : 2;
-    s->told = calloc((size_t)(s->slots * (1 + s->hops)), sizeof *s->told);
+    s->told = calloc((size_t)(s->slots * (1 + s->hops)) + 1, sizeof *s->told);
     s->part = calloc((size_t)s->table.columns, sizeof *s->part);
     s->typical = calloc((size_t)s->table.columns, sizeof *s->typical);
     if (!s->told || !s->part || !s->typical)
