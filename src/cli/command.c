@@ -25,6 +25,9 @@ const basin_command *const basin_commands[] = {
     &basin_command_graph_eval,
     &basin_command_graph_cv,
     &basin_command_graph_make,
+    &basin_command_memory_store,
+    &basin_command_memory_recall,
+    &basin_command_memory_capacity,
     &basin_command_descend,
     &basin_command_data_convert,
     &basin_command_data_info,
@@ -44,6 +47,7 @@ const basin_noun basin_nouns[] = {
     {"image", "Pictures: learn them, fill in what is hidden"},
     {"anomaly", "Networks: find the anomalous nodes"},
     {"graph", "Sets of graphs: classes and values"},
+    {"memory", "Associative memories: store, recall, measure"},
     {"data", "Data of networks: fetch, convert, inspect, generate"},
     {"", "Files, checks, measurements"},
 };

@@ -69,6 +69,9 @@ extern const basin_command basin_command_image_positions;
 extern const basin_command basin_command_image_report;
 extern const basin_command basin_command_image_train;
 extern const basin_command basin_command_info;
+extern const basin_command basin_command_memory_capacity;
+extern const basin_command basin_command_memory_recall;
+extern const basin_command basin_command_memory_store;
 extern const basin_command basin_command_version;
 extern const basin_command basin_command_verify;
 

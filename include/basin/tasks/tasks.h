@@ -11,6 +11,7 @@
  *     image.h       models that complete pictures: train, complete, score
  *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
+ *     memory.h      associative memories: store, recall, capacity
  *     models.h      where the models that come with Basin lie
  *     picture.h     one picture: JPEG, PNG and WebP in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
@@ -27,6 +28,7 @@
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"
+#include "basin/tasks/memory.h"
 #include "basin/tasks/models.h"
 #include "basin/tasks/network.h"
 #include "basin/tasks/picture.h"
