@@ -1,6 +1,9 @@
-/* The memory of a backend, for those who keep something there besides plans and stores. */
+/* The memory of a backend, for those who keep something there besides plans and stores; and what
+ * there is of CUDA, for those who only tell of it. */
 #ifndef BASIN_BACKEND_DEVICE_H
 #define BASIN_BACKEND_DEVICE_H
+
+#include <stdbool.h>
 
 #include "basin/backend.h"
 
@@ -11,5 +14,9 @@ void basin_device_free(basin_backend *backend, void *memory);
 void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
 /* Bytes that could still be allocated; SIZE_MAX where that is not known. */
 size_t basin_device_free_bytes(basin_backend *backend);
+
+/* Whether the files are there: opens nothing, so whether they work remains to be seen. */
+bool basin_cuda_module_present(void);
+bool basin_cuda_driver_present(void);
 
 #endif

@@ -23,6 +23,17 @@ static const struct {
     [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees to compare with"},
 };
 
+void *basin_library_open(const char *file) { return dlopen(file, RTLD_NOW | RTLD_LOCAL); }
+
+void *basin_library_symbol(void *library, const char *name) { return dlsym(library, name); }
+
+void basin_library_close(void *library) { dlclose(library); }
+
+const char *basin_library_why(void) {
+    const char *why = dlerror();
+    return why ? why : "it cannot be opened";
+}
+
 /* Beside the file that holds this code (a Python package carries its own), then where the system
  * keeps libraries. */
 static void *open_library(basin_library library) {
@@ -32,9 +43,8 @@ static void *open_library(basin_library library) {
     int length = slash ? (int)(slash - home) + 1 : 0;
     int written = snprintf(path, sizeof path, "%.*s%s", length, home, libraries[library].file);
     void *beside = NULL;
-    if (slash && written > 0 && written < (int)sizeof path)
-        beside = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return beside ? beside : dlopen(libraries[library].file, RTLD_NOW | RTLD_LOCAL);
+    if (slash && written > 0 && written < (int)sizeof path) beside = basin_library_open(path);
+    return beside ? beside : basin_library_open(libraries[library].file);
 }
 
 /* Debian calls the package of libcurl.so.4 libcurl4. */
@@ -55,13 +65,10 @@ static basin_status absent(basin_library library, const char *what, basin_error 
 
 basin_status basin_library_load(void *table, basin_library library, const char *const *name,
                                 basin_error *error) {
-    void *handle = open_library(library);
-    if (!handle) {
-        const char *why = dlerror();
-        return absent(library, why ? why : "it cannot be opened", error);
-    }
+    void *handle = basin_library_open(libraries[library].file);
+    if (!handle) return absent(library, basin_library_why(), error);
     for (int i = 0; name[i]; i++) {
-        void *function = dlsym(handle, name[i]);
+        void *function = basin_library_symbol(handle, name[i]);
         if (!function) return absent(library, name[i], error);
         memcpy((char *)table + (size_t)i * sizeof function, &function, sizeof function);
     }
@@ -69,8 +76,8 @@ basin_status basin_library_load(void *table, basin_library library, const char *
 }
 
 void *basin_library_find(basin_library library, const char *name) {
-    void *handle = open_library(library);
-    return handle ? dlsym(handle, name) : NULL;
+    void *handle = basin_library_open(libraries[library].file);
+    return handle ? basin_library_symbol(handle, name) : NULL;
 }
 
 const char *basin_library_name(int library) {
@@ -81,6 +88,10 @@ const char *basin_library_purpose(int library) {
     return library < BASIN_LIBRARIES ? libraries[library].purpose : NULL;
 }
 
+const char *basin_library_file(int library) {
+    return library < BASIN_LIBRARIES ? libraries[library].file : NULL;
+}
+
 bool basin_library_present(int library) {
-    return library < BASIN_LIBRARIES && open_library((basin_library)library) != NULL;
+    return library < BASIN_LIBRARIES && basin_library_file_present(libraries[library].file);
 }

@@ -43,6 +43,16 @@ void *basin_library_find(basin_library library, const char *name);
 /* For telling users: "libcurl", "downloads". NULL beyond the last. */
 const char *basin_library_name(int library);
 const char *basin_library_purpose(int library);
-bool basin_library_present(int library); /* whether it can be opened here */
+const char *basin_library_file(int library); /* "libcurl.so.4" */
+bool basin_library_present(int library);     /* whether it is installed here */
+
+/* Any other library, by its file's name or path; NULL where it cannot be opened, and
+ * basin_library_why then says why. */
+void *basin_library_open(const char *file);
+void *basin_library_symbol(void *library, const char *name); /* NULL where it has none */
+void basin_library_close(void *library);
+const char *basin_library_why(void);
+/* Whether the loader would find a file of that name; opens nothing. */
+bool basin_library_file_present(const char *file);
 
 #endif

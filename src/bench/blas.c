@@ -1,11 +1,11 @@
-/* The machine's BLAS through dlopen; see blas.h. */
+/* The machine's BLAS opened at run time; see blas.h. */
 #include "bench/blas.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/isa.h"
+#include "base/library.h"
 
 typedef void sgemm(int layout, int turn_a, int turn_b, int m, int n, int k, float alpha,
                    const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
@@ -20,14 +20,14 @@ static struct {
     char *(*core)(void);
 } blas;
 
-/* dlsym gives a data pointer, which C does not convert to one to a function. */
+/* A symbol is a data pointer, which C does not convert to one to a function. */
 static void find(void *function, const char *name) {
-    void *symbol = dlsym(blas.library, name);
+    void *symbol = basin_library_symbol(blas.library, name);
     memcpy(function, &symbol, sizeof symbol);
 }
 
 static bool load(const char *file) {
-    blas.library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    blas.library = basin_library_open(file);
     if (!blas.library) return false;
     blas.file = file;
     find(&blas.product, "cblas_sgemm");
@@ -35,7 +35,7 @@ static bool load(const char *file) {
     find(&blas.config, "openblas_get_config");
     find(&blas.core, "openblas_get_corename");
     if (blas.product) return true;
-    dlclose(blas.library);
+    basin_library_close(blas.library);
     blas.library = NULL;
     return false;
 }
@@ -53,19 +53,27 @@ static const char *better_core(void) {
     return NULL;
 }
 
+static const char *const files[] = {"libopenblas.so.0", "libopenblas.so", "libcblas.so.3",
+                                    "libblas.so.3", "libopenblas.0.dylib"};
+enum { FILES = sizeof files / sizeof *files };
+
 bool basin_blas_open(void) {
-    static const char *const files[] = {"libopenblas.so.0", "libopenblas.so", "libcblas.so.3",
-                                        "libblas.so.3", "libopenblas.0.dylib"};
-    for (size_t i = 0; i < sizeof files / sizeof *files && !blas.library; i++) {
+    for (int i = 0; i < FILES && !blas.library; i++) {
         if (!load(files[i])) continue;
         const char *core = better_core();
         if (!core) break;
-        dlclose(blas.library);
+        basin_library_close(blas.library);
         blas.library = NULL;
         setenv("OPENBLAS_CORETYPE", core, 1);
         load(files[i]);
     }
     return blas.library != NULL;
+}
+
+const char *basin_blas_file(void) {
+    for (int i = 0; i < FILES; i++)
+        if (basin_library_file_present(files[i])) return files[i];
+    return NULL;
 }
 
 const char *basin_blas_name(void) {

@@ -8,6 +8,8 @@
 
 /* Opens it once a process; false where there is none. */
 bool basin_blas_open(void);
+/* The file that would be opened; NULL where there is none. */
+const char *basin_blas_file(void);
 /* What it says of itself, or its file's name; "none found". */
 const char *basin_blas_name(void);
 void basin_blas_threads(int threads); /* where it is OpenBLAS */

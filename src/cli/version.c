@@ -3,9 +3,10 @@
 
 #include <cjson/cJSON.h>
 #include <omp.h>
-#include <string.h>
+#include <stdbool.h>
 #include <zlib.h>
 
+#include "backend/device.h"
 #include "backend/isa.h"
 #include "base/library.h"
 #include "bench/blas.h"
@@ -39,23 +40,21 @@ static const basin_option table[] = {
 #define PROCESSOR "unknown"
 #endif
 
-static const char *const backends[] = {"ref", "cpu", "cuda"};
-enum { BACKENDS = sizeof backends / sizeof *backends };
+/* Nothing is opened to tell of it: this page comes at once. */
+static bool has_cuda(void) { return basin_cuda_module_present() && basin_cuda_driver_present(); }
 
-/* Whether plans can run on it here. */
-static bool works(const char *name) {
-    basin_backend *backend;
-    bool opens = basin_backend_open(&backend, name, 0, NULL) == BASIN_OK;
-    basin_backend_close(backend);
-    return opens;
+static const char *blas_file(void) {
+    const char *file = basin_blas_file();
+    return file ? file : "none found";
 }
 
 static void print_json(void) {
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "version", basin_version());
     basin_json_array(&json, "backends");
-    for (int i = 0; i < BACKENDS; i++)
-        if (works(backends[i])) basin_json_text(&json, NULL, backends[i]);
+    basin_json_text(&json, NULL, "ref");
+    basin_json_text(&json, NULL, "cpu");
+    if (has_cuda()) basin_json_text(&json, NULL, "cuda");
     basin_json_end(&json);
     basin_json_text(&json, "processor", PROCESSOR);
     basin_json_array(&json, "instruction_sets");
@@ -65,7 +64,7 @@ static void print_json(void) {
     basin_json_end(&json);
     basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
     basin_json_integer(&json, "threads", omp_get_max_threads());
-    basin_json_text(&json, "blas", basin_blas_name());
+    basin_json_text(&json, "blas", blas_file());
     basin_json_text(&json, "compiler", COMPILER);
     basin_json_object(&json, "libraries");
     basin_json_text(&json, "zlib", zlibVersion());
@@ -80,10 +79,11 @@ static void print_json(void) {
 
 static void print_text(void) {
     printf("basin %s\n", basin_version());
-    printf("backends          ");
-    for (int i = 0; i < BACKENDS; i++)
-        if (works(backends[i])) printf("%s%s", i ? ", " : "", backends[i]);
-    printf("\nprocessor         %s, %d thread%s\ninstruction sets  ", PROCESSOR,
+    printf("backends          ref, cpu%s\n", has_cuda() ? ", cuda (module and driver present)"
+                                             : basin_cuda_module_present()
+                                                 ? "; cuda lacks its driver, libcuda.so.1"
+                                                 : "");
+    printf("processor         %s, %d thread%s\ninstruction sets  ", PROCESSOR,
            omp_get_max_threads(), omp_get_max_threads() == 1 ? "" : "s");
     for (basin_isa isa = 0, first = 1; isa < BASIN_ISA_COUNT; isa++)
         if (basin_isa_available(isa)) {
@@ -92,7 +92,7 @@ static void print_text(void) {
         }
     if (basin_cpu_amx()) printf(", amx");
     printf("; %s in use\n", basin_isa_name(basin_cpu_isa()));
-    printf("BLAS to compare   %s\n", basin_blas_name());
+    printf("BLAS to compare   %s\n", blas_file());
     printf("compiler          %s\n", COMPILER);
     printf("libraries         zlib %s, cJSON %s\n", zlibVersion(), cJSON_Version());
     for (int i = 0; basin_library_name(i); i++)
@@ -114,9 +114,12 @@ const basin_command basin_command_version = {
     .name = "version",
     .summary = "Name the build: backends, BLAS, instruction sets, libraries",
     .operands = "",
-    .text = "The instruction sets are those that this build contains and this processor has. "
-            "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
-            "of them.",
+    .text =
+        "The instruction sets are those that this build contains and this processor has. "
+        "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
+        "of them. Nothing is opened to print this page: a library, or CUDA, that is named here is "
+        "installed, and whether it works shows when it is used. \"basin bench\" prints which "
+        "BLAS it compares with.",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -3,11 +3,39 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/library.h"
+
+static void map_lines(size_t *lines) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    if (!maps) skip();
+    *lines = 0;
+    for (int byte; (byte = fgetc(maps)) != EOF;) *lines += byte == '\n';
+    fclose(maps);
+}
+
+/* Comes first: what is open stays open. */
+static void presence_is_told_without_opening(void **state) {
+    (void)state;
+    bool present[BASIN_LIBRARIES];
+    size_t before, after;
+    (void)basin_library_file_present("libc.so.6"); /* what stdio and malloc map is mapped now */
+    map_lines(&before);
+    for (int i = 0; i < BASIN_LIBRARIES; i++) present[i] = basin_library_present(i);
+    map_lines(&after);
+    assert_int_equal(after, before);
+    for (int i = 0; i < BASIN_LIBRARIES; i++)
+        assert_int_equal(present[i], basin_library_open(basin_library_file(i)) != NULL);
+    assert_true(basin_library_file_present("libc.so.6"));
+    assert_false(basin_library_file_present("libbasin-of-nowhere.so.1"));
+    assert_false(basin_library_file_present("c.so.6")); /* only the end of a name */
+    assert_null(basin_library_open("libbasin-of-nowhere.so.1"));
+    assert_non_null(strstr(basin_library_why(), "libbasin-of-nowhere.so.1"));
+}
 
 static void functions_are_found(void **state) {
     (void)state;
@@ -46,6 +74,7 @@ static void all_have_a_name_and_a_purpose(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(presence_is_told_without_opening),
         cmocka_unit_test(functions_are_found),
         cmocka_unit_test(what_is_absent_is_named_with_its_package),
         cmocka_unit_test(all_have_a_name_and_a_purpose),

@@ -1,11 +1,12 @@
 /* Opening the CUDA backend: its module is looked for beside the file that holds this code (the
  * program, or libbasin.so), where `make install` puts it, and where the system keeps libraries. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/cuda/module.h"
+#include "backend/device.h"
 #include "base/home.h"
+#include "base/library.h"
 #include "basin/version.h"
 
 #ifndef BASIN_CUDA_FOLDER
@@ -14,32 +15,39 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* The module in a folder; NULL where it is not there. What dlopen has to say of a file that is
- * there goes to `reason`. */
-static void *open_in(const char *folder, size_t length, char reason[BASIN_ERROR_TEXT]) {
-    char path[PATH_BYTES];
-    int written = snprintf(path, sizeof path, "%.*s/" BASIN_CUDA_MODULE, (int)length, folder);
-    if (written < 0 || written >= PATH_BYTES) return NULL;
+/* The path of the module in a folder; false where it is not there. */
+static bool is_in(char path[PATH_BYTES], const char *folder, size_t length) {
+    int written = snprintf(path, PATH_BYTES, "%.*s/" BASIN_CUDA_MODULE, (int)length, folder);
+    if (written < 0 || written >= PATH_BYTES) return false;
     FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    fclose(file);
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const char *text = module ? NULL : dlerror();
-    if (text) snprintf(reason, BASIN_ERROR_TEXT, "%s", text);
+    if (file) fclose(file);
+    return file != NULL;
+}
+
+/* Beside this code, or where it is installed; false where only the loader may know it. */
+static bool find_module(char path[PATH_BYTES]) {
+    char home[BASIN_HOME];
+    basin_home_find(home);
+    const char *slash = strrchr(home, '/');
+    if (slash && is_in(path, home, (size_t)(slash - home))) return true;
+    return is_in(path, BASIN_CUDA_FOLDER, strlen(BASIN_CUDA_FOLDER));
+}
+
+/* What the loader has to say of a file that is there goes to `reason`. */
+static void *open_module(char reason[BASIN_ERROR_TEXT]) {
+    char path[PATH_BYTES];
+    bool found = find_module(path);
+    void *module = basin_library_open(found ? path : BASIN_CUDA_MODULE);
+    if (found && !module) snprintf(reason, BASIN_ERROR_TEXT, "%s", basin_library_why());
     return module;
 }
 
-static void *open_module(char reason[BASIN_ERROR_TEXT]) {
-    char home[BASIN_HOME];
-    void *module = NULL;
-    basin_home_find(home);
-    const char *slash = strrchr(home, '/');
-    if (slash) module = open_in(home, (size_t)(slash - home), reason);
-    if (!module && !reason[0])
-        module = open_in(BASIN_CUDA_FOLDER, strlen(BASIN_CUDA_FOLDER), reason);
-    if (!module && !reason[0]) module = dlopen(BASIN_CUDA_MODULE, RTLD_NOW | RTLD_LOCAL);
-    return module;
+bool basin_cuda_module_present(void) {
+    char path[PATH_BYTES];
+    return find_module(path) || basin_library_file_present(BASIN_CUDA_MODULE);
 }
+
+bool basin_cuda_driver_present(void) { return basin_library_file_present("libcuda.so.1"); }
 
 basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error) {
     char reason[BASIN_ERROR_TEXT] = "";
@@ -51,7 +59,7 @@ basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error
                           reason[0] ? reason
                                     : "this build has none: there is no " BASIN_CUDA_MODULE
                                       " beside the program or among the libraries");
-    void *symbol = dlsym(module, BASIN_CUDA_OPEN);
+    void *symbol = basin_library_symbol(module, BASIN_CUDA_OPEN);
     if (!symbol)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend cuda: " BASIN_CUDA_MODULE " lacks " BASIN_CUDA_OPEN);
