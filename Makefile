@@ -18,7 +18,7 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs clean wheel test-python
+        format format-check gates docs dist clean wheel test-python
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -42,6 +42,7 @@ help:
 	@echo "  make wheel       the Python package, in dist/"
 	@echo "  make test-python the Python package, installed into an empty environment and tested"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
+	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make clean       remove all build directories"
 
 deps:
@@ -126,6 +127,9 @@ wheel:
 test-python:
 	$(INSTALL_DEPS) build
 	@scripts/test-python $(BUILD)
+
+dist:
+	@scripts/dist $(BUILD)/dist
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-python \
