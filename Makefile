@@ -18,7 +18,7 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs dist clean wheel test-python
+        format format-check gates docs dist static clean wheel test-python
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -43,6 +43,7 @@ help:
 	@echo "  make test-python the Python package, installed into an empty environment and tested"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
+	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
 	@echo "  make clean       remove all build directories"
 
 deps:
@@ -56,6 +57,7 @@ test:
 test-slow:
 	$(INSTALL_DEPS) build test browser
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
+	-@$(MAKE) --no-print-directory static
 	@$(CTEST) --test-dir $(BUILD) -L slow
 
 # The demo does without its pictures where they cannot be had.
@@ -131,6 +133,11 @@ test-python:
 dist:
 	@scripts/dist $(BUILD)/dist
 
+# What is fetched for it is fetched into its own directory.
+static:
+	$(INSTALL_DEPS) build static
+	@scripts/static build-static $(OPTIONS)
+
 clean:
-	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-python \
-	    dist
+	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
+	    build-python dist

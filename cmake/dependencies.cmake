@@ -4,7 +4,13 @@
 find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+if(BASIN_STATIC AND BASIN_CJSON_SOURCE) # Debian has no libcjson.a; see scripts/static
+    add_library(cjson STATIC ${BASIN_CJSON_SOURCE}/cJSON.c)
+    target_include_directories(cjson SYSTEM PUBLIC ${BASIN_CJSON_SOURCE}/include)
+    add_library(PkgConfig::CJSON ALIAS cjson)
+else()
+    pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+endif()
 
 # A project in C++ alone knows OpenMP by another name: the installed package has one for both.
 set(BASIN_IMPORTED_TARGETS basin::openmp ZLIB::ZLIB PkgConfig::CJSON)

@@ -2,7 +2,9 @@
  * that the build found (cmake/dependencies.cmake): another version may have other structs. */
 #include "base/library.h"
 
+#ifndef BASIN_LIBRARY_LINKED
 #include <dlfcn.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -10,18 +12,39 @@
 
 static const struct {
     const char *name, *file, *purpose;
+    bool linked; /* in a static program */
 } libraries[BASIN_LIBRARIES] = {
-    [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files"},
-    [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs"},
-    [BASIN_LIBRARY_CURL] = {"libcurl", BASIN_SONAME_CURL, "downloads"},
-    [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs"},
-    [BASIN_LIBRARY_MATIO] = {"matio", BASIN_SONAME_MATIO, ".mat files"},
-    [BASIN_LIBRARY_PQ] = {"libpq", "libpq.so.5", "PostgreSQL databases"},
-    [BASIN_LIBRARY_SQLITE] = {"SQLite", "libsqlite3.so.0", "SQLite files"},
-    [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures"},
+    [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files", true},
+    [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs", true},
+    [BASIN_LIBRARY_CURL] = {"libcurl", BASIN_SONAME_CURL, "downloads", false},
+    [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs", true},
+    [BASIN_LIBRARY_MATIO] = {"matio", BASIN_SONAME_MATIO, ".mat files", false},
+    [BASIN_LIBRARY_PQ] = {"libpq", "libpq.so.5", "PostgreSQL databases", false},
+    [BASIN_LIBRARY_SQLITE] = {"SQLite", "libsqlite3.so.0", "SQLite files", false},
+    [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures", false},
     /* not looked for at build time: its functions keep their form */
-    [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees to compare with"},
+    [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees to compare with",
+                               false},
 };
+
+#ifdef BASIN_LIBRARY_LINKED
+static const bool is_static = true;
+
+void *basin_library_open(const char *file) {
+    (void)file;
+    return NULL;
+}
+
+void *basin_library_symbol(void *library, const char *name) {
+    (void)library, (void)name;
+    return NULL;
+}
+
+void basin_library_close(void *library) { (void)library; }
+
+const char *basin_library_why(void) { return "this program is static and opens no libraries"; }
+#else
+static const bool is_static = false;
 
 void *basin_library_open(const char *file) { return dlopen(file, RTLD_NOW | RTLD_LOCAL); }
 
@@ -33,6 +56,7 @@ const char *basin_library_why(void) {
     const char *why = dlerror();
     return why ? why : "it cannot be opened";
 }
+#endif
 
 /* Beside the file that holds this code (a Python package carries its own), then where the system
  * keeps libraries. */
@@ -57,26 +81,31 @@ static const char *package_of(char text[64], const char *file) {
 
 static basin_status absent(basin_library library, const char *what, basin_error *error) {
     char package[64];
+    if (is_static)
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s, wanted for %s, cannot be used: %s",
+                          libraries[library].name, libraries[library].purpose, what);
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "%s, wanted for %s, cannot be used: %s; Debian's package %s has it",
                       libraries[library].name, libraries[library].purpose, what,
                       package_of(package, libraries[library].file));
 }
 
-basin_status basin_library_load(void *table, basin_library library, const char *const *name,
-                                basin_error *error) {
-    void *handle = basin_library_open(libraries[library].file);
-    if (!handle) return absent(library, basin_library_why(), error);
-    for (int i = 0; name[i]; i++) {
-        void *function = basin_library_symbol(handle, name[i]);
-        if (!function) return absent(library, name[i], error);
+basin_status basin_library_load(void *table, basin_library library,
+                                const basin_library_function *wanted, basin_error *error) {
+    void *handle = wanted->address ? NULL : basin_library_open(libraries[library].file);
+    if (!wanted->address && !handle) return absent(library, basin_library_why(), error);
+    for (int i = 0; wanted[i].name; i++) {
+        void *function;
+        memcpy(&function, &wanted[i].address, sizeof function);
+        if (!function) function = basin_library_symbol(handle, wanted[i].name);
+        if (!function) return absent(library, wanted[i].name, error);
         memcpy((char *)table + (size_t)i * sizeof function, &function, sizeof function);
     }
     return BASIN_OK;
 }
 
 void *basin_library_find(basin_library library, const char *name) {
-    void *handle = basin_library_open(libraries[library].file);
+    void *handle = open_library(library);
     return handle ? basin_library_symbol(handle, name) : NULL;
 }
 
@@ -93,5 +122,7 @@ const char *basin_library_file(int library) {
 }
 
 bool basin_library_present(int library) {
-    return library < BASIN_LIBRARIES && basin_library_file_present(libraries[library].file);
+    if (library >= BASIN_LIBRARIES) return false;
+    return is_static ? libraries[library].linked
+                     : basin_library_file_present(libraries[library].file);
 }

@@ -5,10 +5,11 @@
  *
  *     #define FUNCTIONS(X) X(curl_easy_init) X(curl_easy_perform)
  *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } curl;
- *     static const char *const names[] = {FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
- *     basin_library_load(&curl, BASIN_LIBRARY_CURL, names, &error);
+ *     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
+ *     basin_library_load(&curl, BASIN_LIBRARY_CURL, wanted, &error);
  *
- * What was opened stays open. */
+ * What was opened stays open. A static program (`make static`, BASIN_LIBRARY_LINKED) opens nothing:
+ * what lists its functions by BASIN_LIBRARY_LINK is within, the rest is absent. */
 #ifndef BASIN_BASE_LIBRARY_H
 #define BASIN_BASE_LIBRARY_H
 
@@ -16,9 +17,20 @@
 
 #include "basin/status.h"
 
-/* A field of the table, of the type that the library's own header declares; and its name. */
+/* A function by its name and, where it is linked, its address. A list ends with {0}. */
+typedef struct basin_library_function {
+    const char *name;
+    void (*address)(void);
+} basin_library_function;
+
+/* A field of the table, of the type that the library's own header declares; and what is wanted. */
 #define BASIN_LIBRARY_FIELD(function) __typeof__(function) *function;
-#define BASIN_LIBRARY_NAME(function) #function,
+#define BASIN_LIBRARY_NAME(function) {#function, NULL},
+#ifdef BASIN_LIBRARY_LINKED
+#define BASIN_LIBRARY_LINK(function) {#function, (void (*)(void))function},
+#else
+#define BASIN_LIBRARY_LINK(function) BASIN_LIBRARY_NAME(function)
+#endif
 
 typedef enum basin_library {
     BASIN_LIBRARY_ARCHIVE,
@@ -33,10 +45,10 @@ typedef enum basin_library {
     BASIN_LIBRARIES,
 } basin_library;
 
-/* Fills a table of pointers, one a name, in that order. Where the library or a function of it is
- * absent, the error says what it is wanted for and which package of Debian's has it. */
-basin_status basin_library_load(void *table, basin_library library, const char *const *name,
-                                basin_error *error);
+/* Fills a table of pointers, one a function, in that order. Where the library or a function of it
+ * is absent, the error says what it is wanted for and which package of Debian's has it. */
+basin_status basin_library_load(void *table, basin_library library,
+                                const basin_library_function *wanted, basin_error *error);
 /* A function that may be absent; NULL then. */
 void *basin_library_find(basin_library library, const char *name);
 

@@ -10,6 +10,7 @@
 
 #include "base/library.h"
 
+#if defined(__GLIBC__) && !defined(BASIN_LIBRARY_LINKED)
 enum { PATH_BYTES = 4096, HEADER = 20 /* bytes that say for which machine a file is */ };
 
 static bool read_header(char header[HEADER], const char *path) {
@@ -29,7 +30,6 @@ static bool is_ours(const char *path) {
            !memcmp(theirs + machine, ours + machine, sizeof(Elf32_Half));
 }
 
-#ifdef __GLIBC__
 /* LD_LIBRARY_PATH, the program's own folders, the system's. */
 static bool in_folders(const char *file) {
     Dl_serinfo size;
@@ -75,6 +75,6 @@ static bool in_cache(const char *file) {
 
 bool basin_library_file_present(const char *file) { return in_folders(file) || in_cache(file); }
 #else
-/* A loader that does not say where it looks has to look. */
+/* A loader that does not say where it looks has to look; a static program has none. */
 bool basin_library_file_present(const char *file) { return basin_library_open(file) != NULL; }
 #endif

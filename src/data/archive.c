@@ -1,7 +1,7 @@
 /* Archives; see archive.h. */
 #include "data/archive.h"
 
-static const char *const names[] = {BASIN_ARCHIVE_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+static const basin_library_function functions[] = {BASIN_ARCHIVE_FUNCTIONS(BASIN_LIBRARY_LINK){0}};
 
 const char *basin_archive_why(const basin_archive *a) {
     const char *text = a->archive_error_string(a->reader);
@@ -20,7 +20,7 @@ static void allow(const basin_archive *a) {
 
 basin_status basin_archive_begin(basin_archive *a, const char *path, basin_error *error) {
     *a = (basin_archive){0};
-    basin_status status = basin_library_load(a, BASIN_LIBRARY_ARCHIVE, names, error);
+    basin_status status = basin_library_load(a, BASIN_LIBRARY_ARCHIVE, functions, error);
     if (status) return status;
     a->reader = a->archive_read_new();
     if (a->reader) return BASIN_OK;

@@ -45,13 +45,13 @@ bool basin_webp_is(const void *bytes, size_t size) {
 }
 
 basin_status basin_webp_open(basin_decoder *decoder, basin_error *error) {
-    static const char *const name[] = {FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+    static const basin_library_function functions[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
     int width = 0, height = 0;
     codec *c = calloc(1, sizeof *c);
     decoder->state = c;
     if (!c) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
     basin_error why;
-    if (basin_library_load(c, BASIN_LIBRARY_WEBP, name, &why))
+    if (basin_library_load(c, BASIN_LIBRARY_WEBP, functions, &why))
         return basin_fail(error, why.status, "%s: %s", decoder->name, why.text);
     if (!c->WebPGetInfo(decoder->bytes, decoder->size, &width, &height))
         return basin_fail(error, BASIN_BAD_FILE, "%s: damaged WebP", decoder->name);

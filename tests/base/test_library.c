@@ -43,9 +43,9 @@ static void functions_are_found(void **state) {
         const char *(*version)(void);
     } table = {NULL};
     basin_error error;
-    const char *const names[] = {"archive_version_string", NULL};
+    const basin_library_function wanted[] = {{"archive_version_string", NULL}, {0}};
     if (!basin_library_present(BASIN_LIBRARY_ARCHIVE)) skip();
-    assert_int_equal(basin_library_load(&table, BASIN_LIBRARY_ARCHIVE, names, &error), BASIN_OK);
+    assert_int_equal(basin_library_load(&table, BASIN_LIBRARY_ARCHIVE, wanted, &error), BASIN_OK);
     assert_non_null(strstr(table.version(), "libarchive"));
 }
 
@@ -53,12 +53,25 @@ static void what_is_absent_is_named_with_its_package(void **state) {
     (void)state;
     void *table[2];
     basin_error error;
-    const char *const names[] = {"no_such_function_of_any_library", NULL};
-    assert_int_equal(basin_library_load(table, BASIN_LIBRARY_CURL, names, &error),
+    const basin_library_function wanted[] = {{"no_such_function_of_any_library", NULL}, {0}};
+    assert_int_equal(basin_library_load(table, BASIN_LIBRARY_CURL, wanted, &error),
                      BASIN_UNSUPPORTED);
     assert_non_null(strstr(error.text, "libcurl, wanted for downloads, cannot be used: "));
     assert_non_null(strstr(error.text, "Debian's package libcurl"));
-    assert_null(basin_library_find(BASIN_LIBRARY_CURL, names[0]));
+    assert_null(basin_library_find(BASIN_LIBRARY_CURL, wanted[0].name));
+}
+
+static int answer(void) { return 42; }
+
+/* As in a static program: by address, whatever is installed. */
+static void what_is_linked_is_not_opened(void **state) {
+    (void)state;
+    struct {
+        int (*answer)(void);
+    } table = {NULL};
+    const basin_library_function wanted[] = {{"answer", (void (*)(void))answer}, {0}};
+    assert_int_equal(basin_library_load(&table, BASIN_LIBRARY_MATIO, wanted, NULL), BASIN_OK);
+    assert_int_equal(table.answer(), 42);
 }
 
 static void all_have_a_name_and_a_purpose(void **state) {
@@ -77,6 +90,7 @@ int main(void) {
         cmocka_unit_test(presence_is_told_without_opening),
         cmocka_unit_test(functions_are_found),
         cmocka_unit_test(what_is_absent_is_named_with_its_package),
+        cmocka_unit_test(what_is_linked_is_not_opened),
         cmocka_unit_test(all_have_a_name_and_a_purpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

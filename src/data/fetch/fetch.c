@@ -43,7 +43,7 @@ static int64_t size_of(const char *path) {
 typedef struct curl_table {
     CURL_FUNCTIONS(BASIN_LIBRARY_FIELD)
 } curl_table;
-static const char *const curl_names[] = {CURL_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+static const basin_library_function curl_functions[] = {CURL_FUNCTIONS(BASIN_LIBRARY_NAME){0}};
 
 typedef struct transfer {
     const basin_fetch_spec *spec;
@@ -155,7 +155,7 @@ static basin_status download(const basin_fetch_spec *spec, const char *part, bas
     bool resume = spec->sha256 && had > 0 && (spec->size < 0 || had <= spec->size), again;
     if (resume && had == spec->size) return BASIN_OK;
     curl_table c;
-    basin_status status = basin_library_load(&c, BASIN_LIBRARY_CURL, curl_names, error);
+    basin_status status = basin_library_load(&c, BASIN_LIBRARY_CURL, curl_functions, error);
     if (status) return status;
     if (c.curl_global_init(CURL_GLOBAL_DEFAULT))
         return basin_fail(error, BASIN_NO_MEMORY, "%s: libcurl does not start", spec->url);

@@ -36,8 +36,8 @@ typedef struct arpack_table {
 typedef struct lapack_table {
     BASIN_LIBRARY_FIELD(dsyevr_)
 } lapack_table;
-static const char *const arpack_names[] = {ARPACK_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
-static const char *const lapack_names[] = {"dsyevr_", NULL};
+static const basin_library_function arpack_functions[] = {ARPACK_FUNCTIONS(BASIN_LIBRARY_LINK){0}};
+static const basin_library_function lapack_functions[] = {BASIN_LIBRARY_LINK(dsyevr_){0}};
 
 /* A graph as S = D^-1/2 A D^-1/2 in CSR, symmetric, without self loops (but the CLS's own, where
  * that is in). */
@@ -112,7 +112,8 @@ static basin_status eigen_dense(double *vector, const matrix *s, int want, basin
     double *work = basin_array_new((size_t)lwork, sizeof *work);
     int *iwork = basin_array_new((size_t)liwork + 2 * (size_t)n, sizeof *iwork);
     lapack_table lapack;
-    basin_status status = basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_names, error);
+    basin_status status =
+        basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_functions, error);
     if (!status && a && value && work && iwork) {
         for (int64_t i = 0; i < n; i++) {
             a[i * n + i] = 1;
@@ -174,7 +175,8 @@ static void reverse_columns(double *vector, int n, int count) {
 
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
     lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
-    basin_status status = basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_names, error);
+    basin_status status =
+        basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error);
     if (status) return status;
     if (l.basis > l.n) l.basis = l.n;
     l.lwork = l.basis * (l.basis + 8);

@@ -233,7 +233,7 @@ typedef struct mat_reader {
     MATIO_FUNCTIONS(BASIN_LIBRARY_FIELD)
     mat_t *file;
 } mat_reader;
-static const char *const matio_names[] = {MATIO_FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+static const basin_library_function matio_functions[] = {MATIO_FUNCTIONS(BASIN_LIBRARY_NAME){0}};
 
 /* HDF5, on which matio stands, prints pages about a damaged file unless it is told not to. It is
  * matio's dependency, not ours, so its functions are looked up where it is loaded. */
@@ -300,7 +300,7 @@ static basin_status read_file(basin_network **network, const char *path,
                               const basin_network_options *o, basin_error *error) {
     int64_t nodes;
     mat_reader m = {0};
-    basin_status status = basin_library_load(&m, BASIN_LIBRARY_MATIO, matio_names, error);
+    basin_status status = basin_library_load(&m, BASIN_LIBRARY_MATIO, matio_functions, error);
     if (status) return status;
     m.file = m.Mat_Open(path, MAT_ACC_RDONLY);
     if (!m.file)
