@@ -71,11 +71,12 @@ static void *open_library(basin_library library) {
     return beside ? beside : basin_library_open(libraries[library].file);
 }
 
-/* Debian calls the package of libcurl.so.4 libcurl4. */
+/* Debian calls the package of libcurl.so.4 libcurl4, that of libsqlite3.so.0 libsqlite3-0. */
 static const char *package_of(char text[64], const char *file) {
     const char *so = strstr(file, ".so.");
     if (!so) return file;
-    snprintf(text, 64, "%.*s%s", (int)(so - file), file, so + 4);
+    bool number = so > file && so[-1] >= '0' && so[-1] <= '9';
+    snprintf(text, 64, "%.*s%s%s", (int)(so - file), file, number ? "-" : "", so + 4);
     return text;
 }
 

@@ -105,11 +105,11 @@ static basin_status begin(basin_database *d, basin_error *error) {
 }
 
 static basin_status connect_server(basin_database *d, basin_error *error) {
-    static const char *const name[] = {FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+    static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
     basin_error why;
     state *s = d->state = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", d->name);
-    if (basin_library_load(&s->lib, BASIN_LIBRARY_PQ, name, &why))
+    if (basin_library_load(&s->lib, BASIN_LIBRARY_PQ, wanted, &why))
         return basin_fail(error, why.status, "%s: %s", d->name, why.text);
     s->connection = s->lib.PQconnectdb(d->address);
     if (!s->connection) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", d->name);

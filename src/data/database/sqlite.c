@@ -78,7 +78,7 @@ static basin_status begin(basin_database *d, const char *path, basin_error *erro
 }
 
 static basin_status open_file(basin_database *d, basin_error *error) {
-    static const char *const name[] = {FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+    static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
     const char *path = d->address + (strncasecmp(d->address, "sqlite:", 7) ? 0 : 7);
     basin_error why;
     if (!*path)
@@ -86,7 +86,7 @@ static basin_status open_file(basin_database *d, basin_error *error) {
                           d->name);
     state *s = d->state = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", d->name);
-    if (basin_library_load(&s->lib, BASIN_LIBRARY_SQLITE, name, &why))
+    if (basin_library_load(&s->lib, BASIN_LIBRARY_SQLITE, wanted, &why))
         return basin_fail(error, why.status, "%s: %s", d->name, why.text);
     return begin(d, path, error);
 }

@@ -6,7 +6,7 @@
 #include "basin/io.h"
 #include "basin/tasks/augment.h"
 #include "data/network/csv/cell.h"
-#include "data/network/csv/reader.h"
+#include "data/network/csv/rows.h"
 #include "task/memory/memory.h"
 
 /* ---- pictures ---- */
@@ -126,7 +126,7 @@ static basin_status add_number(rows *r, const char *text, const char *path, int6
 }
 
 /* Names of columns that are numbers were the first row. */
-static basin_status add_header(rows *r, const basin_csv *csv, basin_error *error) {
+static basin_status add_header(rows *r, const basin_table_rows *csv, basin_error *error) {
     double value;
     for (size_t i = 0; i < csv->columns; i++)
         if (csv->headerless || !basin_cell_number(&value, csv->name[i])) return BASIN_OK;
@@ -136,15 +136,15 @@ static basin_status add_header(rows *r, const basin_csv *csv, basin_error *error
     return status;
 }
 
-static basin_status read_rows(rows *r, basin_csv *csv, int64_t limit, basin_error *error) {
+static basin_status read_rows(rows *r, basin_table_rows *csv, int64_t limit, basin_error *error) {
     bool more = true;
     basin_status status = add_header(r, csv, error);
     while (!status) {
         if (limit > 0 && r->count >= (size_t)limit * csv->columns) break;
-        status = basin_csv_next(csv, &more, error);
+        status = basin_table_rows_next(csv, &more, error);
         if (status || !more) break;
         for (size_t i = 0; i < csv->columns && !status; i++)
-            status = add_number(r, basin_csv_field(csv, i), csv->path, csv->line, i, error);
+            status = add_number(r, basin_table_rows_field(csv, i), csv->path, csv->line, i, error);
     }
     if (!status && r->count == 0)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: no rows of numbers", csv->path);
@@ -153,9 +153,9 @@ static basin_status read_rows(rows *r, basin_csv *csv, int64_t limit, basin_erro
 
 static basin_status load_csv(basin_tensor *patterns, const char *path, int64_t limit,
                              basin_error *error) {
-    basin_csv csv;
+    basin_table_rows csv;
     rows r = {0};
-    basin_status status = basin_csv_open(&csv, &(basin_csv_source){.path = path}, error);
+    basin_status status = basin_table_rows_open(&csv, &(basin_csv_source){.path = path}, error);
     if (status) return status;
     status = read_rows(&r, &csv, limit, error);
     if (!status) {
@@ -165,7 +165,7 @@ static basin_status load_csv(basin_tensor *patterns, const char *path, int64_t l
         if (!status) status = basin_tensor_convert(patterns, &view, error);
     }
     free(r.number);
-    basin_csv_close(&csv);
+    basin_table_rows_close(&csv);
     return status;
 }
 

@@ -144,18 +144,19 @@ static void passwords_come_from_where_libpq_looks(void **state) {
     char path[PATH_TEXT];
     basin_error error;
     server_or_skip(s);
-    assert_int_equal(try_address("postgresql://basin@/postgres?host=%s", s, &error),
+    server_run(server_address(s), "CREATE ROLE locked LOGIN PASSWORD '" SERVER_PASSWORD "'");
+    assert_int_equal(try_address("postgresql://locked@/postgres?host=%s", s, &error),
                      BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "no password supplied"));
-    assert_int_equal(try_address("postgresql://basin:wr0ng@/postgres?host=%s", s, &error),
+    assert_int_equal(try_address("postgresql://locked:wr0ng@/postgres?host=%s", s, &error),
                      BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "password authentication failed"));
     assert_null(strstr(error.text, "wr0ng"));
     setenv("PGPASSWORD", SERVER_PASSWORD, 1);
-    setenv("PGUSER", "basin", 1);
+    setenv("PGUSER", "locked", 1);
     assert_int_equal(try_address("postgresql:///postgres?host=%s", s, &error), BASIN_OK);
     unsetenv("PGPASSWORD");
-    static const char line[] = "*:*:*:basin:" SERVER_PASSWORD "\n";
+    static const char line[] = "*:*:*:locked:" SERVER_PASSWORD "\n";
     assert_int_equal(file_put(folder_path(path, state, "pgpass"), line, sizeof line - 1), 0);
     assert_int_equal(chmod(path, 0600), 0);
     setenv("PGPASSFILE", path, 1);

@@ -156,11 +156,11 @@ static basin_status run(double *probability, rival *r, int64_t seed, const basin
 basin_status basin_anomaly_xgboost(double *probability, int64_t *rounds, int64_t seed,
                                    const basin_network *network, const uint8_t *part,
                                    const basin_training *training, basin_error *error) {
-    static const char *const names[] = {FUNCTIONS(BASIN_LIBRARY_NAME) NULL};
+    static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
     basin_anomaly_ensemble inputs = {.degree = true};
     basin_tree_table table = {0};
     rival r = {.network = network, .part = part, .table = &table};
-    basin_status status = basin_library_load(&r.xgb, BASIN_LIBRARY_XGBOOST, names, error);
+    basin_status status = basin_library_load(&r.xgb, BASIN_LIBRARY_XGBOOST, wanted, error);
     if (!status && !basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL))
         status = basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for validation", network->path);
     if (!status) status = basin_anomaly_ensemble_name(&inputs, network, error);
