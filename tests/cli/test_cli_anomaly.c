@@ -141,7 +141,7 @@ static void eval_names_the_best_run(void **state) {
 static void eval_prints_rivals(void **state) {
     cJSON *tree = run_json(run(state, "anomaly eval accounts.csv transfers.csv " QUICK
                                       " --runs 1 --json --no-baselines --rivals gcn,bwgnn"
-                                      " --arch sage"));
+                                      " --arch sage --trees 0"));
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 3);
     assert_string_equal(json_at(tree, "models.0.model")->valuestring, "default, arch sage");
     assert_string_equal(json_at(tree, "models.1.model")->valuestring, "rival-gcn");

@@ -18,11 +18,11 @@ static int make_set(void **state) {
 }
 
 static void killed_again_and_again(void **state) {
-    survive_kills(state, TRAIN "--batch 4 --epochs 60", 3, 120, 1);
+    survive_kills(state, TRAIN "--batch 4 --epochs 200", 3, 120, 1);
 }
 
 static void killed_without_validation(void **state) {
-    survive_kills(state, TRAIN "--batch 4 --epochs 60 --validation 0", 3, 120, 1);
+    survive_kills(state, TRAIN "--batch 4 --epochs 200 --validation 0", 3, 120, 1);
 }
 
 /* A write that a kill cut short leaves a file aside, which the next run removes. */

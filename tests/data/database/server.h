@@ -81,7 +81,7 @@ static inline void server_stop(server *s) {
 
 /* Where Debian's package or libpq is absent there are no programs, and no server. */
 static inline int server_start(server *s) {
-    static const char *const none[] = {NULL};
+    static const basin_library_function none[] = {{0}};
     void *functions = NULL;
     basin_error error;
     *s = (server){.folder = "/tmp/basin-server-XXXXXX", .as = ""};
@@ -111,8 +111,13 @@ static inline const char *server_address(const server *s) {
 
 /* Runs statements, of which the last may give rows. */
 static inline void server_run(const char *address, const char *sql) {
-    static const char *const name[] = {
-        "PQconnectdb", "PQexec", "PQresultStatus", "PQclear", "PQfinish", "PQerrorMessage", NULL};
+    static const basin_library_function name[] = {{.name = "PQconnectdb"},
+                                                  {.name = "PQexec"},
+                                                  {.name = "PQresultStatus"},
+                                                  {.name = "PQclear"},
+                                                  {.name = "PQfinish"},
+                                                  {.name = "PQerrorMessage"},
+                                                  {0}};
     struct {
         void *(*connect)(const char *address);
         void *(*exec)(void *connection, const char *sql);

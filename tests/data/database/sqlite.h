@@ -19,7 +19,8 @@ typedef struct sqlite_maker {
 
 /* Skips the test where SQLite is absent. */
 static inline sqlite_maker sqlite_or_skip(void) {
-    static const char *const name[] = {"sqlite3_open", "sqlite3_exec", "sqlite3_close", NULL};
+    static const basin_library_function name[] = {
+        {.name = "sqlite3_open"}, {.name = "sqlite3_exec"}, {.name = "sqlite3_close"}, {0}};
     sqlite_maker maker;
     basin_error error;
     if (!basin_library_load(&maker, BASIN_LIBRARY_SQLITE, name, &error)) return maker;
