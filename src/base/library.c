@@ -93,7 +93,7 @@ static basin_status absent(basin_library library, const char *what, basin_error 
 
 basin_status basin_library_load(void *table, basin_library library,
                                 const basin_library_function *wanted, basin_error *error) {
-    void *handle = wanted->address ? NULL : basin_library_open(libraries[library].file);
+    void *handle = wanted->address ? NULL : open_library(library);
     if (!wanted->address && !handle) return absent(library, basin_library_why(), error);
     for (int i = 0; wanted[i].name; i++) {
         void *function;

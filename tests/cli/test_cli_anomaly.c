@@ -149,7 +149,7 @@ static void eval_prints_rivals(void **state) {
     assert_true(json_number(tree, "models.2.auroc.0") > 50);
     cJSON_Delete(tree);
     assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals gcn,x"), 1,
-                 "--rivals: 'x'; wanted some of all, bwgnn");
+                 "--rivals: 'x'; wanted some of all, xgboost, bwgnn");
     assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals gcn,gcn"), 1,
                  "'gcn' twice");
     assert_error(
