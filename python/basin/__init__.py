@@ -8,6 +8,8 @@
 array([-1.,  1.])
 """
 
+import importlib
+
 from basin._library import BasinError, lib, text
 from basin._plan import Backend
 from basin.energies import Descent, Energy, energy
@@ -27,6 +29,22 @@ from basin.operations import (
     stop_gradient,
 )
 from basin.training import Constant, Lecun, Normal, Trainer, Uniform
+
+_LATER = {
+    "AnomalyDetector": "anomaly", "Explanation": "anomaly", "Network": "_network",
+    "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
+    "GraphRegressor": "graphs", "ImageCompleter": "images", "Completion": "images",
+    "Settings": "settings", "settings": "settings",
+}  # fmt: skip
+
+
+def __getattr__(name):
+    """Estimators are imported when they are asked for: scikit-learn takes its time."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'basin' has no attribute {name!r}")
+    module = importlib.import_module(f"basin.{_LATER[name]}")
+    return module if _LATER[name] == name else getattr(module, name)
+
 
 __version__ = text(lib.basin_version())
 

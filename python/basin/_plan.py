@@ -1,6 +1,7 @@
 """Backends, stores and plans: expressions compiled and run."""
 
 import functools
+import threading
 
 import numpy
 
@@ -16,6 +17,7 @@ class Backend:
         check(lib.basin_backend_open, pointer, name.encode(), threads)
         self.pointer = owned(pointer[0], lib.basin_backend_close)
         self.name = name
+        self.lock = threading.RLock()  # a backend belongs to one thread at a time
         self.dtype = numpy.dtype("f8" if name == "ref" else "f4")
 
 

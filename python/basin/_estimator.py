@@ -1,0 +1,226 @@
+"""What estimators share: their keywords from the table of settings, training, files."""
+
+import inspect
+import pathlib
+import tempfile
+import warnings
+
+from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._plan import backend_of
+from basin._watch import Watch
+from basin.settings import Settings, nearest, table
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.exceptions import NotFittedError
+except ImportError:
+
+    class NotFittedError(ValueError, AttributeError):
+        """Nothing was learnt yet."""
+
+    class ClassifierMixin:
+        """Marks classifiers; scikit-learn is not installed."""
+
+    class RegressorMixin:
+        """Marks regressors; scikit-learn is not installed."""
+
+    class BaseEstimator:
+        """What estimators need of scikit-learn, where it is not installed."""
+
+        def get_params(self, deep=True):
+            return {name: getattr(self, name) for name in self._defaults}
+
+        def set_params(self, **given):
+            _check_names(type(self), given)
+            for name, value in given.items():
+                setattr(self, name, value)
+            return self
+
+        def __repr__(self):
+            given = ((name, getattr(self, name)) for name in self._defaults)
+            told = ", ".join(f"{n}={v!r}" for n, v in given if v != self._defaults[n])
+            return f"{type(self).__name__}({told})"
+
+
+def _check_names(cls, given):
+    for name in given:
+        if name not in cls._defaults:
+            close = nearest(name, cls._defaults)
+            raise TypeError(f"{cls.__name__} has no setting {name!r}{close}")
+
+
+def _constructor(cls):
+    """An __init__ that takes the settings of the task by name, with an explicit signature."""
+
+    def __init__(self, **given):  # noqa: N807
+        _check_names(cls, given)
+        for name, default in cls._defaults.items():
+            setattr(self, name, given.get(name, default))
+
+    kind = inspect.Parameter
+    parameters = [kind("self", kind.POSITIONAL_OR_KEYWORD)]
+    parameters += [kind(n, kind.KEYWORD_ONLY, default=v) for n, v in cls._defaults.items()]
+    __init__.__signature__ = inspect.Signature(parameters)
+    return __init__
+
+
+def _help(task):
+    lines = [
+        "",
+        "",
+        '    Settings, None for what the preset says (here: the preset "default"):',
+        "",
+    ]
+    for row in table(task).values():
+        choices = f" One of {', '.join(row.choices)}." if row.choices else ""
+        lines.append(f"    {row.name}: {row.help}{choices} [{row.default}]")
+    return "\n".join(lines) + "\n    "
+
+
+class Estimator(BaseEstimator):
+    """A model of one task. Subclasses name the task and the prefix of its C functions."""
+
+    _task, _prefix = "", ""
+    _own = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
+
+    def __init_subclass__(cls, **options):
+        own = {**Estimator._own, **cls.__dict__.get("_own", {})}
+        cls._defaults = {**own, **dict.fromkeys(table(cls._task))}
+        cls.__init__ = _constructor(cls)
+        cls.__doc__ = (cls.__doc__ or "").rstrip() + _help(cls._task)
+        super().__init_subclass__(**options)
+
+    # ---- settings ----
+
+    def _settings(self):
+        """What was given by name, over the preset."""
+        given = {name: getattr(self, name) for name in table(self._task)}
+        given = {name: value for name, value in given.items() if value is not None}
+        return Settings(self._task, self.preset, **given)
+
+    @property
+    def settings_(self) -> dict:
+        """All settings of the trained model, with what training chose."""
+        pointer = self._c("get_settings")(self._fitted())
+        return dict(Settings.of(pointer, self))
+
+    # ---- the model ----
+
+    def _c(self, verb):
+        return getattr(lib, f"basin_{self._prefix}_{verb}")
+
+    def _backend(self):
+        return backend_of(self.backend, self.threads)
+
+    def _fitted(self):
+        model = self.__dict__.get("_model")
+        if model is None:
+            raise NotFittedError(f"this {type(self).__name__} has learnt nothing: call fit or load")
+        return model
+
+    def __sklearn_is_fitted__(self):
+        return self.__dict__.get("_model") is not None
+
+    def _own_model(self, pointer):
+        self._model = owned(pointer, self._c("close"), self._backend().pointer)
+
+    def _train(self, settings, data):
+        """Trains; an interrupt keeps what was learnt."""
+        backend = self._backend()
+        model = ffi.new(f"basin_{self._prefix}_model **")
+        outcome = ffi.new("basin_outcome *")
+        with backend.lock, Watch(self.progress) as watch:
+            fields = {"backend": backend.pointer, "watch": watch.pointer}
+            training = sized("basin_training", **fields)
+            check(self._c("train"), model, outcome, settings.pointer, data, training)
+        self.notes_ = watch.notes
+        self.outcome_ = outcome_of(outcome)
+        if watch.stopped and not model[0]:
+            raise KeyboardInterrupt("stopped before the first step")
+        self._own_model(model[0])
+        if watch.stopped:
+            warnings.warn(
+                f"stopped after {outcome.steps} of {outcome.steps_wanted} steps; the model is what "
+                "was learnt by then",
+                stacklevel=3,
+            )
+        return self
+
+    # ---- files ----
+
+    def save(self, path) -> None:
+        """Writes the model file: the one that the program `basin` writes and reads."""
+        with self._backend().lock:
+            check(self._c("write"), str(path).encode(), self._fitted())
+
+    @classmethod
+    def load(cls, path, backend="cpu", threads=0):
+        """A model from a file that save() or the program wrote."""
+        self = cls(backend=backend, threads=threads)
+        self._open(path)
+        return self
+
+    def _open(self, path):
+        model = ffi.new(f"basin_{self._prefix}_model **")
+        with self._backend().lock:
+            check(self._c("open"), model, str(path).encode(), self._backend().pointer)
+        self._own_model(model[0])
+        self._opened()
+
+    def _opened(self):
+        """What a subclass keeps of a model that was read."""
+
+    def __getstate__(self):
+        state = {name: value for name, value in self.__dict__.items() if name != "_model"}
+        if self.__dict__.get("_model") is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "model.safetensors")
+                self.save(path)
+                state["_file"] = path.read_bytes()
+        return state
+
+    def __setstate__(self, state):
+        file = state.pop("_file", None)
+        if file is not None:
+            self.__dict__.update(state)
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "model.safetensors")
+                path.write_bytes(file)
+                self._open(path)
+        self.__dict__.update(state)
+
+
+def sized(struct, /, **fields):
+    """A struct that begins with its own size."""
+    return ffi.new(f"{struct} *", {"size": ffi.sizeof(struct), **fields})
+
+
+def score_of(score) -> dict:
+    """The measures of a basin_score by name."""
+    entries = (score.measure[i] for i in range(score.measures))
+    return {text(entry.name): entry.value for entry in entries}
+
+
+_OUTCOME = (
+    "stopped", "parameters", "epochs", "steps", "best_epoch", "loss", "seconds", "memory", "items",
+)  # fmt: skip
+
+
+def outcome_of(outcome) -> dict:
+    """What came of a run, by the names of basin_outcome; `best` has the scores."""
+    result = {name: getattr(outcome, name) for name in _OUTCOME}
+    return {**result, "best": score_of(outcome.best)}
+
+
+def labels_of(y, count, what="y"):
+    """Whole numbers [count]; refuses what would lose something."""
+    import numpy
+
+    values = numpy.asarray(y)
+    if values.shape != (count,):
+        raise BasinError(f"{what} of shape {list(values.shape)}, wanted [{count}]")
+    if values.dtype.kind not in "iub" and not (
+        values.dtype.kind == "f" and numpy.array_equal(values, numpy.rint(values))
+    ):
+        raise BasinError(f"{what} of type {values.dtype}, wanted whole numbers")
+    return values.astype("i8")

@@ -1,0 +1,178 @@
+"""Sets of small graphs, from arrays, SciPy, NetworkX, PyTorch Geometric or files."""
+
+import dataclasses
+from typing import Any, Optional
+
+import numpy
+
+from basin._estimator import sized
+from basin._library import BasinError, check, ffi, lib, owned
+from basin._network import edges_of
+
+__all__ = ["Graph", "GraphSet"]
+
+
+@dataclasses.dataclass
+class Graph:
+    """One small graph: edges [E, 2] and what is known of nodes and edges.
+
+    Attributes are numbers, labels are kinds: whole numbers, such as an atom's. Both have a row a
+    node or edge, and any columns.
+
+    >>> import basin
+    >>> basin.Graph([[0, 1], [1, 2]], node_labels=[6, 6, 8]).nodes
+    3
+    """
+
+    edges: Any
+    nodes: Optional[int] = None
+    """How many; without it as many as the rows of nodes, or the edges, say."""
+    node_attributes: Any = None
+    node_labels: Any = None
+    edge_attributes: Any = None
+    edge_labels: Any = None
+
+    def __post_init__(self):
+        if self.nodes is None and hasattr(self.edges, "tocoo"):
+            self.nodes = self.edges.shape[0]
+        self.edges = edges_of(self.edges)
+        self.node_attributes = _columns(self.node_attributes, "f4", "node_attributes")
+        self.edge_attributes = _columns(self.edge_attributes, "f4", "edge_attributes")
+        self.node_labels = _columns(self.node_labels, "i4", "node_labels")
+        self.edge_labels = _columns(self.edge_labels, "i4", "edge_labels")
+        rows = [len(a) for a in (self.node_attributes, self.node_labels) if a is not None]
+        if self.nodes is None:
+            self.nodes = rows[0] if rows else int(self.edges.max(initial=-1)) + 1
+        self._check(rows)
+
+    def _check(self, rows):
+        if any(count != self.nodes for count in rows):
+            raise BasinError(f"rows for {rows} nodes of a graph of {self.nodes}")
+        edges = self.edges
+        if len(edges) and not 0 <= edges.min() <= edges.max() < self.nodes:
+            raise BasinError(f"an edge {edges.min()} .. {edges.max()} in {self.nodes} nodes")
+        for some in (self.edge_attributes, self.edge_labels):
+            if some is not None and len(some) != len(edges):
+                raise BasinError(f"rows for {len(some)} edges of a graph of {len(edges)}")
+
+    @classmethod
+    def from_networkx(
+        cls, graph, node_attributes=(), node_labels=(), edge_attributes=(), edge_labels=()
+    ) -> "Graph":
+        """A graph of NetworkX with the data of these names, each a number a node or edge."""
+
+        def table(entries, names):
+            return [[data[name] for name in names] for data in entries] if names else None
+
+        nodes = [data for _, data in graph.nodes(data=True)]
+        edges = [data for _, _, data in graph.edges(data=True)]
+        return cls(
+            graph,
+            len(nodes),
+            table(nodes, node_attributes),
+            table(nodes, node_labels),
+            table(edges, edge_attributes),
+            table(edges, edge_labels),
+        )
+
+    @classmethod
+    def of(cls, graph, number=0) -> "Graph":
+        """Anything that is a graph: this, NetworkX, PyTorch Geometric, edges, a SciPy matrix."""
+        if isinstance(graph, cls):
+            return graph
+        if hasattr(graph, "edge_index"):
+            edges = numpy.asarray(graph.edge_index).T
+            attributes = getattr(graph, "edge_attr", None)
+            return cls(edges, graph.num_nodes, graph.x, edge_attributes=attributes)
+        if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+            for what, data in (("node", graph.nodes(data=True)), ("edge", graph.edges(data=True))):
+                names = sorted({str(name) for entry in data for name in entry[-1]})
+                if names:
+                    raise BasinError(
+                        f"graph {number} has {what} data {names}: say which count with "
+                        "basin.Graph.from_networkx"
+                    )
+            return cls(graph, graph.number_of_nodes())
+        return cls(graph)
+
+
+def _columns(values, dtype, what):
+    if values is None:
+        return None
+    values = numpy.asarray(values)
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2 or values.dtype.kind not in ("iub" if dtype == "i4" else "iufb"):
+        raise BasinError(f"{what} of shape {list(values.shape)} and type {values.dtype}")
+    return numpy.ascontiguousarray(values, dtype=dtype)
+
+
+class GraphSet:
+    """Many small graphs: what graph estimators learn from. They make one of any list of graphs;
+    read() takes one from files.
+
+    >>> import basin
+    >>> len(basin.GraphSet([[[0, 1], [1, 2]], [[0, 1]]]))
+    2
+    """
+
+    def __init__(self, graphs, directed=False, *, classes=None, targets=None):
+        self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
+        count = len(self.graphs)
+        if not count:
+            raise BasinError("no graphs")
+        start = numpy.cumsum([0] + [graph.nodes for graph in self.graphs])[:-1]
+        keep = {"edges": [g.edges + first for g, first in zip(self.graphs, start)]}
+        edges = numpy.ascontiguousarray(numpy.concatenate(keep["edges"]).T, dtype="i8")
+        nodes = numpy.array([graph.nodes for graph in self.graphs], dtype="i8")
+        fields = {
+            "graphs": count,
+            "nodes": _data("int64_t *", nodes),
+            "edges": edges.shape[1],
+            "from": _data("int64_t *", edges[0]),
+            "to": _data("int64_t *", edges[1]),
+            "undirected": not directed,
+        }
+        for name in ("node_attribute", "node_label", "edge_attribute", "edge_label"):
+            keep[name] = self._joined(name + "s")
+            if keep[name] is not None:
+                kind = "int32_t *" if name.endswith("label") else "float *"
+                fields[name], fields[name + "s"] = _data(kind, keep[name]), keep[name].shape[1]
+        if classes is not None:
+            fields["graph_class"] = _data("int64_t *", classes)
+        if targets is not None:
+            fields["target"], fields["targets"] = _data("float *", targets), targets.shape[1]
+        self._take(lambda s: check(
+            lib.basin_graphset_from_arrays, s, sized("basin_graphset_arrays", **fields)
+        ))  # fmt: skip
+
+    @classmethod
+    def read(cls, path) -> "GraphSet":
+        """A TUDataset folder or zip, or a packed set, with its classes or values."""
+        self = cls.__new__(cls)
+        self.graphs = None
+        self._take(lambda s: check(lib.basin_graphset_read, s, str(path).encode()))
+        return self
+
+    def __len__(self):
+        return self.pointer.graphs
+
+    def _take(self, fill):
+        pointer = ffi.new("basin_graphset *")
+        fill(pointer)
+        self.pointer = owned(pointer, lib.basin_graphset_free)
+
+    def _joined(self, name):
+        parts = [getattr(graph, name) for graph in self.graphs]
+        absent = [i for i, part in enumerate(parts) if part is None]
+        if len(absent) == len(parts):
+            return None
+        widths = {part.shape[1] for part in parts if part is not None}
+        if absent or len(widths) > 1:
+            which = f"graph {absent[0]} has none" if absent else f"of {sorted(widths)} columns"
+            raise BasinError(f"{name}: {which}, wanted the same columns in all graphs")
+        return numpy.ascontiguousarray(numpy.concatenate(parts))
+
+
+def _data(kind, array):
+    return ffi.cast(kind, array.ctypes.data)

@@ -1,0 +1,153 @@
+"""Classes and values of small graphs."""
+
+import numpy
+
+from basin._estimator import ClassifierMixin, Estimator, RegressorMixin, sized
+from basin._graphset import GraphSet
+from basin._library import BasinError, check, ffi, lib
+
+__all__ = ["GraphClassifier", "GraphRegressor"]
+
+_OWN = {"validation": 0.1, "directed": False}
+
+
+class _GraphEstimator(Estimator):
+    """Both; what differs is what a graph is given."""
+
+    _task = _prefix = "graphs"
+
+    def _fit(self, graphs):
+        data = sized("basin_graphs_data", set=graphs.pointer, hold_out=self.validation or 0)
+        return self._train(self._settings(), data)
+
+    def _set(self, graphs):
+        return graphs if isinstance(graphs, GraphSet) else GraphSet(graphs, self.directed)
+
+    def _check_target(self, wanted, told):
+        if lib.basin_graphs_get_target(self._fitted()) != wanted:
+            raise BasinError(f"a model of {told}, which {type(self).__name__} does not use")
+
+    def _predict(self, graphs):
+        """[graphs, columns], and of classes the likeliest [graphs]."""
+        graphs, model = self._set(graphs), self._fitted()
+        data = sized("basin_graphs_data", set=graphs.pointer)
+        shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_columns(model)
+        output, likeliest = numpy.empty(shape, "f4"), numpy.empty(shape[0], "i8")
+        with self._backend().lock:
+            check(
+                lib.basin_graphs_predict, ffi.from_buffer("float[]", output),
+                ffi.from_buffer("int64_t[]", likeliest), model, data,
+            )  # fmt: skip
+        return output, likeliest
+
+
+class GraphClassifier(ClassifierMixin, _GraphEstimator):
+    """Tells classes of graphs.
+
+    Graphs are a list of what basin.Graph.of takes (edges [E, 2], basin.Graph, NetworkX, SciPy,
+    PyTorch Geometric), or a GraphSet. `validation` is the part that chooses the epoch, 0 for none:
+    then the last one is kept. With `directed` an edge goes one way.
+
+    >>> import basin
+    >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
+    >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
+    >>> model = basin.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
+    >>> model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10).predict([rings[3], stars[4]])
+    array(['ring', 'star'], dtype='<U4')
+    """
+
+    _own = _OWN
+
+    def fit(self, graphs, y=None):
+        """Trains on a list of graphs and their classes y, numbers or texts."""
+        if isinstance(graphs, GraphSet):
+            if y is not None:
+                raise BasinError("y beside a GraphSet, which has its own classes")
+            self._fit(graphs)
+            self._opened()
+            return self
+        known = numpy.asarray(y)
+        if known.shape != (len(graphs),):
+            raise BasinError(f"y of shape {list(known.shape)}, wanted [{len(graphs)}]")
+        classes, number = numpy.unique(known, return_inverse=True)
+        if known.dtype.kind in "iu":  # the file keeps their own numbers
+            number = known
+        number = numpy.ascontiguousarray(number, dtype="i8")
+        self._fit(GraphSet(graphs, self.directed, classes=number))
+        self.classes_ = classes
+        return self
+
+    def _opened(self):
+        self._check_target(lib.BASIN_GRAPHS_CLASSES, "values, or of nodes")
+        model = self._fitted()
+        count = lib.basin_graphs_columns(model)
+        values = ffi.buffer(lib.basin_graphs_class_values(model), 8 * count)
+        self.classes_ = numpy.frombuffer(values, "i8").copy()
+
+    def predict_proba(self, graphs) -> numpy.ndarray:
+        """[graphs, classes], in the order of classes_."""
+        return self._predict(graphs)[0]
+
+    def predict(self, graphs) -> numpy.ndarray:
+        """The likeliest class of each graph."""
+        return self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+
+    def decision_function(self, graphs) -> numpy.ndarray:
+        """Logarithms of the probabilities; of two classes the second's over the first's."""
+        logits = numpy.log(numpy.maximum(self.predict_proba(graphs), 1e-30))
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def score(self, graphs, y) -> float:
+        """The part of the graphs whose class is right."""
+        return float(numpy.mean(self.predict(graphs) == numpy.asarray(y)))
+
+
+class GraphRegressor(RegressorMixin, _GraphEstimator):
+    """Tells values of graphs, one or several; NaN where one is not known. Graphs as in
+    GraphClassifier.
+
+    >>> import basin
+    >>> paths = [[[i, i + 1] for i in range(n)] for n in range(3, 23)]
+    >>> model = basin.GraphRegressor(epochs=20, dim=16, memories=16, threads=1)
+    >>> model.fit(paths, [len(path) / 10 for path in paths]).predict(paths).shape
+    (20,)
+    """
+
+    _own = _OWN
+
+    def fit(self, graphs, y=None):
+        """Trains on a list of graphs and their values y, [graphs] or [graphs, values]."""
+        if isinstance(graphs, GraphSet):
+            if y is not None:
+                raise BasinError("y beside a GraphSet, which has its own values")
+            self._fit(graphs)
+            self._opened()
+            return self
+        targets = _targets(y, len(graphs))
+        self._fit(GraphSet(graphs, self.directed, targets=targets))
+        self._flat = numpy.ndim(y) == 1
+        return self
+
+    def _opened(self):
+        self._check_target(lib.BASIN_GRAPHS_VALUES, "classes")
+        self._flat = lib.basin_graphs_columns(self._fitted()) == 1
+
+    def predict(self, graphs) -> numpy.ndarray:
+        """Values in the units of the training data, in y's shape."""
+        values = self._predict(graphs)[0]
+        return values[:, 0] if self._flat else values
+
+    def score(self, graphs, y) -> float:
+        """R squared: 1 minus the squared error over the variance; the mean over values."""
+        y = _targets(y, len(graphs)).astype("f8")
+        wrong = numpy.nansum((y - self._predict(graphs)[0]) ** 2, axis=0)
+        return float(numpy.mean(1 - wrong / numpy.nansum((y - numpy.nanmean(y, 0)) ** 2, axis=0)))
+
+
+def _targets(y, count):
+    targets = numpy.asarray(y)
+    if targets.ndim not in (1, 2) or len(targets) != count or targets.dtype.kind not in "iufb":
+        raise BasinError(
+            f"y of shape {list(targets.shape)}, wanted numbers [{count}] or more a graph"
+        )
+    return numpy.ascontiguousarray(targets.reshape(count, -1), dtype="f4")

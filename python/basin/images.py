@@ -1,0 +1,153 @@
+"""Completing pictures of which a part is missing."""
+
+import dataclasses
+import os
+
+import numpy
+
+from basin._estimator import Estimator, sized
+from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._pictures import Pictures, array_of_picture
+
+__all__ = ["Completion", "ImageCompleter"]
+
+
+@dataclasses.dataclass
+class Completion:
+    """A completed picture; arrays of bytes [height, width, channels]."""
+
+    completed: numpy.ndarray
+    masked: numpy.ndarray
+    hole: numpy.ndarray
+    """[height, width]: True where something was missing."""
+    frames: list
+    """The picture after each step of the descent, where they were asked for."""
+    share: float
+    """How much the model's guesses count, 0 to 1; the smoothest surface has the rest."""
+
+
+class _Source:
+    """A basin_image_source, and what it points to."""
+
+    def __init__(self, pictures, split, **fields):
+        if isinstance(pictures, (str, os.PathLike)):
+            pictures = [pictures]
+        pictures = list(pictures)
+        self._keep = []
+        if all(isinstance(picture, (str, os.PathLike)) for picture in pictures):
+            self._keep = [ffi.new("char[]", os.fspath(p).encode()) for p in pictures]
+            self._keep.append(ffi.new("const char *[]", self._keep))
+            fields.update(path=self._keep[-1], paths=len(pictures))
+            if split is not None:
+                self._keep.append(ffi.new("char[]", split.encode()))
+                fields["split"] = self._keep[-1]
+        else:
+            self._keep.append(Pictures(pictures).collection())
+            fields["pictures"] = self._keep[-1]
+        self.pointer = sized("basin_image_source", **fields)
+
+
+class ImageCompleter(Estimator):
+    """Learns to complete pictures, and completes them.
+
+    Pictures are an array [N, height, width] or [N, height, width, 3], bytes or values 0 .. 1; a
+    list of such, of pictures of PIL's or of paths: files, folders, archives. Without a preset,
+    settings that were not given fit the pictures. `hold_out` of them are scored, not trained on.
+
+    >>> import numpy, basin
+    >>> stripes = numpy.tile([0.0, 1.0], (40, 16, 8))
+    >>> model = basin.ImageCompleter(epochs=5, dim=16, heads=2, head_dim=8, memories=16, batch=8)
+    >>> done = model.fit(stripes).predict(stripes[:2], rectangle=(4, 4, 4, 4))
+    >>> done.shape, bool((done[:, :4] == 255 * stripes[:2, :4]).all())
+    ((2, 16, 16), True)
+    """
+
+    _task = _prefix = "image"
+    _own = {"hold_out": 0}
+
+    def fit(self, pictures, y=None, *, test=None):
+        """Trains; `test` are pictures that are scored after epochs. y is not used."""
+        source = _Source(pictures, "train", hold_out=self.hold_out)
+        settings = self._settings()
+        if self.preset is None:
+            told = ffi.new("char[]", 600)
+            null = ffi.NULL
+            check(lib.basin_image_fit, settings.pointer, told, 600, source.pointer, null)
+            self.chosen_ = text(told)
+        given = {"train": source.pointer}
+        if test is not None:
+            other = _Source(test, "test")
+            given["test"] = other.pointer
+        return self._train(settings, sized("basin_image_data", **given))
+
+    def complete(
+        self, picture, *, mask=None, rectangle=None, ratio=None, seed=0, resize=False,
+        plain=False, frames=False,
+    ) -> Completion:  # fmt: skip
+        """Completes one picture. What is missing is where `mask` is not 0, a `rectangle` of left,
+        top, width and height, or a `ratio` of the patches, drawn by the seed. `plain` shows what
+        the model says and no more; `frames` keeps the steps of the descent."""
+        how = {"seed": seed, "resize": resize, "plain": plain, "frames": frames}
+        masks = None if mask is None else [mask]
+        return self._complete(Pictures([picture]), masks, rectangle, ratio, how)[0]
+
+    def predict(self, pictures, *, mask=None, rectangle=None, ratio=None, seed=0):
+        """Completes pictures, see complete(); `mask` is one for all, or a list of one each.
+        Returns bytes: an array for an array, else a list."""
+        given = Pictures(pictures)
+        if mask is not None and numpy.ndim(mask) == 2:
+            mask = [mask] * len(given)
+        done = self._complete(given, mask, rectangle, ratio, {"seed": seed})
+        completed = [entry.completed for entry in done]
+        if isinstance(pictures, numpy.ndarray):
+            return numpy.stack(completed).reshape(pictures.shape)
+        return completed
+
+    def measure(self, pictures, masks=1) -> dict:
+        """ "mse", "psnr" and "ssim" of pictures with patches hidden as in training, and
+        "mean_mse", the error of the mean colour; means over so many draws of masks."""
+        source = _Source(pictures, "test")
+        scoring = sized("basin_image_scoring", source=source.pointer, masks=masks)
+        scores = ffi.new("basin_image_scores *")
+        with self._backend().lock:
+            check(lib.basin_image_score, scores, self._fitted(), scoring)
+        scores = owned(scores, lib.basin_image_scores_free)
+        names = ("mse", "psnr", "ssim", "mean_mse", "pictures", "unreadable")
+        return {name: getattr(scores, name) for name in names}
+
+    def score(self, pictures, y=None) -> float:
+        """How much better than the mean colour: 1 - mse / mean_mse, so that more is better."""
+        found = self.measure(pictures)
+        return 1 - found["mse"] / found["mean_mse"]
+
+    def _complete(self, pictures, mask, rectangle, ratio, how):
+        if sum(hole is not None for hole in (mask, rectangle, ratio)) != 1:
+            raise BasinError("what is missing? Give one of mask, rectangle and ratio")
+        how = dict(how, ratio=ratio or 0, rectangle=list(rectangle or (0, 0, 0, 0)))
+        masks = None if mask is None else Pictures(mask)
+        if masks is not None:
+            if len(masks) != len(pictures):
+                raise BasinError(f"{len(masks)} masks for {len(pictures)} pictures")
+            how["mask"] = masks.pointer
+        done = ffi.new("basin_image_completion[]", len(pictures))
+        completing = sized("basin_image_completing", **how)
+        with self._backend().lock:
+            check(
+                lib.basin_image_complete, done, self._fitted(), pictures.pointer, len(pictures),
+                completing,
+            )  # fmt: skip
+        return [_taken(done + i) for i in range(len(pictures))]
+
+
+def _taken(done):
+    """A completion of the library's as arrays; frees it."""
+    try:
+        return Completion(
+            completed=array_of_picture(done.completed),
+            masked=array_of_picture(done.masked),
+            hole=array_of_picture(done.hole)[:, :, 0] > 0,
+            frames=[array_of_picture(done.frame[i]) for i in range(done.frames)],
+            share=done.share,
+        )
+    finally:
+        lib.basin_image_completion_free(done)

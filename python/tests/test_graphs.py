@@ -1,0 +1,115 @@
+"""Graph estimators: kinds of data, classes, values, mistakes."""
+
+import pickle
+
+import numpy
+import pytest
+
+import basin
+
+SMALL = {"epochs": 12, "dim": 16, "memories": 16, "blocks": 1, "threads": 1, "rate": 0.01}
+RINGS = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
+STARS = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
+CLASSES = numpy.repeat([3, 7], 10)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return basin.GraphClassifier(**SMALL).fit(RINGS + STARS, CLASSES)
+
+
+def test_it_learns(fitted):
+    assert list(fitted.classes_) == [3, 7]
+    assert fitted.score(RINGS + STARS, CLASSES) > 0.9
+    probability = fitted.predict_proba(RINGS)
+    assert probability.shape == (10, 2)
+    assert numpy.array_equal(fitted.decision_function(RINGS) > 0, fitted.predict(RINGS) == 7)
+
+
+def test_files_and_pickles_keep_the_model(fitted, tmp_path):
+    fitted.save(tmp_path / "graphs.safetensors")
+    loaded = basin.GraphClassifier.load(tmp_path / "graphs.safetensors")
+    for other in (loaded, pickle.loads(pickle.dumps(fitted))):
+        assert numpy.array_equal(other.predict_proba(STARS), fitted.predict_proba(STARS))
+        assert list(other.classes_) == [3, 7]
+    with pytest.raises(basin.BasinError, match="a model of classes"):
+        basin.GraphRegressor.load(tmp_path / "graphs.safetensors")
+
+
+def test_graphs_may_come_in_many_forms(fitted):
+    sparse, networkx = pytest.importorskip("scipy.sparse"), pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(6)
+    wanted = fitted.predict_proba([RINGS[1]])
+    matrix = sparse.coo_matrix((numpy.ones(6), numpy.array(RINGS[1]).T), (6, 6))
+    for form in (ring, matrix, basin.Graph(RINGS[1]), numpy.array(RINGS[1])):
+        assert fitted.predict_proba([form]) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_a_graph_of_pytorch_geometric(fitted):
+    class Data:
+        edge_index, num_nodes, x = numpy.array(RINGS[1]).T, 6, None
+
+    assert numpy.array_equal(fitted.predict_proba([Data()]), fitted.predict_proba([RINGS[1]]))
+
+
+def test_data_of_networkx_must_be_named(fitted):
+    networkx = pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(6)
+    networkx.set_node_attributes(ring, 6, "atom")
+    with pytest.raises(basin.BasinError, match="graph 0 has node data \\['atom'\\]"):
+        fitted.predict([ring])
+    graph = basin.Graph.from_networkx(ring, node_labels=["atom"])
+    assert graph.node_labels.tolist() == [[6]] * 6
+
+
+def test_labels_of_nodes_tell_classes():
+    ring = [[i, (i + 1) % 6] for i in range(6)]
+    graphs = [
+        basin.Graph(ring, node_labels=[6 + i % 2 * (j % 2) for i in range(6)]) for j in range(20)
+    ]
+    classes = ["pure", "mixed"] * 10
+    model = basin.GraphClassifier(**SMALL, validation=0).fit(graphs, classes)
+    assert model.score(graphs, classes) == 1
+    assert model.predict(graphs[:2]).tolist() == ["pure", "mixed"]
+
+
+def test_values_of_graphs():
+    sizes = numpy.array([len(ring) for ring in RINGS + STARS], dtype=float)
+    model = basin.GraphRegressor(**{**SMALL, "epochs": 60}, validation=0).fit(RINGS + STARS, sizes)
+    assert model.predict(RINGS).shape == (10,)
+    assert model.score(RINGS + STARS, sizes) > 0.8
+    two = basin.GraphRegressor(**SMALL).fit(RINGS + STARS, numpy.stack([sizes, -sizes], 1))
+    assert two.predict(RINGS).shape == (10, 2)
+
+
+def test_scikit_learn_searches_over_settings():
+    selection = pytest.importorskip("sklearn.model_selection")
+    graphs = numpy.empty(20, dtype=object)
+    graphs[:] = RINGS + STARS
+    search = selection.GridSearchCV(
+        basin.GraphClassifier(**{**SMALL, "epochs": 2}), {"dim": [8, 16]}, cv=2
+    )
+    search.fit(graphs, CLASSES)
+    assert search.best_params_["dim"] in (8, 16)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "y", "told"),
+    [
+        ([], [], "no graphs"),
+        (RINGS, [1, 2], r"y of shape \[2\]"),
+        (RINGS, [1] * 10, "class"),
+        ([basin.Graph([[0, 1]], node_labels=[1, 2]), [[0, 1]]], [0, 1], "graph 1 has none"),
+    ],
+)
+def test_mistakes_are_told(graphs, y, told):
+    with pytest.raises(basin.BasinError, match=told):
+        basin.GraphClassifier(**SMALL).fit(graphs, y)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"nodes": 1}, {"node_labels": [0.5, 1.5]}, {"edge_labels": [1, 2]}]
+)
+def test_wrong_graphs_are_refused(wrong):
+    with pytest.raises(basin.BasinError):
+        basin.Graph([[0, 1]], **wrong)
