@@ -1,0 +1,25 @@
+"""The examples run, and say what they should."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+WANTED = {
+    "wells": "[-1. -1.  1.  1.]\n",
+    "memory": "bits right before: 44\nbits right after:  64\n",
+    "detector": "better than chance: True\ncolumns that count: [0, 1]\n",
+}
+
+
+def test_all_examples_are_known():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(WANTED)
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_an_example(name):
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == (WANTED[name], 0), done.stderr
