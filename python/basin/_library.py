@@ -13,6 +13,11 @@ class BasinError(ValueError):
     """What the library refused, in its own words: what was found and what was wanted."""
 
 
+# The library stays mapped until the process ends: threads of OpenMP's still wait in libgomp, and
+# objects are still to be freed, when Python lets go of it.
+_FLAGS = os.RTLD_NOW | getattr(os, "RTLD_NODELETE", 0)
+
+
 def _candidates():
     given = os.environ.get("BASIN_LIBRARY")
     if given:
@@ -33,7 +38,7 @@ def _open():
         if path.is_absolute() and not path.exists():
             continue
         try:
-            return ffi.dlopen(str(path)), str(path)
+            return ffi.dlopen(str(path), _FLAGS), str(path)
         except OSError as error:
             failures.append(str(error))
     raise ImportError(
