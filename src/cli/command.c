@@ -28,6 +28,9 @@ const basin_command *const basin_commands[] = {
     &basin_command_memory_store,
     &basin_command_memory_recall,
     &basin_command_memory_capacity,
+    &basin_command_zoo_list,
+    &basin_command_zoo_show,
+    &basin_command_zoo_descend,
     &basin_command_descend,
     &basin_command_data_convert,
     &basin_command_data_info,
@@ -48,6 +51,7 @@ const basin_noun basin_nouns[] = {
     {"anomaly", "Networks: find the anomalous nodes"},
     {"graph", "Sets of graphs: classes and values"},
     {"memory", "Associative memories: store, recall, measure"},
+    {"zoo", "Published models: do their updates go down their energies?"},
     {"data", "Data of networks: fetch, convert, inspect, generate"},
     {"", "Files, checks, measurements"},
 };

@@ -74,6 +74,9 @@ extern const basin_command basin_command_memory_recall;
 extern const basin_command basin_command_memory_store;
 extern const basin_command basin_command_version;
 extern const basin_command basin_command_verify;
+extern const basin_command basin_command_zoo_descend;
+extern const basin_command basin_command_zoo_list;
+extern const basin_command basin_command_zoo_show;
 
 /* Commands of one noun belong together. */
 typedef struct basin_noun {
