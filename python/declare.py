@@ -4,7 +4,7 @@ The structs and functions of the package are those of the headers it was built f
 copied by hand. `cc -E` reads the headers with empty stand-ins for those of the system; what cffi
 has no use for (constants with values, attributes) is taken out.
 
-    python declare.py INCLUDE_FOLDER OUTPUT [CC]
+    python declare.py [INCLUDE_FOLDER [OUTPUT [CC]]]
 """
 
 import pathlib
@@ -40,7 +40,10 @@ def declarations(text):
     return re.sub(r"static const [^;=]*=[^;]*;", "", text)
 
 
-def main(include, output, cc="cc"):
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def main(include=HERE.parent / "include", output=HERE / "basin" / "_declarations.py", cc="cc"):
     ffi = cffi.FFI()
     ffi.cdef(declarations(preprocess(include, cc)))
     ffi.set_source("basin._declarations", None)
