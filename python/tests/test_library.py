@@ -9,7 +9,7 @@ import pytest
 
 @pytest.mark.skipif(not hasattr(os, "RTLD_NODELETE"), reason="no such loader here")
 def test_the_library_stays_mapped_until_the_end():
-    """Unmapping libgomp under its threads crashed one process in a hundred at its exit."""
+    """Threads of OpenMP's may still wait in libgomp when Python lets go of the library."""
     environment = {**os.environ, "LD_DEBUG": "files"}
     done = subprocess.run(
         [sys.executable, "-c", "import basin"],
