@@ -24,7 +24,9 @@ def fitted(network):
 def test_it_learns(fitted, network):
     x, edges, y = network
     assert fitted.score(x, y, edges=edges) > 0.8
-    assert set(fitted.measure(x, y, edges=edges)) == {"macro_f1", "auroc", "auprc", "recall_at_k"}
+    assert set(fitted.measure(x, y, edges=edges)) == {
+        "macro_f1", "auroc", "auprc", "recall_at_k", "ece",
+    }  # fmt: skip
     assert fitted.outcome_["epochs"] == 40
     assert fitted.settings_["dim"] == 16
 
