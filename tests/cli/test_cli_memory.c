@@ -27,7 +27,7 @@ static void stores_and_recalls(void **state) {
         assert_non_null(file);
         fclose(file);
     }
-    p = run(state, "memory recall m.safetensors shapes:20:1:12x12x1 --noise 0.2");
+    p = run(state, "memory recall m.safetensors shapes:20:1:12x12x1 --noise 0.2 -o n");
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "all states rest");
 }

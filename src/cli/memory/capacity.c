@@ -82,7 +82,7 @@ static basin_status read_dims(row *r, const char *list, basin_error *error) {
 /* Sizes whose capacities are measured within seconds. */
 static const char *usual_dims(const row *r) {
     if (!strcmp(r->function, "softmax")) return "8,10,12,14,16,18,20";
-    if (!strcmp(r->function, "lsr")) return "16,24,32";
+    if (!strcmp(r->function, "lsr")) return "16,24,32,40";
     if (!strcmp(r->function, "classical") || r->power < 2.5) return "128,256,512,1024";
     if (r->power < 3.5) return "32,64,128,256";
     return r->power < 4.5 ? "32,48,64,96,128" : "24,32,48,64,96";

@@ -209,6 +209,19 @@ static void print_json(const job *j) {
     basin_json_end(&json);
 }
 
+/* A picture of values, cut to 0 .. 1: noise and rounding lead out of it. */
+static basin_status draw_values(basin_picture *picture, const float *value, const job *j,
+                                basin_error *error) {
+    const basin_memory_spec *s = &j->spec;
+    float *cut = basin_array_new((size_t)j->dim, sizeof *cut);
+    if (!cut) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture");
+    for (int64_t i = 0; i < j->dim; i++) cut[i] = fminf(fmaxf(value[i], 0), 1);
+    basin_status status =
+        basin_picture_from_floats(picture, cut, s->height, s->width, s->channels, error);
+    free(cut);
+    return status;
+}
+
 static basin_status write_one(const job *j, int64_t i, basin_error *error) {
     const float *from[] = {cue_at(j, i), j->recalled.value + i * j->dim, truth_at(j, i)};
     basin_picture picture[3] = {{0}}, strip = {0};
@@ -216,9 +229,7 @@ static basin_status write_one(const job *j, int64_t i, basin_error *error) {
     const basin_memory_spec *s = &j->spec;
     char path[4096];
     basin_status status = BASIN_OK;
-    for (int k = 0; k < 3 && !status; k++)
-        status = basin_picture_from_floats(&picture[k], from[k], s->height, s->width, s->channels,
-                                           error);
+    for (int k = 0; k < 3 && !status; k++) status = draw_values(&picture[k], from[k], j, error);
     snprintf(path, sizeof path, "%s/cue%04lld.recalled.png", j->o->folder, (long long)i);
     if (!status) status = basin_picture_write_png(path, &picture[1], error);
     snprintf(path, sizeof path, "%s/cue%04lld.strip.png", j->o->folder, (long long)i);

@@ -28,6 +28,7 @@ typedef struct experiment {
     int64_t n, networks, stored;
     float *pull; /* [2 N + 1] of z = -N .. N */
     double *stay;
+    double tie;       /* fields below this have no sign but that of rounding, and count as wrong */
     network *network; /* [networks] */
     float *field;     /* [networks, TESTS, N] */
 } experiment;
@@ -52,6 +53,7 @@ static void fill_tables(experiment *e) {
         e->pull[i] = (float)((alike + unlike) / 2);
         e->stay[i] = (alike - unlike) / 2;
     }
+    e->tie = 1e-5 * (e->pull[2 * e->n] + e->stay[2 * e->n]);
 }
 
 /* ---- networks ---- */
@@ -106,7 +108,7 @@ static int64_t count_wrong(const experiment *e, int64_t k, int64_t load) {
         draw_pattern(truth, e, k, t);
         for (int64_t i = 0; i < e->n; i++) {
             double field = w->field[t * e->n + i] + w->stay[t] * sign_of(w->test[t], i);
-            wrong += !(field * sign_of(truth, i) > 0);
+            wrong += !(field * sign_of(truth, i) > e->tie);
         }
     }
     return wrong;
