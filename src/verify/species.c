@@ -316,7 +316,7 @@ const basin_species basin_species_all[] = {
      "x <- xi' normmax(beta xi x)     = x - 1 dE/dx\n",
      build_normmax2},
     {"drdam", "Memories in random features (DrDAM)", "Hoover et al. 2024", ZOO "features.c",
-     "phi(x) = [cos, sin](sqrt(beta) s x) / sqrt(Y),  T = sum over memories of phi(xi)\n"
+     "phi(x) = [cos, sin] of (sqrt(beta) s x) / sqrt(Y),  T = sum over memories of phi(xi)\n"
      "E(x) = -log max(phi(x) . T, floor) / beta\n"
      "x <- x - alpha dE/dx\n",
      build_drdam},
