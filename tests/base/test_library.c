@@ -10,11 +10,13 @@
 
 #include "base/library.h"
 
-static void map_lines(size_t *lines) {
+/* Pieces of libraries that are mapped; memory of the process's own does not count. */
+static void count_mapped(size_t *pieces) {
     FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4096];
     if (!maps) skip();
-    *lines = 0;
-    for (int byte; (byte = fgetc(maps)) != EOF;) *lines += byte == '\n';
+    *pieces = 0;
+    while (fgets(line, sizeof line, maps)) *pieces += strstr(line, ".so") != NULL;
     fclose(maps);
 }
 
@@ -23,10 +25,9 @@ static void presence_is_told_without_opening(void **state) {
     (void)state;
     bool present[BASIN_LIBRARIES];
     size_t before, after;
-    (void)basin_library_file_present("libc.so.6"); /* what stdio and malloc map is mapped now */
-    map_lines(&before);
+    count_mapped(&before);
     for (int i = 0; i < BASIN_LIBRARIES; i++) present[i] = basin_library_present(i);
-    map_lines(&after);
+    count_mapped(&after);
     assert_int_equal(after, before);
     for (int i = 0; i < BASIN_LIBRARIES; i++)
         assert_int_equal(present[i], basin_library_open(basin_library_file(i)) != NULL);
