@@ -157,6 +157,12 @@ static void eval_prints_rivals(void **state) {
         "runs on each relation");
 }
 
+/* Trees read the labels: without trees there is nobody to. */
+static void labels_want_trees(void **state) {
+    assert_error(run(state, "anomaly train accounts.csv transfers.csv --labels --trees 0 --quiet"),
+                 1, "labels has no effect with trees 0; leave it out");
+}
+
 static void presets_give_way_to_options(void **state) {
     const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_int_equal(p->code, 0);
@@ -270,6 +276,7 @@ int main(void) {
         cmocka_unit_test(eval_prints_figures_and_baselines),
         cmocka_unit_test(eval_names_the_best_run),
         cmocka_unit_test(eval_prints_rivals),
+        cmocka_unit_test(labels_want_trees),
         cmocka_unit_test(presets_give_way_to_options),
         cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
         cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),

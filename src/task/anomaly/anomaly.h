@@ -88,7 +88,7 @@
     X(SWITCH, labels,                                                                              \
       "Half of the trees look at how many of a node's neighbours that were trained on are "        \
       "anomalous.",                                                                                \
-      .since = "0.2", .absent = "off")                                                             \
+      .since = "0.2", .absent = "off", .needs = "trees!=0")                                        \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
       .since = "0.2", .absent = "none")                                                            \

@@ -19,13 +19,16 @@ static bool is_among(const char *words, size_t length, const char *value) {
     return false;
 }
 
-/* Whether `condition`, "name=a|b" up to a space, is about `other` and its value is another. */
+/* Whether `condition`, "name=a|b" or "name!=a|b" up to a space, is about `other` and does not hold.
+ */
 static bool is_broken_by(const char *condition, const void *values, const basin_setting *other) {
     char value[VALUE];
-    size_t name = strcspn(condition, "="), whole = strcspn(condition, " ");
+    size_t name = strcspn(condition, "!="), whole = strcspn(condition, " ");
+    bool unlike = condition[name] == '!';
+    size_t words = name + (unlike ? 2 : 1);
     if (strlen(other->name) != name || strncmp(other->name, condition, name) != 0) return false;
     basin_setting_print(value, sizeof value, values, other);
-    return !is_among(condition + name + 1, whole - name - 1, value);
+    return is_among(condition + words, whole - words, value) == unlike;
 }
 
 static bool is_idle(const basin_setting *setting, const void *values, const basin_setting *other) {
