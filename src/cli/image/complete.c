@@ -7,6 +7,7 @@
 #include "basin/tasks/models.h"
 #include "cli/command.h"
 #include "cli/folder.h"
+#include "cli/image/descent.h"
 #include "cli/image/masks.h"
 #include "cli/image/stems.h"
 #include "cli/progress.h"
@@ -14,8 +15,9 @@
 
 typedef struct options {
     const char *folder, *model, *mask, *fit, *backend, *products, *dtype;
-    double ratio, alpha, until;
-    int64_t limit, threads, seed, steps, looks;
+    basin_descent_flags descent;
+    double ratio;
+    int64_t limit, threads, seed, looks;
     bool frames, plain, quiet;
 } options;
 
@@ -48,13 +50,7 @@ static const basin_option table[] = {
     BASIN_FLAG(options, plain, 0, "plain",
                "What the model says and no more: one look a window, the rim is not asked. So it "
                "always is with patches drawn at random."),
-    BASIN_INTEGER(options, steps, "steps", "N", 0, 10000,
-                  "Steps of the descent, with --until at most so many; 0: the model's, with "
-                  "--until 1000."),
-    BASIN_REAL(options, alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's."),
-    BASIN_REAL(options, until, "until", "SHARE", 0, 0.999,
-               "Descend until no token moves by more than this share of its length in a step; 0: a "
-               "fixed number of steps."),
+    BASIN_OPTIONS_DESCENT(options),
     BASIN_FLAG(options, frames, 0, "frames",
                "Write every step of the descent, as PNG frames and as an animated PNG."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
@@ -136,8 +132,8 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 /* ---- pictures ---- */
 
 static void tell_steps(job *j, const char *name, int64_t steps) {
-    int64_t most = j->o->steps ? j->o->steps : 1000;
-    if (j->o->until <= 0 || j->o->quiet) return;
+    int64_t most = j->o->descent.steps ? j->o->descent.steps : 1000;
+    if (j->o->descent.until <= 0 || j->o->quiet) return;
     basin_progress_end(&j->progress);
     basin_say("%s: %lld steps%s", name, (long long)steps,
               steps < most ? "" : ", and tokens still move");
@@ -223,8 +219,7 @@ static bool is_model(const char *path) {
 static basin_status open_model(job *j, const char *path, basin_backend *backend,
                                basin_error *error) {
     char shipped[BASIN_MODEL_PATH];
-    basin_image_descent descent = {
-        .size = sizeof descent, .steps = j->o->steps, .alpha = j->o->alpha, .until = j->o->until};
+    basin_image_descent descent = basin_descent_make(&j->o->descent);
     basin_status status = path ? BASIN_OK : basin_models_find(shipped, "photos", error);
     if (!status) status = basin_image_open(&j->model, path ? path : shipped, backend, error);
     if (!status) status = basin_image_set_descent(j->model, &descent, error);
