@@ -62,18 +62,31 @@ static basin_status digest(uint64_t *sum, const basin_image_set *set, basin_erro
     return status;
 }
 
+static bool trained_on(const basin_image_card *card, int64_t print) {
+    return bsearch(&print, card->print, (size_t)card->prints, sizeof print, by_value) != NULL;
+}
+
+/* Pictures of `before` that `card` has not; where a file keeps some of its prints, an estimate. */
+static int64_t count_new(const basin_image_card *card, const basin_image_card *before) {
+    int64_t fresh = 0;
+    for (int64_t i = 0; i < before->prints; i++) fresh += !trained_on(card, before->print[i]);
+    return llround((double)before->pictures * (double)fresh / (double)before->prints);
+}
+
 /* Adds what the model that a run begins with was trained on. */
 static basin_status inherit(basin_image_card *card, const basin_bundle *from, basin_error *error) {
     basin_image_card before = {0};
     basin_status status = from ? basin_image_card_read(&before, from, error) : BASIN_OK;
+    card->views = before.views;
     if (status || !before.prints) return status;
+    tidy(card);
     size_t count = (size_t)(card->prints + before.prints);
     int64_t *both = realloc(card->print, count * sizeof *both);
     if (both) {
-        memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
         card->print = both;
+        card->pictures += count_new(card, &before);
+        memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
         card->prints += before.prints;
-        card->pictures += before.pictures;
     } else {
         status = no_memory(error);
     }
@@ -110,8 +123,7 @@ basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_
     basin_status status = find_prints(&print, &prints, set, error);
     for (int64_t i = 0; i < prints && !status; i++) {
         sum += (uint64_t)print[i];
-        hits += bsearch(&print[i], card->print, (size_t)card->prints, sizeof *card->print,
-                        by_value) != NULL;
+        hits += trained_on(card, print[i]);
     }
     free(print);
     if (status || !prints) return status;
@@ -161,7 +173,8 @@ static bool add_facts(cJSON *object, const basin_image_card *card, const basin_i
            cJSON_AddNumberToObject(object, "held_out", (double)facts->held_out) &&
            (!*held || cJSON_AddStringToObject(object, "held_out_digest", held)) &&
            cJSON_AddNumberToObject(object, "epochs", (double)o->epochs) &&
-           cJSON_AddNumberToObject(object, "views", (double)(o->steps * facts->batch)) &&
+           cJSON_AddNumberToObject(object, "views",
+                                   (double)(card->views + o->steps * facts->batch)) &&
            add_scores(object, o);
 }
 
@@ -184,7 +197,10 @@ static basin_status parse(basin_image_card *card, const char *path, basin_error 
         basin_json_parse(&object, card->text, strlen(card->text), path, "the card", error);
     if (status) return status;
     const cJSON *pictures = cJSON_GetObjectItemCaseSensitive(object, "pictures");
+    const cJSON *views = cJSON_GetObjectItemCaseSensitive(object, "views");
     const cJSON *held = cJSON_GetObjectItemCaseSensitive(object, "held_out_digest");
+    if (cJSON_IsNumber(views) && views->valuedouble >= 0 && views->valuedouble < 1e15)
+        card->views = (int64_t)views->valuedouble;
     if (cJSON_IsNumber(pictures) && pictures->valuedouble >= 1 && pictures->valuedouble < 1e15)
         card->pictures = (int64_t)pictures->valuedouble;
     if (cJSON_IsString(held)) card->held = strtoull(held->valuestring, NULL, 16);

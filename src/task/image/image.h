@@ -97,6 +97,7 @@ void basin_image_mask_train(uint8_t *mask /* [N] */, const basin_image_settings 
 typedef struct basin_image_card {
     char *text;       /* JSON for people; NULL: none */
     int64_t pictures; /* that were trained on */
+    int64_t views;    /* of them, in all; in training: those of the model that it begins with */
     uint64_t held;    /* a digest of those held out; 0: none */
     int64_t *print;   /* [prints] fingerprints, ascending */
     int64_t prints;   /* 0: not known */

@@ -97,6 +97,25 @@ static void a_card_goes_with_the_file(void **state) {
     bench_close(&b);
 }
 
+static void pictures_seen_again_count_once(void **state) {
+    bench first, tuned;
+    basin_error error = {0};
+    basin_bundle *bundle;
+    bench_tiny(&first, state, "once");
+    bench_tiny(&tuned, state, "twice");
+    bench_train(&first, -1, false);
+    tuned.training.from = first.out;
+    bench_train(&tuned, -1, false);
+    must(basin_bundle_read(&bundle, tuned.out, &error), &error);
+    const char *card = basin_bundle_meta(bundle, "basin.card");
+    assert_non_null(card);
+    assert_non_null(strstr(card, "\"pictures\":80,"));
+    assert_non_null(strstr(card, "\"epochs\":4,\"views\":640,"));
+    basin_bundle_free(bundle);
+    bench_close(&first);
+    bench_close(&tuned);
+}
+
 static void large_sets_are_remembered_in_part(void **state) {
     (void)state;
     static const char *const path[] = {"shapes:20000:3:4x4x1"};
@@ -146,6 +165,7 @@ int main(void) {
         cmocka_unit_test(a_model_knows_what_it_was_trained_on),
         cmocka_unit_test(a_tuned_model_knows_both_sets),
         cmocka_unit_test(a_card_goes_with_the_file),
+        cmocka_unit_test(pictures_seen_again_count_once),
         cmocka_unit_test(large_sets_are_remembered_in_part),
         cmocka_unit_test(a_broken_card_is_an_error),
     };
