@@ -241,6 +241,11 @@ static const basin_pattern BASIN_EARLIER_PAIRS = {true, true, NULL, NULL, NULL, 
 BASIN_API basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta,
                                          basin_expr scale, basin_expr mix,
                                          const basin_pattern *pattern);
+/* The same with numbers that are added to the scores in place of those that multiply them:
+ *     z[q, k, h] = bias[pair, h] + sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h] */
+BASIN_API basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basin_expr beta,
+                                                basin_expr bias, basin_expr mix,
+                                                const basin_pattern *pattern);
 /* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k,
  * h] for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
 BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern);

@@ -140,7 +140,7 @@ enum basin_attention_in {
     BASIN_ATT_Q,
     BASIN_ATT_K,
     BASIN_ATT_BETA,
-    BASIN_ATT_SCALE,  /* optional; dense: pairs in (batch, query, key) order */
+    BASIN_ATT_SCALE,  /* optional; dense: pairs in (batch, query, key) order; see attr.added */
     BASIN_ATT_MIX,    /* optional */
     BASIN_ATT_ROW,    /* [Nq + 1] */
     BASIN_ATT_KEY,    /* [pairs] */
@@ -180,6 +180,7 @@ typedef struct basin_attr {
     bool packed_b;    /* MATMUL */
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
+    bool added; /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
     uint32_t stream;                      /* NORMAL, UNIFORM */
 } basin_attr;

@@ -506,7 +506,8 @@ static basin_shape attention_shape(int i, int64_t batch, int64_t queries, int64_
     }
 }
 
-/* flags: 1 scale, 2 mix, 4 a, 8 b, 16 an odd set of outputs, 32 without self, 64 causal. */
+/* flags: 1 scale, 2 mix, 4 a, 8 b, 16 an odd set of outputs, 32 without self, 64 causal, 128 the
+ * scale is added. */
 static duel attention_duel(basin_op op, const pattern *p, int flags) {
     static const int force_out[] = {BASIN_ATT_W,    BASIN_ATT_Q,     BASIN_ATT_K,
                                     BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
@@ -520,6 +521,7 @@ static duel attention_duel(basin_op op, const pattern *p, int flags) {
     duel d = duel_new(op);
     d.call.attr.exclude_self = flags & 32;
     d.call.attr.causal = flags & 64;
+    d.call.attr.added = flags & 128;
     for (int i = 0; i < ins; i++) {
         bool absent = (i == BASIN_ATT_SCALE && !(flags & 1)) ||
                       (i == BASIN_ATT_MIX && !(flags & 2)) || (i == BASIN_ATT_A && !(flags & 4)) ||
@@ -544,10 +546,10 @@ static void attention(void **state) {
     (void)state;
     const pattern p = pattern_new();
     for (int op = BASIN_OP_ATTENTION; op <= BASIN_OP_ATTENTION_REVERSE; op++)
-        for (int flags = 0; flags < 128; flags += op == BASIN_OP_ATTENTION ? 32 : 5) {
+        for (int flags = 0; flags < 256; flags += op == BASIN_OP_ATTENTION ? 33 : 5) {
             duel d = attention_duel((basin_op)op, NULL, flags);
             duel_fight(&d, 2e-5);
-            d = attention_duel((basin_op)op, &p, flags & 31);
+            d = attention_duel((basin_op)op, &p, flags & (31 | 128));
             duel_fight(&d, 2e-5);
         }
 }

@@ -11,11 +11,12 @@ enum { H = 2, Y = 3 };
 
 typedef struct tokens {
     basin_expr q, k, beta, scale, mix;
+    bool added; /* the scale is a bias */
 } tokens;
 
 static tokens make_tokens(check *c, basin_shape q, basin_shape k, int64_t pairs, bool with_scale,
                           bool with_mix) {
-    tokens t = {check_input(c, "q", q, -1, 1), check_input(c, "k", k, -1, 1), NULL, NULL, NULL};
+    tokens t = {.q = check_input(c, "q", q, -1, 1), .k = check_input(c, "k", k, -1, 1)};
     t.beta = check_input(c, "beta", BASIN_SHAPE(H), 0.3, 1);
     if (with_scale) t.scale = check_input(c, "scale", BASIN_SHAPE(pairs, H), 0.2, 1);
     if (with_mix) t.mix = check_input(c, "mix", BASIN_SHAPE(H, H), -1, 1);
@@ -26,7 +27,13 @@ static tokens make_tokens(check *c, basin_shape q, basin_shape k, int64_t pairs,
 static basin_expr scores(const tokens *t, basin_expr product) {
     basin_expr z = basin_mul(product, t->beta);
     if (t->mix) z = basin_matmul(z, t->mix);
+    if (t->added) return basin_add(z, t->scale);
     return t->scale ? basin_mul(z, t->scale) : z;
+}
+
+static basin_expr lse_of(const tokens *t, const basin_pattern *pattern) {
+    if (t->added) return basin_attention_lse_biased(t->q, t->k, t->beta, t->scale, t->mix, pattern);
+    return basin_attention_lse(t->q, t->k, t->beta, t->scale, t->mix, pattern);
 }
 
 /* The log-sum-exp of all pairs, through a tensor of all scores; -1e3 where query == key. */
@@ -61,14 +68,16 @@ static void differentiate(check *c, basin_expr y) {
 
 static void test_dense(void **state) {
     (void)state;
-    for (int kind = 0; kind < 8; kind++) {
+    for (int kind = 0; kind < 16; kind++) {
         bool others = kind & 1, with_scale = kind & 2, with_mix = kind & 4;
         check c;
         basin_shape s = BASIN_SHAPE(2, 3, H, Y);
+        if ((kind & 10) == 8) continue;
         check_init(&c);
         tokens t = make_tokens(&c, s, s, 2 * 3 * 3, with_scale, with_mix);
+        t.added = kind & 8;
         basin_pattern pattern = others ? BASIN_OTHER_PAIRS : BASIN_ALL_PAIRS;
-        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &pattern);
+        basin_expr lse = lse_of(&t, &pattern);
         int inputs = c.inputs;
         agree(&c, lse, dense_formula(&c, &t, others));
         while (c.inputs > inputs) basin_tensor_free(&c.tensor[--c.inputs]);
@@ -184,14 +193,16 @@ static basin_expr list_formula(check *c, const tokens *t, const basin_pattern *p
 
 static void test_list(void **state) {
     (void)state;
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
         check c;
         int64_t pairs;
+        if ((kind & 5) == 4) continue; /* there is nothing to add */
         check_init(&c);
         basin_pattern p = make_list(&c, &pairs);
         tokens t =
             make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, kind & 1, kind & 2);
-        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &p);
+        t.added = kind & 4;
+        basin_expr lse = lse_of(&t, &p);
         agree(&c, lse, list_formula(&c, &t, &p));
         basin_tensor value = check_value(&c, lse, "cpu", false);
         for (int h = 0; h < H; h++) assert_float_equal(((double *)value.data)[H + h], 0, 0);

@@ -1,7 +1,9 @@
 /* Energy attention, its force and the reverse of its force, for one pair (q, k) of a batch entry:
- *   s[h] = beta_h Q[q,h].K[k,h],  r[g] = sum_h s[h] mix[h,g],  z[g] = r[g] scale[pair,g],
+ *   s[h] = beta_h Q[q,h].K[k,h],  r[g] = sum_h s[h] mix[h,g],
+ *   z[g] = r[g] scale[pair,g],  or r[g] + bias[pair,g] where `scale` is added,
  *   lse[q,g] = log sum_k exp z[g]  (0 for a query without keys),  P[g] = exp(z[g] - lse[g]).
- * h counts heads before the mixing, g after it. An absent mix is the identity, an absent scale 1.
+ * h counts heads before the mixing, g after it. An absent mix is the identity, an absent scale 1,
+ * and it is 1 beside a bias, whose gradients are dbias = w P and gbias = gz.
  * The equations of the force and its reverse are above the functions that compute them. */
 #include <math.h>
 
@@ -20,6 +22,7 @@ typedef struct attention {
     const double *b;     /* like k, cotangent of dk, or NULL */
     basin_ref_csr csr;   /* row NULL: all pairs */
     bool exclude_self, causal;
+    bool added; /* scale is a bias */
 } attention;
 
 /* The quantities of one pair, [heads] each; lse and mean belong to its query. */
@@ -59,6 +62,7 @@ static attention attention_of(const basin_ref_frame *frame) {
         .b = operand(frame, BASIN_ATT_B),
         .exclude_self = frame->call->attr.exclude_self,
         .causal = frame->call->attr.causal,
+        .added = frame->call->attr.added,
     };
     att.csr = (basin_ref_csr){.row = operand(frame, BASIN_ATT_ROW),
                               .key = operand(frame, BASIN_ATT_KEY),
@@ -80,7 +84,13 @@ static double mix_at(const attention *att, int64_t h, int64_t g) {
 }
 
 static double scale_at(const attention *att, int64_t pair, int64_t g) {
-    return att->scale ? att->scale[pair * att->heads + g] : 1;
+    return att->scale && !att->added ? att->scale[pair * att->heads + g] : 1;
+}
+
+static double score_at(const attention *att, double r, int64_t pair, int64_t g) {
+    if (!att->scale) return r;
+    double scale = att->scale[pair * att->heads + g];
+    return att->added ? r + scale : r * scale;
 }
 
 static double dot_product(const double *x, const double *y, int64_t n) {
@@ -140,7 +150,7 @@ static void query_lse(pair_values *v, const attention *att, int64_t batch, int64
             any = true;
             pair_scores(v, att, batch, q, k);
             for (int64_t g = 0; g < att->heads; g++) {
-                double z = v->r[g] * scale_at(att, pair, g);
+                double z = score_at(att, v->r[g], pair, g);
                 if (pass == 0)
                     most[g] = z > most[g] ? z : most[g];
                 else
@@ -156,9 +166,8 @@ static void pair_force(pair_values *v, const attention *att, int64_t batch, int6
     const double *w = att->w + (batch * att->queries + q) * att->heads;
     pair_scores(v, att, batch, q, k);
     for (int64_t g = 0; g < att->heads; g++) {
-        double scale = scale_at(att, pair, g);
-        v->p[g] = exp(v->r[g] * scale - v->lse[g]);
-        v->u[g] = w[g] * v->p[g] * scale;
+        v->p[g] = exp(score_at(att, v->r[g], pair, g) - v->lse[g]);
+        v->u[g] = w[g] * v->p[g] * scale_at(att, pair, g);
     }
     for (int64_t h = 0; h < att->heads; h++) {
         v->t[h] = 0;
@@ -195,7 +204,7 @@ static void add_force(double *const *out, const pair_values *v, const attention 
             if (dk) dk[kh + y] += att->beta[h] * v->t[h] * att->q[qh + y];
         }
         if (dbeta) dbeta[h] += v->t[h] * v->dot[h];
-        if (dscale) dscale[pair * att->heads + h] = w[h] * v->p[h] * v->r[h];
+        if (dscale) dscale[pair * att->heads + h] = w[h] * v->p[h] * (att->added ? 1 : v->r[h]);
         for (int64_t g = 0; dmix && g < att->heads; g++)
             dmix[h * att->heads + g] += v->s[h] * v->u[g];
     }
@@ -289,7 +298,7 @@ static void add_reverse_rest(double *const *out, const pair_values *v, const att
         if (gw) gw[row + g] += v->p[g] * scale_at(att, pair, g) * v->gu[g];
         if (gscale)
             gscale[pair * att->heads + g] =
-                att->w[row + g] * v->p[g] * v->gu[g] + v->gz[g] * v->r[g];
+                att->added ? v->gz[g] : att->w[row + g] * v->p[g] * v->gu[g] + v->gz[g] * v->r[g];
     }
 }
 

@@ -52,7 +52,7 @@ static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t b
     return pairs;
 }
 
-static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
+static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale, bool added,
                         basin_expr mix, int64_t pairs) {
     char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     int64_t H = q->shape.dim[2];
@@ -66,9 +66,9 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
         basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta is %s, wanted [%lld]",
                          basin_expr_print(a, beta), (long long)H);
     else if (scale && !basin_shape_equal(scale->shape, BASIN_SHAPE(pairs, H)))
-        basin_graph_fail(graph, BASIN_BAD_SHAPE,
-                         "attention: the multipliers are %s, wanted [%lld, %lld]",
-                         basin_expr_print(a, scale), (long long)pairs, (long long)H);
+        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: the %s are %s, wanted [%lld, %lld]",
+                         added ? "biases" : "multipliers", basin_expr_print(a, scale),
+                         (long long)pairs, (long long)H);
     else if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
         basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix is %s, wanted [%lld, %lld]",
                          basin_expr_print(a, mix), (long long)H, (long long)H);
@@ -77,14 +77,15 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
     return false;
 }
 
-basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
-                               basin_expr mix, const basin_pattern *pattern) {
+/* `scale` multiplies the scores, or is added to them. */
+static basin_expr attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
+                                bool added, basin_expr mix, const basin_pattern *pattern) {
     if (!q || !k || !beta) return NULL;
     basin_expr q4 = as_rank_4(q, "q"), k4 = as_rank_4(k, "k");
     if (!q4 || !k4) return NULL;
     const int64_t *dim = q4->shape.dim;
     int64_t pairs = count_pairs(pattern, q->graph, dim[0], dim[1], k4->shape.dim[1]);
-    if (pairs < 0 || !check_heads(q4, k4, beta, scale, mix, pairs)) return NULL;
+    if (pairs < 0 || !check_heads(q4, k4, beta, scale, added, mix, pairs)) return NULL;
     basin_expr in[BASIN_ATT_PAIR + 1] = {[BASIN_ATT_Q] = q4,
                                          [BASIN_ATT_K] = k4,
                                          [BASIN_ATT_BETA] = beta,
@@ -96,10 +97,21 @@ basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basi
                                          [BASIN_ATT_QUERY] = pattern->query,
                                          [BASIN_ATT_PAIR] = pattern->pair};
     basin_attr attr = {.exclude_self = !pattern_is_list(pattern) && pattern->exclude_self,
-                       .causal = pattern->causal};
+                       .causal = pattern->causal,
+                       .added = scale && added};
     basin_expr lse = basin_node_single(q->graph, BASIN_OP_ATTENTION, &attr, in, BASIN_ATT_PAIR + 1,
                                        BASIN_SHAPE(dim[0], dim[1], dim[2]));
     return basin_reshape(lse, basin_shape_drop(q->shape, q->shape.rank - 1, 1));
+}
+
+basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
+                               basin_expr mix, const basin_pattern *pattern) {
+    return attention_lse(q, k, beta, scale, false, mix, pattern);
+}
+
+basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basin_expr beta, basin_expr bias,
+                                      basin_expr mix, const basin_pattern *pattern) {
+    return attention_lse(q, k, beta, bias, true, mix, pattern);
 }
 
 /* From the log-sum-exp to the force. */
@@ -167,12 +179,15 @@ static basin_expr pairs_left_out(basin_expr q, const basin_attr *attr) {
 /* The force's results for beta, the multipliers and the mixing, written out: with a = Q . K,
  * m = beta a, u = m mix, z = scale u, p = exp(z - lse) and dz = w p of each pair,
  *     dscale = dz u,   dmix = m^T (dz scale),   dbeta = sum over pairs of a (dz scale mix^T).
+ * A bias in place of the multipliers: z = u + bias, dbias = dz.
  * Only a loss on the energy's own slopes asks for more of these, so they may take memory for every
  * pair and head. */
 static void write_slopes(basin_expr slope[3], const basin_expr *in, const basin_attr *attr) {
-    basin_expr beta = in[BASIN_ATT_BETA], scale = in[BASIN_ATT_SCALE], mix = in[BASIN_ATT_MIX];
+    basin_expr beta = in[BASIN_ATT_BETA], mix = in[BASIN_ATT_MIX];
+    basin_expr scale = attr->added ? NULL : in[BASIN_ATT_SCALE];
     basin_expr a = pair_products(in), m = basin_mul(a, beta);
     basin_expr u = mix ? basin_matmul(m, mix) : m, z = scale ? basin_mul(u, scale) : u;
+    if (attr->added) z = basin_add(u, in[BASIN_ATT_SCALE]);
     basin_expr lse = basin_node_single(beta->graph, BASIN_OP_ATTENTION, attr, in,
                                        BASIN_ATT_PAIR + 1, in[BASIN_ATT_W]->shape);
     basin_expr gap = basin_sub(z, at_pairs(in, lse));
@@ -183,7 +198,7 @@ static void write_slopes(basin_expr slope[3], const basin_expr *in, const basin_
     basin_expr du = scale ? basin_mul(dz, scale) : dz;
     basin_expr dm = mix ? basin_matmul_t(du, false, mix, true) : du;
     slope[0] = basin_sum(basin_mul(dm, a), 0, 1);
-    slope[1] = basin_mul(dz, u);
+    slope[1] = attr->added ? dz : basin_mul(dz, u);
     slope[2] = basin_matmul_t(m, true, du, false);
 }
 

@@ -144,7 +144,7 @@ static bool same_scores(const basin_ir *ir, const basin_ir_instruction *lse,
                         const basin_ir_instruction *force) {
     if (force->op != BASIN_OP_ATTENTION_FORCE || force->out[BASIN_ATT_LSE] < 0 ||
         force->attr.exclude_self != lse->attr.exclude_self ||
-        force->attr.causal != lse->attr.causal)
+        force->attr.causal != lse->attr.causal || force->attr.added != lse->attr.added)
         return false;
     for (int i = 0; i <= BASIN_ATT_PAIR; i++) {
         int a = lse->in[i], b = force->in[i];

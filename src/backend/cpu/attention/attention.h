@@ -4,7 +4,7 @@
  *
  *     r[q,k,h] = Q[q,h] . K[k,h]             s = beta[h] r
  *     y[q,k,h'] = sum_h s[q,k,h] mix[h,h']    (y = s without mix)
- *     z = y scale[pair,h']                    (z = y without scale)
+ *     z = y scale[pair,h']                    (z = y without scale; z = y + bias where it is added)
  *
  *     value    lse[q,h] = log sum_k exp z[q,k,h], and 0 for a query with no key
  *
@@ -21,6 +21,8 @@
  *         gK[k,h] = beta[h] sum_q (t A[q,h] + gs Q[q,h])
  *         gbeta[h] = sum t c + gs r            gscale = w P v + gz y
  *         gmix[h,h'] = sum u[h'] beta[h] c[h] + s[h] scale gz[h']
+ *
+ * A bias leaves the factors scale out of all this: dbias = w P, gbias = gz.
  *
  * Results are the same bit for bit for any number of threads. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_ATTENTION_H
@@ -49,6 +51,7 @@ typedef struct basin_attention {
     const float *k;     /* [batch, keys, H, Y] */
     const float *beta;  /* [H] */
     const float *scale; /* [pairs, H], or all pairs [batch, queries, keys, H]; optional */
+    bool added;         /* scale is a bias: added to the scores */
     const float *mix;   /* [H, H]; optional */
     const float *w;     /* [batch, queries, H] cotangent of lse; force and reverse */
     const float *a;     /* like q, cotangent of dq; reverse, NULL for zero */

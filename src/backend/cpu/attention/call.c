@@ -27,7 +27,7 @@ static basin_attention describe(const basin_call *call, const void *const *in, v
                                            .pair = in[BASIN_ATT_PAIR]};
     if (at.pattern.row) at.pattern.pairs = call->in[BASIN_ATT_KEY].shape.dim[0];
     at.scale = in[BASIN_ATT_SCALE], at.mix = in[BASIN_ATT_MIX], at.w = in[BASIN_ATT_W];
-    at.a = in[BASIN_ATT_A], at.b = in[BASIN_ATT_B];
+    at.a = in[BASIN_ATT_A], at.b = in[BASIN_ATT_B], at.added = call->attr.added;
     if (call->op == BASIN_OP_ATTENTION_REVERSE) {
         at.gq = out[BASIN_ATT_GQ], at.gk = out[BASIN_ATT_GK], at.gw = out[BASIN_ATT_GW];
         at.gbeta = out[BASIN_ATT_GBETA], at.gscale = out[BASIN_ATT_GSCALE];

@@ -156,6 +156,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
         .self = at->pattern.exclude_self && !at->pattern.causal ? s->first + i : -1,
         .beta = at->beta + s->head,
         .mix = at->mix,
+        .added = at->added,
         .scale = at->scale ? at->scale + pair : NULL,
         .w = value ? NULL : at->w + node,
         .r = s->r + i * d->row,

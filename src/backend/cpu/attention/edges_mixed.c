@@ -88,6 +88,7 @@ static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t 
         .self = -1,
         .beta = at->beta,
         .mix = at->mix,
+        .added = at->added,
         .scale = at->scale ? at->scale + f.begin * heads : NULL,
         .w = at->w ? at->w + f.node * heads : NULL,
         .r = m->r + f.begin,

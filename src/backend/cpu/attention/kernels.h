@@ -6,6 +6,7 @@
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -23,6 +24,7 @@ typedef struct basin_attention_row {
     const float *beta;    /* [H] */
     const float *mix;     /* [H, H] or NULL */
     const float *scale;   /* [pairs, H] or NULL */
+    bool added;           /* scale is a bias */
     const float *w;       /* [H] */
     float *r;             /* [H, pairs] Q . K; `finish` leaves beta t there */
     float *c;             /* [H, pairs] A . K + Q . B, or NULL; `finish` leaves beta gs there */

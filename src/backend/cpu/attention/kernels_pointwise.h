@@ -72,13 +72,25 @@ static void load_heads(float *x, const float *in, const basin_attention_row *row
         }
 }
 
+/* Whether there are multipliers: a bias has none. */
+static bool multiplies(const basin_attention_row *row) { return row->scale && !row->added; }
+
 static void load_scale(const basin_attention_row *row, const tile *t) {
     for (int64_t h = 0; h < row->heads; h++) {
         float *to = t->scale + h * ATTENTION_TILE;
-        for (int64_t i = row->scale ? t->pairs : 0; i < t->span; i++) to[i] = 1;
-        if (!row->scale) continue;
+        for (int64_t i = multiplies(row) ? t->pairs : 0; i < t->span; i++) to[i] = 1;
+        if (!multiplies(row)) continue;
         const float *from = row->scale + t->first * row->scale_stride + h;
         for (int64_t i = 0; i < t->pairs; i++) to[i] = from[i * row->scale_stride];
+    }
+}
+
+/* y <- y + bias */
+static void add_bias(const basin_attention_row *row, const tile *t) {
+    for (int64_t h = 0; h < row->heads; h++) {
+        const float *from = row->scale + t->first * row->scale_stride + h;
+        float *y = t->y + h * ATTENTION_TILE;
+        for (int64_t i = 0; i < t->pairs; i++) y[i] += from[i * row->scale_stride];
     }
 }
 
@@ -91,6 +103,7 @@ static void load_tile(const basin_attention_row *row, const tile *t) {
     }
     load_heads(t->x, row->r, row, t);
     mix_heads(t->y, t->x, row, t, false);
+    if (row->scale && row->added) add_bias(row, t);
 }
 
 /* u <- z of one head, minus infinity for what is no pair; returns the largest. */
@@ -134,14 +147,16 @@ static void measure_tile(const basin_attention_row *row, const tile *t) {
 }
 
 /* The derivative with respect to scale, w P y, or in reverse w P v + gz y, which is why u holds
- * w P here and x holds gz. */
+ * w P here and x holds gz; those two with respect to a bias. */
 static void store_dscale(const basin_attention_row *row, const tile *t) {
     for (int64_t h = 0; h < row->heads; h++) {
         float *to = row->dscale + t->first * row->scale_stride + h;
         const float *y = t->y + h * ATTENTION_TILE, *u = t->u + h * ATTENTION_TILE;
         const float *v = t->v + h * ATTENTION_TILE, *gz = t->x + h * ATTENTION_TILE;
         for (int64_t i = 0; i < t->pairs; i++)
-            to[i * row->scale_stride] = row->c ? u[i] * v[i] + gz[i] * y[i] : u[i] * y[i];
+            to[i * row->scale_stride] = row->added ? (row->c ? gz[i] : u[i])
+                                        : row->c   ? u[i] * v[i] + gz[i] * y[i]
+                                                   : u[i] * y[i];
     }
 }
 
@@ -160,7 +175,7 @@ static void tile_weights(const basin_attention_row *row, const tile *t) {
         }
     }
     if (row->dscale) store_dscale(row, t);
-    if (!row->scale) return;
+    if (!multiplies(row)) return;
     for (int64_t h = 0; h < row->heads; h++)
         for (int64_t i = h * ATTENTION_TILE; i < h * ATTENTION_TILE + t->span; i += VECTOR_LANES) {
             vfloat scale = vector_load(t->scale + i);

@@ -27,6 +27,7 @@ struct basin_cuda_heads {
     basin_kind kind;
     int64_t batch, queries, keys, heads, width, pairs;
     bool exclude_self, causal, tf32; /* tf32: floats may be rounded to that for products */
+    bool added;                      /* scale is a bias: added to the scores */
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
     const void *q, *k, *a, *b;                        /* T [batch, nodes, H, Y] */
     const float *beta;                                /* [H] */

@@ -40,6 +40,7 @@ static basin_cuda_heads describe(const basin_call *call, const void *const *in, 
     at.heads = last_but(q, 2), at.width = last_but(q, 1);
     at.step = steps_of(call, at.heads * at.width);
     at.exclude_self = call->attr.exclude_self, at.causal = call->attr.causal;
+    at.added = call->attr.added;
     at.tf32 = call->attr.products == BASIN_PRODUCTS_TF32;
     at.row = (const int32_t *)in[BASIN_ATT_ROW], at.key = (const int32_t *)in[BASIN_ATT_KEY];
     at.column = (const int32_t *)in[BASIN_ATT_COLUMN];

@@ -27,6 +27,7 @@ struct mixed {
     int64_t corner_piece, corner_chunks;
     int heads;
     bool exclude_self, causal;
+    bool added; /* scale is a bias */
 };
 
 struct measured {
@@ -41,6 +42,13 @@ static __device__ __forceinline__ float mixed_at(const mixed &p, const float *pl
     for (int h = 0; h < p.heads; h++)
         sum = fmaf(__ldg(p.beta + h) * plane[h * p.plane + i], __ldg(p.mix + h * p.heads + g), sum);
     return sum;
+}
+
+/* What pair i multiplies the score of head g by, and what it adds. */
+static __device__ __forceinline__ float2 factor_and_bias(const mixed &p, int64_t i, int g) {
+    float scale = p.scale ? p.scale[i * p.heads + g] : 1.0f;
+    if (p.added) return {1.0f, p.scale ? scale : 0.0f};
+    return {scale, 0.0f};
 }
 
 /* Whether pair i of a query is left out. */
@@ -80,9 +88,9 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) measure(mixed p)
         measured s = {basin_minus_infinity(), 0, 0};
         for (int64_t i = f.begin + lane; i < f.end; i += 32) {
             if (is_left_out(p, f.node, i)) continue;
-            float scale = p.scale ? p.scale[i * p.heads + g] : 1.0f;
-            float z = mixed_at(p, p.r, i, g) * scale * BASIN_LOG2_E;
-            float gain = MODE == BASIN_CUDA_REVERSE ? scale * mixed_at(p, p.c, i, g) : 0.0f;
+            float2 by = factor_and_bias(p, i, g);
+            float z = fmaf(mixed_at(p, p.r, i, g), by.x, by.y) * BASIN_LOG2_E;
+            float gain = MODE == BASIN_CUDA_REVERSE ? by.x * mixed_at(p, p.c, i, g) : 0.0f;
             s = both(s, {z, 1.0f, gain});
         }
         for (int step = 16; step > 0; step /= 2)
@@ -114,15 +122,18 @@ template <basin_cuda_mode MODE>
 static __device__ __forceinline__ float weigh_pair(const mixed &p, int64_t node, int64_t i, int g) {
     int64_t at = g * p.plane + i;
     float4 q = *(const float4 *)&p.summary[node * p.heads + g]; /* most, w / total, gw */
-    float scale = p.scale ? p.scale[i * p.heads + g] : 1.0f, beta = p.beta[g];
+    float2 by = factor_and_bias(p, i, g);
+    float scale = by.x, beta = p.beta[g];
     float y = mixed_at(p, p.r, i, g), r = p.r[at];
-    float wp = is_left_out(p, node, i) ? 0.0f : q.y * basin_exp2(y * scale * BASIN_LOG2_E - q.x);
-    float u = wp * scale, uz = 0, share = u * r, slope = wp * y;
+    float wp = is_left_out(p, node, i)
+                   ? 0.0f
+                   : q.y * basin_exp2(fmaf(y, scale, by.y) * BASIN_LOG2_E - q.x);
+    float u = wp * scale, uz = 0, share = u * r, slope = p.added ? wp : wp * y;
     if (MODE == BASIN_CUDA_REVERSE) {
         float v = mixed_at(p, p.c, i, g), gz = wp * (scale * v - q.z);
         uz = gz * scale;
         share = u * p.c[at] + uz * r;
-        slope = wp * v + gz * y;
+        slope = p.added ? gz : wp * v + gz * y;
     }
     if (p.out_scale) p.out_scale[i * p.heads + g] = slope;
     if (p.mix) {
@@ -298,7 +309,7 @@ void basin_cuda_mixed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
     p->beta = at->beta, p->scale = at->scale, p->mix = at->mix, p->w = at->w;
     p->lse = at->lse, p->gw = at->gw, p->out_scale = at->out_scale;
     p->heads = (int)at->heads, p->exclude_self = at->exclude_self;
-    p->causal = at->causal;
+    p->causal = at->causal, p->added = at->added;
     basin_cuda_pair_dots(frame, {p->r, 1, p->plane}, {p->c, 1, p->plane}, at->kind, at->q,
                          reverse ? at->a : NULL, at->k, reverse ? at->b : NULL, p->walk, at->heads,
                          at->width, false);
