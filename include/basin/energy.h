@@ -91,6 +91,7 @@ typedef struct basin_block_config {
     basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
     int64_t couplings;         /* heads, of width Y, of couplings; 0: none */
     int64_t coupling_features; /* P: numbers of a pair that choose among them */
+    int64_t facts;             /* A: numbers of a pair that bias its score; 0: none */
 } basin_block_config;
 
 /* The block's parameters as expressions; those that the configuration leaves out are NULL. */
@@ -98,10 +99,11 @@ typedef struct basin_block {
     basin_block_config config;
     basin_expr wk, wq, xi, gamma, delta, beta, mix;
     basin_expr ck, cq, ce; /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
+    basin_expr we;         /* of facts: [A, H] */
 } basin_block;
 
 /* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they
- * are trained; and ck, cq, ce) under `prefix` + name. */
+ * are trained; and ck, cq, ce, we) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
 /* How many blocks in a file of weights, ours or published, have a negative gamma, and the least of
@@ -120,8 +122,13 @@ typedef struct basin_block_bound {
     /* Where the block has couplings: numbers of the pairs [pairs, P], and how much each pair counts
      * [pairs], 0 where the list is padded. */
     basin_expr features, strength;
+    /* Where the block has facts: those of the pairs [pairs, A]; the score of a pair becomes
+     * beta K . Q + facts . we, in place of any multiplier. */
+    basin_expr facts;
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
+/* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
+BASIN_API basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g);
 /* What a block does at activations g [N, D] among a list of pairs: the share of its query's
  * attention that each pair gets, [pairs], mean over heads (NULL without attention); and the energy
  * of each token, [N], in attention, memories and couplings, NULL for parts that are absent. */

@@ -174,7 +174,8 @@ typedef struct basin_anomaly_inputs {
     basin_expr features;             /* [N, F] */
     const basin_pattern *neighbours; /* [relations] */
     const basin_expr *weight;        /* [relations] of [N], or NULL */
-    basin_expr eigenvectors;         /* [N, k] for Laplacian positions */
+    const basin_expr *facts; /* [relations] of [pairs, A], where block.facts is A; or NULL */
+    basin_expr eigenvectors; /* [N, k] for Laplacian positions */
     basin_expr place; /* index [N], learned positions of sampled nodes: the row that each has in
                          the table, -1 for none; NULL: N is all nodes, in order */
     basin_expr seed;  /* index [2]: dropout takes place; NULL: none */
@@ -201,6 +202,7 @@ typedef struct basin_anomaly_bound {
     const basin_block *block;
     const basin_pattern *pattern;
     basin_expr weight; /* [N] or NULL */
+    basin_expr facts;  /* [pairs, A] or NULL */
 } basin_anomaly_bound;
 BASIN_API basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound);
 

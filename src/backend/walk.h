@@ -5,11 +5,11 @@
  * With M = Wk' Wq of a head the score of key B and query C is g_B . M g_C, so that both roles of a
  * node read the same rows g:
  *
- *     by query   own = M g_C:    lse[C] = log sum over B of exp(beta own . g_B),
+ *     by query   own = M g_C:    lse[C] = log sum over B of exp(beta own . g_B + bias[C, B]),
  *                                sum[C] = sum over B of p[C, B] g_B
  *     by key     own = M' g_B:   sum[B] = sum over C of weight[C] p[C, B] g_C
  *
- * with p[C, B] = exp(beta g_B . M g_C - lse[C]). */
+ * with p[C, B] = exp(beta g_B . M g_C + bias[C, B] - lse[C]). */
 #ifndef BASIN_BACKEND_WALK_H
 #define BASIN_BACKEND_WALK_H
 
@@ -27,6 +27,8 @@ typedef struct basin_walk {
     const int32_t *other; /* neighbours of node i: begin[i] to begin[i + 1] */
     bool drop_self, add_self;
     int threads;
+    const float *bias;    /* [edges, H], or NULL: 0; 0 of a node that is added as its own */
+    const int64_t *entry; /* which edge each of `other` is; NULL: itself */
 } basin_walk;
 
 /* Nodes first, .. first + count - 1; `own` and `sum` begin with the first, lse is of all nodes. A

@@ -47,6 +47,8 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .base = f->base,
         .nodes = f->nodes,
         .edges = f->edges,
+        .time = f->time,
+        .until = f->until,
     };
 }
 

@@ -9,7 +9,7 @@ typedef struct basin_network_flags {
     bool directed, keep_duplicates, keep_gaps, no_header;
     bool unite; /* add the union of all relations */
     const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
-    const char *date_format, *nodes, *edges;
+    const char *date_format, *nodes, *edges, *time, *until;
     int64_t unlabelled_first, max_categories;
     const basin_network *base; /* what the files add to; no option of its own */
 } basin_network_flags;
@@ -42,8 +42,12 @@ typedef struct basin_network_flags {
                    "CSV of edges: the column of targets."),                                        \
         BASIN_TEXT(type, field.edge_type, 0, "relation-column", "COLUMN",                          \
                    "CSV of edges: the column of relations."),                                      \
+        BASIN_TEXT(type, field.time, 0, "time", "COLUMN",                                          \
+                   "CSV of edges: the column that says when an edge was."),                        \
+        BASIN_TEXT(type, field.until, 0, "until", "TIME",                                          \
+                   "CSV of edges: leave out those that are later."),                               \
         BASIN_TEXT(type, field.drop, 0, "drop", "COLUMNS",                                         \
-                   "CSV of nodes: columns to leave out, separated by commas."),                    \
+                   "CSV: columns to leave out, separated by commas."),                             \
         BASIN_INTEGER(type, field.max_categories, "max-categories", "N", 1, 100000,                \
                       "CSV of nodes: a text column of at most N values (32) becomes one feature "  \
                       "a value; one of more values is left out."),                                 \

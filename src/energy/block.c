@@ -105,6 +105,9 @@ static void declare_attention(basin_block *b, basin_params *params, const char *
                             : basin_fill(params->graph, BASIN_SHAPE(c->heads), beta);
     if (c->mix)
         b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
+    if (c->facts > 0) /* at first facts do not count */
+        b->we = basin_param_add(params, prefix, "we", BASIN_SHAPE(c->facts, c->heads),
+                                (basin_init){BASIN_INIT_CONSTANT, 0});
 }
 
 static void declare_couplings(basin_block *b, basin_params *params, const char *prefix) {
@@ -170,9 +173,29 @@ static basin_expr activation(const void *context, basin_expr x) {
     return basin_block_norm(bound->block, x);
 }
 
-static basin_expr attention_part(const basin_block_bound *bound, basin_expr g) {
+static bool check_facts(const basin_block_bound *bound, basin_expr g) {
+    char text[BASIN_EXPR_TEXT];
+    if (!bound->block->we == !bound->facts && !(bound->facts && bound->scale)) return true;
+    basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                     "attention: facts of pairs are %s; wanted them where the block has weights "
+                     "for them, without multipliers",
+                     bound->facts ? basin_expr_print(text, bound->facts) : "absent");
+    return false;
+}
+
+basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
-    return basin_energy_attention(g, b->wk, b->wq, b->beta, bound->scale, b->mix, bound->pattern);
+    if (!check_tokens(g, b->wk, 2, "attention") || !check_facts(bound, g)) return NULL;
+    basin_expr k = project(g, b->wk), q = project(g, b->wq);
+    if (!bound->facts)
+        return basin_attention_lse(q, k, b->beta, bound->scale, b->mix, bound->pattern);
+    basin_expr bias = basin_matmul(bound->facts, b->we);
+    return basin_attention_lse_biased(q, k, b->beta, bias, b->mix, bound->pattern);
+}
+
+static basin_expr attention_part(const basin_block_bound *bound, basin_expr g) {
+    basin_expr lse = basin_block_lse(bound, g);
+    return basin_neg(per_sample(basin_div(lse, bound->block->beta), has_batch(g)));
 }
 
 static basin_expr hopfield_part(const basin_block_bound *bound, basin_expr g) {

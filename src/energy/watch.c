@@ -10,6 +10,7 @@ static basin_expr scores(const basin_block_bound *bound, basin_expr q, basin_exp
     const basin_block *b = bound->block;
     basin_expr z = basin_mul(basin_pair_dot(q, k, bound->pattern), b->beta);
     if (b->mix) z = basin_matmul(z, b->mix);
+    if (bound->facts) return basin_add(z, basin_matmul(bound->facts, b->we));
     return bound->scale ? basin_mul(z, bound->scale) : z;
 }
 
@@ -17,7 +18,7 @@ basin_expr basin_block_shares(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     if (b->config.no_attention || !bound->pattern->row || !g) return NULL;
     basin_expr q = project(g, b->wq), k = project(g, b->wk);
-    basin_expr lse = basin_attention_lse(q, k, b->beta, bound->scale, b->mix, bound->pattern);
+    basin_expr lse = basin_block_lse(bound, g);
     if (!lse) return NULL;
     int64_t N = basin_expr_shape(g).dim[0], H = b->config.heads;
     basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
@@ -46,8 +47,7 @@ void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *b
     energy[0] = energy[1] = energy[2] = NULL;
     if (!g) return;
     if (!b->config.no_attention) {
-        basin_expr lse = basin_attention_lse(project(g, b->wq), project(g, b->wk), b->beta,
-                                             bound->scale, b->mix, bound->pattern);
+        basin_expr lse = basin_block_lse(bound, g);
         energy[0] = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
     }
     if (!b->config.no_hopfield) {

@@ -91,14 +91,17 @@ static basin_expr activation(const void *context, basin_expr x) {
     return basin_block_norm(((const basin_anomaly_bound *)context)->block, x);
 }
 
-/* -sum over heads and queries C of weight[C] / beta log sum over keys of exp(beta K . Q) */
-static basin_expr weighed_attention(const basin_anomaly_bound *bound, basin_expr g) {
+/* -sum over heads and queries C of weight[C] / beta log sum over keys of exp(beta K . Q + bias) */
+static basin_expr attention(const basin_anomaly_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
-    basin_expr q = basin_einsum("nd,hyd->nhy", g, b->wq), k = basin_einsum("nd,hyd->nhy", g, b->wk);
-    basin_expr lse = basin_attention_lse(q, k, b->beta, NULL, b->mix, bound->pattern);
+    basin_block_bound plain = {.block = b, .pattern = bound->pattern, .facts = bound->facts};
+    basin_expr lse = basin_block_lse(&plain, g);
     if (!lse) return NULL;
-    basin_expr weight = basin_reshape(bound->weight, BASIN_SHAPE(basin_expr_shape(g).dim[0], 1));
-    return basin_neg(basin_sum_all(basin_mul(weight, basin_div(lse, b->beta))));
+    basin_expr each = basin_div(lse, b->beta);
+    if (bound->weight)
+        each = basin_mul(basin_reshape(bound->weight, BASIN_SHAPE(basin_expr_shape(g).dim[0], 1)),
+                         each);
+    return basin_neg(basin_sum_all(each));
 }
 
 static basin_expr part(const void *context, basin_expr g, int number) {
@@ -106,8 +109,7 @@ static basin_expr part(const void *context, basin_expr g, int number) {
     const basin_block *b = bound->block;
     if (number > 0 || b->config.no_attention)
         return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
-    if (bound->weight) return weighed_attention(bound, g);
-    return basin_energy_attention(g, b->wk, b->wq, b->beta, NULL, b->mix, bound->pattern);
+    return attention(bound, g);
 }
 
 basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound) {
@@ -152,7 +154,8 @@ static basin_expr descend(const basin_anomaly *model, basin_expr x,
                           const basin_anomaly_inputs *inputs, int relation) {
     int blocks = blocks_of(&model->config);
     basin_anomaly_bound bound = {.pattern = &inputs->neighbours[relation],
-                                 .weight = inputs->weight ? inputs->weight[relation] : NULL};
+                                 .weight = inputs->weight ? inputs->weight[relation] : NULL,
+                                 .facts = inputs->facts ? inputs->facts[relation] : NULL};
     for (int b = 0; b < blocks; b++) {
         bound.block = basin_anomaly_block(model, b);
         basin_energy energy = basin_anomaly_energy(&bound);

@@ -199,8 +199,11 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
     basin_expr scale = adjacency(model, batch, x);
     int blocks = model->config.blocks;
     for (int i = 0; i < blocks; i++) {
-        basin_block_bound bound = {&model->block[i], &batch->pattern, scale, batch->edge_features,
-                                   batch->strength};
+        basin_block_bound bound = {.block = &model->block[i],
+                                   .pattern = &batch->pattern,
+                                   .scale = scale,
+                                   .features = batch->edge_features,
+                                   .strength = batch->strength};
         basin_energy energy = basin_block_energy(&bound);
         if (view) watch(view, &bound, x, i, blocks);
         x = basin_descend(&energy, x, &model->config.descent, NULL);

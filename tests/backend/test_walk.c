@@ -21,6 +21,9 @@ typedef struct world {
     float rows[N * STRIDE], own[N * H * STRIDE], beta[H], weight[N];
     float sum[N * H * STRIDE], lse[N * H];
     double want_sum[N * H * STRIDE], want_lse[N * H];
+    bool biased;
+    float bias[MOST * H]; /* of edges in the order of `entry` */
+    int64_t entry[MOST];
 } world;
 
 static float draw(uint64_t stream, int64_t i) {
@@ -43,10 +46,19 @@ static void world_new(world *w) {
         w->weight[i] = 0.5f + fabsf(draw(3, i));
     }
     w->begin[N] = edges;
+    for (int64_t e = 0; e < edges; e++) w->entry[e] = edges - 1 - e;
+    for (int64_t i = 0; i < edges * H; i++) w->bias[i] = draw(4, i);
     assert_true(edges < MOST);
     fill_rows(w->rows, 1, N, 1);
     fill_rows(w->own, 2, N * H, 0.15f);
     for (int h = 0; h < H; h++) w->beta[h] = 0.2f + 0.05f * (float)h;
+}
+
+/* What the edge from i to j adds; nothing where a node is its own neighbour by option alone. */
+static double bias_of(const world *w, int64_t i, int64_t j, int h, bool drop) {
+    for (int64_t e = w->begin[i]; e < w->begin[i + 1] && w->biased; e++)
+        if (w->other[e] == j && !(drop && i == j)) return (double)w->bias[w->entry[e] * H + h];
+    return 0;
 }
 
 /* exp(beta own_i . row_j - shift), and whether j counts as a neighbour of i. */
@@ -72,7 +84,8 @@ static void plain(world *w, bool ask, bool drop, bool add) {
             for (int64_t j = 0; j < N; j++) {
                 int count = times(w, i, j, drop, add);
                 if (!count) continue;
-                double e = term(w, i, j, h, ask ? 0 : (double)w->lse[j * H + h]);
+                double shift = (ask ? 0 : (double)w->lse[j * H + h]) - bias_of(w, i, j, h, drop);
+                double e = term(w, i, j, h, shift);
                 e *= count * (ask ? 1 : (double)w->weight[j]);
                 total += e;
                 for (int d = 0; d < WIDTH; d++) sum[d] += e * (double)w->rows[j * STRIDE + d];
@@ -91,7 +104,17 @@ static void close_to(const float *found, const double *wanted, int64_t n, const 
 
 static void check(world *w, bool drop, bool add) {
     static float again[N * H * STRIDE], lse[N * H];
-    basin_walk walk = {w->rows, STRIDE, H, w->beta, w->begin, w->other, drop, add, 1};
+    basin_walk walk = {.rows = w->rows,
+                       .stride = STRIDE,
+                       .heads = H,
+                       .beta = w->beta,
+                       .begin = w->begin,
+                       .other = w->other,
+                       .drop_self = drop,
+                       .add_self = add,
+                       .threads = 1,
+                       .bias = w->biased ? w->bias : NULL,
+                       .entry = w->biased ? w->entry : NULL};
     plain(w, true, drop, add);
     /* in two parts, the second beginning inside */
     basin_walk_by_query(w->sum, w->lse, w->own, &walk, 0, 40);
@@ -118,6 +141,9 @@ static void walks_as_plain_loops_do(void **state) {
     world_new(w);
     check(w, false, false);
     check(w, true, false);
+    check(w, true, true);
+    w->biased = true;
+    check(w, false, false);
     check(w, true, true);
     free(w);
 }

@@ -36,11 +36,33 @@ typedef struct basin_names {
 
 typedef struct basin_relation {
     char *name;
-    int64_t edges; /* how many entries `col` has */
-    int64_t *row;  /* [N + 1] */
-    int32_t *col;  /* [edges] */
-    bool mapped;   /* row and col belong to the file of the network */
+    int64_t edges;    /* how many entries `col` has */
+    int64_t *row;     /* [N + 1] */
+    int32_t *col;     /* [edges] */
+    bool mapped;      /* row and col belong to the file of the network */
+    float *fact;      /* [edges, facts] what edges carry; NULL: nothing */
+    bool fact_mapped; /* it belongs to the file, too */
 } basin_relation;
+
+/* What an edge carries: one number each of what the rows that name its two ends add up to. Of an
+ * undirected network rows of both directions count, and both entries of an edge have the same; of a
+ * directed one each direction has its own. */
+typedef enum basin_fact_kind {
+    BASIN_FACT_COUNT, /* how many rows */
+    BASIN_FACT_SUM,   /* of a column of numbers */
+    BASIN_FACT_LAST,  /* the number of the latest row: by time, else by the order of rows */
+    BASIN_FACT_DATE,  /* the same of a column of dates */
+    BASIN_FACT_TIME,  /* when the latest row was */
+    BASIN_FACT_KIND,  /* how many rows have a value of a category */
+} basin_fact_kind;
+
+typedef struct basin_facts {
+    int64_t count;    /* 0: edges carry nothing */
+    uint8_t *kind;    /* [count] a basin_fact_kind each; the first is COUNT */
+    basin_names name; /* "count", "amount sum", "amount last", "time last", "kind=wire" */
+    int64_t time;     /* which of them is TIME; -1: none */
+    double now;       /* the latest time of all edges; 0 where there is none */
+} basin_facts;
 
 /* What the columns of tables mean: names, types, categories, what fills gaps; directions,
  * relations. A network that was read has one, a model keeps that of its training, and with it in
@@ -69,6 +91,9 @@ typedef struct basin_network {
     int32_t *own_label;
     basin_names own_column;
     basin_schema *schema; /* NULL: none is known */
+    basin_facts facts;    /* what every relation's `fact` has */
+    double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
+    double *own_since;    /* of those, where they do not lie in the mapped file */
 } basin_network;
 
 typedef enum basin_self_loops {
@@ -118,6 +143,9 @@ typedef struct basin_network_options {
     const basin_network *base;
     /* Of a database: SQL that gives a row a node (or NULL) and SQL that gives a row an edge. */
     const char *nodes, *edges;
+    /* Of edges with times: the column that has them (NULL: the usual names), and the last time that
+     * counts, written as the column writes it (NULL: all do). */
+    const char *time, *until;
 } basin_network_options;
 
 /* ---- files ---- */

@@ -45,10 +45,24 @@ static basin_status check_order(const basin_network *n, const basin_relation *r,
                       n->path, bad, r->name);
 }
 
+static basin_status check_facts(const basin_network *n, const basin_relation *r,
+                                basin_error *error) {
+    int64_t count = r->fact ? r->edges * n->facts.count : 0, bad = count;
+#pragma omp parallel for reduction(min : bad) schedule(static)
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(r->fact[i]) && i < bad) bad = i;
+    if (bad == count) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: edge %" PRId64 " of '%s' carries %g for %s, wanted a number", n->path,
+                      bad / n->facts.count, r->name, (double)r->fact[bad],
+                      n->facts.name.text + n->facts.name.at[bad % n->facts.count]);
+}
+
 static basin_status check_relation(const basin_network *n, const basin_relation *r,
                                    basin_error *error) {
     basin_status status = check_rows(n, r, error);
     if (!status) status = check_columns(n, r, error);
+    if (!status) status = check_facts(n, r, error);
     return status ? status : check_order(n, r, error);
 }
 

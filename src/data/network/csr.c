@@ -18,6 +18,26 @@ static int64_t to_at(const basin_edges *e, int64_t i) {
     return basin_whole_at(e->to, e->dtype, i * e->stride);
 }
 
+void basin_relation_free(basin_relation *r) {
+    free(r->name);
+    if (!r->mapped) free(r->row);
+    if (!r->mapped) free(r->col);
+    if (!r->fact_mapped) free(r->fact);
+    *r = (basin_relation){0};
+}
+
+int64_t basin_relation_find(const basin_relation *r, int64_t node, int32_t other) {
+    int64_t low = r->row[node], high = r->row[node + 1];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (r->col[middle] < other)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->row[node + 1] && r->col[low] == other ? low : -1;
+}
+
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error) {
     if (basin_network_relation(network, name) >= 0)
@@ -233,7 +253,11 @@ basin_status basin_network_add_union(basin_network *network, basin_error *error)
         }
         r->row[i + 1] = at;
     }
-    return basin_relation_tidy(r, nodes, true, error);
+    status = basin_relation_tidy(r, nodes, true, error);
+    if (!status) status = basin_relation_alloc_facts(r, &network->facts, error);
+    for (int k = 0; k < others && !status; k++)
+        basin_relation_merge_facts(r, &network->relation[k], nodes, &network->facts);
+    return status;
 }
 
 /* ---- as pairs ---- */

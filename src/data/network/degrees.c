@@ -6,18 +6,6 @@
 #include "base/memory.h"
 #include "data/network/network.h"
 
-static bool has_edge(const basin_relation *r, int64_t node, int32_t to) {
-    int64_t low = r->row[node], high = r->row[node + 1];
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (r->col[middle] < to)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < r->row[node + 1] && r->col[low] == to;
-}
-
 static int compare(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -49,7 +37,7 @@ static void count_edges(basin_degrees *d, const basin_network *n, const basin_re
             int32_t k = r->col[e], z = n->label ? n->label[k] : -1;
             loops += k == i;
             /* an undirected network has both ways by construction */
-            if (n->directed) one_way += !has_edge(r, k, (int32_t)i);
+            if (n->directed) one_way += basin_relation_find(r, k, (int32_t)i) < 0;
             if (k == i || y < 0 || z < 0) continue;
             both++;
             equal += y == z;

@@ -2,6 +2,8 @@
  * one is a map and a look at the header. The metadata `format` is "basin network"; names are
  *
  *     row.NAME I64 [N + 1], col.NAME I32 [edges]   a relation
+ *     fact.NAME F32 [edges, facts]                 what its edges carry, by the schema
+ *     since F64 [N]                                times of first edges
  *     x F32 [N, F]   y I32 [N]   train_masks, val_masks, test_masks U8 [splits, N]
  *     id_at I64 [N + 1], id_text U8 []   ids       column_at, column_text   names of features
  *
@@ -71,6 +73,28 @@ static basin_status map_names(basin_names *names, const basin_bundle *bundle, co
     return BASIN_OK;
 }
 
+static basin_status map_facts(basin_relation *r, const basin_network *n, const basin_bundle *bundle,
+                              const char *relation, basin_error *error) {
+    const basin_tensor *fact;
+    char name[300];
+    if (!n->facts.count) return BASIN_OK;
+    snprintf(name, sizeof name, "fact.%s", relation);
+    basin_status status =
+        expect(&fact, bundle, name, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error);
+    if (status) return status;
+    r->fact = fact->data;
+    r->fact_mapped = true;
+    return BASIN_OK;
+}
+
+static basin_status map_since(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *since;
+    if (!basin_bundle_find(bundle, "since")) return BASIN_OK;
+    basin_status status = expect(&since, bundle, "since", BASIN_F64, BASIN_SHAPE(n->nodes), error);
+    if (!status) n->since = since->data;
+    return status;
+}
+
 static basin_status map_relation(basin_network *n, const basin_bundle *bundle, const char *key,
                                  basin_error *error) {
     const basin_tensor *row, *col;
@@ -87,7 +111,7 @@ static basin_status map_relation(basin_network *n, const basin_bundle *bundle, c
     r->row = row->data;
     r->col = col->data;
     r->edges = col->shape.dim[0];
-    return BASIN_OK;
+    return map_facts(r, n, bundle, key + 4, error);
 }
 
 static basin_status map_masks(basin_network *n, const basin_bundle *bundle, basin_error *error) {
@@ -131,6 +155,8 @@ static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, bas
     if (!status && n->features)
         status = map_names(&n->column, bundle, "column", n->features, error);
     if (!status) status = read_schema(n, bundle, error);
+    if (!status) status = basin_schema_facts(&n->facts, n->schema, error);
+    if (!status) status = map_since(n, bundle, error);
     if (!status) status = map_masks(n, bundle, error);
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++)
         if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
@@ -162,6 +188,7 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
         basin_network empty = {.path = (*network)->path,
                                .note = (*network)->note,
                                .schema = (*network)->schema,
+                               .facts = (*network)->facts,
                                .relation = (*network)->relation,
                                .relations = (*network)->relations};
         **network = empty;
@@ -223,6 +250,8 @@ static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basi
         status = put(bundle, "x", n->feature, BASIN_F32, BASIN_SHAPE(n->nodes, n->features), error);
     if (!status && n->label)
         status = put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error);
+    if (!status && n->since)
+        status = put(bundle, "since", n->since, BASIN_F64, BASIN_SHAPE(n->nodes), error);
     for (int i = 0; i < 3 && !status; i++)
         if (mask[i])
             status =
@@ -232,13 +261,16 @@ static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basi
 
 static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
                                  const basin_relation *r, basin_error *error) {
-    size_t room = strlen(r->name) + 5;
+    size_t room = strlen(r->name) + 6;
     char *key = malloc(room);
     if (!key) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
     snprintf(key, room, "row.%s", r->name);
     basin_status status = put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error);
     memcpy(key, "col", 3);
     if (!status) status = put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error);
+    snprintf(key, room, "fact.%s", r->name);
+    if (!status && r->fact)
+        status = put(bundle, key, r->fact, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error);
     free(key);
     return status;
 }

@@ -65,14 +65,10 @@ void basin_network_free(basin_network *network) {
     free(network->own_label);
     basin_names_free(&network->own_column);
     basin_schema_free(network->schema);
-    for (int r = 0; r < network->relations; r++) {
-        basin_relation *relation = &network->relation[r];
-        free(relation->name);
-        if (relation->mapped) continue;
-        free(relation->row);
-        free(relation->col);
-    }
+    for (int r = 0; r < network->relations; r++) basin_relation_free(&network->relation[r]);
     free(network->relation);
+    basin_facts_free(&network->facts);
+    free(network->own_since);
     free(network->note);
     free(network->path);
     basin_bundle_free(network->file);

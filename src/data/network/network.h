@@ -92,6 +92,33 @@ int64_t basin_network_first_gap(const basin_network *network);
 basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error);
 /* basin_network_check without the features. */
 basin_status basin_network_check_tables(const basin_network *network, basin_error *error);
+void basin_relation_free(basin_relation *relation);
+/* Where the entry of `other` is in a node's row, or -1. */
+int64_t basin_relation_find(const basin_relation *relation, int64_t node, int32_t other);
+
+/* ---- facts.c ---- */
+
+void basin_facts_free(basin_facts *facts);
+basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin_error *error);
+/* Takes those of a later row into those of an edge, or becomes them where nothing is there yet. */
+void basin_facts_merge(float *to, const float *later, const basin_facts *facts);
+/* Finds the latest time of all edges. */
+void basin_network_find_now(basin_network *network);
+/* Zeros for every entry, where edges carry facts. */
+basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
+                                        basin_error *error);
+/* Merges the facts of a relation's edges into those of another, whose edges they are, too. */
+void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, int64_t nodes,
+                                const basin_facts *facts);
+/* Copies the facts of edges from the whole, of which the relation is a part. */
+basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
+                                       const int64_t *node /* [nodes] of the whole */,
+                                       int64_t nodes, const basin_facts *facts, basin_error *error);
+/* The facts of a relation from rows of edges, in their order; `cell` is as the schema has it. */
+basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
+                                     const basin_edges *edges, const float *cell,
+                                     basin_error *error);
+
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error);

@@ -89,6 +89,8 @@ static basin_status check_options(const basin_network_options *o, const char *pa
                   {"date_format", o->date_format},
                   {"no_header", o->no_header},
                   {"base", o->base},
+                  {"time", o->time},
+                  {"until", o->until},
                   {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].set)
@@ -153,6 +155,7 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
         status = basin_schema_set_relations(*own, network, error);
     }
     if (!status) status = basin_network_fill_missing(network, how.missing, error);
+    if (!status) basin_network_find_now(network);
     return status ? status : basin_network_check_note(network, error);
 }
 

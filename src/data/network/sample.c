@@ -133,13 +133,15 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
         for (int64_t e = from->row[p->node[i]]; e < end; e++)
             if (p->place[from->col[e]]) r->col[at++] = p->place[from->col[e]] - 1;
     }
-    return basin_relation_tidy(r, count, false, error);
+    status = basin_relation_tidy(r, count, false, error);
+    return status ? status : basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);
 }
 
 static basin_status part_network(basin_network **network, const part *p, bool edges,
                                  basin_error *error) {
     basin_status status = basin_network_new(network, p->whole->path, (int64_t)p->count, error);
     if (!status) status = gather_nodes(*network, p, error);
+    if (!status) status = basin_facts_copy(&(*network)->facts, &p->whole->facts, error);
     for (int r = 0; edges && r < p->whole->relations && !status; r++)
         status = induce_relation(*network, p, &p->whole->relation[r], error);
     return status;
@@ -262,6 +264,9 @@ basin_status basin_network_sample(basin_network **batch, const basin_network *ne
                              (int64_t)w[r].count};
         basin_network_options o = {.directed = network->directed};
         status = basin_network_add_relation(*batch, network->relation[r].name, &edges, &o, error);
+        if (!status)
+            status = basin_relation_copy_facts(&(*batch)->relation[r], &network->relation[r],
+                                               p.node, (int64_t)p.count, &network->facts, error);
     }
     for (int r = 0; w && r < network->relations; r++) free(w[r].edge);
     free(w);

@@ -41,6 +41,12 @@
       "Means of the features over N hops stand beside them; -1: 0 or 2, whichever validation "     \
       "prefers.")                                                                                  \
     X(SWITCH, degree, "The logarithm of the number of neighbours stands beside the features.")     \
+    X(CHOICE, facts, BASIN_CHOICES("auto", "none", "features", "energy", "both"),                  \
+      "What edges carry (amounts, counts, times, kinds). features: totals of a node's edges "      \
+      "stand "                                                                                     \
+      "beside its features; energy: they bias the score of a pair; auto: both, where edges carry " \
+      "something.",                                                                                \
+      .since = "0.2", .absent = "none")                                                            \
     X(CHOICE, relations, BASIN_CHOICES("one", "max", "concat"),                                    \
       "one: the graph as a whole; max, concat: each relation by itself, results merged so.")       \
     X(CHOICE, self_loops, BASIN_CHOICES("keep", "drop", "add"),                                    \
@@ -141,6 +147,7 @@ struct basin_anomaly_model {
     int relations;                   /* the model runs on */
     char **relation;                 /* [relations] their names */
     basin_scaler scale;              /* of features and degrees */
+    basin_scaler edge_scale;         /* of what edges carry; none where they do not bias scores */
     double threshold;                /* of calibrated probabilities */
     basin_anomaly_ensemble ensemble; /* without trees: none */
     basin_calibration calibration;

@@ -14,6 +14,7 @@ static basin_anomaly_settings settings_of(int which, int64_t seed) {
     s.form = which % 2 ? "mlp" : "linear";
     s.hops = which < 2 ? 0 : 2;
     s.degree = false; /* that is of the graph, too: only the means are asked for */
+    s.facts = "none";
     s.position = "none";
     s.hidden = 64;
     s.dropout = which % 2 ? 0.2 : 0;

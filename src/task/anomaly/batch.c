@@ -108,6 +108,8 @@ static void size_up(basin_anomaly_batch *b, const basin_node_inputs *inputs) {
     b->shape.columns = inputs->shape.columns;
     b->shape.relations = inputs->shape.relations;
     b->shape.positions = inputs->shape.positions;
+    b->shape.facts = inputs->shape.facts;
+    b->reader = &inputs->reader;
     b->shape.placed = true;
     if (b->shape.nodes < b->network->nodes) b->shape.nodes = b->network->nodes;
     for (int r = 0; r < b->shape.relations; r++) {
@@ -173,6 +175,8 @@ basin_anomaly_net_data basin_anomaly_batch_data(const basin_anomaly_batch *batch
                                    .label = batch->label,
                                    .weight = batch->weight,
                                    .pairs = batch->pairs,
+                                   .reader = batch->reader,
+                                   .network = batch->network,
                                    .nodes = batch->network->nodes};
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) data.node_weight[r] = batch->node_weight[r];
     return data;

@@ -7,6 +7,7 @@
 
 typedef struct basin_anomaly_batch {
     basin_network *network; /* the part; `origin` leads back */
+    const basin_edge_reader *reader;
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
     int32_t *place;            /* [nodes] who they are in the network */

@@ -30,7 +30,8 @@ typedef struct lens {
 
 /* Both parts of each node's energy at the tokens x. */
 static void node_energies(lens *l, const basin_block *b, basin_expr x, int relation) {
-    basin_block_bound bound = {.block = b, .pattern = &l->net.pattern[relation]};
+    basin_block_bound bound = {
+        .block = b, .pattern = &l->net.pattern[relation], .facts = l->net.facts[relation]};
     basin_expr part[3], weight = l->net.node_weight[relation];
     basin_block_token_energies(part, &bound, basin_block_norm(b, x));
     if (part[0] && weight) part[0] = basin_mul(part[0], weight);
@@ -42,11 +43,13 @@ static void node_energies(lens *l, const basin_block *b, basin_expr x, int relat
 static void watch_descent(lens *l, int relation) {
     const basin_anomaly *m = &l->net.energy;
     basin_anomaly_bound bound = {.pattern = &l->net.pattern[relation],
-                                 .weight = l->net.node_weight[relation]};
+                                 .weight = l->net.node_weight[relation],
+                                 .facts = l->net.facts[relation]};
     basin_expr x = basin_anomaly_embed(m, l->net.seen, l->net.eigenvectors), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
-        basin_block_bound plain = {.block = bound.block, .pattern = bound.pattern};
+        basin_block_bound plain = {
+            .block = bound.block, .pattern = bound.pattern, .facts = bound.facts};
         basin_expr one = basin_block_shares(&plain, basin_block_norm(bound.block, x));
         if (one) sum = sum ? basin_add(sum, one) : one;
         basin_energy energy = basin_anomaly_energy(&bound);
@@ -405,7 +408,8 @@ static basin_status explain(basin_anomaly_explanation *e, const basin_anomaly_mo
     basin_network *part = NULL;
     size_t bytes = 0;
     basin_status status = basin_node_inputs_open(&inputs, network, settings, error);
-    if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
+    if (!status)
+        status = basin_node_inputs_scale(&inputs, &model->scale, &model->edge_scale, error);
     if (!status)
         status =
             basin_anomaly_net_memory(&bytes, settings, &inputs.shape, true, work->backend, error);
@@ -414,7 +418,8 @@ static basin_status explain(basin_anomaly_explanation *e, const basin_anomaly_mo
         basin_node_inputs_close(&inputs);
         status = take_nearby(&part, network, e->node, error);
         if (!status) status = basin_node_inputs_open(&inputs, part, settings, error);
-        if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
+        if (!status)
+            status = basin_node_inputs_scale(&inputs, &model->scale, &model->edge_scale, error);
         e->nearby = true;
         e->node = 0; /* the target comes first */
     }

@@ -41,11 +41,14 @@ static float *new_floats(int64_t rows, int64_t columns, basin_error *error) {
     return x;
 }
 
-/* Features and the logarithms of degrees. */
+/* Features, the logarithms of degrees, and totals of what edges carry. */
 static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
     int64_t N = network->nodes, F = network->feature ? network->features : 0;
-    int64_t C = F + (inputs->settings->degree ? inputs->shape.relations : 0);
+    int64_t D = F + (inputs->settings->degree ? inputs->shape.relations : 0);
+    int64_t C = D;
+    if (basin_facts_are_features(inputs->settings))
+        C += basin_node_facts_width(network, inputs->shape.relations);
     inputs->features = C;
     if (C < 1)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -55,12 +58,14 @@ static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
     if (!x) return BASIN_NO_MEMORY;
     for (int64_t i = 0; i < N; i++) {
         if (F) memcpy(x + i * C, network->feature + i * F, (size_t)F * sizeof *x);
-        for (int64_t r = F; r < C; r++) {
+        for (int64_t r = F; r < D; r++) {
             const int64_t *row = network->relation[inputs->relation[r - F]].row;
             x[i * C + r] = (float)log1p((double)(row[i + 1] - row[i]));
         }
     }
-    return BASIN_OK;
+    if (C == D) return BASIN_OK;
+    return basin_node_facts_fill(x + D, C, network, inputs->relation, inputs->shape.relations,
+                                 error);
 }
 
 void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_t columns,
@@ -91,7 +96,7 @@ static const basin_relation *hop_relation(const basin_node_inputs *inputs) {
 }
 
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
-                                     basin_error *error) {
+                                     const basin_scaler *edge_scale, basin_error *error) {
     int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
     int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
     if (scale->kind != BASIN_SCALE_NONE && scale->features != F)
@@ -101,6 +106,7 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     float *x = inputs->table = new_floats(N, stride, error);
     if (!x) return BASIN_NO_MEMORY;
     inputs->shape.columns = stride;
+    inputs->reader.scale = edge_scale;
     for (int64_t i = 0; i < N; i++) {
         if (scale->kind == BASIN_SCALE_NONE) /* of a file it does not know how many there are */
             memcpy(x + i * stride, inputs->raw + i * F, (size_t)F * sizeof *x);
@@ -114,13 +120,15 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     return BASIN_OK;
 }
 
-basin_status basin_node_inputs_fit(basin_scaler *scale, const basin_node_inputs *inputs,
-                                   const int64_t *node, int64_t nodes, basin_error *error) {
+basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
+                                   const basin_node_inputs *inputs, const int64_t *node,
+                                   int64_t nodes, basin_error *error) {
     basin_scaler_kind kind;
     basin_status status = basin_anomaly_scaling_kind(&kind, inputs->settings, error);
-    return status
-               ? status
-               : basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error);
+    if (!status)
+        status = basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error);
+    if (status || !inputs->shape.facts) return status;
+    return basin_edge_scale_fit(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
 }
 
 /* Degree to a power, over its mean. */
@@ -166,6 +174,11 @@ basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_netwo
     *inputs = (basin_node_inputs){.network = network, .settings = settings};
     inputs->shape.nodes = inputs->shape.positions = network->nodes;
     basin_status status = pick_relations(inputs, error);
+    if (!status && basin_facts_bias(settings)) {
+        inputs->shape.facts = basin_facts_width(&network->facts);
+        inputs->reader = (basin_edge_reader){.relations = inputs->shape.relations};
+        memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
+    }
     if (!status) status = make_raw(inputs, error);
     for (int r = 0; r < inputs->shape.relations && !status; r++) {
         const basin_relation *relation = &network->relation[inputs->relation[r]];
@@ -185,7 +198,9 @@ size_t basin_node_inputs_bytes(const basin_node_inputs *inputs) {
     const basin_network *n = inputs->network;
     size_t N = (size_t)n->nodes, bytes = N * (size_t)(inputs->shape.columns + n->features) * 4;
     for (int r = 0; r < n->relations; r++)
-        bytes += (N + 1) * sizeof(int64_t) + (size_t)n->relation[r].edges * sizeof(int32_t);
+        bytes += (N + 1) * sizeof(int64_t) +
+                 (size_t)n->relation[r].edges *
+                     (sizeof(int32_t) + (size_t)n->facts.count * sizeof(float));
     return bytes;
 }
 
@@ -216,6 +231,8 @@ basin_anomaly_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
     basin_anomaly_net_data data = {.table = inputs->table,
                                    .eigenvectors = inputs->eigenvectors,
                                    .pairs = pairs,
+                                   .reader = &inputs->reader,
+                                   .network = inputs->network,
                                    .nodes = inputs->shape.nodes};
     for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
     return data;

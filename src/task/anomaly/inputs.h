@@ -14,18 +14,20 @@ typedef struct basin_node_inputs {
     float *table;                                /* [N, shape.columns] */
     float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [N], where the settings ask for them */
     float *eigenvectors;                         /* [N, k], likewise */
+    basin_edge_reader reader;                    /* of what edges carry */
     basin_anomaly_shape shape;                   /* of the whole network */
 } basin_node_inputs;
 
 /* Everything but the table, which wants a scale. */
 basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
                                     const basin_anomaly_settings *settings, basin_error *error);
-/* Fits a scale on some nodes. */
-basin_status basin_node_inputs_fit(basin_scaler *scale, const basin_node_inputs *inputs,
-                                   const int64_t *node, int64_t nodes, basin_error *error);
-/* Makes the table; the raw columns are no longer there afterwards. */
+/* Fits scales on some nodes: of their columns, and of what their edges carry. */
+basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
+                                   const basin_node_inputs *inputs, const int64_t *node,
+                                   int64_t nodes, basin_error *error);
+/* Makes the table; the raw columns are no longer there afterwards. Borrows the scale of edges. */
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
-                                     basin_error *error);
+                                     const basin_scaler *edge_scale, basin_error *error);
 void basin_node_inputs_close(basin_node_inputs *inputs);
 /* The mean of columns over the neighbours of a node, itself left out; 0 where there are none. */
 void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,

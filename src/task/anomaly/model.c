@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "io/bundle.h"
-#include "task/anomaly/anomaly.h"
+#include "task/anomaly/edges.h"
 
 basin_status basin_anomaly_model_new(basin_anomaly_model **model,
                                      const basin_anomaly_settings *settings,
@@ -25,7 +25,10 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
     m->settings = *settings;
     m->face = (basin_settings){.kind = &basin_anomaly_task, .values = &m->settings};
     m->threshold = 0.5;
-    m->ensemble = (basin_anomaly_ensemble){.degree = settings->degree, .share = 0.5, .scale = 1};
+    m->ensemble = (basin_anomaly_ensemble){.degree = settings->degree,
+                                           .facts = basin_facts_are_features(settings),
+                                           .share = 0.5,
+                                           .scale = 1};
     if (!network) return BASIN_OK;
     m->nodes = network->nodes;
     m->features = network->feature ? network->features : 0;
@@ -48,6 +51,7 @@ void basin_anomaly_close(basin_anomaly_model *model) {
     basin_calibration_free(&model->calibration);
     basin_anomaly_ensemble_free(&model->ensemble);
     basin_scaler_free(&model->scale);
+    basin_scaler_free(&model->edge_scale);
     free(model);
 }
 
@@ -174,6 +178,8 @@ basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *mo
     if (!status) status = add_meta(bundle, model, error);
     if (!status) status = add_members(bundle, model, error);
     if (!status) status = basin_scaler_store(bundle, "scale.", &model->scale, error);
+    if (!status && basin_facts_bias(&model->settings))
+        status = basin_scaler_store(bundle, "edge_scale.", &model->edge_scale, error);
     if (!status) status = basin_anomaly_ensemble_store(bundle, &model->ensemble, error);
     if (!status) status = basin_anomaly_judged_store(bundle, model, error);
     if (!status) status = basin_bundle_write(path, bundle, error);
@@ -286,6 +292,8 @@ static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bu
     for (int64_t i = 0; i < m->members && !status; i++)
         status = basin_anomaly_member_read(&m->member[i], bundle, i, error);
     if (!status) status = basin_scaler_load(&m->scale, bundle, "scale.", error);
+    if (!status && basin_facts_bias(&settings))
+        status = basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error);
     if (!status && settings.trees)
         status = basin_anomaly_ensemble_load(&m->ensemble, bundle, error);
     return status ? status : basin_anomaly_judged_load(m, bundle, error);

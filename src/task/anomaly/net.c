@@ -29,7 +29,7 @@ static basin_position position_of(const basin_anomaly_settings *r) {
 
 basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
                                               const basin_anomaly_shape *shape) {
-    return (basin_anomaly_config){
+    basin_anomaly_config config = {
         .nodes = shape->positions,
         .features = shape->columns,
         .block = {BASIN_BLOCK_OF(r), .init_query = {BASIN_INIT_NORMAL, r->query_deviation}},
@@ -47,6 +47,8 @@ basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
         .no_concat = !r->concat,
         .dropout = r->dropout,
     };
+    config.block.facts = basin_anomaly_descends(r) && r->attention ? shape->facts : 0;
+    return config;
 }
 
 static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings *r,
@@ -66,6 +68,11 @@ static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings 
         net->pattern[i] =
             basin_pairs_declare(graph, name, shape->nodes, shape->nodes, shape->pairs[i]);
         snprintf(name, sizeof name, "weight%d", i);
+        if (basin_anomaly_net_config(r, shape).block.facts) {
+            char facts[32];
+            snprintf(facts, sizeof facts, "facts%d", i);
+            net->facts[i] = basin_input(graph, facts, BASIN_SHAPE(shape->pairs[i], shape->facts));
+        }
         if (r->degree_power > 0)
             net->node_weight[i] = basin_input(graph, name, BASIN_SHAPE(shape->nodes));
     }
@@ -105,6 +112,7 @@ static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_setti
     basin_anomaly_inputs inputs = {.features = net->seen,
                                    .neighbours = net->pattern,
                                    .weight = net->node_weight[0] ? net->node_weight : NULL,
+                                   .facts = net->facts[0] ? net->facts : NULL,
                                    .eigenvectors = net->eigenvectors,
                                    .place = net->place,
                                    .seed = net->seed};
@@ -192,6 +200,17 @@ static basin_status write_places(basin_plan *plan, basin_expr input, const int32
     return status;
 }
 
+static basin_status write_facts(const basin_anomaly_net *net, basin_plan *plan,
+                                const basin_anomaly_net_data *data, int r, basin_error *error) {
+    const basin_pairs *pairs = &data->pairs[r];
+    float *facts = NULL;
+    if (!net->facts[r]) return BASIN_OK;
+    basin_status status = basin_edge_facts(&facts, data->reader, data->network, r, pairs, error);
+    if (!status) status = write_rows(plan, net->facts[r], facts, pairs->pairs, error);
+    free(facts);
+    return status;
+}
+
 basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *plan,
                                      const basin_anomaly_net_data *data, basin_error *error) {
     int64_t n = data->nodes;
@@ -201,6 +220,7 @@ basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *p
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row && !status; r++) {
         status = basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error);
         if (!status) status = write_rows(plan, net->node_weight[r], data->node_weight[r], n, error);
+        if (!status) status = write_facts(net, plan, data, r, error);
     }
     if (!status) status = write_rows(plan, net->label, data->label, n, error);
     return status ? status : write_rows(plan, net->weight, data->weight, n, error);

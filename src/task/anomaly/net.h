@@ -5,6 +5,7 @@
 
 #include "basin/gnn.h"
 #include "task/anomaly/anomaly.h"
+#include "task/anomaly/edges.h"
 
 typedef struct basin_anomaly_shape {
     int64_t nodes, columns;
@@ -12,6 +13,7 @@ typedef struct basin_anomaly_shape {
     bool placed;       /* its nodes are some of them: positions by index */
     int relations;
     int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
+    int64_t facts;                          /* numbers of an edge that bias its score; 0: none */
 } basin_anomaly_shape;
 
 typedef struct basin_anomaly_net {
@@ -25,8 +27,9 @@ typedef struct basin_anomaly_net {
     basin_expr mask;  /* [columns] 0 for what a member does not see; NULL: all see all */
     basin_expr seen;  /* [N, columns] the features, masked */
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
-    basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
-    basin_expr logits, probability, loss; /* [N], [N], [] */
+    basin_expr facts[BASIN_ANOMALY_RELATIONS]; /* [pairs, facts], or NULL */
+    basin_expr label, weight, seed;            /* for training: [N], [N], [2]; else NULL */
+    basin_expr logits, probability, loss;      /* [N], [N], [] */
 } basin_anomaly_net;
 
 /* Whether it is an Energy Transformer that descends as the paper has it. */
@@ -48,6 +51,8 @@ typedef struct basin_anomaly_net_data {
     const int32_t *place;                              /* [n] */
     const float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [n] each */
     const basin_pairs *pairs;                          /* [relations] */
+    const basin_edge_reader *reader;                   /* of what edges carry, */
+    const basin_network *network;                      /* whose edges the pairs are */
     const float *label, *weight;                       /* [n] */
     int64_t nodes;                                     /* n; the rest up to the capacity is zero */
 } basin_anomaly_net_data;

@@ -64,9 +64,10 @@ basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *f, basin_error *err
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *f, basin_error *error) {
     basin_status status = basin_node_inputs_open(&f->inputs, f->network, &f->settings, error);
     if (!status)
-        status =
-            basin_node_inputs_fit(&f->model->scale, &f->inputs, f->train, f->train_count, error);
-    return status ? status : basin_node_inputs_scale(&f->inputs, &f->model->scale, error);
+        status = basin_node_inputs_fit(&f->model->scale, &f->model->edge_scale, &f->inputs,
+                                       f->train, f->train_count, error);
+    if (status) return status;
+    return basin_node_inputs_scale(&f->inputs, &f->model->scale, &f->model->edge_scale, error);
 }
 
 basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error *error) {

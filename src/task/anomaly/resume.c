@@ -22,6 +22,7 @@ basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_
     basin_status status = basin_anomaly_read_settings(&found, bundle, error);
     if (status) return status;
     if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
+    if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
     if (settings->hops < 0) settings->hops = found.hops;
     if (!settings->members) settings->members = found.members;
     return BASIN_OK;

@@ -69,7 +69,8 @@ static basin_status score_network(double *probability, const basin_anomaly_model
     basin_node_inputs inputs = {0};
     basin_anomaly_scorer *scorer = NULL;
     basin_status status = basin_node_inputs_open(&inputs, network, &model->settings, error);
-    if (!status) status = basin_node_inputs_scale(&inputs, &model->scale, error);
+    if (!status)
+        status = basin_node_inputs_scale(&inputs, &model->scale, &model->edge_scale, error);
     if (!status)
         status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, with), with, error);
     if (!status) status = hold(scorer, &inputs, with, error);

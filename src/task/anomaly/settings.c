@@ -18,6 +18,7 @@ static const basin_anomaly_settings usual = {
     .scaling = "quantile",
     .hops = 2,
     .degree = true,
+    .facts = "auto",
     .relations = "one",
     .self_loops = "drop",
     .arch = "et",
@@ -67,6 +68,7 @@ static const basin_anomaly_settings usual = {
  * epoch by validation macro-F1, an MLP as the head; sizes by row. */
 static const basin_anomaly_settings paper = {
     .scaling = "standard",
+    .facts = "none",
     .relations = "one",
     .self_loops = "drop",
     .arch = "et",

@@ -97,6 +97,18 @@ static int64_t members_for(const basin_network *network) {
     return edges <= 2000000 ? 2 : 1;
 }
 
+/* Both uses of what edges carry, where they carry something. */
+static basin_status settle_facts(basin_anomaly_settings *settings, const basin_network *network,
+                                 basin_error *error) {
+    bool there = network->facts.count;
+    if (basin_choice_is(settings->facts, "auto")) settings->facts = there ? "both" : "none";
+    if (there || basin_choice_is(settings->facts, "none")) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: facts is %s and its edges carry nothing; wanted a table of edges with "
+                      "amounts, times or kinds, or facts auto",
+                      network->path, settings->facts);
+}
+
 /* What the settings leave open: as the checkpoint or the model has it with which the run begins,
  * or by the data. A rehearsal does not wait for probes. */
 static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
@@ -106,6 +118,7 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
     if (!file) file = basin_run_from(t->run);
     basin_status status = file ? basin_anomaly_settle(&t->settings, file, error) : BASIN_OK;
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
+    if (!status) status = settle_facts(&t->settings, t->data.network, error);
     if (status) return status;
     return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, part,
                                        !(how->rehearse > 0), &work, error);

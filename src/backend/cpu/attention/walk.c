@@ -20,18 +20,33 @@ static step start(const basin_walk *w, int64_t node) {
     return (step){node, w->begin[node], w->begin[node + 1], w->add_self};
 }
 
+/* Neighbours, and which edges lead to them; -1: none does. */
+typedef struct batch {
+    int32_t index[CHUNK];
+    int64_t edge[CHUNK];
+} batch;
+
 /* The next neighbours; 0 at the end. */
-static int take(int32_t index[CHUNK], step *s, const basin_walk *w) {
+static int take(batch *b, step *s, const basin_walk *w) {
     int n = 0;
     for (; s->at < s->end && n < CHUNK; s->at++) {
-        index[n] = w->other[s->at];
-        n += !(w->drop_self && index[n] == s->node);
+        b->index[n] = w->other[s->at];
+        b->edge[n] = w->entry ? w->entry[s->at] : s->at;
+        n += !(w->drop_self && b->index[n] == s->node);
     }
     if (s->own && s->at == s->end && n < CHUNK) {
-        index[n++] = (int32_t)s->node;
+        b->edge[n] = -1;
+        b->index[n++] = (int32_t)s->node;
         s->own = false;
     }
     return n;
+}
+
+/* r <- beta r + bias of one head. */
+static void score(float *r, float beta, const basin_walk *w, const batch *b, int n, int64_t head) {
+    for (int i = 0; i < n; i++) r[i] *= beta;
+    for (int i = 0; i < n && w->bias; i++)
+        if (b->edge[i] >= 0) r[i] += w->bias[b->edge[i] * w->heads + head];
 }
 
 /* Neighbours lie anywhere: asks for the rows that come next. */
@@ -54,16 +69,17 @@ typedef struct running {
     float most, total;
 } running;
 
-static void ask_chunk(running *all, float *sum, const float *own, const basin_walk *w, float beta,
-                      const int32_t *index, int n, const basin_attention_kernels *k) {
+static void ask_chunk(running *all, float *sum, const float *own, const basin_walk *w, int64_t head,
+                      const batch *b, int n, const basin_attention_kernels *k) {
     float r[CHUNK], most = all->most, total = 0;
-    k->dot(r, own, w->rows, index, n, w->stride);
-    for (int i = 0; i < n; i++) most = fmaxf(most, beta * r[i]);
+    k->dot(r, own, w->rows, b->index, n, w->stride);
+    score(r, w->beta[head], w, b, n, head);
+    for (int i = 0; i < n; i++) most = fmaxf(most, r[i]);
     float fade = expf(all->most - most);
-    for (int i = 0; i < n; i++) total += r[i] = expf(beta * r[i] - most);
+    for (int i = 0; i < n; i++) total += r[i] = expf(r[i] - most);
     if (fade != 1)
         for (int64_t i = 0; i < w->stride; i++) sum[i] *= fade;
-    k->gather(sum, r, w->rows, index, n, w->stride);
+    k->gather(sum, r, w->rows, b->index, n, w->stride);
     *all = (running){most, all->total * fade + total};
 }
 
@@ -72,14 +88,13 @@ enum { HEADS_AT_ONCE = 16 };
 static void ask_heads(float *sum, float *lse, const float *own, const basin_walk *w, int64_t node,
                       int64_t last, int64_t head, int heads, const basin_attention_kernels *k) {
     running all[HEADS_AT_ONCE];
-    int32_t index[CHUNK];
+    batch b;
     step s = start(w, node);
     for (int h = 0; h < heads; h++) all[h] = (running){-INFINITY, 0};
-    for (int n; (n = take(index, &s, w)) > 0;) {
+    for (int n; (n = take(&b, &s, w)) > 0;) {
         expect(w, NULL, 0, s, last);
         for (int h = 0; h < heads; h++)
-            ask_chunk(&all[h], sum + h * w->stride, own + h * w->stride, w, w->beta[head + h],
-                      index, n, k);
+            ask_chunk(&all[h], sum + h * w->stride, own + h * w->stride, w, head + h, &b, n, k);
     }
     for (int h = 0; h < heads; h++) {
         float inverse = all[h].total > 0 ? 1 / all[h].total : 0;
@@ -105,15 +120,16 @@ void basin_walk_by_query(float *sum, float *lse, const float *own, const basin_w
 }
 
 static void answer_chunk(float *sum, const float *own, const float *lse, const float *weight,
-                         const basin_walk *w, int64_t head, const int32_t *index, int n,
+                         const basin_walk *w, int64_t head, const batch *b, int n,
                          const basin_attention_kernels *k) {
-    float r[CHUNK], beta = w->beta[head];
-    k->dot(r, own, w->rows, index, n, w->stride);
+    float r[CHUNK];
+    k->dot(r, own, w->rows, b->index, n, w->stride);
+    score(r, w->beta[head], w, b, n, head);
     for (int i = 0; i < n; i++) {
-        int64_t j = index[i];
-        r[i] = expf(beta * r[i] - lse[j * w->heads + head]) * (weight ? weight[j] : 1);
+        int64_t j = b->index[i];
+        r[i] = expf(r[i] - lse[j * w->heads + head]) * (weight ? weight[j] : 1);
     }
-    k->gather(sum, r, w->rows, index, n, w->stride);
+    k->gather(sum, r, w->rows, b->index, n, w->stride);
 }
 
 void basin_walk_by_key(float *sum, const float *own, const float *lse, const float *weight,
@@ -122,14 +138,14 @@ void basin_walk_by_key(float *sum, const float *own, const float *lse, const flo
     int64_t H = w->heads, width = H * w->stride;
 #pragma omp parallel for schedule(dynamic, GRAIN) num_threads(w->threads)
     for (int64_t i = 0; i < count; i++) {
-        int32_t index[CHUNK];
+        batch b;
         step s = start(w, first + i);
         memset(sum + i * width, 0, (size_t)width * sizeof *sum);
-        for (int n; (n = take(index, &s, w)) > 0;) {
+        for (int n; (n = take(&b, &s, w)) > 0;) {
             expect(w, lse, H, s, first + count);
             for (int64_t h = 0; h < H; h++)
                 answer_chunk(sum + i * width + h * w->stride, own + i * width + h * w->stride, lse,
-                             weight, w, h, index, n, k);
+                             weight, w, h, &b, n, k);
         }
     }
 }

@@ -45,9 +45,11 @@ basin_status basin_tables_fill_base(basin_tables *j) {
     return BASIN_OK;
 }
 
-/* Adds the base's edges to a relation, row by row. */
+/* Adds the base's edges to a relation, row by row; what they carry was before that of the new. */
 static basin_status add_rows(basin_relation *to, const basin_relation *from, int64_t nodes,
-                             int64_t old, bool merge, basin_error *error) {
+                             int64_t old, bool merge, const basin_facts *facts,
+                             basin_error *error) {
+    basin_relation tables = *to;
     int64_t edges = to->edges + from->edges, at = 0;
     int64_t *row = basin_array_new((size_t)nodes + 1, sizeof *row);
     int32_t *col = basin_array_new((size_t)edges, sizeof *col);
@@ -64,12 +66,17 @@ static basin_status add_rows(basin_relation *to, const basin_relation *from, int
         if (more) memcpy(col + at + own, from->col + from->row[i], more * sizeof *col);
         row[i + 1] = at += (int64_t)(own + more);
     }
-    free(to->row);
-    free(to->col);
     to->row = row;
     to->col = col;
     to->edges = edges;
-    return basin_relation_tidy(to, nodes, merge, error);
+    to->fact = NULL;
+    basin_status status = basin_relation_tidy(to, nodes, merge, error);
+    if (!status) status = basin_relation_alloc_facts(to, facts, error);
+    if (!status) basin_relation_merge_facts(to, from, old, facts);
+    if (!status) basin_relation_merge_facts(to, &tables, nodes, facts);
+    tables.name = NULL;
+    basin_relation_free(&tables);
+    return status;
 }
 
 static basin_status join_relation(basin_tables *j, const basin_relation *from) {
@@ -81,13 +88,18 @@ static basin_status join_relation(basin_tables *j, const basin_relation *from) {
         status = basin_network_add_relation(n, from->name, &empty, j->o, j->error);
     if (status) return status;
     basin_relation *to = &n->relation[basin_network_relation(n, from->name)];
-    return add_rows(to, from, n->nodes, j->base_nodes, !j->o->keep_duplicates, j->error);
+    return add_rows(to, from, n->nodes, j->base_nodes, !j->o->keep_duplicates, &n->facts, j->error);
 }
 
 basin_status basin_tables_join_base(basin_tables *j) {
     const basin_network *base = j->o->base;
     basin_status status = BASIN_OK;
     if (!base) return BASIN_OK;
+    if (base->facts.count != j->network->facts.count)
+        return basin_fail(j->error, BASIN_BAD_SHAPE,
+                          "%s: %" PRId64 " facts an edge, wanted the %" PRId64
+                          " of the tables that are added",
+                          base->path, base->facts.count, j->network->facts.count);
     basin_network_add_note(j->network,
                            "%" PRId64 " nodes and %zu edges added to the %" PRId64 " nodes of %s",
                            j->network->nodes - base->nodes, j->edge_count, base->nodes, base->path);

@@ -143,7 +143,7 @@ static basin_status rank_categories(basin_column *c, basin_names_builder *names,
 }
 
 /* Names that people give to times. */
-static bool sounds_like_time(const char *name) {
+bool basin_column_sounds_like_time(const char *name) {
     size_t length = strlen(name);
     const char *end = name + (length < 3 ? length : length - 3);
     return strcasestr(name, "time") || strcasestr(name, "date") || !strcasecmp(end, "_at") ||
@@ -155,7 +155,7 @@ static int common_reading(const basin_column *c, const basin_column_rules *rules
     bool all[BASIN_READINGS];
     for (int r = 0; r < BASIN_READINGS; r++) all[r] = c->as[r].cells == c->cells;
     if (rules->date_format && all[BASIN_AS_DATE]) return BASIN_AS_DATE;
-    if (all[BASIN_AS_EPOCH] && sounds_like_time(c->name)) return BASIN_AS_EPOCH;
+    if (all[BASIN_AS_EPOCH] && basin_column_sounds_like_time(c->name)) return BASIN_AS_EPOCH;
     for (int r = 0; r < BASIN_AS_EPOCH; r++)
         if (all[r]) return r;
     return -1;
@@ -197,28 +197,35 @@ static basin_status settle_type(basin_column *c, basin_schema_column *to, const 
     return BASIN_OK;
 }
 
-basin_status basin_column_settle(basin_column *c, basin_schema *schema, const char *path,
-                                 const basin_column_rules *rules, basin_error *error) {
+basin_status basin_column_settle(basin_column *c, basin_schema *schema, basin_schema_table *table,
+                                 const char *path, const basin_column_rules *rules,
+                                 basin_error *error) {
     basin_schema_column to = {.name = (char *)(uintptr_t)c->name, .type = c->type, .mean = NAN};
     basin_status status = settle_type(c, &to, path, rules, error);
-    c->first = schema->features;
-    if (!status) status = basin_schema_add(schema, &schema->nodes, &to, error);
+    if (!status) status = basin_schema_add(schema, table, &to, error);
+    if (!status) c->first = table->column[table->columns - 1].first;
     basin_names_free(&to.value);
     return status;
 }
 
 /* ---- filling ---- */
 
+bool basin_column_read(double *value, const basin_column *c, const char *text,
+                       const basin_column_rules *rules) {
+    unsigned marks = 0;
+    if (basin_cell_missing(text)) return false;
+    if (c->type == BASIN_COLUMN_DATE) return read_date(value, text, rules->date_format);
+    return c->type == BASIN_COLUMN_NUMBER && read_number(value, &marks, c->comma, text);
+}
+
 void basin_column_fill(float *x, const basin_column *c, const char *text,
                        const basin_column_rules *rules) {
     double value;
-    unsigned marks = 0;
     if (!basin_column_is_feature(c->type) || basin_cell_missing(text)) return;
     if (c->type == BASIN_COLUMN_CATEGORY) {
         int32_t at = basin_dictionary_find(&c->category, text);
         if (at >= 0) x[c->first + (c->rank ? c->rank[at] : at)] = 1;
-    } else if (c->type == BASIN_COLUMN_DATE ? read_date(&value, text, rules->date_format)
-                                            : read_number(&value, &marks, c->comma, text)) {
+    } else if (basin_column_read(&value, c, text, rules)) {
         x[c->first] = (float)value;
     }
 }

@@ -56,8 +56,14 @@ basin_status basin_column_know(basin_column *column, const basin_schema_column *
 basin_status basin_column_see(basin_column *column, const basin_table_rows *rows, const char *text,
                               const basin_column_rules *rules, basin_error *error);
 /* Decides what the column becomes and adds it to the schema. */
-basin_status basin_column_settle(basin_column *column, basin_schema *schema, const char *path,
+basin_status basin_column_settle(basin_column *column, basin_schema *schema,
+                                 basin_schema_table *table, const char *path,
                                  const basin_column_rules *rules, basin_error *error);
+/* The number or date in a cell; false where it is missing or of another kind. */
+bool basin_column_read(double *value, const basin_column *column, const char *text,
+                       const basin_column_rules *rules);
+/* Whether a name speaks of time. */
+bool basin_column_sounds_like_time(const char *name);
 /* The features of one row, x [features]; a missing number is left as it is. */
 void basin_column_fill(float *x, const basin_column *column, const char *text,
                        const basin_column_rules *rules);

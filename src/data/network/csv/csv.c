@@ -2,6 +2,7 @@
  * files of nodes (a row a node: id, features, label, split). A file is one of edges where its
  * header has columns for both ends. Ids are any text. See table.h for who does what. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,8 @@ basin_status basin_tables_check_room(basin_tables *j, const char *path) {
     const basin_names_builder *names = &j->id.names;
     size_t ids = names->text_capacity + names->at_capacity * sizeof *names->names.at;
     size_t nodes = (size_t)names->names.count * 3 * sizeof(int64_t);
-    size_t edges = j->edge_count * 4 * sizeof(int32_t);
+    size_t cells = j->schema ? (size_t)j->schema->cells : 0;
+    size_t edges = j->edge_count * (4 * sizeof(int32_t) + 3 * cells * sizeof(float));
     size_t slots = j->id.slots * sizeof *j->id.slot + j->seen_capacity * sizeof *j->seen;
     return basin_memory_check((double)ids + (double)nodes + (double)edges + (double)slots, j->limit,
                               path, BASIN_NO_MEMORY, j->error);
@@ -42,10 +44,12 @@ static basin_status make_nodes(basin_tables *j) {
         n->id = j->id.names.names;
         j->id.names.names = (basin_names){0};
     }
+    if (!status) status = basin_schema_facts(&n->facts, j->schema, j->error);
     n->schema = j->schema;
     j->schema = NULL;
-    if (n->feature) status = basin_network_fill_missing(n, j->o->missing, j->error);
+    if (!status && n->feature) status = basin_network_fill_missing(n, j->o->missing, j->error);
     if (!status && n->label) basin_network_finish_labels(n, j->o);
+    if (!status) status = basin_tables_give_since(j);
     if (!status) basin_tables_note(j);
     return status;
 }
@@ -59,13 +63,27 @@ static int64_t count_edges(const basin_relation *r, const basin_network *n) {
     return n->directed ? r->edges : loops + (r->edges - loops) / 2;
 }
 
-/* Rows that name the same two ends are one edge: their number is lost, and said. */
+static bool has_kinds(const basin_facts *facts) {
+    for (int64_t i = 0; i < facts->count; i++)
+        if (facts->kind[i] == BASIN_FACT_KIND) return true;
+    return false;
+}
+
+/* Rows that name the same two ends are one edge: what becomes of the others is said. */
 static void note_repeats(basin_tables *j) {
     const basin_network *n = j->network;
     int64_t different = 0;
     if (j->o->keep_duplicates || j->o->self != BASIN_SELF_KEEP) return;
     for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
-    if (different < (int64_t)j->edge_count)
+    if (n->facts.count)
+        basin_network_add_note(j->network,
+                               "%zu rows of edges became %" PRId64
+                               " edges that carry count%s, of numbers sum, mean and last%s%s",
+                               j->edge_count, different,
+                               n->directed ? "" : " (both directions together)",
+                               n->facts.time < 0 ? "" : ", of times the last",
+                               has_kinds(&n->facts) ? ", of texts the share of each value" : "");
+    else if (different < (int64_t)j->edge_count)
         basin_network_add_note(j->network, "%" PRId64 " of %zu edges repeat others and count once",
                                (int64_t)j->edge_count - different, j->edge_count);
 }
@@ -81,8 +99,12 @@ static basin_status make_relations(basin_tables *j) {
                              (int64_t)list->count};
         const char *name = names->count ? names->text + names->at[r] : empty;
         status = basin_network_add_relation(j->network, name, &edges, j->o, j->error);
+        if (!status && j->network->facts.count)
+            status = basin_network_add_facts(j->network, &j->network->relation[r], &edges,
+                                             list->cell, j->error);
         free(j->edges[r].pair);
-        j->edges[r].pair = NULL;
+        free(j->edges[r].cell);
+        j->edges[r] = (basin_edge_list){0};
     }
     return status;
 }
@@ -90,6 +112,9 @@ static basin_status make_relations(basin_tables *j) {
 static basin_status make_network(basin_tables *j) {
     basin_status status = basin_tables_begin_base(j);
     if (!status) status = basin_tables_see_nodes(j);
+    if (!status) status = basin_tables_see_facts(j);
+    if (!status) status = basin_tables_settle(j);
+    if (!status) status = basin_tables_find_time(j);
     if (!status) status = basin_tables_read_edges(j);
     if (status) return status;
     const char *path = j->table[0].source->path;
@@ -97,8 +122,7 @@ static basin_status make_network(basin_tables *j) {
     if (nodes == 0 || (j->relation.names.names.count == 0 && !j->node_tables))
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row%s", path,
                           j->table[0].source->query ? "" : " below the header");
-    status = basin_tables_settle(j);
-    if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
+    status = basin_network_new(&j->network, path, nodes, j->error);
     if (!status) status = make_nodes(j);
     if (!status) status = make_relations(j);
     if (!status) note_repeats(j);
@@ -114,12 +138,14 @@ static void tables_free(basin_tables *j) {
         for (size_t i = 0; table->name && i < table->columns; i++) free(table->name[i]);
         free(table->column);
         free(table->name);
+        free(table->fact);
     }
-    for (int r = 0; r < BASIN_MOST_RELATIONS; r++) free(j->edges[r].pair);
+    for (int r = 0; r < BASIN_MOST_RELATIONS; r++) free(j->edges[r].pair), free(j->edges[r].cell);
     basin_dictionary_free(&j->id);
     basin_dictionary_free(&j->relation);
     basin_schema_free(j->schema);
     free(j->seen);
+    free(j->since);
     free(j);
 }
 
@@ -138,6 +164,7 @@ basin_status basin_network_csv_read(basin_network **network, const basin_csv_sou
     j->rules = (basin_column_rules){
         settled.max_categories > 0 ? settled.max_categories : CATEGORIES, settled.date_format};
     j->error = error;
+    j->until = INFINITY;
     j->limit = settled.memory ? settled.memory : basin_memory_share();
     status = basin_tables_read_headers(j, source, sources);
     if (!status) status = make_network(j);

@@ -1,5 +1,6 @@
 /* Tables of edges: a row an edge, into one list a relation. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -33,8 +34,12 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
 static basin_status read_edge(basin_tables *j, const basin_table_file *t,
                               const basin_table_rows *rows, const char *file_name) {
     int32_t pair[2], r;
+    bool counts = true;
+    double time = NAN;
     const char *type = t->type >= 0 ? basin_table_rows_field(rows, (size_t)t->type) : file_name;
-    basin_status status = end_of_edge(j, &pair[0], rows, t->from);
+    basin_status status = basin_tables_read_time(j, &time, &counts, t, rows);
+    if (status || !counts) return status;
+    status = end_of_edge(j, &pair[0], rows, t->from);
     if (!status) status = end_of_edge(j, &pair[1], rows, t->to);
     if (!status && (pair[0] < 0 || pair[1] < 0)) return j->unknown.edges++, BASIN_OK;
     if (!status) status = basin_dictionary_add(&j->relation, &r, *type ? type : "homo", j->error);
@@ -48,7 +53,10 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
     if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
                              sizeof *list->pair))
         return basin_tables_no_memory(j, rows->path);
-    memcpy(list->pair + 2 * list->count++, pair, sizeof pair);
+    memcpy(list->pair + 2 * list->count, pair, sizeof pair);
+    status = basin_tables_add_facts(j, list, t, rows, pair, time);
+    if (status) return status;
+    list->count++;
     j->edge_count++;
     return basin_tables_check_room(j, rows->path);
 }

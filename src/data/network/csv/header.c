@@ -24,6 +24,16 @@ static const char usual_id[] = "id node node_id nodeid name txId";
 static const char usual_label[] = "label y class is_fraud isfraud fraud anomaly";
 static const char *const usual_mask[3] = {"train_mask", "val_mask", "test_mask"};
 
+/* Whether a column has the usual name of labels, or the one that options give. */
+bool basin_tables_is_label(const basin_tables *j, const char *name) {
+    for (const char *usual = usual_label; *usual;) {
+        size_t length = strcspn(usual, " ");
+        if (strlen(name) == length && !strncasecmp(usual, name, length)) return true;
+        usual += length + (usual[length] == ' ');
+    }
+    return j->o->label && !strcasecmp(j->o->label, name);
+}
+
 /* The column of a role: as an option says, else as the schema, else by a usual name that is not
  * that of a feature. */
 static int find_role(const basin_tables *j, const basin_table_rows *rows, const char *option,
@@ -49,7 +59,8 @@ static const basin_schema_column *known_role(const basin_tables *j, bool edges,
     return basin_schema_role(edges ? &j->known->edges : &j->known->nodes, type);
 }
 
-static bool dropped(const char *list, const char *name) {
+bool basin_tables_drop(const basin_tables *j, const char *name) {
+    const char *list = j->o->drop;
     size_t length = strlen(name);
     while (list && *list) {
         size_t part = strcspn(list, ",");
@@ -102,7 +113,7 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t,
     for (int i = 0; i < (int)t->columns; i++) {
         t->column[i].type = role_of(t, i);
         t->column[i].feature =
-            t->column[i].type == BASIN_COLUMN_DROPPED && !dropped(j->o->drop, t->name[i]);
+            t->column[i].type == BASIN_COLUMN_DROPPED && !basin_tables_drop(j, t->name[i]);
     }
     return BASIN_OK;
 }
@@ -151,7 +162,7 @@ static bool is_there(const basin_tables *j, const char *name, bool edges, bool n
     return false;
 }
 
-static basin_status fail_absent(basin_tables *j, const char *name, const char *what) {
+basin_status basin_tables_fail_absent(basin_tables *j, const char *name, const char *what) {
     basin_near near = basin_near_begin(name);
     basin_list list = {0};
     for (int t = 0; t < j->tables; t++)
@@ -171,7 +182,8 @@ static basin_status check_drops(basin_tables *j) {
         char name[300];
         int part = (int)strcspn(list, ",");
         snprintf(name, sizeof name, "%.*s", part, list);
-        if (part && !is_there(j, name, true, true)) return fail_absent(j, name, "to drop");
+        if (part && !is_there(j, name, true, true))
+            return basin_tables_fail_absent(j, name, "to drop");
         list += part + (list[part] == ',');
     }
     return BASIN_OK;
@@ -185,10 +197,11 @@ static basin_status check_names(basin_tables *j) {
     } role[] = {{j->o->source, "for the sources of edges", true, true},
                 {j->o->target, "for the targets of edges", true, true},
                 {j->o->label, "for labels in a file of nodes", false, true},
-                {j->o->edge_type, "for relations in a file of edges", true, false}};
+                {j->o->edge_type, "for relations in a file of edges", true, false},
+                {j->o->time, "for the times of edges", true, false}};
     for (size_t i = 0; i < sizeof role / sizeof *role; i++)
         if (role[i].name && !is_there(j, role[i].name, role[i].edges, role[i].nodes))
-            return fail_absent(j, role[i].name, role[i].what);
+            return basin_tables_fail_absent(j, role[i].name, role[i].what);
     return check_drops(j);
 }
 
@@ -219,7 +232,8 @@ static basin_status bind_column(basin_tables *j, const basin_schema_column *know
     basin_column *found;
     basin_status status = find_feature(j, &found, known->name);
     if (status) return status;
-    if (!found) return fail_absent(j, known->name, "with which the detector was trained");
+    if (!found)
+        return basin_tables_fail_absent(j, known->name, "with which the detector was trained");
     return basin_column_know(found, known, j->error);
 }
 
@@ -232,7 +246,8 @@ static basin_status bind_schema(basin_tables *j) {
         if (basin_column_is_feature(s->nodes.column[i].type))
             status = bind_column(j, &s->nodes.column[i]);
     if (!status && type && !j->o->edge_type && !is_there(j, type->name, true, false))
-        status = fail_absent(j, type->name, "for relations, with which the detector was trained");
+        status = basin_tables_fail_absent(j, type->name,
+                                          "for relations, with which the detector was trained");
     for (int t = 0; t < j->tables && !status; t++)
         for (size_t i = 0; i < j->table[t].columns; i++) {
             basin_column *c = &j->table[t].column[i];
@@ -284,5 +299,5 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
     if (!status) status = check_names(j);
     if (!status) status = check_edges(j);
     if (!status) status = j->known && j->known->named ? bind_schema(j) : check_twice(j);
-    return status;
+    return status ? status : basin_tables_bind_facts(j);
 }

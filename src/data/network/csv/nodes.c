@@ -60,16 +60,6 @@ basin_status basin_tables_see_nodes(basin_tables *j) {
 
 /* ---- what columns become ---- */
 
-static basin_status settle_edges(basin_tables *j, const basin_table_file *t) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < t->columns && !status; i++) {
-        basin_schema_column c = {.name = t->name[i], .type = t->column[i].type, .mean = NAN};
-        if (!basin_schema_find(&j->schema->edges, c.name))
-            status = basin_schema_add(j->schema, &j->schema->edges, &c, j->error);
-    }
-    return status;
-}
-
 basin_status basin_tables_settle(basin_tables *j) {
     if (j->known && j->known->named) return basin_schema_copy(&j->schema, j->known, j->error);
     basin_status status = basin_schema_new(&j->schema, j->error);
@@ -82,11 +72,10 @@ basin_status basin_tables_settle(basin_tables *j) {
     for (int t = 0; t < j->tables && !status; t++) {
         basin_table_file *table = &j->table[t];
         for (size_t i = 0; !table->edges && i < table->columns && !status; i++)
-            status = basin_column_settle(&table->column[i], j->schema, table->source->path,
-                                         &j->rules, j->error);
-        if (!status && table->edges) status = settle_edges(j, table);
+            status = basin_column_settle(&table->column[i], j->schema, &j->schema->nodes,
+                                         table->source->path, &j->rules, j->error);
     }
-    return status;
+    return status ? status : basin_tables_settle_facts(j);
 }
 
 /* ---- the second pass ---- */

@@ -48,6 +48,9 @@ static void note_unknown(basin_tables *j) {
         basin_network_add_note(j->network,
                                "%" PRId64 " nodes added that are in no file of nodes ('%s')",
                                u->nodes, u->first);
+    if (j->late)
+        basin_network_add_note(j->network, "%" PRId64 " edges left out: later than %s", j->late,
+                               j->o->until);
 }
 
 /* How a file was read, and which columns of edges were not. */
@@ -61,7 +64,9 @@ static void note_table(basin_tables *j, lists *l, const basin_table_file *t) {
         basin_network_add_note(j->network, "%s holds text that is not UTF-8, taken as Latin-1",
                                t->source->path);
     for (size_t i = 0; t->edges && i < t->columns; i++)
-        if (t->column[i].type == BASIN_COLUMN_DROPPED) add(&l->edge, t->name[i], NULL, 0);
+        if (t->column[i].type == BASIN_COLUMN_DROPPED && !t->fact[i])
+            add(&l->edge, t->name[i],
+                basin_tables_is_label(j, t->name[i]) ? " (by its name a label)" : NULL, 0);
 }
 
 void basin_tables_note(basin_tables *j) {
@@ -69,10 +74,12 @@ void basin_tables_note(basin_tables *j) {
     bool known = j->known && j->known->named;
     for (int t = 0; t < j->tables; t++) note_table(j, &l, &j->table[t]);
     for (int t = 0; t < j->tables; t++)
-        for (size_t i = 0; !j->table[t].edges && i < j->table[t].columns; i++) {
+        for (size_t i = 0; i < j->table[t].columns; i++) {
             const basin_column *c = &j->table[t].column[i];
+            bool edges = j->table[t].edges;
+            if (edges && j->table[t].fact[i] != c) continue; /* the first table's is said */
             sort_column(j, &l, c);
-            if (known) sort_known(j, &l, c);
+            if (known && (!edges || c->known)) sort_known(j, &l, c);
         }
     const struct {
         const basin_list *list;

@@ -1,6 +1,7 @@
 /* Tables of nodes and of edges, read together into one network; what the files of this folder hand
- * to each other. In the order in which they work: header.c, nodes.c, edges.c, base.c, notes.c;
- * csv.c calls them. Rows come from rows.h, whether a file (reader.c) or a query (query.c) has them.
+ * to each other. In the order in which they work: header.c, nodes.c, facts.c, edges.c, base.c,
+ * notes.c; csv.c calls them. Rows come from rows.h, whether a file (reader.c) or a query (query.c)
+ * has them.
  */
 #ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
 #define BASIN_DATA_NETWORK_CSV_TABLE_H
@@ -17,11 +18,14 @@ typedef struct basin_table_file {
     basin_column *column; /* [columns] */
     char **name;          /* [columns] */
     size_t columns;
+    basin_column **fact; /* [columns] of edges: who sees a cell, the first such table's column */
 } basin_table_file;
 
 typedef struct basin_edge_list {
     int32_t *pair; /* [count, 2] */
     size_t count, capacity;
+    float *cell; /* [count, cells] of the schema; NULL: edges carry nothing */
+    size_t cell_capacity;
 } basin_edge_list;
 
 /* Ends of edges that no table of nodes has. */
@@ -44,6 +48,11 @@ typedef struct basin_tables {
     basin_edge_list edges[BASIN_MOST_RELATIONS];
     size_t edge_count, limit; /* of all relations; bytes that all this may take */
     basin_unknown_ends unknown;
+    const basin_column *time; /* of edges, or NULL */
+    double until;             /* the last that counts */
+    int64_t late;             /* rows behind it */
+    double *since;            /* [since_capacity] of nodes, NaN: no edge yet */
+    size_t since_capacity;
     basin_network *network;
     basin_error *error;
 } basin_tables;
@@ -55,6 +64,11 @@ basin_status basin_tables_check_room(basin_tables *tables, const char *path);
 /* Reads all headers and says what every column is for. */
 basin_status basin_tables_read_headers(basin_tables *tables, const basin_csv_source *source,
                                        int count);
+/* Whether options leave a column out; whether its name is that of labels. */
+bool basin_tables_drop(const basin_tables *tables, const char *name);
+bool basin_tables_is_label(const basin_tables *tables, const char *name);
+/* Says that no table has a column, and which one may be meant. */
+basin_status basin_tables_fail_absent(basin_tables *tables, const char *name, const char *what);
 /* Sees every cell of the tables of nodes. */
 basin_status basin_tables_see_nodes(basin_tables *tables);
 /* Decides what columns become; makes the schema. */
@@ -62,6 +76,27 @@ basin_status basin_tables_settle(basin_tables *tables);
 /* Features, labels and masks of the network. */
 basin_status basin_tables_fill_nodes(basin_tables *tables);
 basin_status basin_tables_read_edges(basin_tables *tables);
+
+/* ---- facts.c: what edges carry ---- */
+
+/* Which columns of edges may be facts; known ones as the schema has them. */
+basin_status basin_tables_bind_facts(basin_tables *tables);
+/* Sees every cell of those that no schema knows. */
+basin_status basin_tables_see_facts(basin_tables *tables);
+/* Decides what they become, and which one has the times. */
+basin_status basin_tables_settle_facts(basin_tables *tables);
+/* Once the schema stands: the column of times, and the last time that counts. */
+basin_status basin_tables_find_time(basin_tables *tables);
+/* When a row was, and whether it counts. */
+basin_status basin_tables_read_time(basin_tables *tables, double *time, bool *counts,
+                                    const basin_table_file *table, const basin_table_rows *rows);
+/* The cells of a row, behind those of the list; both ends of the edge were there at that time. */
+basin_status basin_tables_add_facts(basin_tables *tables, basin_edge_list *list,
+                                    const basin_table_file *table, const basin_table_rows *rows,
+                                    const int32_t end[2], double time);
+/* The times of nodes' first edges become the network's. */
+basin_status basin_tables_give_since(basin_tables *tables);
+
 /* What tables add to: its ids before anything is read, its nodes' features and labels, its edges.
  */
 basin_status basin_tables_begin_base(basin_tables *tables);

@@ -32,6 +32,7 @@ static void put_columns(basin_json *json, const basin_schema_table *table) {
         if (c->type == BASIN_COLUMN_NUMBER || c->type == BASIN_COLUMN_DATE)
             basin_json_number(json, "mean", c->mean);
         if (c->comma) basin_json_text(json, "decimal", ",");
+        if (c->time) basin_json_boolean(json, "time", true);
         if (c->type == BASIN_COLUMN_CATEGORY) put_names(json, "values", &c->value);
         basin_json_end(json);
     }
@@ -123,7 +124,8 @@ static basin_status read_column(const reading *r, basin_schema_table *table, con
     const char *name = text_of(item, "name"), *decimal = text_of(item, "decimal");
     const cJSON *mean = cJSON_GetObjectItemCaseSensitive(item, "mean");
     basin_schema_column c = {.mean = cJSON_IsNumber(mean) ? mean->valuedouble : NAN,
-                             .comma = decimal && !strcmp(decimal, ",")};
+                             .comma = decimal && !strcmp(decimal, ","),
+                             .time = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "time"))};
     if (!name) return wrong(r, "a column without a name");
     basin_status status = read_type(r, &c.type, item);
     if (!status && c.type == BASIN_COLUMN_CATEGORY)

@@ -185,20 +185,13 @@ static int find_name(const basin_names *names, const char *name) {
     return -1;
 }
 
-static void relation_free(basin_relation *r) {
-    free(r->name);
-    if (r->mapped) return;
-    free(r->row);
-    free(r->col);
-}
-
 static basin_status add_empty(basin_network *n, const char *name, basin_error *error) {
     basin_relation *r;
     basin_status status = basin_network_new_relation(&r, n, name, error);
     if (status) return status;
     r->row = calloc((size_t)n->nodes + 1, sizeof *r->row);
     r->col = basin_array_new(1, sizeof *r->col);
-    if (r->row && r->col) return BASIN_OK;
+    if (r->row && r->col) return basin_relation_alloc_facts(r, &n->facts, error);
     return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for relation '%s'", n->path, name);
 }
 
@@ -216,7 +209,7 @@ static void sort_relations(basin_network *n, const basin_schema *schema) {
         if (!strcmp(n->relation[r].name, "homo"))
             n->relation[kept++] = n->relation[r];
         else
-            relation_free(&n->relation[r]);
+            basin_relation_free(&n->relation[r]);
     n->relations = kept;
 }
 
@@ -265,6 +258,7 @@ basin_status basin_network_match(basin_network *network, const basin_schema *sch
     if (!status && !network->schema)
         status = basin_schema_of(&network->schema, network, BASIN_MISSING_ERROR, error);
     if (!status) status = match_features(network, schema, error);
+    if (!status) status = basin_network_match_facts(network, schema, error);
     if (!status) status = match_relations(network, schema, error);
     if (!status) status = basin_schema_copy(&copy, schema, error);
     if (status) return status;
@@ -281,10 +275,28 @@ basin_status basin_network_describe(basin_schema **schema, const basin_network *
     return status;
 }
 
+static basin_status check_facts(const basin_network *n, const basin_schema *schema,
+                                basin_error *error) {
+    basin_facts wanted;
+    basin_status status = basin_schema_facts(&wanted, schema, error);
+    bool same = n->facts.count == wanted.count;
+    for (int64_t f = 0; same && f < wanted.count; f++)
+        same =
+            !strcmp(n->facts.name.text + n->facts.name.at[f], wanted.name.text + wanted.name.at[f]);
+    if (!status && !same)
+        status = basin_fail(error, BASIN_BAD_VALUE,
+                            "%s: edges carry %" PRId64 " facts; the detector was trained with "
+                            "%" PRId64 ", wanted a network that was matched to its schema",
+                            n->path, n->facts.count, wanted.count);
+    basin_facts_free(&wanted);
+    return status;
+}
+
 basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
                                         basin_error *error) {
     basin_names names = {0};
     basin_status status = check_directed(network, schema, error);
+    if (!status) status = check_facts(network, schema, error);
     if (!status && schema->named && network->column.count)
         status = basin_schema_names(&names, schema, error);
     for (int64_t f = 0; f < names.count && f < network->column.count && !status; f++) {

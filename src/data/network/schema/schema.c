@@ -76,9 +76,10 @@ basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
     c->name = basin_string_copy(column->name);
     if (!c->name) return no_memory(error);
     table->columns++;
-    c->first = schema->features;
+    int64_t *end = table == &schema->edges ? &schema->cells : &schema->features;
+    c->first = *end;
     basin_status status = copy_names(&c->value, &column->value, error);
-    if (!status) schema->features += basin_schema_width(c);
+    if (!status) *end += basin_schema_width(c);
     return status;
 }
 

@@ -1,9 +1,9 @@
 /* The schema inside the library: what every column of a table means, so that another table is read
  * as the first one was. Callers see the opaque basin_schema of basin/tasks/network.h.
  *
- * Columns of nodes are features (number, category, date) or have a role; columns of edges have
- * roles alone. Features stand in the order of their columns: a number or a date is one, a category
- * one a value. */
+ * Columns of nodes are features (number, category, date) or have a role. Features stand in the
+ * order of their columns: a number or a date is one, a category one a value. Columns of edges
+ * likewise make the cells of a row, of which facts are made (facts.c). */
 #ifndef BASIN_DATA_NETWORK_SCHEMA_SCHEMA_H
 #define BASIN_DATA_NETWORK_SCHEMA_SCHEMA_H
 
@@ -27,9 +27,10 @@ typedef struct basin_schema_column {
     char *name;
     basin_column_type type;
     bool comma;        /* its numbers have a decimal comma */
+    bool time;         /* of edges: it says when an edge was */
     double mean;       /* of a number or a date, where it is known; else NaN */
     basin_names value; /* of a category, in the order of its features */
-    int64_t first;     /* its first feature */
+    int64_t first;     /* its first feature; of edges: its first cell */
 } basin_schema_column;
 
 typedef struct basin_schema_table {
@@ -46,6 +47,7 @@ struct basin_schema {
     basin_schema_table nodes, edges;
     basin_names relation; /* of edges, without the union of several */
     int64_t features;
+    int64_t cells; /* of a row of edges */
 };
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error);
@@ -72,6 +74,14 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
 /* Takes the names of the network's relations into the schema. */
 basin_status basin_schema_set_relations(basin_schema *schema, const basin_network *network,
                                         basin_error *error);
+/* The facts that its columns of edges become: none where there are no such columns. Free them. */
+basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema, basin_error *error);
+/* The facts of one row of edges, of its cells. */
+void basin_schema_fill_facts(float *fact /* [facts] */, const basin_schema *schema,
+                             const float *cell /* [cells] */);
+/* Makes a network's facts those of a schema, by name; see basin_network_match. */
+basin_status basin_network_match_facts(basin_network *network, const basin_schema *schema,
+                                       basin_error *error);
 /* Where a schema decides, what options leave open comes from it; an error where they contradict. */
 basin_status basin_schema_settle(basin_network_options *settled,
                                  const basin_network_options *options, const char *path,

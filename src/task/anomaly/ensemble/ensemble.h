@@ -22,7 +22,8 @@ typedef struct basin_anomaly_ensemble {
     int64_t labelled;    /* of which the last so many look at known labels of neighbours */
     basin_known_labels known;
     double rate; /* of anomalies among them */
-    bool degree; /* degrees are among the inputs */
+    bool degree; /* degrees are among the inputs, */
+    bool facts;  /* and totals of what edges carry */
     int relations;
     char *relation[BASIN_TREE_RELATIONS]; /* names of those that means run along */
     double share, scale, shift;
@@ -34,15 +35,16 @@ void basin_anomaly_ensemble_free(basin_anomaly_ensemble *ensemble);
 
 /* ---- table.c: what trees read of a network ---- */
 
-/* Columns of a row: features and logarithms of degrees, unscaled; then, for each relation, the
- * means of those over its neighbours, and the means of these; then, where labels are known, the
- * two shares of known.h for each relation. The second means are taken row by
+/* Columns of a row: features, logarithms of degrees and totals of what edges carry, unscaled; then,
+ * for each relation, the means of those over its neighbours, and the means of these; then, where
+ * labels are known, the two shares of known.h for each relation. The second means are taken row by
  * row, so that no more than the first is held for all nodes. */
 typedef struct basin_tree_table {
     const basin_network *network;
     int relations;
     int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's; the union comes first */
-    int64_t own;                        /* features and degrees */
+    int64_t own;                        /* features, degrees and facts */
+    int64_t facts;                      /* of which the last so many are facts */
     int64_t plain;                      /* own (1 + 2 relations): columns before the shares */
     int64_t columns;                    /* of a row */
     float *raw;                         /* [N, own] */

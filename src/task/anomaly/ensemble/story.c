@@ -12,23 +12,37 @@ typedef struct story {
     const basin_anomaly_ensemble *ensemble;
     const basin_node_inputs *inputs;
     basin_tree_table table;
-    int64_t features, slots, hops; /* of the network; slots of a hop: features and degrees */
+    int64_t features, slots, hops; /* of the network; slots of a hop: its columns and the table's */
+    int64_t *slot;                 /* [table.own] */
     basin_anomaly_feature *told;   /* [slots (1 + hops)] */
     double *part, *typical;        /* [table.columns] */
 } story;
 
-/* The degree in relation `r` of the table: as the network numbers it, new ones behind. */
-static int64_t degree_slot(const story *s, int r) {
+/* Which of the relations that the network runs on is that of the table; -1: none. */
+static int64_t relation_slot(const story *s, int r) {
+    for (int k = 0; k < s->inputs->shape.relations; k++)
+        if (s->inputs->relation[k] == s->table.relation[r]) return k;
+    return -1;
+}
+
+/* Where the table's own columns stand: as the network numbers them, new ones behind. */
+static void place_columns(story *s) {
     const basin_node_inputs *inputs = s->inputs;
-    int64_t behind = inputs->shape.relations;
-    for (int i = 0; i <= r; i++) {
-        int64_t found = -1;
-        for (int k = 0; k < inputs->shape.relations && found < 0; k++)
-            if (inputs->relation[k] == s->table.relation[i]) found = k;
-        if (i == r && found >= 0) return s->features + found;
-        if (i < r && found < 0) behind++;
+    int64_t R = s->table.relations, *slot = s->slot;
+    int64_t degrees = inputs->settings->degree ? inputs->shape.relations : 0;
+    int64_t width = s->table.facts / R; /* of one relation */
+    bool facts = inputs->features > s->features + degrees;
+    s->slots = inputs->features;
+    for (int64_t c = 0; c < s->features; c++) *slot++ = c;
+    for (int r = 0; r < R && s->ensemble->degree; r++) {
+        int64_t k = degrees ? relation_slot(s, r) : -1;
+        *slot++ = k >= 0 ? s->features + k : s->slots++;
     }
-    return s->features + behind;
+    for (int r = 0; r < R; r++) {
+        int64_t k = facts ? relation_slot(s, r) : -1;
+        for (int64_t c = 0; c < width; c++)
+            *slot++ = k >= 0 ? s->features + degrees + k * width + c : s->slots++;
+    }
 }
 
 static basin_anomaly_feature *place_of(const story *s, int64_t column) {
@@ -36,8 +50,7 @@ static basin_anomaly_feature *place_of(const story *s, int64_t column) {
     if (column >= s->table.plain) /* the share among neighbours, then among theirs */
         return &s->told[(1 + (column - s->table.plain) % 2) * s->slots + s->slots - 1];
     int64_t hop = block == 0 ? 0 : 1 + (block - 1) / s->table.relations;
-    int64_t slot = own < s->features ? own : degree_slot(s, (int)(own - s->features));
-    return &s->told[hop * s->slots + slot];
+    return &s->told[hop * s->slots + s->slot[own]];
 }
 
 static basin_status story_open(story *s, const basin_anomaly_ensemble *ensemble,
@@ -47,10 +60,9 @@ static basin_status story_open(story *s, const basin_anomaly_ensemble *ensemble,
     basin_status status = basin_tree_table_open(&s->table, network, ensemble, memory, error);
     if (status) return status;
     s->features = network->feature ? network->features : 0;
-    s->slots = s->features;
-    for (int r = 0; r < s->table.relations && ensemble->degree; r++)
-        s->slots = degree_slot(s, r) < s->slots ? s->slots : degree_slot(s, r) + 1;
-    if (s->slots < inputs->features) s->slots = inputs->features;
+    s->slot = basin_array_new((size_t)s->table.own, sizeof *s->slot);
+    if (!s->slot) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    place_columns(s);
     s->slots += s->table.label != NULL;
     s->hops = inputs->settings->hops > 2 ? inputs->settings->hops : 2;
     s->told = calloc((size_t)(s->slots * (1 + s->hops)) + 1, sizeof *s->told);
@@ -68,7 +80,7 @@ static basin_status story_open(story *s, const basin_anomaly_ensemble *ensemble,
 
 static void story_close(story *s) {
     basin_tree_table_close(&s->table);
-    free(s->told), free(s->part), free(s->typical);
+    free(s->told), free(s->part), free(s->typical), free(s->slot);
 }
 
 /* The network's features, with its share; values of hops that trees do not see stay. */

@@ -33,7 +33,7 @@ static void fill_raw(const basin_tree_table *t, int64_t features) {
         float *row = t->raw + i * t->own;
         if (features)
             memcpy(row, t->network->feature + i * features, (size_t)features * sizeof *row);
-        for (int64_t c = features; c < t->own; c++) {
+        for (int64_t c = features; c < t->own - t->facts; c++) {
             const int64_t *at = relation_of(t, (int)(c - features))->row + i;
             row[c] = (float)log1p((double)(at[1] - at[0]));
         }
@@ -90,7 +90,8 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
     int64_t features = network->feature ? network->features : 0;
     *table = (basin_tree_table){.network = network};
     basin_status status = find_relations(table, ensemble, error);
-    table->own = features + (ensemble->degree ? table->relations : 0);
+    table->facts = ensemble->facts ? basin_node_facts_width(network, table->relations) : 0;
+    table->own = features + (ensemble->degree ? table->relations : 0) + table->facts;
     table->plain = table->own * (1 + 2 * table->relations);
     table->columns = table->plain + (ensemble->known.count ? 2 * table->relations : 0);
     if (!status && table->own < 1)
@@ -99,11 +100,14 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
                        "%s: no features; wanted some, or degree, which makes one", network->path);
     if (!status) status = allocate(table, memory, error);
     if (!status) status = look_up(table, ensemble, error);
+    if (!status) fill_raw(table, features);
+    if (!status && table->facts)
+        status = basin_node_facts_fill(table->raw + table->own - table->facts, table->own, network,
+                                       table->relation, table->relations, error);
     if (status) {
         basin_tree_table_close(table);
         return status;
     }
-    fill_raw(table, features);
     fill_near(table);
     return BASIN_OK;
 }

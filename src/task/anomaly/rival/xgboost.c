@@ -157,7 +157,7 @@ basin_status basin_anomaly_xgboost(double *probability, int64_t *rounds, int64_t
                                    const basin_network *network, const uint8_t *part,
                                    const basin_training *training, basin_error *error) {
     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
-    basin_anomaly_ensemble inputs = {.degree = true};
+    basin_anomaly_ensemble inputs = {.degree = true, .facts = network->facts.count > 0};
     basin_tree_table table = {0};
     rival r = {.network = network, .part = part, .table = &table};
     basin_status status = basin_library_load(&r.xgb, BASIN_LIBRARY_XGBOOST, wanted, error);

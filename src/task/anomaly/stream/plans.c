@@ -133,8 +133,8 @@ size_t basin_anomaly_stream_plans_bytes(const basin_anomaly_stream_plans *p) {
 
 /* ---- weights ---- */
 
-static basin_status read_floats(basin_tensor *to, basin_store *store, basin_expr state,
-                                basin_error *error) {
+basin_status basin_anomaly_stream_read(basin_tensor *to, basin_store *store, basin_expr state,
+                                       basin_error *error) {
     basin_tensor found = {0};
     basin_status status = basin_store_read(store, basin_expr_name(state), &found, error);
     if (!status) status = basin_tensor_new(to, BASIN_F32, found.shape, error);
@@ -162,9 +162,10 @@ basin_status basin_anomaly_stream_stack(float *ask, float *answer, float *beta,
     const basin_block_config *c = &block->config;
     int64_t H = c->heads, D = c->dim, Y = c->head_dim, width = H * p->stride;
     basin_tensor wk = {0}, wq = {0}, learned = {0};
-    basin_status status = read_floats(&wk, store, block->wk, error);
-    if (!status) status = read_floats(&wq, store, block->wq, error);
-    if (!status && c->learn_beta) status = read_floats(&learned, store, block->beta, error);
+    basin_status status = basin_anomaly_stream_read(&wk, store, block->wk, error);
+    if (!status) status = basin_anomaly_stream_read(&wq, store, block->wq, error);
+    if (!status && c->learn_beta)
+        status = basin_anomaly_stream_read(&learned, store, block->beta, error);
     if (!status) {
         double fixed = c->beta > 0 ? c->beta : 1 / sqrt((double)Y);
         memset(ask, 0, (size_t)(p->stride * width) * sizeof *ask);

@@ -32,6 +32,9 @@ basin_status basin_anomaly_stream_plans_new(basin_anomaly_stream_plans *plans,
 void basin_anomaly_stream_plans_free(basin_anomaly_stream_plans *plans);
 size_t basin_anomaly_stream_plans_bytes(const basin_anomaly_stream_plans *plans);
 
+/* A parameter as floats. */
+basin_status basin_anomaly_stream_read(basin_tensor *to, basin_store *store, basin_expr state,
+                                       basin_error *error);
 /* M = Wk' Wq of all heads of a block side by side, [stride, H stride]: `ask` has M' of each head,
  * `answer` M. beta [H]. */
 basin_status basin_anomaly_stream_stack(float *ask, float *answer, float *beta,

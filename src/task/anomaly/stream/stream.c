@@ -30,6 +30,7 @@ typedef struct lists {
     const int32_t *key, *query;
     int64_t *column_own; /* where they had to be made */
     int32_t *query_own;
+    int64_t *entry; /* of each by key: which it is by query; NULL: facts there are the same */
 } lists;
 
 struct basin_anomaly_stream {
@@ -48,6 +49,7 @@ struct basin_anomaly_stream {
     float *ask, *answer; /* [stride, H stride] */
     float *beta;         /* [H] */
     int32_t *place;      /* [B] */
+    float *bias;         /* [edges, H] of the relation and block that is run; NULL: none */
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -56,18 +58,22 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 /* ---- lists ---- */
 
 /* The lists by key of a graph with edges in one direction. */
-static basin_status turn_around(lists *l, int64_t nodes, basin_error *error) {
+static basin_status turn_around(lists *l, int64_t nodes, bool facts, basin_error *error) {
     int64_t edges = l->row[nodes];
     l->column_own = calloc((size_t)nodes + 2, sizeof *l->column_own);
     l->query_own = basin_array_new((size_t)edges, sizeof *l->query_own);
-    if (!l->column_own || !l->query_own)
+    if (facts) l->entry = basin_array_new((size_t)edges, sizeof *l->entry);
+    if (!l->column_own || !l->query_own || (facts && !l->entry))
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld edges", (long long)edges);
     int64_t *next = l->column_own + 1; /* the place of a key's next query, shifted by one */
     for (int64_t e = 0; e < edges; e++) next[l->key[e] + 1]++;
     for (int64_t i = 0; i < nodes; i++) next[i + 1] += next[i];
     for (int64_t i = 0; i < nodes; i++)
-        for (int64_t e = l->row[i]; e < l->row[i + 1]; e++)
-            l->query_own[next[l->key[e]]++] = (int32_t)i;
+        for (int64_t e = l->row[i]; e < l->row[i + 1]; e++) {
+            int64_t at = next[l->key[e]]++;
+            l->query_own[at] = (int32_t)i;
+            if (facts) l->entry[at] = e;
+        }
     l->column = l->column_own;
     l->query = l->query_own;
     return BASIN_OK;
@@ -81,7 +87,8 @@ static basin_status open_lists(basin_anomaly_stream *s, basin_error *error) {
         lists *l = &s->list[r];
         *l = (lists){.row = relation->row, .key = relation->col};
         l->column = l->row, l->query = l->key;
-        if (inputs->network->directed) status = turn_around(l, inputs->shape.nodes, error);
+        if (inputs->network->directed)
+            status = turn_around(l, inputs->shape.nodes, inputs->shape.facts, error);
     }
     return status;
 }
@@ -123,6 +130,15 @@ static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream %zu nodes", N);
 }
 
+/* Those of the relation with most edges. */
+static size_t bias_bytes(const basin_anomaly_stream *s) {
+    int64_t edges = 0;
+    for (int r = 0; r < s->inputs->shape.relations; r++)
+        edges = most(edges, s->list[r].row[s->inputs->shape.nodes]);
+    bool facts = s->plans.model.config.block.facts > 0;
+    return facts ? (size_t)edges * (size_t)s->inputs->settings->heads * sizeof(float) : 0;
+}
+
 size_t basin_anomaly_stream_bytes(const basin_anomaly_stream *s) {
     const basin_anomaly_settings *r = s->inputs->settings;
     size_t N = (size_t)s->inputs->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
@@ -132,8 +148,9 @@ size_t basin_anomaly_stream_bytes(const basin_anomaly_stream *s) {
     for (size_t i = 0; i < R; i++)
         if (s->list[i].query_own)
             bytes += (N + 1) * sizeof *s->list[i].column_own +
-                     (size_t)s->list[i].column_own[N] * sizeof *s->list[i].query_own;
-    return bytes;
+                     (size_t)s->list[i].column_own[N] *
+                         (sizeof *s->list[i].query_own + (s->list[i].entry ? sizeof(int64_t) : 0));
+    return bytes + bias_bytes(s);
 }
 
 static void drop(float **array) {
@@ -144,7 +161,7 @@ static void drop(float **array) {
 static void release(basin_anomaly_stream *s) {
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]);
     drop(&s->g), drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
-    drop(&s->ask), drop(&s->answer), drop(&s->beta);
+    drop(&s->ask), drop(&s->answer), drop(&s->beta), drop(&s->bias);
     free(s->place);
     s->place = NULL;
 }
@@ -190,6 +207,7 @@ void basin_anomaly_stream_free(basin_anomaly_stream *s) {
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
         free(s->list[r].column_own);
         free(s->list[r].query_own);
+        free(s->list[r].entry);
     }
     free(s);
 }
@@ -303,6 +321,8 @@ static basin_walk walk_of(const basin_anomaly_stream *s, const lists *l, bool as
                         .other = ask ? l->key : l->query,
                         .drop_self = !basin_choice_is(r->self_loops, "keep"),
                         .add_self = basin_choice_is(r->self_loops, "add"),
+                        .bias = s->bias,
+                        .entry = ask ? NULL : l->entry,
                         .threads = threads > 0 ? threads : omp_get_max_threads()};
 }
 
@@ -331,6 +351,22 @@ static basin_status walk(basin_anomaly_stream *s, int relation, bool ask, basin_
 }
 
 /* ---- descent ---- */
+
+/* What the edges of a relation add to scores in a block. */
+static basin_status find_bias(basin_anomaly_stream *s, int block, int relation,
+                              basin_error *error) {
+    const basin_block *b = basin_anomaly_block(&s->plans.model, block);
+    basin_tensor we = {0};
+    if (!b->we) return BASIN_OK;
+    if (!s->bias) s->bias = basin_array_new(bias_bytes(s), 1);
+    if (!s->bias) return basin_fail(error, BASIN_NO_MEMORY, "no memory for biases of edges");
+    basin_status status = basin_anomaly_stream_read(&we, s->store, b->we, error);
+    if (!status)
+        status = basin_edge_bias(s->bias, &s->inputs->reader, s->inputs->network, relation, we.data,
+                                 s->inputs->settings->heads, error);
+    basin_tensor_free(&we);
+    return status;
+}
 
 static basin_status descend_step(basin_anomaly_stream *s, int block, int relation,
                                  basin_error *error) {
@@ -374,7 +410,8 @@ basin_status basin_anomaly_stream_run(basin_anomaly_stream *s, double *probabili
     int total = c->relations * c->blocks * c->descent.steps, done = 0;
     for (int r = 0; r < c->relations && !status; r++) {
         status = embed(s, s->token[r], error);
-        for (int b = 0; b < c->blocks; b++)
+        for (int b = 0; b < c->blocks && !status; b++) {
+            status = find_bias(s, b, r, error);
             for (int t = 0; t < c->descent.steps && !status; t++, done++) {
                 basin_watch_show(s->work->watch, &(basin_news){.what = "scoring, steps",
                                                                .done = done,
@@ -384,6 +421,7 @@ basin_status basin_anomaly_stream_run(basin_anomaly_stream *s, double *probabili
                                                                .seconds_left = NAN});
                 status = descend_step(s, b, r, error);
             }
+        }
     }
     if (!status) status = read_heads(s, probability, error);
     release(s); /* training wants the memory in between */

@@ -1,0 +1,258 @@
+/* What tables of edges carry beside the two ends: columns that become facts (schema/facts.c), and
+ * when edges were. A column of edges counts where every such table has it, so that each row has all
+ * its cells. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "data/network/csv/table.h"
+
+/* ---- columns ---- */
+
+static int column_of(const basin_table_file *t, const char *name) {
+    for (size_t i = 0; i < t->columns; i++)
+        if (!strcasecmp(t->name[i], name)) return (int)i;
+    return -1;
+}
+
+static basin_table_file *first_edges(basin_tables *j) {
+    for (int t = 0; t < j->tables; t++)
+        if (j->table[t].edges) return &j->table[t];
+    return NULL;
+}
+
+/* Edges that stay apart carry nothing: facts are of all rows that join two nodes. */
+static bool may_be_fact(const basin_tables *j, const basin_table_file *t, int i) {
+    return i >= 0 && !j->o->keep_duplicates && t->column[i].type == BASIN_COLUMN_DROPPED &&
+           !basin_tables_drop(j, t->name[i]) && !basin_tables_is_label(j, t->name[i]);
+}
+
+/* Whether a column of the first table of edges is one of all of them. */
+static bool is_in_all(const basin_tables *j, const char *name) {
+    for (int t = 0; t < j->tables; t++) {
+        const basin_table_file *at = &j->table[t];
+        if (at->edges && !may_be_fact(j, at, column_of(at, name))) return false;
+    }
+    return true;
+}
+
+/* The columns of a schema must be there. */
+static basin_status know_columns(basin_tables *j, basin_table_file *first) {
+    const basin_schema_table *known = &j->known->edges;
+    for (size_t i = 0; i < known->columns; i++) {
+        if (!basin_column_is_feature(known->column[i].type)) continue;
+        if (!is_in_all(j, known->column[i].name))
+            return basin_tables_fail_absent(j, known->column[i].name,
+                                            "of edges, with which the detector was trained");
+        basin_column *c = &first->column[column_of(first, known->column[i].name)];
+        basin_status status = basin_column_know(c, &known->column[i], j->error);
+        if (status) return status;
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_tables_bind_facts(basin_tables *j) {
+    basin_table_file *first = first_edges(j);
+    bool known = j->known && j->known->edges.columns;
+    basin_status status = known ? know_columns(j, first) : BASIN_OK;
+    for (size_t i = 0; i < first->columns && !known; i++)
+        first->column[i].feature = may_be_fact(j, first, (int)i) && is_in_all(j, first->name[i]);
+    for (int t = 0; t < j->tables && !status; t++) {
+        basin_table_file *at = &j->table[t];
+        if (!at->edges) continue;
+        at->fact = calloc(at->columns, sizeof *at->fact);
+        if (!at->fact) return basin_tables_no_memory(j, at->source->path);
+        for (size_t i = 0; i < at->columns; i++) {
+            int from = column_of(first, at->name[i]);
+            if (from >= 0 && first->column[from].feature) at->fact[i] = &first->column[from];
+        }
+    }
+    return status;
+}
+
+/* ---- seeing and settling ---- */
+
+static basin_status see_table(basin_tables *j, const basin_table_file *t) {
+    basin_table_rows rows;
+    bool more = true;
+    basin_status status = basin_table_rows_open(&rows, t->source, j->error);
+    if (status) return status;
+    while (more && !status) {
+        status = basin_table_rows_next(&rows, &more, j->error);
+        for (size_t i = 0; more && i < t->columns && !status; i++)
+            if (t->fact[i])
+                status = basin_column_see(t->fact[i], &rows, basin_table_rows_field(&rows, i),
+                                          &j->rules, j->error);
+    }
+    basin_table_rows_close(&rows);
+    return status;
+}
+
+basin_status basin_tables_see_facts(basin_tables *j) {
+    basin_status status = BASIN_OK;
+    if (j->known && j->known->edges.columns) return BASIN_OK; /* they are seen as they are read */
+    for (int t = 0; t < j->tables && !status; t++) {
+        const basin_table_file *at = &j->table[t];
+        bool any = false;
+        for (size_t i = 0; at->edges && i < at->columns; i++) any = any || at->fact[i];
+        if (any) status = see_table(j, at);
+    }
+    return status;
+}
+
+/* The option's column, else the first number or date of a name that speaks of time, else the first
+ * date. */
+static basin_schema_column *choose_time(const basin_tables *j) {
+    basin_schema_table *edges = &j->schema->edges;
+    basin_schema_column *named = NULL, *date = NULL;
+    for (size_t i = 0; i < edges->columns; i++) {
+        basin_schema_column *c = &edges->column[i];
+        bool number = c->type == BASIN_COLUMN_NUMBER || c->type == BASIN_COLUMN_DATE;
+        bool spoken = basin_column_sounds_like_time(c->name) || !strcasecmp(c->name, "step");
+        if (number && j->o->time && !strcasecmp(c->name, j->o->time)) return c;
+        if (number && !named && spoken) named = c;
+        if (!date && c->type == BASIN_COLUMN_DATE) date = c;
+    }
+    return j->o->time ? NULL : named ? named : date;
+}
+
+/* Roles of the other tables of edges, which may have columns of their own. */
+static basin_status settle_rest(basin_tables *j, const basin_table_file *t) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < t->columns && !status; i++) {
+        basin_schema_column c = {.name = t->name[i], .type = t->column[i].type, .mean = NAN};
+        if (!basin_schema_find(&j->schema->edges, c.name))
+            status = basin_schema_add(j->schema, &j->schema->edges, &c, j->error);
+    }
+    return status;
+}
+
+basin_status basin_tables_settle_facts(basin_tables *j) {
+    basin_table_file *first = first_edges(j);
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < first->columns && !status; i++)
+        status = basin_column_settle(&first->column[i], j->schema, &j->schema->edges,
+                                     first->source->path, &j->rules, j->error);
+    for (int t = 0; t < j->tables && !status; t++)
+        if (j->table[t].edges) status = settle_rest(j, &j->table[t]);
+    basin_schema_column *time = status ? NULL : choose_time(j);
+    if (time) time->time = true;
+    if (!status && j->o->time && !time)
+        status = basin_fail(j->error, BASIN_BAD_FILE,
+                            "%s: column '%s' holds neither numbers nor dates, wanted the times of "
+                            "edges",
+                            first->source->path, j->o->time);
+    return status;
+}
+
+/* ---- times ---- */
+
+basin_status basin_tables_find_time(basin_tables *j) {
+    basin_table_file *first = first_edges(j);
+    const char *until = j->o->until;
+    for (size_t i = 0; i < j->schema->edges.columns; i++) {
+        const basin_schema_column *c = &j->schema->edges.column[i];
+        int at = c->time ? column_of(first, c->name) : -1;
+        if (at >= 0) j->time = &first->column[at];
+    }
+    if (!until) return BASIN_OK;
+    if (!j->time)
+        return basin_fail(j->error, BASIN_BAD_VALUE,
+                          "%s: no column has the times of edges, by which until %s could be judged "
+                          "(the option time names one)",
+                          first->source->path, until);
+    if (basin_column_read(&j->until, j->time, until, &j->rules)) return BASIN_OK;
+    return basin_fail(j->error, BASIN_BAD_VALUE, "%s: until is '%s', wanted a %s as in column '%s'",
+                      first->source->path, until, basin_column_type_name(j->time->type),
+                      j->time->name);
+}
+
+basin_status basin_tables_read_time(basin_tables *j, double *time, bool *counts,
+                                    const basin_table_file *t, const basin_table_rows *rows) {
+    *counts = true;
+    *time = NAN;
+    for (size_t i = 0; j->time && i < t->columns; i++)
+        if (t->fact[i] == j->time)
+            (void)basin_column_read(time, j->time, basin_table_rows_field(rows, i), &j->rules);
+    if (isfinite(j->until) && isnan(*time))
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: %s %" PRId64 ": column '%s' is empty, wanted a time to compare with "
+                          "until",
+                          rows->path, rows->unit, rows->line, j->time->name);
+    *counts = !(*time > j->until);
+    j->late += !*counts;
+    return BASIN_OK;
+}
+
+static basin_status keep_since(basin_tables *j, int32_t node, double time) {
+    size_t had = j->since_capacity;
+    if (!basin_array_reserve((void **)&j->since, &j->since_capacity, (size_t)node + 1,
+                             sizeof *j->since))
+        return basin_tables_no_memory(j, j->table[0].source->path);
+    for (size_t i = had; i < j->since_capacity; i++) j->since[i] = NAN;
+    if (!(j->since[node] <= time)) j->since[node] = time;
+    return BASIN_OK;
+}
+
+basin_status basin_tables_give_since(basin_tables *j) {
+    basin_network *n = j->network;
+    const basin_network *base = j->o->base;
+    if (!j->time && !(base && base->since)) return BASIN_OK;
+    n->since = n->own_since = basin_array_new((size_t)n->nodes, sizeof *n->since);
+    if (!n->since) return basin_tables_no_memory(j, n->path);
+    for (int64_t i = 0; i < n->nodes; i++) {
+        double old = base && base->since && i < base->nodes ? base->since[i] : NAN;
+        n->since[i] = (size_t)i < j->since_capacity ? fmin(j->since[i], old) : old;
+    }
+    return BASIN_OK;
+}
+
+/* ---- rows ---- */
+
+/* A gap in a number: an error, or as the nodes' gaps are filled. */
+static basin_status fill_gap(basin_tables *j, float *cell, const basin_column *c,
+                             const basin_table_rows *rows) {
+    const basin_schema_column *known = basin_schema_find(&j->schema->edges, c->name);
+    if (j->o->missing == BASIN_MISSING_ERROR)
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: %s %" PRId64 ": column '%s' is empty, wanted a %s (the option "
+                          "missing: zero or mean fills such gaps)",
+                          rows->path, rows->unit, rows->line, c->name,
+                          basin_column_type_name(c->type));
+    bool zero = j->o->missing == BASIN_MISSING_ZERO || !isfinite(known->mean);
+    *cell = zero ? 0 : (float)known->mean;
+    return BASIN_OK;
+}
+
+static basin_status fill_cells(basin_tables *j, float *cell, const basin_table_file *t,
+                               const basin_table_rows *rows) {
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < j->schema->cells; i++) cell[i] = 0;
+    for (size_t i = 0; i < t->columns && !status; i++) {
+        basin_column *c = t->fact[i];
+        if (!c || !basin_column_is_feature(c->type)) continue;
+        const char *text = basin_table_rows_field(rows, i);
+        if (c->known) status = basin_column_see(c, rows, text, &j->rules, j->error);
+        bool number = c->type != BASIN_COLUMN_CATEGORY;
+        if (number) cell[c->first] = NAN;
+        if (!status) basin_column_fill(cell, c, text, &j->rules);
+        if (!status && number && !isfinite(cell[c->first]))
+            status = fill_gap(j, cell + c->first, c, rows);
+    }
+    return status;
+}
+
+basin_status basin_tables_add_facts(basin_tables *j, basin_edge_list *list,
+                                    const basin_table_file *t, const basin_table_rows *rows,
+                                    const int32_t end[2], double time) {
+    size_t cells = (size_t)j->schema->cells;
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < 2 && j->time && !status; i++) status = keep_since(j, end[i], time);
+    if (!cells || status) return status;
+    if (!basin_array_reserve((void **)&list->cell, &list->cell_capacity, (list->count + 1) * cells,
+                             sizeof *list->cell))
+        return basin_tables_no_memory(j, rows->path);
+    return fill_cells(j, list->cell + list->count * cells, t, rows);
+}

@@ -1,0 +1,118 @@
+/* Facts that edges carry: how those of parallel rows become one, and how they follow their edges
+ * into unions and parts. What they are is in basin/tasks/network.h, which columns they come from in
+ * schema/facts.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "data/network/schema/schema.h"
+
+void basin_facts_free(basin_facts *facts) {
+    free(facts->kind);
+    basin_names_free(&facts->name);
+    *facts = (basin_facts){0};
+}
+
+basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin_error *error) {
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    *copy = (basin_facts){.count = facts->count, .time = facts->time, .now = facts->now};
+    if (!facts->count) return BASIN_OK;
+    copy->kind = basin_array_new((size_t)facts->count, sizeof *copy->kind);
+    if (!copy->kind) return basin_fail(error, BASIN_NO_MEMORY, "no memory for facts of edges");
+    memcpy(copy->kind, facts->kind, (size_t)facts->count);
+    for (int64_t i = 0; i < facts->count && !status; i++) {
+        const char *name = facts->name.text + facts->name.at[i];
+        status = basin_names_add(&names, name, strlen(name), error);
+    }
+    copy->name = names.names;
+    return status;
+}
+
+void basin_facts_merge(float *to, const float *later, const basin_facts *facts) {
+    bool none = to[0] == 0; /* the count */
+    bool newer = none || facts->time < 0 || later[facts->time] >= to[facts->time];
+    for (int64_t i = 0; i < facts->count; i++) switch ((basin_fact_kind)facts->kind[i]) {
+        case BASIN_FACT_COUNT:
+        case BASIN_FACT_SUM:
+        case BASIN_FACT_KIND: to[i] += later[i]; break;
+        case BASIN_FACT_LAST:
+        case BASIN_FACT_DATE:
+        case BASIN_FACT_TIME: to[i] = newer ? later[i] : to[i]; break;
+        }
+}
+
+void basin_network_find_now(basin_network *network) {
+    basin_facts *facts = &network->facts;
+    float now = -INFINITY;
+    for (int r = 0; r < network->relations && facts->count && facts->time >= 0; r++) {
+        const basin_relation *relation = &network->relation[r];
+        for (int64_t e = 0; e < relation->edges; e++)
+            now = fmaxf(now, relation->fact[e * facts->count + facts->time]);
+    }
+    facts->now = isfinite(now) ? (double)now : 0;
+}
+
+basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
+                                        basin_error *error) {
+    size_t count;
+    if (!facts->count) return BASIN_OK;
+    if (basin_size_multiply(&count, (size_t)relation->edges, (size_t)facts->count))
+        relation->fact = calloc(count + 1, sizeof *relation->fact);
+    if (relation->fact) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld facts of %lld edges of '%s'",
+                      (long long)facts->count, (long long)relation->edges, relation->name);
+}
+
+void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, int64_t nodes,
+                                const basin_facts *facts) {
+    if (!facts->count || !from->fact) return;
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t e = from->row[i]; e < from->row[i + 1]; e++) {
+            int64_t at = basin_relation_find(to, i, from->col[e]);
+            basin_facts_merge(to->fact + at * facts->count, from->fact + e * facts->count, facts);
+        }
+}
+
+basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
+                                       const int64_t *node, int64_t nodes, const basin_facts *facts,
+                                       basin_error *error) {
+    if (!whole->fact) return BASIN_OK;
+    basin_status status = basin_relation_alloc_facts(part, facts, error);
+    if (status) return status;
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t e = part->row[i]; e < part->row[i + 1]; e++) {
+            int64_t from = basin_relation_find(whole, node[i], (int32_t)node[part->col[e]]);
+            memcpy(part->fact + e * facts->count, whole->fact + from * facts->count,
+                   (size_t)facts->count * sizeof *part->fact);
+        }
+    return BASIN_OK;
+}
+
+/* Into the entry of `other` in a node's row; loops that were dropped have none. */
+static void add_to(basin_relation *r, int64_t node, int64_t other, const float *fact,
+                   const basin_facts *facts) {
+    int64_t at = basin_relation_find(r, node, (int32_t)other);
+    if (at >= 0) basin_facts_merge(r->fact + at * facts->count, fact, facts);
+}
+
+basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
+                                     const basin_edges *edges, const float *cell,
+                                     basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t cells = network->schema->cells;
+    basin_status status = basin_relation_alloc_facts(relation, facts, error);
+    float *fact = basin_array_new((size_t)facts->count, sizeof *fact);
+    if (!status && !fact) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for facts");
+    for (int64_t i = 0; i < edges->count && !status; i++) {
+        int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
+        int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
+        basin_schema_fill_facts(fact, network->schema, cell + i * cells);
+        add_to(relation, v, u, fact, facts);
+        if (!network->directed && u != v) add_to(relation, u, v, fact, facts);
+    }
+    free(fact);
+    return status;
+}

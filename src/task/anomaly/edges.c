@@ -1,0 +1,209 @@
+/* Facts of edges as columns; see edges.h. */
+#include "task/anomaly/edges.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/network/network.h"
+
+bool basin_facts_bias(const basin_anomaly_settings *s) {
+    return basin_choice_is(s->facts, "energy") || basin_choice_is(s->facts, "both");
+}
+
+bool basin_facts_are_features(const basin_anomaly_settings *s) {
+    return basin_choice_is(s->facts, "features") || basin_choice_is(s->facts, "both");
+}
+
+/* ---- columns of an edge ---- */
+
+/* A sum has its mean beside it. */
+static int columns_of(uint8_t kind) { return kind == BASIN_FACT_SUM ? 2 : 1; }
+
+int64_t basin_facts_width(const basin_facts *facts) {
+    int64_t width = 0;
+    for (int64_t i = 0; i < facts->count; i++) width += columns_of(facts->kind[i]);
+    return width;
+}
+
+/* Amounts and ages spread over decades. */
+static float compress(double x) { return (float)copysign(log1p(fabs(x)), x); }
+
+void basin_facts_columns(float *column, const basin_facts *facts, const float *fact) {
+    double count = fact[0] > 0 ? (double)fact[0] : 1;
+    for (int64_t i = 0; i < facts->count; i++) {
+        double x = (double)fact[i];
+        switch ((basin_fact_kind)facts->kind[i]) {
+        case BASIN_FACT_COUNT:
+        case BASIN_FACT_LAST: *column++ = compress(x); break;
+        case BASIN_FACT_SUM:
+            *column++ = compress(x);
+            *column++ = compress(x / count);
+            break;
+        case BASIN_FACT_DATE: *column++ = compress(facts->time < 0 ? x : facts->now - x); break;
+        case BASIN_FACT_TIME: *column++ = compress(facts->now - x); break;
+        case BASIN_FACT_KIND: *column++ = (float)(x / count); break;
+        }
+    }
+}
+
+void basin_facts_column_name(char text[200], const basin_facts *facts, int64_t column) {
+    for (int64_t i = 0; i < facts->count; column -= columns_of(facts->kind[i++])) {
+        if (column >= columns_of(facts->kind[i])) continue;
+        const char *name = facts->name.text + facts->name.at[i];
+        uint8_t kind = facts->kind[i];
+        bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
+        int stem = (int)strlen(name);
+        if (age) stem -= (int)strlen(" last");
+        if (kind == BASIN_FACT_SUM && column) stem -= (int)strlen(" sum");
+        snprintf(text, 200, "%.*s%s", stem < 180 ? stem : 180, name,
+                 age                                ? " age"
+                 : kind == BASIN_FACT_SUM && column ? " mean"
+                                                    : "");
+        return;
+    }
+    *text = 0;
+}
+
+/* ---- columns of a node ---- */
+
+int64_t basin_node_facts_width(const basin_network *network, int relations) {
+    return basin_facts_width(&network->facts) * relations * (network->directed ? 2 : 1);
+}
+
+/* Facts of all edges of every node, as if they were one: of those in its row, or with `leaving` of
+ * those in whose row it is. */
+static void total(float *sum /* [N, facts] */, const basin_network *n, const basin_relation *r,
+                  bool leaving) {
+    const basin_facts *facts = &n->facts;
+    memset(sum, 0, (size_t)(n->nodes * facts->count) * sizeof *sum);
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            int64_t node = leaving ? r->col[e] : i;
+            basin_facts_merge(sum + node * facts->count, r->fact + e * facts->count, facts);
+        }
+}
+
+/* Without times which edge is the last is chance. */
+static void forget_last(float *fact, const basin_facts *facts) {
+    for (int64_t i = 0; i < facts->count && facts->time < 0; i++)
+        if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) fact[i] = 0;
+}
+
+basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
+                                   const int *relation, int relations, basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts);
+    size_t count;
+    float *sum = NULL;
+    if (basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
+        sum = basin_array_new(count, sizeof *sum);
+    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "no memory for totals of edges");
+    for (int r = 0; r < relations; r++)
+        for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
+            total(sum, network, &network->relation[relation[r]], leaving);
+            for (int64_t i = 0; i < network->nodes; i++) {
+                float *fact = sum + i * facts->count;
+                forget_last(fact, facts);
+                if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
+                basin_facts_columns(x + i * stride, facts, fact);
+            }
+        }
+    free(sum);
+    return BASIN_OK;
+}
+
+/* ---- what biases scores ---- */
+
+enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
+
+static int64_t count_edges(const basin_edge_reader *reader, const basin_network *n,
+                           const int64_t *node, int64_t nodes) {
+    int64_t count = 0;
+    for (int r = 0; r < reader->relations; r++) {
+        const int64_t *row = n->relation[reader->relation[r]].row;
+        for (int64_t i = 0; i < nodes; i++) count += row[node[i] + 1] - row[node[i]];
+    }
+    return count;
+}
+
+basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *reader,
+                                  const basin_network *network, const int64_t *node, int64_t nodes,
+                                  basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
+    int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
+    float *x = calloc((size_t)(rows * width), sizeof *x);
+    int64_t *all = basin_array_new((size_t)rows, sizeof *all);
+    basin_status status = x && all ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "no memory for a scale of edges");
+    for (int r = 0; r < reader->relations && !status; r++) {
+        const basin_relation *relation = &network->relation[reader->relation[r]];
+        for (int64_t i = 0; i < nodes; i++)
+            for (int64_t e = relation->row[node[i]]; e < relation->row[node[i] + 1]; e++)
+                if (seen++ % step == 0)
+                    basin_facts_columns(x + kept++ * width, facts,
+                                        relation->fact + e * facts->count);
+    }
+    if (kept == 0) kept = 1; /* training nodes without edges: all zeros */
+    for (int64_t i = 0; i < kept && !status; i++) all[i] = i;
+    if (!status) status = basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
+    free(x);
+    free(all);
+    return status;
+}
+
+basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
+                              const basin_network *network, int r, const basin_pairs *pairs,
+                              basin_error *error) {
+    const basin_relation *relation = &network->relation[reader->relation[r]];
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts);
+    size_t count;
+    float *x = NULL;
+    if (basin_size_multiply(&count, (size_t)pairs->pairs, (size_t)width))
+        x = calloc(count + 1, sizeof *x);
+    *result = x;
+    if (!x) return basin_fail(error, BASIN_NO_MEMORY, "no memory for facts of edges");
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t q = 0; q < pairs->queries; q++)
+        for (int64_t p = pairs->row[q]; p < pairs->row[q + 1]; p++) {
+            int64_t e = basin_relation_find(relation, q, pairs->key[p]);
+            if (e < 0) continue;
+            basin_facts_columns(x + p * width, facts, relation->fact + e * facts->count);
+            basin_scaler_apply(x + p * width, reader->scale, x + p * width, 1);
+        }
+    return BASIN_OK;
+}
+
+basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
+                             const basin_network *network, int r, const float *we, int64_t heads,
+                             basin_error *error) {
+    const basin_relation *relation = &network->relation[reader->relation[r]];
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts);
+    bool room = true;
+#pragma omp parallel
+    {
+        float *x = malloc((size_t)width * sizeof *x);
+#pragma omp for schedule(static)
+        for (int64_t e = 0; e < relation->edges; e++) {
+            if (!x) {
+#pragma omp atomic write
+                room = false;
+                continue;
+            }
+            basin_facts_columns(x, facts, relation->fact + e * facts->count);
+            basin_scaler_apply(x, reader->scale, x, 1);
+            for (int64_t h = 0; h < heads; h++) {
+                float sum = 0;
+                for (int64_t c = 0; c < width; c++) sum += x[c] * we[c * heads + h];
+                bias[e * heads + h] = sum;
+            }
+        }
+        free(x);
+    }
+    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for biases of edges");
+}
