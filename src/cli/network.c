@@ -49,6 +49,9 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .edges = f->edges,
         .time = f->time,
         .until = f->until,
+        .split_time = f->split_time,
+        .split_train = f->split_train,
+        .split_val = f->split_val,
     };
 }
 

@@ -9,7 +9,8 @@ typedef struct basin_network_flags {
     bool directed, keep_duplicates, keep_gaps, no_header;
     bool unite; /* add the union of all relations */
     const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
-    const char *date_format, *nodes, *edges, *time, *until;
+    const char *date_format, *nodes, *edges, *time, *until, *split_time;
+    double split_train, split_val; /* no options of their own */
     int64_t unlabelled_first, max_categories;
     const basin_network *base; /* what the files add to; no option of its own */
 } basin_network_flags;
@@ -65,6 +66,13 @@ typedef struct basin_network_flags {
                    "target and relation. Lists of numbers are known without this."),               \
         BASIN_TEXT(type, field.date_format, 0, "date-format", "FORMAT",                            \
                    "CSV of nodes: columns of dates in this form, as strptime(3) has it: %d.%m.%Y")
+
+/* Of commands that split. */
+#define BASIN_OPTION_SPLIT_TIME(type, field)                                                       \
+    BASIN_TEXT(type, field.split_time, 0, "split-time", "COLUMN",                                  \
+               "Train on the past and test on the future: labelled nodes in the order of this "    \
+               "column of theirs, or of the edges' column of times, which stands for a node's "    \
+               "first edge.")
 
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES(type, field)                                                   \

@@ -94,6 +94,7 @@ typedef struct basin_network {
     basin_facts facts;    /* what every relation's `fact` has */
     double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
     double *own_since;    /* of those, where they do not lie in the mapped file */
+    uint8_t *own_masks;   /* [3, N] train, val and test, likewise */
 } basin_network;
 
 typedef enum basin_self_loops {
@@ -146,6 +147,9 @@ typedef struct basin_network_options {
     /* Of edges with times: the column that has them (NULL: the usual names), and the last time that
      * counts, written as the column writes it (NULL: all do). */
     const char *time, *until;
+    /* A split by time in place of the masks: see basin_network_split_by_time; NULL: none. */
+    const char *split_time;
+    double split_train, split_val;
 } basin_network_options;
 
 /* ---- files ---- */
@@ -219,6 +223,9 @@ BASIN_API basin_status basin_network_add_relation(basin_network *network, const 
                                                   basin_error *error);
 /* Adds the relation "homo", the union of all, where there is none yet. */
 BASIN_API basin_status basin_network_add_union(basin_network *network, basin_error *error);
+
+/* What edges carry is as if it had not been read. */
+BASIN_API void basin_network_forget_facts(basin_network *network);
 
 /* ---- use ---- */
 
@@ -315,6 +322,13 @@ BASIN_API basin_status basin_split_stratified(uint8_t *part /* [N] */, const bas
  * part, one in two is an error. */
 BASIN_API basin_status basin_split_from_masks(uint8_t *part /* [N] */, const basin_network *network,
                                               int64_t split, basin_error *error);
+/* The past for training, the future for tests: the labelled nodes in the order of `column`, a
+ * feature by its name, or the column of times of edges, which stands for a node's first edge. The
+ * earliest `train` of them train, `val` of them come next, the latest test. Nodes of one time stay
+ * together; those without a time are in no part. The network's masks are then this one split, and
+ * its note says where the cuts are. */
+BASIN_API basin_status basin_network_split_by_time(basin_network *network, const char *column,
+                                                   double train, double val, basin_error *error);
 /* Nodes of one part, ascending; returns how many. `node` may be NULL to count only. */
 BASIN_API int64_t basin_split_nodes(int64_t *node, const uint8_t *part, int64_t nodes, int which);
 

@@ -24,6 +24,7 @@ static const basin_option table[] = {
     BASIN_REAL(basin_eval_options, ratio, "ratio", "X", 0.0001, 0.95,
                "The part of the labelled nodes for training; the rest is split 1:2 into "
                "validation and test."),
+    BASIN_OPTION_SPLIT_TIME(basin_eval_options, data),
     BASIN_INTEGER(basin_eval_options, runs, "runs", "N", 1, BASIN_EVAL_RUNS,
                   "Runs, each with a split of its own."),
     BASIN_INTEGER(basin_eval_options, first, "first", "N", 0, 1000,
@@ -251,6 +252,11 @@ static basin_status name_detector(basin_eval *b, basin_error *error) {
 static basin_status prepare(basin_eval *b, basin_error *error) {
     const basin_eval_options *o = b->o;
     int64_t splits = b->network->splits;
+    char facts[32];
+    basin_status asked = basin_settings_get(facts, sizeof facts, o->settings, "facts", error);
+    if (asked) return asked;
+    /* The rivals do without them, too. */
+    if (!strcmp(facts, "none")) basin_network_forget_facts(b->network);
     b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && splits > 0);
     b->runs = o->runs;
     note_ratio(b);
@@ -307,8 +313,11 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
     basin_cli_watch_begin(&b.watch, b.o->quiet);
-    basin_status status = basin_network_flags_open(&b.network, &b.o->data, NULL, b.o->memory,
-                                                   operands, operand, b.o->quiet, &error);
+    basin_network_flags data = b.o->data;
+    data.split_train = b.o->ratio;
+    data.split_val = (1 - b.o->ratio) / 3;
+    basin_status status = basin_network_flags_open(&b.network, &data, NULL, b.o->memory, operands,
+                                                   operand, b.o->quiet, &error);
     if (!status) status = prepare(&b, &error);
     for (int64_t i = 0; i < b.runs && !status && !b.stopped; i++) status = run_split(&b, i, &error);
     if (b.scores.file && !status && !b.stopped)

@@ -31,6 +31,7 @@ static const basin_option table[] = {
                "Instead, as in the paper: this part for training, the rest one to two for "
                "validation and test; prints the figures on test. 0: as --validation says."),
     BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Instead, split N of the file's masks."),
+    BASIN_OPTION_SPLIT_TIME(options, data),
     BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
     BASIN_FLAG(options, reliability, 0, "reliability",
                "Also print probabilities beside frequencies, on test nodes or else validation."),
@@ -148,12 +149,15 @@ static basin_status train(result *r, double rehearse, char **file, int files,
                           const basin_watch *watch, basin_error *error) {
     const options *o = r->o;
     basin_network_options how = basin_network_flags_options(&o->data, o->training.memory);
+    double held = o->validation < 0 ? 0.2 : o->validation;
+    how.split_train = o->ratio > 0 ? o->ratio : 1 - held;
+    how.split_val = o->ratio > 0 ? (1 - o->ratio) / 3 : held;
     basin_anomaly_data data = {.size = sizeof data,
                                .path = (const char *const *)file,
                                .paths = files,
                                .options = &how,
-                               .masks = o->split >= 0,
-                               .split = o->split,
+                               .masks = o->split >= 0 || how.split_time,
+                               .split = o->split >= 0 ? o->split : 0,
                                .ratio = o->ratio,
                                .validation = o->validation < 0   ? 0
                                              : o->validation > 0 ? o->validation

@@ -42,6 +42,15 @@ void basin_facts_merge(float *to, const float *later, const basin_facts *facts) 
         }
 }
 
+void basin_network_forget_facts(basin_network *network) {
+    basin_facts_free(&network->facts);
+    for (int r = 0; r < network->relations; r++) {
+        basin_relation *relation = &network->relation[r];
+        if (!relation->fact_mapped) free(relation->fact);
+        relation->fact = NULL;
+    }
+}
+
 void basin_network_find_now(basin_network *network) {
     basin_facts *facts = &network->facts;
     float now = -INFINITY;

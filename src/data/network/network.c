@@ -52,9 +52,7 @@ static void free_data(basin_network *n) {
     free(n->label);
     basin_names_free(&n->id);
     basin_names_free(&n->column);
-    free(n->train);
-    free(n->val);
-    free(n->test);
+    if (!n->own_masks) free(n->train), free(n->val), free(n->test);
     free(n->origin);
 }
 
@@ -69,6 +67,7 @@ void basin_network_free(basin_network *network) {
     free(network->relation);
     basin_facts_free(&network->facts);
     free(network->own_since);
+    free(network->own_masks);
     free(network->note);
     free(network->path);
     basin_bundle_free(network->file);

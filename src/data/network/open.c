@@ -156,6 +156,9 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
     }
     if (!status) status = basin_network_fill_missing(network, how.missing, error);
     if (!status) basin_network_find_now(network);
+    if (!status && options->split_time)
+        status = basin_network_split_by_time(network, options->split_time, options->split_train,
+                                             options->split_val, error);
     return status ? status : basin_network_check_note(network, error);
 }
 

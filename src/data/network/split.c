@@ -1,13 +1,16 @@
-/* Which nodes train, choose and judge: stratified splits, a pure function of seed and run, and
- * those that a file brings. */
+/* Which nodes train, choose and judge: stratified splits, a pure function of seed and run, those
+ * that a file brings, and those by time. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "basin/random.h"
-#include "data/network/network.h"
+#include "data/network/schema/schema.h"
 
 /* Cuts one class: the first `train` of a random order, then a third of the rest. */
 static void cut_class(uint8_t *part, int64_t *node, int64_t count, double ratio, uint64_t seed,
@@ -72,6 +75,120 @@ basin_status basin_split_from_masks(uint8_t *part, const basin_network *network,
         if (!network->label || network->label[i] < 0) part[i] = BASIN_PART_NONE;
     }
     return BASIN_OK;
+}
+
+/* ---- by time ---- */
+
+typedef struct timed {
+    double time;
+    int64_t node;
+} timed;
+
+static int compare_times(const void *a, const void *b) {
+    const timed *x = a, *y = b;
+    return x->time < y->time   ? -1
+           : x->time > y->time ? 1
+                               : (x->node > y->node) - (x->node < y->node);
+}
+
+static bool is_edge_time(const basin_network *n, const char *column) {
+    const basin_schema_column *c = n->schema ? basin_schema_find(&n->schema->edges, column) : NULL;
+    return c && c->time && n->since;
+}
+
+static basin_status fail_column(const basin_network *n, const char *column, basin_error *error) {
+    basin_list list = {0};
+    for (int64_t f = 0; f < n->column.count; f++)
+        basin_list_add(&list, n->column.text + n->column.at[f]);
+    for (size_t i = 0; n->schema && i < n->schema->edges.columns; i++)
+        if (n->schema->edges.column[i].time) basin_list_add(&list, n->schema->edges.column[i].name);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no times in '%s' to split by; there are %s",
+                      n->path, column, list.count ? list.text : "no columns with names");
+}
+
+/* The labelled nodes that have a time, in its order; how many. */
+static basin_status sort_nodes(timed *by, int64_t *count, const basin_network *n,
+                               const char *column, basin_error *error) {
+    int64_t feature = -1;
+    for (int64_t f = 0; f < n->column.count && feature < 0; f++)
+        if (!strcmp(n->column.text + n->column.at[f], column)) feature = f;
+    if (feature < 0 && !is_edge_time(n, column)) return fail_column(n, column, error);
+    *count = 0;
+    for (int64_t i = 0; i < n->nodes; i++) {
+        double time = feature >= 0 ? (double)n->feature[i * n->features + feature] : n->since[i];
+        if (n->label && n->label[i] >= 0 && isfinite(time)) by[(*count)++] = (timed){time, i};
+    }
+    qsort(by, (size_t)*count, sizeof *by, compare_times);
+    return BASIN_OK;
+}
+
+/* Where the first node stands that is later than the one at which a part should end. */
+static int64_t cut_at(const timed *by, int64_t count, double share) {
+    int64_t at = llround(share * (double)count);
+    if (at < 1 || at >= count) return at < 1 ? 0 : count;
+    while (at < count && by[at].time == by[at - 1].time) at++;
+    return at;
+}
+
+/* Masks of its own: those of a mapped file stay where they are. */
+static basin_status new_masks(basin_network *n, basin_error *error) {
+    uint8_t *mask = calloc((size_t)n->nodes, 3);
+    if (!mask) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a split", n->path);
+    if (!n->file && !n->own_masks) free(n->train), free(n->val), free(n->test);
+    free(n->own_masks);
+    n->own_masks = mask;
+    n->train = mask, n->val = mask + n->nodes, n->test = mask + 2 * n->nodes;
+    n->splits = 1;
+    return BASIN_OK;
+}
+
+/* A time as its column writes it: a number, or the day of a date. */
+static void print_time(char text[40], double time, bool date) {
+    time_t seconds = (time_t)floor(time * 86400);
+    struct tm parts;
+    if (!date || !gmtime_r(&seconds, &parts) || !strftime(text, 40, "%Y-%m-%d", &parts))
+        snprintf(text, 40, "%g", time);
+}
+
+static bool is_date(const basin_network *n, const char *column) {
+    const basin_schema_column *c = n->schema ? basin_schema_find(&n->schema->nodes, column) : NULL;
+    if (!c && n->schema) c = basin_schema_find(&n->schema->edges, column);
+    return c && c->type == BASIN_COLUMN_DATE;
+}
+
+static void note_cuts(basin_network *n, const char *column, const timed *by, int64_t count,
+                      int64_t train, int64_t val) {
+    int64_t labelled = 0;
+    char first[40], second[40];
+    bool date = is_date(n, column);
+    for (int64_t i = 0; i < n->nodes; i++) labelled += n->label[i] >= 0;
+    print_time(first, by[train - 1].time, date);
+    print_time(second, by[val - 1].time, date);
+    basin_network_add_note(
+        n,
+        "by %s: %" PRId64 " nodes train, up to %s; %" PRId64 " validate, up to %s; %" PRId64
+        " test; %" PRId64 " labelled nodes have no time",
+        column, train, first, val - train, second, count - val, labelled - count);
+}
+
+basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
+                                         double val, basin_error *error) {
+    int64_t count = 0;
+    timed *by = basin_array_new((size_t)network->nodes, sizeof *by);
+    if (!by) return basin_fail(error, BASIN_NO_MEMORY, "no memory to split by time");
+    basin_status status = sort_nodes(by, &count, network, column, error);
+    int64_t first = cut_at(by, count, train), second = cut_at(by, count, train + val);
+    if (!status && (first < 1 || second == first))
+        status = basin_fail(error, BASIN_BAD_VALUE,
+                            "%s: %" PRId64 " labelled nodes with times in '%s' make %" PRId64
+                            " for training and %" PRId64 " for validation, wanted some of each",
+                            network->path, count, column, first, second - first);
+    if (!status) status = new_masks(network, error);
+    for (int64_t i = 0; i < count && !status; i++)
+        (i < first ? network->train : i < second ? network->val : network->test)[by[i].node] = 1;
+    if (!status) note_cuts(network, column, by, count, first, second);
+    free(by);
+    return status;
 }
 
 int64_t basin_split_nodes(int64_t *node, const uint8_t *part, int64_t nodes, int which) {

@@ -178,6 +178,15 @@ basin_status basin_anomaly_check(const void *values, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "positive_gamma with form %s, which has no gamma; wanted form energy",
                           r->form);
+    if (basin_facts_bias(r) && (!basin_anomaly_descends(r) || !r->attention))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "facts %s with %s %s, which has no energy of pairs; wanted facts features "
+            "or none",
+            r->facts, basin_rival_asked(r) ? "arch" : "form",
+            basin_rival_asked(r) ? r->arch
+            : r->attention       ? r->form
+                                 : "energy without attention");
     if (r->fraction <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "fraction %g; wanted more than 0 and at most 1",
                           r->fraction);

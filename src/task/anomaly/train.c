@@ -101,7 +101,9 @@ static int64_t members_for(const basin_network *network) {
 static basin_status settle_facts(basin_anomaly_settings *settings, const basin_network *network,
                                  basin_error *error) {
     bool there = network->facts.count;
-    if (basin_choice_is(settings->facts, "auto")) settings->facts = there ? "both" : "none";
+    bool pairs = basin_anomaly_descends(settings) && settings->attention;
+    if (basin_choice_is(settings->facts, "auto"))
+        settings->facts = !there ? "none" : pairs ? "both" : "features";
     if (there || basin_choice_is(settings->facts, "none")) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: facts is %s and its edges carry nothing; wanted a table of edges with "

@@ -49,6 +49,10 @@ static void csv_files(void **state) {
     write_text(nodes, "id;f;city;label\n\"a b\";1;r;1\nb;;s;0\nc;3;r;\n");
     write_text(edges, "src,dst,type\na b,b,x\nb,c,y\nc,c,x\n");
     assert_true(alloc_fail_sweep(read_files, &f) > 80);
+    /* what edges carry, and a split by their times */
+    write_text(edges, "src,dst,kind,amount,time\na b,b,x,1,1\nb,c,y,2,2\nb,a b,x,3,3\n");
+    f.options.split_time = "f", f.options.split_train = 0.5, f.options.split_val = 0.5;
+    assert_true(alloc_fail_sweep(read_files, &f) > 100);
 }
 
 /* SQLite allocates in its own library. */

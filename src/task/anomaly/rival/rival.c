@@ -91,6 +91,7 @@ static void train_plainly(basin_anomaly_settings *s) {
     s->scaling = "none";
     s->hops = 0;
     s->degree = false;
+    s->facts = "none";
     s->self_loops = "add";
     s->dim = 32;
     s->hidden = 0;

@@ -1,0 +1,261 @@
+/* What edges carry: parallel rows add up, both ways or each way; facts follow edges into unions,
+ * parts, converted files and bases, are matched by name, and are cut off at a time. Splits by
+ * time. */
+#include "data/network/networks.h"
+
+#include <math.h>
+
+#include "data/network/network.h"
+
+static const char transfers[] = "src,dst,amount,day,kind\n"
+                                "a,b,10,3,wire\n"
+                                "a,b,5,1,cash\n"
+                                "b,a,-2,2,wire\n"
+                                "b,c,100,4,card\n"
+                                "c,c,7,5,cash\n";
+static const char accounts[] = "id,balance,label\na,1,0\nb,2,1\nc,3,0\nd,4,1\n";
+
+static const char *put(char path[PATH_TEXT], void **state, const char *name, const char *text) {
+    FILE *file = fopen(folder_path(path, state, name), "w");
+    assert_non_null(file);
+    assert_int_equal(fputs(text, file) < 0, 0);
+    fclose(file);
+    return path;
+}
+
+static basin_status open_tables(basin_network **n, void **state, const char *nodes,
+                                const char *edges, const basin_network_options *o,
+                                basin_error *error) {
+    char path[2][PATH_TEXT];
+    const char *const file[] = {put(path[0], state, "edges.csv", edges),
+                                nodes ? put(path[1], state, "nodes.csv", nodes) : NULL};
+    return basin_network_open(n, file, nodes ? 2 : 1, o, error);
+}
+
+static basin_network *must_open(void **state, const char *nodes, const char *edges,
+                                const basin_network_options *o) {
+    basin_network *n;
+    basin_error error;
+    if (open_tables(&n, state, nodes, edges, o, &error)) fail_msg("%s", error.text);
+    return n;
+}
+
+/* The facts with which `node` sees `other`: count, amount sum and last, day, kinds in order. */
+static void assert_facts(const basin_network *n, const basin_relation *r, int64_t node,
+                         int32_t other, const float *wanted) {
+    int64_t e = basin_relation_find(r, node, other);
+    assert_true(e >= 0);
+    for (int64_t f = 0; f < n->facts.count; f++)
+        if (r->fact[e * n->facts.count + f] != wanted[f])
+            fail_msg("%s of %d at %d is %g, wanted %g", n->facts.name.text + n->facts.name.at[f],
+                     (int)other, (int)node, (double)r->fact[e * n->facts.count + f],
+                     (double)wanted[f]);
+}
+#define ASSERT_FACTS(n, node, other, ...)                                                          \
+    assert_facts(n, &(n)->relation[0], node, other, (const float[]){__VA_ARGS__})
+
+static const basin_network_options by_day = {.time = "day"};
+static const basin_network_options one_way = {.time = "day", .directed = true};
+
+static void parallel_rows_add_up(void **state) {
+    basin_network *n = must_open(state, accounts, transfers, &by_day);
+    static const char *const name[] = {"count",     "amount sum", "amount last", "day last",
+                                       "kind=card", "kind=cash",  "kind=wire"};
+    assert_int_equal(n->facts.count, 7);
+    for (int f = 0; f < 7; f++)
+        assert_string_equal(n->facts.name.text + n->facts.name.at[f], name[f]);
+    assert_int_equal(n->facts.time, 3);
+    assert_true(n->facts.now == 5);
+    ASSERT_FACTS(n, 0, 1, 3, 13, 10, 3, 0, 1, 2); /* the last by time, not by row */
+    ASSERT_FACTS(n, 1, 0, 3, 13, 10, 3, 0, 1, 2);
+    ASSERT_FACTS(n, 2, 1, 1, 100, 100, 4, 1, 0, 0);
+    ASSERT_FACTS(n, 2, 2, 1, 7, 7, 5, 0, 1, 0); /* a loop counts once */
+    assert_non_null(strstr(n->note, "5 rows of edges became 3 edges that carry count (both "
+                                    "directions together), of numbers sum, mean and last, of "
+                                    "times the last, of texts the share of each value"));
+    assert_true(n->since[0] == 1 && n->since[2] == 4 && isnan(n->since[3]));
+    basin_network_free(n);
+    n = must_open(state, accounts, transfers, &one_way);
+    ASSERT_FACTS(n, 1, 0, 2, 15, 10, 3, 0, 1, 1); /* b sees what a paid */
+    ASSERT_FACTS(n, 0, 1, 1, -2, -2, 2, 0, 0, 1);
+    assert_int_equal(basin_relation_find(&n->relation[0], 1, 2), -1);
+    basin_network_free(n);
+}
+
+/* Without a time the last row is the last. */
+static void rows_are_in_order(void **state) {
+    basin_network *n = must_open(state, NULL, "src,dst,amount\na,b,1\nb,a,2\na,b,3\n", NULL);
+    assert_int_equal(n->facts.time, -1);
+    ASSERT_FACTS(n, 0, 1, 3, 6, 3);
+    basin_network_free(n);
+    n = must_open(state, NULL, "src,dst,step\na,b,1\nb,a,2\n", NULL); /* a usual name of times */
+    ASSERT_FACTS(n, 0, 1, 2, 2);
+    basin_network_free(n);
+    n = must_open(state, NULL, "src,dst,amount,y\na,b,1,1\nb,a,2,0\n", NULL); /* y is a label */
+    assert_int_equal(n->facts.count, 3);
+    assert_non_null(strstr(n->note, "not read: y (by its name a label)"));
+    basin_network_free(n);
+    basin_network_options apart = {.keep_duplicates = true};
+    n = must_open(state, NULL, "src,dst,amount\na,b,1\na,b,2\n", &apart);
+    assert_int_equal(n->facts.count, 0);
+    assert_non_null(strstr(n->note, "columns of edges that are not read: amount"));
+    basin_network_free(n);
+}
+
+static void later_edges_are_left_out(void **state) {
+    basin_network *n;
+    basin_error error;
+    basin_network_options o = {.time = "day", .until = "2"};
+    n = must_open(state, NULL, transfers, &o);
+    assert_int_equal(n->nodes, 2); /* who comes later is not there yet */
+    ASSERT_FACTS(n, 0, 1, 2, 3, -2, 2, 0, 1, 1);
+    assert_non_null(strstr(n->note, "3 edges left out: later than 2"));
+    basin_network_free(n);
+    o.until = "soon";
+    assert_int_equal(open_tables(&n, state, NULL, transfers, &o, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "until is 'soon', wanted a number as in column 'day'"));
+    o = (basin_network_options){.until = "2"};
+    assert_int_equal(open_tables(&n, state, NULL, transfers, &o, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "no column has the times of edges"));
+    o = (basin_network_options){.until = "2026-01-02"};
+    n = must_open(state, NULL, "src,dst,booked\na,b,2026-01-01\nb,c,2026-01-02T23:00:00\n", &o);
+    assert_int_equal(n->nodes, 2);
+    basin_network_free(n);
+    o = (basin_network_options){.time = "kind"};
+    assert_int_equal(open_tables(&n, state, NULL, transfers, &o, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "column 'kind' holds neither numbers nor dates"));
+    o.time = "dya";
+    assert_int_equal(open_tables(&n, state, NULL, transfers, &o, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "did you mean 'day'?"));
+}
+
+static void gaps_are_filled_or_refused(void **state) {
+    basin_network *n;
+    basin_error error;
+    static const char gap[] = "src,dst,amount\na,b,1\na,b,\na,c,5\n";
+    assert_int_equal(open_tables(&n, state, NULL, gap, NULL, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "line 3: column 'amount' is empty, wanted a number"));
+    basin_network_options mean = {.missing = BASIN_MISSING_MEAN};
+    n = must_open(state, NULL, gap, &mean);
+    ASSERT_FACTS(n, 0, 1, 2, 4, 3);
+    basin_network_free(n);
+}
+
+/* Relations by themselves, and their union. */
+static void unions_add_up(void **state) {
+    basin_network_options o = {.unite = true, .time = "day", .edge_type = "kind"};
+    basin_network *n = must_open(state, accounts, transfers, &o);
+    const basin_relation *whole = &n->relation[basin_network_relation(n, "homo")];
+    const basin_relation *wire = &n->relation[basin_network_relation(n, "wire")];
+    assert_facts(n, wire, 0, 1, (const float[]){2, 8, 10, 3});
+    assert_facts(n, whole, 0, 1, (const float[]){3, 13, 10, 3});
+    basin_network_forget_facts(n);
+    assert_true(!n->facts.count && !n->relation[0].fact && !whole->fact);
+    basin_network_free(n);
+}
+
+static void parts_keep_them(void **state) {
+    basin_network *n = must_open(state, accounts, transfers, &one_way), *part;
+    const int64_t node[] = {2, 1};
+    assert_int_equal(basin_network_induce(&part, n, node, 2, NULL), BASIN_OK);
+    assert_facts(part, &part->relation[0], 0, 1, (const float[]){1, 100, 100, 4, 1, 0, 0});
+    assert_true(part->facts.now == 5);
+    basin_network_free(part);
+    basin_sample_spec spec = {.fanout = (const int64_t[]){0, 0}, .steps = 2};
+    assert_int_equal(basin_network_sample(&part, n, node + 1, 1, &spec, NULL), BASIN_OK);
+    assert_int_equal(part->nodes, 2); /* b, and a, whom it sees */
+    assert_facts(part, &part->relation[0], 0, 1, (const float[]){2, 15, 10, 3, 0, 1, 1});
+    basin_network_free(part);
+    basin_network_free(n);
+}
+
+static void files_keep_them(void **state) {
+    char path[PATH_TEXT];
+    const char *const file[] = {folder_path(path, state, "g.basin")};
+    basin_network *n = must_open(state, accounts, transfers, &by_day), *again;
+    assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
+    assert_int_equal(basin_network_open(&again, file, 1, NULL, NULL), BASIN_OK);
+    ASSERT_FACTS(again, 0, 1, 3, 13, 10, 3, 0, 1, 2);
+    assert_true(again->since[2] == 4 && again->facts.now == 5);
+    /* New tables add to it: the edge between a and b goes on. */
+    basin_network_options more = {.base = again};
+    basin_network *joined =
+        must_open(state, "id,balance,label\ne,5,\n",
+                  "src,dst,kind,amount,day\nb,a,wire,1,9\na,c,wire,2,9\ne,a,cash,3,9\n", &more);
+    ASSERT_FACTS(joined, 0, 1, 4, 14, 1, 9, 0, 1, 3);
+    ASSERT_FACTS(joined, 2, 0, 1, 2, 2, 9, 0, 0, 1);
+    ASSERT_FACTS(joined, 4, 0, 1, 3, 3, 9, 0, 1, 0);
+    assert_true(joined->facts.now == 9 && joined->since[2] == 4);
+    basin_network_free(joined);
+    basin_network_free(again);
+    basin_network_free(n);
+}
+
+/* By name, in any order; a kind that is new is other, one that is absent none. */
+static void schemas_match_them(void **state) {
+    static const char moved[] = "kind,dst,day,amount,src,extra\n"
+                                "wire,b,3,10,a,1\ncash,b,1,5,a,1\nwire,a,2,-2,b,1\n"
+                                "gold,c,4,100,b,1\ncash,c,5,7,c,1\n";
+    basin_network *n = must_open(state, accounts, transfers, &by_day), *again;
+    basin_network_options as = {.schema = n->schema};
+    basin_error error;
+    again = must_open(state, accounts, moved, &as);
+    ASSERT_FACTS(again, 0, 1, 3, 13, 10, 3, 0, 1, 2);
+    ASSERT_FACTS(again, 2, 1, 1, 100, 100, 4, 0, 0, 0);
+    assert_non_null(strstr(again->note, "columns of edges that are not read: extra"));
+    assert_non_null(strstr(again->note, "1 rows with values that training did not know ('gold')"));
+    basin_network_free(again);
+    assert_int_equal(
+        open_tables(&again, state, accounts, "src,dst,day,kind\na,b,1,wire\n", &as, &error),
+        BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "no column 'amount' of edges, with which the detector was "
+                                       "trained"));
+    /* A converted file that was made without the schema is brought into its order. */
+    again = must_open(state, accounts, moved, &by_day);
+    assert_true(again->facts.count != n->facts.count);
+    assert_int_equal(basin_network_match(again, n->schema, &error), BASIN_OK);
+    ASSERT_FACTS(again, 0, 1, 3, 13, 10, 3, 0, 1, 2);
+    assert_non_null(strstr(again->note, "columns of edges not used: extra"));
+    assert_int_equal(basin_network_check_schema(again, n->schema, &error), BASIN_OK);
+    basin_network_forget_facts(again);
+    assert_int_equal(basin_network_check_schema(again, n->schema, &error), BASIN_BAD_VALUE);
+    basin_network_free(again);
+    basin_network_free(n);
+}
+
+static void splits_by_time(void **state) {
+    basin_network_options o = {
+        .time = "day", .split_time = "day", .split_train = 0.4, .split_val = 0.5};
+    basin_network *n = must_open(state, accounts, transfers, &o);
+    assert_true(n->train[0] && n->train[1] && n->test[2] == 0 && n->val[2]); /* a and b: day 1 */
+    assert_true(!n->train[3] && !n->val[3] && !n->test[3]);                  /* d has no edge */
+    assert_non_null(strstr(n->note, "by day: 2 nodes train, up to 1; 1 validate, up to 4; 0 test; "
+                                    "1 labelled nodes have no time"));
+    basin_network_free(n);
+    o.split_time = "balance", o.split_train = 0.5, o.split_val = 0.25;
+    n = must_open(state, accounts, transfers, &o);
+    assert_true(n->train[0] && n->train[1] && n->val[2] && n->test[3]);
+    basin_network_free(n);
+    basin_error error;
+    o.split_time = "amount";
+    assert_int_equal(open_tables(&n, state, accounts, transfers, &o, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "no times in 'amount' to split by; there are balance, day"));
+    o.split_time = "balance", o.split_train = 1;
+    assert_int_equal(open_tables(&n, state, accounts, transfers, &o, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "make 4 for training and 0 for validation"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parallel_rows_add_up),
+        cmocka_unit_test(rows_are_in_order),
+        cmocka_unit_test(later_edges_are_left_out),
+        cmocka_unit_test(gaps_are_filled_or_refused),
+        cmocka_unit_test(unions_add_up),
+        cmocka_unit_test(parts_keep_them),
+        cmocka_unit_test(files_keep_them),
+        cmocka_unit_test(schemas_match_them),
+        cmocka_unit_test(splits_by_time),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
