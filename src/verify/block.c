@@ -39,8 +39,9 @@ static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) 
     }
 }
 
-static void add_descent(basin_case *c, const basin_block *block, basin_expr x, basin_expr target) {
-    basin_block_bound bound = {.block = block, .pattern = c->pattern};
+static void add_descent(basin_case *c, const basin_block *block, basin_expr x, basin_expr target,
+                        basin_expr facts) {
+    basin_block_bound bound = {.block = block, .pattern = c->pattern, .facts = facts};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = basin_case_descent(c);
     basin_expr trace[(size_t)(spec.steps + 1) * BASIN_MAX_PARTS];
@@ -54,6 +55,7 @@ static void add_descent(basin_case *c, const basin_block *block, basin_expr x, b
     basin_expr loss = basin_scale(basin_sum_all(basin_square(basin_sub(end, target))), 0.5);
     basin_case_output_add(c, loss, "out.loss");
     basin_case_gradients(c, loss, x);
+    if (facts) basin_case_output_add(c, basin_grad(loss, facts), "grad.facts");
 }
 
 void basin_case_build_block(basin_case *c) {
@@ -62,6 +64,9 @@ void basin_case_build_block(basin_case *c) {
     config.no_attention = !basin_case_flag(c, "attention");
     config.no_hopfield = !basin_case_flag(c, "hopfield");
     basin_expr x = basin_case_input_add(c, "x0", 2), target = basin_case_input_add(c, "target", 2);
+    basin_expr facts = NULL; /* of pairs, by query and then by key */
+    if (basin_bundle_find(c->bundle, "in.facts")) facts = basin_case_input_add(c, "facts", 2);
+    if (facts) config.facts = basin_expr_shape(facts).dim[1];
     if (!x || !target) return;
     read_pattern(c, basin_expr_shape(x).dim[0], basin_case_flag(c, "self_attention"));
     if (basin_graph_error(c->graph)) return;
@@ -71,5 +76,5 @@ void basin_case_build_block(basin_case *c) {
                              .delta = block.delta,
                              .epsilon = block.config.epsilon};
     basin_case_output_add(c, basin_lagrangian_value(&norm, x, 0), "out.lagrangian0");
-    add_descent(c, &block, x, target);
+    add_descent(c, &block, x, target, facts);
 }
