@@ -69,6 +69,19 @@ BASIN_API double basin_anomaly_share(const basin_anomaly_model *model);
 /* What made frequencies of its probabilities: "none", "platt", "isotonic". */
 BASIN_API const char *basin_anomaly_calibration(const basin_anomaly_model *model);
 
+/* What a model knows of its training. The library makes these; fields may be added at the end. */
+typedef struct basin_anomaly_card {
+    char date[16];        /* the day that training began, UTC: "2026-11-15" */
+    char version[16];     /* of Basin */
+    char data[256];       /* what it was trained on, as messages call it */
+    int64_t nodes, edges; /* of that network; edges as the largest relation counts them */
+    int64_t trained_on, validated_on; /* labelled nodes */
+    double base_rate;                 /* of anomalies among those trained on */
+    basin_score validation;           /* what was reached there; without measures: no validation */
+} basin_anomaly_card;
+/* NULL: the file is of an earlier version. */
+BASIN_API const basin_anomaly_card *basin_anomaly_get_card(const basin_anomaly_model *model);
+
 /* ---- training ---- */
 
 /* A network, given as it is or by files, and who trains and who validates. */
@@ -189,6 +202,37 @@ BASIN_API basin_status basin_anomaly_measure(basin_score *score,
                                              const basin_network *network,
                                              const uint8_t *part /* [N] */, int which,
                                              double threshold, basin_error *error);
+
+/* A back-test: what a model reaches on labels that came later. */
+enum { BASIN_ANOMALY_BUDGETS = 12 };
+typedef struct basin_anomaly_budget {
+    int64_t alerts; /* so many of the highest probabilities; equal ones count by their share */
+    double precision, recall;
+} basin_anomaly_budget;
+typedef struct basin_anomaly_figures {
+    int64_t nodes, anomalous;         /* that were judged */
+    int64_t trained_on, validated_on; /* of these; -1: the model does not say */
+    double auroc, auprc, recall_at_k;
+    double threshold; /* at which: */
+    int64_t alerts;
+    double precision, recall, f1, macro_f1;
+    basin_reliability reliability;
+    int budgets;
+    basin_anomaly_budget budget[BASIN_ANOMALY_BUDGETS];
+} basin_anomaly_figures;
+
+/* Over the nodes of part `which`; all labelled ones where `part` is NULL. */
+BASIN_API basin_status basin_anomaly_backtest(basin_anomaly_figures *figures,
+                                              const basin_anomaly_model *model,
+                                              const basin_network *network,
+                                              const double *probability /* [N] */,
+                                              const uint8_t *part /* [N] */, int which,
+                                              double threshold, basin_error *error);
+/* Which nodes took part in training: BASIN_PART_TRAIN, BASIN_PART_VAL or BASIN_PART_NONE of each.
+ * They are known by their ids; without ids, in the network of training alone. BASIN_UNSUPPORTED:
+ * the model does not say. */
+BASIN_API basin_status basin_anomaly_seen(uint8_t *seen /* [N] */, const basin_anomaly_model *model,
+                                          const basin_network *network, basin_error *error);
 
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
  * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and

@@ -10,12 +10,13 @@
 
 typedef struct basin_eval_options {
     const char *split, *scores, *rivals;
+    const char *model, *part, *threshold_for; /* of a back-test */
     basin_settings *settings;
     basin_start start;
     basin_network_flags data;
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
-    bool best_run, reliability, no_baselines, only_baselines, json, quiet;
+    bool best_run, reliability, no_baselines, only_baselines, unseen, json, quiet;
     const char *backend, *products, *dtype;
 } basin_eval_options;
 
@@ -56,6 +57,11 @@ typedef struct basin_eval {
     char title[100], trained_on[200]; /* of the detector */
     int64_t parameters;
 } basin_eval;
+
+/* The file of --scores, of one split. */
+basin_status basin_cli_scores_write(const char *path, const basin_network *network,
+                                    const uint8_t *part /* [N] */,
+                                    const double *probability /* [N] */, basin_error *error);
 
 /* Whether a model has a row. */
 bool basin_eval_shown(const basin_eval *eval, int model);

@@ -8,6 +8,7 @@
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
  *     rival/      graph networks in place of the Energy Transformer
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
+ *     after/      what a model remembers of its training; back-tests
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
 #define BASIN_TASK_ANOMALY_ANOMALY_H
@@ -16,6 +17,7 @@
 #include "basin/model.h"
 #include "basin/tasks/anomaly.h"
 #include "basin/train.h"
+#include "task/anomaly/after/card.h"
 #include "task/anomaly/ensemble/ensemble.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
@@ -152,7 +154,7 @@ struct basin_anomaly_model {
     basin_anomaly_ensemble ensemble; /* without trees: none */
     basin_calibration calibration;
     basin_anomaly_samples judged; /* validation nodes by rising probability; thinned where many */
-    double base_rate;             /* of anomalies among the training nodes */
+    basin_anomaly_memory memory;  /* of its training */
     int64_t members;              /* trained so far, of settings.members */
     basin_bundle **member;        /* [settings.members] parameters by name; NULL: not trained */
     /* of one that was trained just now */

@@ -288,6 +288,9 @@ static basin_status conclude(basin_anomaly_fitting *f, basin_error *error) {
         status = basin_anomaly_choose_threshold(&m->threshold, f->probability, f->network, f->part,
                                                 f->settings.threshold, error);
     if (!status) status = basin_anomaly_calibrate(m, f->probability, f->network, f->part, error);
+    if (!status)
+        status = basin_anomaly_memory_judge(&m->memory, f->probability, f->network, f->part,
+                                            m->threshold, error);
     if (status) return status;
     m->score = f->probability;
     f->probability = NULL;
@@ -367,7 +370,7 @@ static basin_status grow_trees(basin_anomaly_fitting *f, basin_error *error) {
     basin_status status = basin_anomaly_ensemble_name(e, f->network, error);
     e->rate = basin_anomaly_base_rate(f->network, f->part);
     if (!status && f->settings.labels)
-        status = basin_known_labels_take(&e->known, f->network, f->part, error);
+        status = basin_known_labels_take(&e->known, f->network, f->part, BASIN_PART_TRAIN, error);
     if (!status) status = basin_tree_table_open(&table, f->network, e, f->work.memory, error);
     if (!status)
         status = basin_anomaly_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed,
@@ -384,6 +387,9 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
         status = basin_anomaly_resume(&f->settings, checkpoint, f->work.watch, error);
     if (!status) status = basin_anomaly_list_nodes(f, error);
     if (!status) status = grow_trees(f, error);
+    if (!status)
+        status = basin_anomaly_memory_take(&f->model->memory, f->network, f->part,
+                                           f->model->ensemble.known.count > 0, error);
     if (!status) status = basin_anomaly_prepare(f, error);
     for (int r = 0; r < f->inputs.shape.relations && !status; r++)
         status = basin_anomaly_model_add_relation(

@@ -122,7 +122,7 @@ static void shares_of_known_labels_leave_the_node_out(void **state) {
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
     must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
     basin_known_labels known;
-    must(basin_known_labels_take(&known, network, part, &error), &error);
+    must(basin_known_labels_take(&known, network, part, BASIN_PART_TRAIN, &error), &error);
     for (int i = 0; i < 5; i++) network->label[i] = 1; /* what is scored is not looked at */
     assert_int_equal(basin_known_labels_find(label, &known, network), 3);
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 1}), 5);

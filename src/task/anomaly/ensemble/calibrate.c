@@ -81,7 +81,6 @@ basin_status basin_anomaly_calibrate(basin_anomaly_model *model, double *probabi
         probability[i] = basin_anomaly_calibrated(model, probability[i]);
     for (int64_t i = 0; i < s.count; i++) s.score[i] = basin_anomaly_calibrated(model, s.score[i]);
     model->threshold = basin_anomaly_calibrated(model, model->threshold);
-    model->base_rate = basin_anomaly_base_rate(network, part);
     basin_anomaly_samples_free(&model->judged);
     model->judged = s;
     return keep(&model->judged, error);
@@ -172,7 +171,6 @@ basin_status basin_anomaly_judged_store(basin_bundle *bundle, const basin_anomal
     if (!s->count) return BASIN_OK;
     basin_status status =
         basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error);
-    if (!status) status = basin_anomaly_set_number(bundle, "base_rate", model->base_rate, error);
     if (!status) status = add_numbers(bundle, "validation.score", s->score, s->count, error);
     if (!status) status = basin_bundle_add(bundle, "validation.label", &label, error);
     if (!status && c->kind == BASIN_CALIBRATION_PLATT)
@@ -234,8 +232,6 @@ basin_status basin_anomaly_judged_load(basin_anomaly_model *model, const basin_b
     const basin_tensor *label;
     if (!kind) return BASIN_OK;
     basin_status status = load_calibration(&model->calibration, bundle, kind, error);
-    if (!status)
-        status = basin_anomaly_get_number(&model->base_rate, bundle, "base_rate", 0, 1, error);
     if (!status) status = get_numbers(&s->score, &s->count, bundle, "validation.score", error);
     if (!status) status = basin_bundle_get(&label, bundle, "validation.label", error);
     if (status) return status;

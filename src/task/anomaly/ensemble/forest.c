@@ -235,7 +235,7 @@ basin_status basin_anomaly_ensemble_store(basin_bundle *bundle, const basin_anom
     if (!status)
         status = basin_anomaly_set_number(bundle, "trees.labelled", (double)e->labelled, error);
     if (!status) status = basin_anomaly_set_number(bundle, "trees.rate", e->rate, error);
-    if (!status) status = basin_known_labels_store(bundle, &e->known, error);
+    if (!status) status = basin_known_labels_store(bundle, "known.", &e->known, error);
     if (!status) status = store_figures(bundle, e, error);
     for (int64_t k = 0; k < e->fits && !status; k++) {
         snprintf(prefix, sizeof prefix, "trees%lld.", (long long)k);
@@ -289,7 +289,7 @@ basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *e, const basin_
     if (!status)
         status = basin_anomaly_get_number(&labelled, bundle, "trees.labelled", 0, fits, error);
     if (!status) status = basin_anomaly_get_number(&e->rate, bundle, "trees.rate", 0, 1, error);
-    if (!status) status = basin_known_labels_load(&e->known, bundle, error);
+    if (!status) status = basin_known_labels_load(&e->known, bundle, "known.", error);
     if (!status) status = load_figures(e, bundle, error);
     e->labelled = (int64_t)labelled;
     if (status) return status;

@@ -1,6 +1,7 @@
 /* Known labels of neighbours; see known.h. */
 #include "task/anomaly/ensemble/known.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,14 +45,13 @@ static basin_status known_new(basin_known_labels *known, int64_t count, basin_er
 }
 
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
-                                     const uint8_t *part, basin_error *error) {
-    int64_t N = network->nodes, count = basin_split_nodes(NULL, part, N, BASIN_PART_TRAIN), n = 0;
+                                     const uint8_t *part, int which, basin_error *error) {
+    int64_t N = network->nodes, count = basin_split_nodes(NULL, part, N, which), n = 0;
     entry *list = basin_array_new((size_t)count, sizeof *list);
     basin_status status = known_new(known, count, error);
     if (!status && !list) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
     for (int64_t i = 0; i < N && !status; i++)
-        if (part[i] == BASIN_PART_TRAIN)
-            list[n++] = (entry){id_of(network, i), network->label[i] == 1};
+        if (part[i] == which) list[n++] = (entry){id_of(network, i), network->label[i] == 1};
     if (!status) qsort(list, (size_t)count, sizeof *list, lower_first);
     for (int64_t i = 0; i < count && !status; i++) {
         known->id[i] = list[i].id;
@@ -140,41 +140,63 @@ void basin_known_shares(float share[2], const basin_known_sums *sums, const int8
 
 /* ---- files ---- */
 
-basin_status basin_known_labels_store(basin_bundle *bundle, const basin_known_labels *known,
-                                      basin_error *error) {
+enum { KEY = 64 };
+
+/* "known.id" */
+static const char *key_of(char text[KEY], const char *prefix, const char *name) {
+    snprintf(text, KEY, "%s%s", prefix, name);
+    return text;
+}
+
+basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
+                                      const basin_known_labels *known, basin_error *error) {
+    char key[KEY];
     if (!known->count) return BASIN_OK;
     basin_tensor id = basin_tensor_borrow(known->id, BASIN_I64, BASIN_SHAPE(known->count));
     basin_tensor label = basin_tensor_borrow(known->label, BASIN_U8, BASIN_SHAPE(known->count));
-    basin_status status = basin_bundle_add(bundle, "known.id", &id, error);
-    if (!status) status = basin_bundle_add(bundle, "known.label", &label, error);
+    basin_status status = basin_bundle_add(bundle, key_of(key, prefix, "id"), &id, error);
+    if (!status) status = basin_bundle_add(bundle, key_of(key, prefix, "label"), &label, error);
     if (!status)
-        status = basin_bundle_meta_set(bundle, "known.by", known->named ? "id" : "number", error);
+        status = basin_bundle_meta_set(bundle, key_of(key, prefix, "by"),
+                                       known->named ? "id" : "number", error);
     if (!status)
-        status = basin_anomaly_set_number(bundle, "known.edges", (double)known->edges, error);
+        status = basin_anomaly_set_number(bundle, key_of(key, prefix, "edges"),
+                                          (double)known->edges, error);
     return status;
 }
 
-basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
-                                     basin_error *error) {
+static basin_status load_tensors(basin_known_labels *known, const basin_bundle *bundle,
+                                 const char *prefix, basin_error *error) {
     const basin_tensor *id, *label;
-    const char *by = basin_bundle_meta(bundle, "known.by");
-    double nodes, edges;
-    if (!by) return BASIN_OK;
-    basin_status status = basin_bundle_get(&id, bundle, "known.id", error);
-    if (!status) status = basin_bundle_get(&label, bundle, "known.label", error);
-    if (!status) status = basin_anomaly_get_number(&nodes, bundle, "nodes", 0, 1e15, error);
-    if (!status) status = basin_anomaly_get_number(&edges, bundle, "known.edges", 0, 1e15, error);
+    char key[KEY];
+    basin_status status = basin_bundle_get(&id, bundle, key_of(key, prefix, "id"), error);
+    if (!status) status = basin_bundle_get(&label, bundle, key_of(key, prefix, "label"), error);
     if (status) return status;
     int64_t count = basin_shape_count(id->shape);
     if (id->dtype != BASIN_I64 || label->dtype != BASIN_U8 ||
         basin_shape_count(label->shape) != count || count < 1)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: known.id and known.label do not fit; wanted as many I64 as U8",
-                          basin_bundle_path(bundle));
+                          "%s: %sid and %slabel do not fit; wanted as many I64 as U8",
+                          basin_bundle_path(bundle), prefix, prefix);
     status = known_new(known, count, error);
     if (status) return status;
     memcpy(known->id, id->data, (size_t)count * sizeof *known->id);
     for (int64_t i = 0; i < count; i++) known->label[i] = ((const uint8_t *)label->data)[i] != 0;
+    return BASIN_OK;
+}
+
+basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
+                                     const char *prefix, basin_error *error) {
+    char key[KEY];
+    const char *by = basin_bundle_meta(bundle, key_of(key, prefix, "by"));
+    double nodes, edges;
+    if (!by) return BASIN_OK;
+    basin_status status = load_tensors(known, bundle, prefix, error);
+    if (!status) status = basin_anomaly_get_number(&nodes, bundle, "nodes", 0, 1e15, error);
+    if (!status)
+        status =
+            basin_anomaly_get_number(&edges, bundle, key_of(key, prefix, "edges"), 0, 1e15, error);
+    if (status) return status;
     known->named = !strcmp(by, "id");
     known->nodes = (int64_t)nodes;
     known->edges = (int64_t)edges;

@@ -14,9 +14,9 @@ typedef struct basin_known_labels {
     int64_t nodes, edges; /* of the network of training */
 } basin_known_labels;
 
-/* Those of the training nodes. */
+/* Those of the nodes of part `which`. */
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
-                                     const uint8_t *part /* [N] */, basin_error *error);
+                                     const uint8_t *part /* [N] */, int which, basin_error *error);
 void basin_known_labels_free(basin_known_labels *known);
 /* Fills `label` [N] with 0, 1, or -1 where none is known; returns how many are. */
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
@@ -38,9 +38,10 @@ void basin_known_shares(float share[2], const basin_known_sums *sums, const int8
 
 /* ---- files ---- */
 
-basin_status basin_known_labels_store(basin_bundle *bundle, const basin_known_labels *known,
-                                      basin_error *error);
+/* As PREFIXid, PREFIXlabel, ..; one that was not stored is loaded as none. */
+basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
+                                      const basin_known_labels *known, basin_error *error);
 basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
-                                     basin_error *error);
+                                     const char *prefix, basin_error *error);
 
 #endif

@@ -1,0 +1,132 @@
+/* What comes after training a detector: back-tests on new labels, what the model remembers. */
+#include <math.h>
+
+#include "cli/accounts.h"
+
+#define QUICK                                                                                      \
+    "--epochs 15 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --trees 2 "       \
+    "--threads 1 --quiet"
+
+static int make_model(void **state) {
+    if (make_table(state)) return -1;
+    const program *p =
+        run(state, "anomaly train accounts.csv transfers.csv " QUICK " -o m.safetensors --json");
+    return p->code;
+}
+
+/* ---- back-tests ---- */
+
+/* All figures against those counted here from the scores. */
+static void eval_judges_a_saved_model(void **state) {
+    const program *p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet "
+                                  "--json");
+    cJSON *scores = run_json(p);
+    double threshold = json_number(scores, "threshold");
+    int alerts = 0, right = 0, frauds = 0, labelled = 0, i = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json_at(scores, "nodes")) {
+        int account = i++;
+        if (account % 10 == 9) continue; /* no label */
+        bool alert = json_number(item, "probability") > threshold;
+        labelled++;
+        frauds += fraud(account);
+        alerts += alert;
+        right += alert && fraud(account);
+    }
+    cJSON_Delete(scores);
+    p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv --quiet --json");
+    cJSON *tree = run_json(p);
+    assert_int_equal(json_number(tree, "nodes"), labelled);
+    assert_int_equal(json_number(tree, "anomalous"), frauds);
+    assert_int_equal(json_number(tree, "alerts"), alerts);
+    assert_float_equal(json_number(tree, "precision"), 100.0 * right / alerts, 1e-9);
+    assert_float_equal(json_number(tree, "recall"), 100.0 * right / frauds, 1e-9);
+    assert_true(json_number(tree, "auroc") > 80 && json_number(tree, "auprc") > 50);
+    assert_int_equal(json_number(tree, "budgets.0.alerts"), 10);
+    assert_float_equal(json_number(tree, "budgets.0.recall"),
+                       json_number(tree, "budgets.0.precision") * 10 / frauds, 1e-9);
+    assert_int_equal(json_number(tree, "budgets.2.alerts"), 100);
+    assert_true(json_number(tree, "reliability.ece") >= 0);
+    /* four in five of the labelled nodes trained, the others validated */
+    assert_int_equal(json_number(tree, "trained_on") + json_number(tree, "validated_on"), labelled);
+    assert_true(json_number(tree, "trained_on") > 3 * json_number(tree, "validated_on"));
+    cJSON_Delete(tree);
+}
+
+static void eval_says_what_was_trained_on(void **state) {
+    const program *p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "were trained on");
+    assert_contains(p->out, "this is no test");
+    p = run(state,
+            "anomaly eval --model m.safetensors accounts.csv transfers.csv --unseen --quiet");
+    assert_error(p, 1, "0 labelled nodes, 0 of them anomalous; wanted some of both");
+    /* Two new months of accounts: other ids, the same columns in another order. */
+    char path[PATH_TEXT];
+    FILE *nodes = fopen(folder_path(path, state, "june.csv"), "w");
+    FILE *edges = fopen(folder_path(path, state, "june-transfers.csv"), "w");
+    fputs("age,id,amount,label\n", nodes);
+    fputs("source,target\n", edges);
+    for (uint64_t i = 0; i < 60; i++) {
+        fprintf(nodes, "%.3f,new%d,%.3f,%d\n", basin_random_normal_at(5, 0, i), (int)i,
+                basin_random_normal_at(5, 1, i) + (i % 6 == 0) * 3, i % 6 == 0);
+        fprintf(edges, "new%d,new%d\n", (int)i, (int)((i + 6) % 60));
+    }
+    fclose(nodes);
+    fclose(edges);
+    p = run(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv --unseen "
+                   "--scores june-scores.csv --threshold-for alerts=7");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "0 that took part in training are left out");
+    assert_contains(p->out, "7 alerts, precision");
+    p = run(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv");
+    assert_contains(p->out, "none of them took part in training");
+}
+
+/* An option that a back-test does not look at is wrong usage, and the other way round. */
+static void eval_refuses_options_without_effect(void **state) {
+    static const char *const idle[] = {"--runs 3",   "--ratio 0.3",    "--epochs 7",
+                                       "--best-run", "--rivals all",   "--preset paper-amazon",
+                                       "--trees 9",  "--no-baselines", "--split-seed 4"};
+    const program *p;
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+        p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv %s", idle[i]);
+        assert_error(p, 2, "has no effect with --model");
+    }
+    p = run(state, "anomaly eval accounts.csv transfers.csv --unseen --quiet");
+    assert_error(p, 2, "want --model MODEL");
+    p = run(state,
+            "anomaly eval --model m.safetensors accounts.csv transfers.csv --part val --quiet");
+    assert_error(p, 1, "no split; wanted one for --part val");
+    p = run(state, "anomaly eval --model accounts.csv accounts.csv transfers.csv");
+    assert_int_equal(p->code, 1);
+}
+
+/* ---- what a model remembers ---- */
+
+static void info_shows_date_data_and_figures(void **state) {
+    const program *p = run(state, "info m.safetensors --json");
+    cJSON *tree = run_json(p);
+    static const char *const key[] = {"trained.date", "trained.version",  "trained.data",
+                                      "base_rate",    "validation.auroc", "validation.ece"};
+    const cJSON *card = json_at(tree, "files.0.configuration");
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++)
+        if (!cJSON_GetObjectItemCaseSensitive(card, key[i])) fail_msg("no %s", key[i]);
+    const char *rate = cJSON_GetObjectItemCaseSensitive(card, "base_rate")->valuestring;
+    assert_float_equal(atof(rate), 1.0 / 7, 0.01);
+    assert_string_equal(cJSON_GetObjectItemCaseSensitive(card, "trained.data")->valuestring,
+                        "accounts.csv");
+    const char *date = cJSON_GetObjectItemCaseSensitive(card, "trained.date")->valuestring;
+    assert_true(strlen(date) == 10 && date[4] == '-' && date[7] == '-');
+    cJSON_Delete(tree);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(eval_judges_a_saved_model),
+        cmocka_unit_test(eval_says_what_was_trained_on),
+        cmocka_unit_test(eval_refuses_options_without_effect),
+        cmocka_unit_test(info_shows_date_data_and_figures),
+    };
+    return cmocka_run_group_tests(tests, make_model, program_teardown);
+}
