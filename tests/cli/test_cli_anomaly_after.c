@@ -121,12 +121,86 @@ static void info_shows_date_data_and_figures(void **state) {
     cJSON_Delete(tree);
 }
 
+/* ---- drift ---- */
+
+/* Accounts with a category; those of June hold three times as much and have a country that training
+ * did not know. */
+static void write_month(void **state, const char *name, double times, const char *third) {
+    char path[PATH_TEXT], file[100];
+    static const char *country[] = {"DE", "FR", NULL};
+    snprintf(file, sizeof file, "%s.csv", name);
+    FILE *nodes = fopen(folder_path(path, state, file), "w");
+    snprintf(file, sizeof file, "%s-edges.csv", name);
+    FILE *edges = fopen(folder_path(path, state, file), "w");
+    assert_true(nodes && edges);
+    fputs("id,label,amount,age,country\n", nodes);
+    fputs("source,target\n", edges);
+    for (uint64_t i = 0; i < 400; i++) {
+        bool bad = i % 8 == 1;
+        fprintf(nodes, "n%d,%d,%.4f,%.4f,%s\n", (int)i, bad,
+                times * (1 + basin_random_uniform_at(3, 0, i) + 2 * bad),
+                basin_random_normal_at(3, 1, i), i % 4 == 0 ? third : country[i % 2]);
+        for (uint64_t k = 0; k < 3; k++)
+            fprintf(edges, "n%d,n%d\n", (int)i,
+                    (int)(basin_random_uniform_at(3, 2, 3 * i + k) * 400));
+    }
+    fclose(nodes);
+    fclose(edges);
+}
+
+static const cJSON *drift_of(const cJSON *tree, const char *column) {
+    const cJSON *item;
+    cJSON_ArrayForEach(
+        item, json_at(tree, "drift.columns")) if (!strcmp(json_at(item, "column")->valuestring,
+                                                          column)) return item;
+    fail_msg("no drift of %s", column);
+    return NULL;
+}
+
+static void score_tells_of_drift(void **state) {
+    write_month(state, "may", 1, "IT");
+    write_month(state, "june", 3, "JP");
+    const program *p =
+        run(state, "anomaly train may.csv may-edges.csv " QUICK " -o may.safetensors --trees 0");
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "anomaly score may.safetensors may.csv may-edges.csv -o s.csv");
+    assert_contains(p->err, "little drift against training");
+    p = run(state, "anomaly score may.safetensors june.csv june-edges.csv -o s.csv");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "drift is LARGE against training in 2 of 4 columns");
+    assert_contains(p->err, "amount");
+    assert_contains(p->err, "country");
+    p = run(state, "anomaly score may.safetensors june.csv june-edges.csv --json --quiet");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(drift_of(tree, "amount"), "index") > 0.25);
+    assert_true(json_number(drift_of(tree, "amount"), "median") >
+                2.5 * json_number(drift_of(tree, "amount"), "median_in_training"));
+    assert_float_equal(json_number(drift_of(tree, "country"), "unknown"), 0.25, 1e-6);
+    assert_float_equal(json_number(drift_of(tree, "country"), "unknown_in_training"), 0, 1e-6);
+    assert_true(json_number(drift_of(tree, "age"), "index") < 1e-6); /* the same numbers */
+    assert_true(json_number(drift_of(tree, "number of neighbours"), "index") < 1e-6);
+    cJSON_Delete(tree);
+    /* One account says nothing about drift. */
+    p = run(state, "data convert may.csv may-edges.csv may.basin --keep-gaps");
+    char path[PATH_TEXT];
+    FILE *one = fopen(folder_path(path, state, "one.csv"), "w");
+    fputs("id,amount,age,country\nx,9,1,DE\n", one);
+    fclose(one);
+    one = fopen(folder_path(path, state, "pay.csv"), "w");
+    fputs("source,target\nx,n3\n", one);
+    fclose(one);
+    p = run(state, "anomaly score may.safetensors --base may.basin --new one.csv pay.csv");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "1 node is too few to compare");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eval_judges_a_saved_model),
         cmocka_unit_test(eval_says_what_was_trained_on),
         cmocka_unit_test(eval_refuses_options_without_effect),
         cmocka_unit_test(info_shows_date_data_and_figures),
+        cmocka_unit_test(score_tells_of_drift),
     };
     return cmocka_run_group_tests(tests, make_model, program_teardown);
 }

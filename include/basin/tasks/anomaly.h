@@ -234,6 +234,31 @@ BASIN_API basin_status basin_anomaly_backtest(basin_anomaly_figures *figures,
 BASIN_API basin_status basin_anomaly_seen(uint8_t *seen /* [N] */, const basin_anomaly_model *model,
                                           const basin_network *network, basin_error *error);
 
+/* How far a column has moved since training. */
+typedef struct basin_anomaly_drift_column {
+    char name[128];
+    bool category, date; /* its kind; else a number */
+    double index;        /* population stability index: below 0.1 little, above 0.25 much */
+    int level;           /* 0: little, or what chance gives so few nodes; 1: some; 2: much */
+    double then, now;    /* medians; of a category the share of nodes with none of its values */
+} basin_anomaly_drift_column;
+
+typedef struct basin_anomaly_drift {
+    int64_t nodes; /* that were looked at */
+    bool few;      /* too few to tell: no column has a level */
+    int64_t some, large;
+    int64_t columns;
+    basin_anomaly_drift_column *column; /* [columns] by falling index */
+} basin_anomaly_drift;
+
+/* Columns of the table, and the number of neighbours, of the nodes from `first` on, beside all
+ * nodes of training's network. BASIN_UNSUPPORTED: the model's file is of an earlier version. */
+BASIN_API basin_status basin_anomaly_drift_measure(basin_anomaly_drift *drift,
+                                                   const basin_anomaly_model *model,
+                                                   const basin_network *network, int64_t first,
+                                                   basin_error *error);
+BASIN_API void basin_anomaly_drift_free(basin_anomaly_drift *drift);
+
 /* The plain models beside which a detector is judged: logistic regression and an MLP on the
  * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and
  * epoch. Of `training` backend, memory and the watcher's stop count. */

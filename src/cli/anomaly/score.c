@@ -1,6 +1,7 @@
 /* basin anomaly score: the probability of every node, as CSV. */
 #include <stdlib.h>
 
+#include "cli/anomaly/drift.h"
 #include "cli/anomaly/options.h"
 #include "cli/csv.h"
 #include "io/file.h"
@@ -62,37 +63,54 @@ static int64_t rank(place *list, const double *probability, int64_t first, int64
     return count;
 }
 
-static void put_csv(FILE *file, const place *list, int64_t count, const basin_network *network,
-                    double threshold) {
+/* What is scored: the graph, and where --base says so what was there before. */
+typedef struct job {
+    const options *o;
+    basin_backend *backend;
+    basin_anomaly_model *model;
+    basin_network *base, *network;
+    int64_t first, nodes; /* node to print; how many there are from there on */
+    double *probability;  /* [N] */
+    place *list;          /* [nodes] */
+    int64_t count;        /* of the list, to print */
+    double threshold;
+    basin_anomaly_drift drift; /* without columns: not known */
+} job;
+
+/* ---- printing ---- */
+
+static void put_csv(FILE *file, const job *j) {
     char id[BASIN_NODE_TEXT], number[BASIN_NUMBER_TEXT];
     fputs("node,probability,rank,anomalous\n", file);
-    for (int64_t i = 0; i < count; i++) {
-        basin_csv_put(file, basin_network_id(network, list[i].node, id));
-        fprintf(file, ",%s,%lld,%d\n", basin_number_print(number, (float)list[i].probability),
-                (long long)list[i].rank, list[i].probability > threshold);
+    for (int64_t i = 0; i < j->count; i++) {
+        const place *p = &j->list[i];
+        basin_csv_put(file, basin_network_id(j->network, p->node, id));
+        fprintf(file, ",%s,%lld,%d\n", basin_number_print(number, (float)p->probability),
+                (long long)p->rank, p->probability > j->threshold);
     }
 }
 
-static void put_json(FILE *file, const place *list, int64_t count, const basin_network *network,
-                     double threshold) {
+static void put_json(FILE *file, const job *j) {
     char id[BASIN_NODE_TEXT];
     basin_json json = basin_json_begin(file);
-    basin_json_number(&json, "threshold", threshold);
+    basin_json_number(&json, "threshold", j->threshold);
+    if (j->drift.columns) basin_put_drift(&json, &j->drift);
     basin_json_array(&json, "nodes");
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < j->count; i++) {
+        const place *p = &j->list[i];
         basin_json_object(&json, NULL);
-        basin_json_text(&json, "node", basin_network_id(network, list[i].node, id));
-        basin_json_number(&json, "probability", list[i].probability);
-        basin_json_integer(&json, "rank", list[i].rank);
-        basin_json_boolean(&json, "anomalous", list[i].probability > threshold);
+        basin_json_text(&json, "node", basin_network_id(j->network, p->node, id));
+        basin_json_number(&json, "probability", p->probability);
+        basin_json_integer(&json, "rank", p->rank);
+        basin_json_boolean(&json, "anomalous", p->probability > j->threshold);
         basin_json_end(&json);
     }
     basin_json_end(&json);
     basin_json_end(&json);
 }
 
-static basin_status put(const options *o, const place *list, int64_t count,
-                        const basin_network *network, double threshold, basin_error *error) {
+static basin_status put(const job *j, basin_error *error) {
+    const options *o = j->o;
     basin_writer writer;
     if (o->output) {
         basin_status status = basin_writer_create(&writer, o->output, error);
@@ -100,87 +118,94 @@ static basin_status put(const options *o, const place *list, int64_t count,
     }
     FILE *file = o->output ? writer.file : stdout;
     if (o->json)
-        put_json(file, list, count, network, threshold);
+        put_json(file, j);
     else
-        put_csv(file, list, count, network, threshold);
+        put_csv(file, j);
     return o->output ? basin_writer_commit(&writer, error) : BASIN_OK;
 }
 
-/* What is scored: the graph, and where --base says so what was there before. */
-typedef struct graphs {
-    basin_network *base, *network;
-    int64_t first; /* node to print */
-} graphs;
+/* ---- running ---- */
 
-static basin_status open_graphs(graphs *g, const basin_anomaly_model *model, const options *o,
-                                char **operand, int operands, basin_error *error) {
+static basin_status open_graphs(job *j, char **operand, int operands, basin_error *error) {
     static const basin_network_flags plain = BASIN_NETWORK_UNITED;
+    const options *o = j->o;
     basin_network_flags flags = o->data;
     basin_status status = BASIN_OK;
     if (o->base) {
         char *path = (char *)(uintptr_t)o->base;
-        status = basin_open_as_trained(&g->base, model, operand[0], &plain, o->memory, 1, &path,
+        status = basin_open_as_trained(&j->base, j->model, operand[0], &plain, o->memory, 1, &path,
                                        true, error);
     }
-    flags.base = g->base;
+    flags.base = j->base;
     if (!status)
-        status = basin_open_as_trained(&g->network, model, operand[0], &flags, o->memory,
+        status = basin_open_as_trained(&j->network, j->model, operand[0], &flags, o->memory,
                                        operands - 1, operand + 1, o->quiet, error);
-    if (!status && o->only_new) g->first = g->base->nodes;
-    if (!status && g->first == g->network->nodes)
-        status =
-            basin_fail(error, BASIN_BAD_VALUE, "%s: no node that %s lacks", operand[1], o->base);
-    return status;
+    if (status) return status;
+    if (o->only_new) j->first = j->base->nodes;
+    j->nodes = j->network->nodes - j->first;
+    if (j->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node that %s lacks", operand[1], o->base);
 }
 
-static basin_status score(const options *o, char **operand, int operands, basin_cli_watch *watch,
+static basin_status open_all(job *j, char **operand, int operands, basin_error *error) {
+    const options *o = j->o;
+    basin_status status =
+        basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
+    if (!status) status = basin_anomaly_open(&j->model, operand[0], j->backend, error);
+    if (!status) status = open_graphs(j, operand, operands, error);
+    if (status) return status;
+    j->probability = calloc((size_t)j->network->nodes, sizeof *j->probability);
+    j->list = calloc((size_t)j->nodes, sizeof *j->list);
+    if (j->probability && j->list) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+}
+
+/* Older models do not know of any. */
+static basin_status find_drift(job *j, basin_error *error) {
+    basin_status status =
+        basin_anomaly_drift_measure(&j->drift, j->model, j->network, j->first, error);
+    if (!status && !j->o->quiet) basin_cli_drift_say(&j->drift);
+    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+}
+
+static basin_status score(job *j, char **operand, int operands, basin_cli_watch *watch,
                           basin_error *error) {
+    const options *o = j->o;
     basin_anomaly_work work = {.size = sizeof work,
                                .watch = &watch->watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
-    basin_backend *backend = NULL;
-    basin_anomaly_model *model = NULL;
-    graphs g = {0};
-    double *probability = NULL;
-    place *list = NULL;
-    basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) status = basin_anomaly_open(&model, operand[0], backend, error);
-    if (!status) status = open_graphs(&g, model, o, operand, operands, error);
-    if (!status) {
-        probability = calloc((size_t)g.network->nodes, sizeof *probability);
-        list = calloc((size_t)g.network->nodes, sizeof *list);
-        if (!probability || !list)
-            status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
-    }
+    basin_status status = open_all(j, operand, operands, error);
     if (!status) basin_note_gamma(operand[0], o->quiet);
-    if (!status) status = basin_anomaly_score(probability, model, g.network, &work, error);
+    if (!status) status = basin_anomaly_score(j->probability, j->model, j->network, &work, error);
     basin_cli_watch_end(watch);
-    double threshold = status ? 0 : basin_anomaly_threshold(model);
-    if (!status && o->threshold_for)
-        status = basin_anomaly_threshold_for(&threshold, model, o->threshold_for, probability,
-                                             g.network->nodes, error);
-    if (!status) {
-        int64_t count = rank(list, probability, g.first, g.network->nodes, o);
-        status = put(o, list, count, g.network, threshold, error);
-    }
-    basin_anomaly_close(model);
-    basin_network_free(g.network);
-    basin_network_free(g.base);
-    basin_backend_close(backend);
-    free(probability);
-    free(list);
-    return status;
+    if (status) return status;
+    j->threshold = basin_anomaly_threshold(j->model);
+    if (o->threshold_for)
+        status = basin_anomaly_threshold_for(&j->threshold, j->model, o->threshold_for,
+                                             j->probability, j->network->nodes, error);
+    if (status) return status;
+    j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
+    status = find_drift(j, error);
+    return status ? status : put(j, error);
 }
 
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
+    job j = {.o = o};
     basin_cli_watch watch;
     basin_error error;
     if (o->only_new && !o->base)
         return basin_report_usage(&basin_command_anomaly_score, "--new wants --base FILE");
     basin_cli_watch_begin(&watch, o->quiet);
-    return score(o, operand, operands, &watch, &error) ? basin_report(&error) : BASIN_EXIT_OK;
+    basin_status status = score(&j, operand, operands, &watch, &error);
+    basin_anomaly_drift_free(&j.drift);
+    basin_anomaly_close(j.model);
+    basin_network_free(j.network);
+    basin_network_free(j.base);
+    basin_backend_close(j.backend);
+    free(j.probability);
+    free(j.list);
+    return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 
 const basin_command basin_command_anomaly_score = {
@@ -194,7 +219,9 @@ const basin_command basin_command_anomaly_score = {
             "The graph may be another than the one "
             "trained on: tables are read as those of training were, columns matched by name "
             "(docs/tables.md). Every node is scored with all its neighbours; a "
-            "graph that does not fit into the memory allowed is streamed.",
+            "graph that does not fit into the memory allowed is streamed. A line on standard error "
+            "says how far the columns have moved since training (population stability index); "
+            "--json has all of them.",
     .example = "  basin anomaly score model.safetensors accounts.csv transfers.csv --top 100\n"
                "  basin anomaly score model.safetensors network.basin -o scores.csv\n"
                "  basin anomaly score model.safetensors --base network.basin --new account.csv "

@@ -8,7 +8,7 @@
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
  *     rival/      graph networks in place of the Energy Transformer
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
- *     after/      what a model remembers of its training; back-tests
+ *     after/      what a model remembers of its training; back-tests, drift
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
 #define BASIN_TASK_ANOMALY_ANOMALY_H
@@ -18,6 +18,7 @@
 #include "basin/tasks/anomaly.h"
 #include "basin/train.h"
 #include "task/anomaly/after/card.h"
+#include "task/anomaly/after/drift.h"
 #include "task/anomaly/ensemble/ensemble.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
@@ -155,8 +156,9 @@ struct basin_anomaly_model {
     basin_calibration calibration;
     basin_anomaly_samples judged; /* validation nodes by rising probability; thinned where many */
     basin_anomaly_memory memory;  /* of its training */
-    int64_t members;              /* trained so far, of settings.members */
-    basin_bundle **member;        /* [settings.members] parameters by name; NULL: not trained */
+    basin_anomaly_reference reference; /* what its columns looked like */
+    int64_t members;                   /* trained so far, of settings.members */
+    basin_bundle **member; /* [settings.members] parameters by name; NULL: not trained */
     /* of one that was trained just now */
     double *score;                            /* [nodes] or NULL */
     basin_score reached[BASIN_PART_TEST + 1]; /* by part */

@@ -390,6 +390,7 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
     if (!status)
         status = basin_anomaly_memory_take(&f->model->memory, f->network, f->part,
                                            f->model->ensemble.known.count > 0, error);
+    if (!status) status = basin_anomaly_reference_take(&f->model->reference, f->network, error);
     if (!status) status = basin_anomaly_prepare(f, error);
     for (int r = 0; r < f->inputs.shape.relations && !status; r++)
         status = basin_anomaly_model_add_relation(

@@ -49,6 +49,7 @@ void basin_anomaly_close(basin_anomaly_model *model) {
     free(model->member);
     basin_anomaly_samples_free(&model->judged);
     basin_anomaly_memory_free(&model->memory);
+    basin_anomaly_reference_free(&model->reference);
     basin_calibration_free(&model->calibration);
     basin_anomaly_ensemble_free(&model->ensemble);
     basin_scaler_free(&model->scale);
@@ -184,6 +185,7 @@ basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *mo
     if (!status) status = basin_anomaly_ensemble_store(bundle, &model->ensemble, error);
     if (!status) status = basin_anomaly_judged_store(bundle, model, error);
     if (!status) status = basin_anomaly_memory_store(bundle, &model->memory, error);
+    if (!status) status = basin_anomaly_reference_store(bundle, &model->reference, error);
     if (!status) status = basin_bundle_write(path, bundle, error);
     basin_bundle_free(bundle);
     return status;
@@ -299,7 +301,9 @@ static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bu
     if (!status && settings.trees)
         status = basin_anomaly_ensemble_load(&m->ensemble, bundle, error);
     if (!status) status = basin_anomaly_judged_load(m, bundle, error);
-    return status ? status : basin_anomaly_memory_load(&m->memory, bundle, error);
+    if (!status) status = basin_anomaly_memory_load(&m->memory, bundle, error);
+    return status ? status
+                  : basin_anomaly_reference_load(&m->reference, bundle, m->features, error);
 }
 
 basin_status basin_anomaly_open(basin_anomaly_model **model, const char *path,

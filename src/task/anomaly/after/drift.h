@@ -1,0 +1,30 @@
+/* How the columns of a network have moved since training: the population stability index over bins
+ * that the nodes of training's network set: a bin a value where there are few, else ten of about
+ * equal count, one for the least value, one below it. A category has a bin for none of its values,
+ * too. */
+#ifndef BASIN_TASK_ANOMALY_AFTER_DRIFT_H
+#define BASIN_TASK_ANOMALY_AFTER_DRIFT_H
+
+#include "basin/tasks/anomaly.h"
+
+enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
+
+/* What training's network looked like: a row a feature, then the number of neighbours. */
+typedef struct basin_anomaly_reference {
+    int64_t rows; /* 0: a file of earlier versions */
+    float *edge;  /* [rows, EDGES] ascending; the first is the least value */
+    float *count; /* [rows, BINS] nodes */
+} basin_anomaly_reference;
+
+basin_status basin_anomaly_reference_take(basin_anomaly_reference *reference,
+                                          const basin_network *network, basin_error *error);
+void basin_anomaly_reference_free(basin_anomaly_reference *reference);
+/* As tensors drift.edge and drift.count; older files have none. */
+basin_status basin_anomaly_reference_store(basin_bundle *bundle,
+                                           const basin_anomaly_reference *reference,
+                                           basin_error *error);
+basin_status basin_anomaly_reference_load(basin_anomaly_reference *reference,
+                                          const basin_bundle *bundle, int64_t features,
+                                          basin_error *error);
+
+#endif
