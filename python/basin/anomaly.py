@@ -23,7 +23,7 @@ class Explanation:
     energy: float
     """At the end of the descent; NaN where the model has none."""
     neighbours: list
-    """Dicts with node, share, returned, push and probability, by falling share."""
+    """Dicts with node, share, returned, push and probability, by falling size of their push."""
     features: list
     """Dicts with column, hop, value, typical and share, by falling size of their share."""
 

@@ -30,13 +30,18 @@ static void from_a_table_to_reasons(void **state) {
     assert_true(found >= 15);
     p = run(state,
             "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet --json --svg "
-            "why.svg");
+            "why.svg --features 100 --neighbours 1000");
     tree = run_json(p);
     assert_string_equal(json_at(tree, "node")->valuestring, "acc3");
-    double sum = json_number(tree, "typical_logit"), shares = 0;
+    double rest = json_number(tree, "rest") + json_number(tree, "typical_logit"), shares = 0;
+    double sum = rest, through = rest + json_number(tree, "own");
     const cJSON *item;
     cJSON_ArrayForEach(item, json_at(tree, "features")) sum += json_number(item, "moves");
-    assert_true(fabs(sum - json_number(tree, "logit")) < 0.05); /* the shares add up */
+    cJSON_ArrayForEach(item, json_at(tree, "neighbours")) through += json_number(item, "moves");
+    double logit = json_number(tree, "logit"),
+           distance = logit - json_number(tree, "typical_logit");
+    assert_true(fabs(sum - logit) < 0.03 * fabs(distance)); /* both lists add up */
+    assert_true(fabs(through - logit) < 0.03 * fabs(distance));
     cJSON_ArrayForEach(item, json_at(tree, "neighbours")) shares += json_number(item, "attention");
     assert_true(shares > 0 && shares < 1.001);
     assert_true(json_number(tree, "energy.below") >= 0);
@@ -54,11 +59,11 @@ static void reasons_of_a_mixture_add_up(void **state) {
     assert_int_equal(p->code, 0);
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
-    double sum = json_number(tree, "typical_logit");
+    double sum = json_number(tree, "typical_logit") + json_number(tree, "rest");
     const cJSON *item;
     cJSON_ArrayForEach(item, json_at(tree, "features")) sum += json_number(item, "moves");
     assert_true(fabs(sum - json_number(tree, "logit")) < 0.05);
-    assert_int_equal(cJSON_GetArraySize(json_at(tree, "features")), 6); /* 2, the degree; 1 hop */
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "features")), 9); /* 2, neighbours; 2 hops */
     cJSON_Delete(tree);
 }
 

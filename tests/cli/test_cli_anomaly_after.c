@@ -194,6 +194,67 @@ static void score_tells_of_drift(void **state) {
     assert_contains(p->err, "1 node is too few to compare");
 }
 
+/* ---- reasons ---- */
+
+static void score_names_reasons(void **state) {
+    static const char line[] = "anomaly score m.safetensors accounts.csv transfers.csv --quiet";
+    const program *p = run(state, "%s --top 20 --explain --reasons 2", line);
+    if (p->code) fail_msg("%s", p->err);
+    assert_true(!strncmp(p->out, "node,probability,rank,anomalous,reason_1,reason_2\n", 49));
+    assert_contains(p->out, "(typical ");
+    int rows = -1;
+    for (const char *c = p->out; *c; c++) rows += *c == '\n';
+    assert_int_equal(rows, 20);
+    p = run(state, "%s --top 3 --explain --reasons 100 --json", line);
+    cJSON *tree = run_json(p);
+    const cJSON *node, *item;
+    cJSON_ArrayForEach(node, json_at(tree, "nodes")) {
+        double sum = json_number(node, "typical_logit") + json_number(node, "rest");
+        double through = sum + json_number(node, "own"), logit = json_number(node, "logit");
+        cJSON_ArrayForEach(item, json_at(node, "features")) sum += json_number(item, "moves");
+        cJSON_ArrayForEach(item, json_at(node, "neighbours")) through += json_number(item, "moves");
+        double distance = logit - json_number(node, "typical_logit");
+        assert_true(distance > 0.5);
+        assert_true(fabs(sum - logit) < 0.03 * distance);
+        assert_true(fabs(through - logit) < 0.03 * distance);
+    }
+    cJSON_Delete(tree);
+    p = run(state, "%s --explain", line);
+    assert_error(p, 2, "--explain wants --top N or --new");
+    p = run(state, "%s --top 3 --reasons 5", line);
+    assert_error(p, 2, "--reasons wants --explain");
+}
+
+/* Days are shown as days, categories as yes and no, amounts as they stand in the table. */
+static void reasons_are_in_the_users_units(void **state) {
+    char path[PATH_TEXT];
+    FILE *nodes = fopen(folder_path(path, state, "dated.csv"), "w");
+    assert_non_null(nodes);
+    fputs("id,label,opened,country,balance\n", nodes);
+    for (int i = 0; i < 200; i++)
+        fprintf(nodes, "acc%d,%d,%s,%s,\"%d,%03d.50\"\n", i, i % 5 == 0,
+                i % 5 ? "2019-03-04" : "2026-11-01", i % 5 ? "DE" : "XX", i % 5 ? 1 : 9, i);
+    fclose(nodes);
+    FILE *edges = fopen(folder_path(path, state, "dated-edges.csv"), "w");
+    fputs("source,target\n", edges);
+    for (int i = 0; i < 200; i++) fprintf(edges, "acc%d,acc%d\n", i, (i + 5) % 200);
+    fclose(edges);
+    const program *p =
+        run(state, "anomaly train dated.csv dated-edges.csv " QUICK " --trees 4 -o d.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "anomaly explain d.safetensors acc5 dated.csv dated-edges.csv --quiet "
+                   "--features 100");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "2026-11-01  2019-03-04"); /* its own, a typical one */
+    assert_contains(p->out, "9005.5");
+    assert_contains(p->out, "yes");
+    assert_contains(p->out, "number of neighbours");
+    p = run(state,
+            "anomaly score d.safetensors dated.csv dated-edges.csv --quiet --top 1 --explain "
+            "--reasons 30");
+    assert_contains(p->out, "opened 2026-11-01 (typical 2019-03-04) +");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eval_judges_a_saved_model),
@@ -201,6 +262,8 @@ int main(void) {
         cmocka_unit_test(eval_refuses_options_without_effect),
         cmocka_unit_test(info_shows_date_data_and_figures),
         cmocka_unit_test(score_tells_of_drift),
+        cmocka_unit_test(score_names_reasons),
+        cmocka_unit_test(reasons_are_in_the_users_units),
     };
     return cmocka_run_group_tests(tests, make_model, program_teardown);
 }

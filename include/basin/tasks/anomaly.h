@@ -144,45 +144,69 @@ BASIN_API basin_status basin_anomaly_score(double *probability /* [N] */,
                                            const basin_network *network,
                                            const basin_anomaly_work *work, basin_error *error);
 
+/* Why a node scores as it does, by its distance from a typical node: one whose features are the
+ * medians over the graph, in this node's place, with neighbours that are typical, too. */
 typedef struct basin_anomaly_neighbour {
     int64_t node;
     double share;    /* of the node's attention, mean over heads, blocks and relations */
     double returned; /* of this neighbour's own attention that the node gets */
-    double push;     /* gradient of the logit along this neighbour's inputs times these inputs */
+    double push;     /* what of the logit's distance comes through this neighbour */
     double probability;
 } basin_anomaly_neighbour;
 
 typedef struct basin_anomaly_feature {
-    int64_t column; /* of the network's features; beyond them the degree in a relation; -1: the
-                       share of anomalies among neighbours that were trained on */
-    int64_t hop;    /* 0: its own, 1: the mean over its neighbours, .. */
-    double value;   /* as the model reads it: scaled; where it has trees, unscaled */
-    double typical; /* the mean over all nodes */
-    double share;   /* of the logit's distance from that of a typical node: integrated gradients of
-                       the network, path by path of trees, each with its share */
+    int64_t column; /* of the network's features; beyond them the number of neighbours in a
+                       relation; -1: the share of anomalies among neighbours that were trained on */
+    int64_t hop;    /* 0: its own, 1: of its neighbours, ..; the last one also means further away */
+    double value;   /* its own, or the mean over neighbours, as the table has it; NaN: not known */
+    double typical; /* the median over the graph */
+    double share;   /* of the logit's distance: integrated gradients of the network, Shapley values
+                       of trees, each with its weight */
+    int64_t fact;   /* which total of what edges carry it is, for basin_anomaly_fact_name; -1: none */
 } basin_anomaly_feature;
 
-/* Why a node scores as it does. The library makes these; fields may be added at the end. */
+enum { BASIN_FACT_TEXT = 220 };
+
+/* In words, e.g. "amount mean, sent". */
+BASIN_API void basin_anomaly_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network,
+                                       int64_t fact);
+
+/* The library makes these; fields may be added at the end. Both lists tell the same distance:
+ *
+ *     logit - typical_logit = sum of feature[].share + rest
+ *                           = own + sum of neighbour[].push + rest
+ *
+ * up to the steps of the integral: mostly within a fiftieth of the distance. */
 typedef struct basin_anomaly_explanation {
     int64_t node;
     double probability, threshold;
-    int64_t rank;                       /* 1: the highest of all nodes */
-    double logit, typical_logit;        /* its own; with its inputs replaced by typical ones */
+    int64_t rank; /* 1: the highest of all nodes */
+    double logit; /* of the score before calibration */
+    double typical_logit;
     bool has_energy;                    /* the model has form energy */
     double energy, attention, hopfield; /* at the end of the descent */
     double energy_mean, energy_deviation;
     double energy_below; /* the part of all nodes with a lower energy */
     int64_t neighbours, features;
-    basin_anomaly_neighbour *neighbour; /* [neighbours] by falling share, or size of the push */
+    basin_anomaly_neighbour *neighbour; /* [neighbours] by falling size of their push */
     basin_anomaly_feature *feature;     /* [features] by falling size of their share */
-    bool nearby;        /* the graph did not fit: only the node's neighbourhood was looked at */
-    bool has_attention; /* shares are known; else neighbours stand by the size of their push */
+    bool nearby;        /* the graph does not fit a plan: energies and attention are not known */
+    bool has_attention; /* shares of attention are known */
+    double own;         /* what comes from the node's own features */
+    double rest;        /* what comes from the graph further away than was looked at */
 } basin_anomaly_explanation;
 
 BASIN_API basin_status basin_anomaly_explain(basin_anomaly_explanation **explanation,
                                              const basin_anomaly_model *model,
                                              const basin_network *network, int64_t node,
                                              const basin_anomaly_work *work, basin_error *error);
+/* Of many nodes in one pass. `probability` is what basin_anomaly_score gave, or NULL: scored here.
+ * `brief`: without energies and attention. Free each. */
+BASIN_API basin_status basin_anomaly_explain_nodes(
+    basin_anomaly_explanation **explanation /* [count] */, const basin_anomaly_model *model,
+    const basin_network *network, const int64_t *node /* [count] */, int64_t count,
+    const double *probability /* [N] */, bool brief, const basin_anomaly_work *work,
+    basin_error *error);
 BASIN_API void basin_anomaly_explanation_free(basin_anomaly_explanation *explanation);
 
 /* ---- figures ---- */

@@ -181,6 +181,11 @@ BASIN_API basin_status basin_schema_copy(basin_schema **copy, const basin_schema
 BASIN_API void basin_schema_free(basin_schema *schema);
 /* How many features its columns become. */
 BASIN_API int64_t basin_schema_features(const basin_schema *schema);
+/* A value of feature `feature` as people know it: a day, yes or no of a category's value, a number;
+ * "-" of NaN. `mean`: it is a mean over nodes. NULL in place of a schema: a number. */
+enum { BASIN_VALUE_TEXT = 32 };
+BASIN_API const char *basin_schema_value(char text[BASIN_VALUE_TEXT], const basin_schema *schema,
+                                         int64_t feature, double value, bool mean);
 /* Makes a network fit: features in the schema's order, by name; a category that is absent is zero;
  * relations likewise. A column that is absent is an error; what is left over is noted.
  * basin_network_open and basin_network_from_arrays do it where the options have a schema. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/anomaly/options.h"
+#include "cli/anomaly/reasons.h"
 #include "cli/table.h"
 #include "io/file.h"
 #include "io/json_writer.h"
@@ -36,30 +37,9 @@ static const basin_option table[] = {
 typedef struct story {
     const options *o;
     const basin_network *network;
+    const basin_schema *schema;
     const basin_anomaly_explanation *e;
 } story;
-
-enum { NAME = 160 };
-
-static const char *feature_name(char text[NAME], const story *s, const basin_anomaly_feature *f) {
-    const basin_names *names = &s->network->column;
-    char plain[NAME];
-    int64_t features = s->network->feature ? s->network->features : 0;
-    if (f->column < 0)
-        snprintf(plain, sizeof plain, "known anomalies");
-    else if (f->column >= features)
-        snprintf(plain, sizeof plain, "log of the degree");
-    else if (names->count > f->column)
-        snprintf(plain, sizeof plain, "%.100s", names->text + names->at[f->column]);
-    else
-        snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
-    if (f->hop)
-        snprintf(text, NAME, "%.110s, mean %lld hop%s away", plain, (long long)f->hop,
-                 f->hop > 1 ? "s" : "");
-    else
-        snprintf(text, NAME, "%.110s", plain);
-    return text;
-}
 
 static const char *label_name(const story *s, int64_t node) {
     if (!s->network->label || s->network->label[node] < 0) return "-";
@@ -80,11 +60,16 @@ static bool print_neighbours(const story *s) {
     const basin_anomaly_explanation *e = s->e;
     char id[BASIN_NODE_TEXT];
     int64_t count = e->neighbours < s->o->neighbours ? e->neighbours : s->o->neighbours;
-    printf("neighbours %s most (of %lld):\n",
-           e->has_attention ? "it attends to" : "that move its logit", (long long)e->neighbours);
+    double all = 0;
+    for (int64_t i = 0; i < e->neighbours; i++) all += e->neighbour[i].push;
+    printf(
+        "of the logit's distance of %+.3f from a typical node's, %+.3f comes from the node itself, "
+        "%+.3f through neighbours, %+.3f from further away\n",
+        e->logit - e->typical_logit, e->own, all, e->rest);
+    printf("neighbours that move its logit most (of %lld):\n", (long long)e->neighbours);
     if (!count) return true;
-    static const char *const heading[] = {"node", "attention", "returned",
-                                          "push", "score",     "label"};
+    static const char *const heading[] = {"node",     "attention", "returned",
+                                          "moves by", "score",     "label"};
     basin_table rows = {.layout = e->has_attention ? "lrrrrl" : "lrrl"};
     for (int i = 0; i < 6; i++)
         if (e->has_attention || (i != 1 && i != 2)) basin_table_add(&rows, "%s", heading[i]);
@@ -93,7 +78,7 @@ static bool print_neighbours(const story *s) {
         basin_table_add(&rows, "%s", basin_network_id(s->network, n->node, id));
         if (e->has_attention) basin_table_add(&rows, "%.4f", n->share);
         if (e->has_attention) basin_table_add(&rows, "%.4f", n->returned);
-        basin_table_add(&rows, "%+.2g", n->push);
+        basin_table_add(&rows, "%+.4f", n->push);
         basin_table_add(&rows, "%.4f", n->probability);
         basin_table_add(&rows, "%s", label_name(s, n->node));
     }
@@ -102,7 +87,7 @@ static bool print_neighbours(const story *s) {
 
 static bool print_features(const story *s) {
     const basin_anomaly_explanation *e = s->e;
-    char name[NAME];
+    char text[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT];
     int64_t count = e->features < s->o->features ? e->features : s->o->features;
     printf("features that move its logit from %.3f (a typical node's, here) to %.3f:\n",
            e->typical_logit, e->logit);
@@ -112,10 +97,12 @@ static bool print_features(const story *s) {
     for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
     for (int64_t i = 0; i < count; i++) {
         const basin_anomaly_feature *f = &e->feature[i];
-        basin_table_add(&rows, "%s", feature_name(name, s, f));
+        basin_table_add(&rows, "%s", basin_reason_name(text, s->network, f));
         basin_table_add(&rows, "%+.4f", f->share);
-        basin_table_add(&rows, "%.3f", f->value);
-        basin_table_add(&rows, "%.3f", f->typical);
+        basin_table_add(&rows, "%s",
+                        basin_schema_value(value, s->schema, f->column, f->value, f->hop));
+        basin_table_add(&rows, "%s",
+                        basin_schema_value(value, s->schema, f->column, f->typical, f->hop));
     }
     return basin_table_print(&rows, stdout, 2);
 }
@@ -127,47 +114,12 @@ static bool print_text(const story *s) {
            basin_network_id(s->network, e->node, id), e->probability, e->threshold,
            (long long)e->rank, (long long)s->network->nodes, label_name(s, e->node));
     if (e->nearby)
-        printf("(the graph does not fit into the memory allowed: rank, energies and gradients are "
-               "those of its neighbourhood alone)\n");
+        printf(
+            "(the graph does not fit into the memory allowed as one plan: energies and attention "
+            "are not known)\n");
     print_energy(s);
     bool neighbours = print_neighbours(s), features = print_features(s);
     return neighbours && features;
-}
-
-static void json_neighbours(basin_json *json, const story *s) {
-    char id[BASIN_NODE_TEXT];
-    basin_json_array(json, "neighbours");
-    for (int64_t i = 0; i < s->e->neighbours && i < s->o->neighbours; i++) {
-        const basin_anomaly_neighbour *n = &s->e->neighbour[i];
-        basin_json_object(json, NULL);
-        basin_json_text(json, "node", basin_network_id(s->network, n->node, id));
-        if (s->e->has_attention) {
-            basin_json_number(json, "attention", n->share);
-            basin_json_number(json, "returned", n->returned);
-        }
-        basin_json_number(json, "push", n->push);
-        basin_json_number(json, "probability", n->probability);
-        basin_json_text(json, "label", label_name(s, n->node));
-        basin_json_end(json);
-    }
-    basin_json_end(json);
-}
-
-static void json_features(basin_json *json, const story *s) {
-    char name[NAME];
-    basin_json_array(json, "features");
-    for (int64_t i = 0; i < s->e->features && i < s->o->features; i++) {
-        const basin_anomaly_feature *f = &s->e->feature[i];
-        basin_json_object(json, NULL);
-        basin_json_text(json, "feature", feature_name(name, s, f));
-        basin_json_integer(json, "column", f->column);
-        basin_json_integer(json, "hop", f->hop);
-        basin_json_number(json, "moves", f->share);
-        basin_json_number(json, "value", f->value);
-        basin_json_number(json, "typical", f->typical);
-        basin_json_end(json);
-    }
-    basin_json_end(json);
 }
 
 static void print_json(const story *s) {
@@ -178,9 +130,7 @@ static void print_json(const story *s) {
     basin_json_number(&json, "probability", e->probability);
     basin_json_number(&json, "threshold", e->threshold);
     basin_json_integer(&json, "rank", e->rank);
-    basin_json_boolean(&json, "neighbourhood_alone", e->nearby);
-    basin_json_number(&json, "logit", e->logit);
-    basin_json_number(&json, "typical_logit", e->typical_logit);
+    basin_json_boolean(&json, "without_attention", e->nearby);
     if (e->has_energy) {
         basin_json_object(&json, "energy");
         basin_json_number(&json, "total", e->energy);
@@ -191,8 +141,7 @@ static void print_json(const story *s) {
         basin_json_number(&json, "below", e->energy_below);
         basin_json_end(&json);
     }
-    json_neighbours(&json, s);
-    json_features(&json, s);
+    basin_put_reasons(&json, e, s->network, s->schema, s->o->neighbours, s->o->features);
     basin_json_end(&json);
 }
 
@@ -200,19 +149,33 @@ static void print_json(const story *s) {
 
 enum { RAYS = 20 };
 
+/* The neighbour of the n-th most attention; equal ones in their order. */
+static const basin_anomaly_neighbour *most_attended(const basin_anomaly_explanation *e, int n) {
+    for (int64_t i = 0; i < e->neighbours; i++) {
+        int before = 0;
+        for (int64_t k = 0; k < e->neighbours && before <= n; k++)
+            before += e->neighbour[k].share > e->neighbour[i].share ||
+                      (e->neighbour[k].share == e->neighbour[i].share && k < i);
+        if (before == n) return &e->neighbour[i];
+    }
+    return e->neighbour;
+}
+
 static basin_status draw(const story *s, basin_error *error) {
     const basin_anomaly_explanation *e = s->e;
     char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
     basin_star_ray ray[RAYS];
-    int rays = e->neighbours < RAYS ? (int)e->neighbours : RAYS;
+    int rays = 0;
     if (!e->has_attention)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: not drawn, since the picture shows attention and this model has no "
                           "attention energy; the neighbours are listed",
                           s->o->svg);
-    for (int i = 0; i < rays; i++)
-        ray[i] = (basin_star_ray){basin_network_id(s->network, e->neighbour[i].node, id[i]),
-                                  e->neighbour[i].share, e->neighbour[i].probability};
+    for (; rays < RAYS && rays < e->neighbours; rays++) {
+        const basin_anomaly_neighbour *n = most_attended(e, rays);
+        ray[rays] = (basin_star_ray){basin_network_id(s->network, n->node, id[rays]), n->share,
+                                     n->probability};
+    }
     const char *name = basin_network_id(s->network, e->node, id[RAYS]);
     snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name, e->probability,
              (long long)e->rank, (long long)s->network->nodes);
@@ -274,7 +237,7 @@ static int run(const void *values, int operands, char **operand) {
     if (!status) status = find_node(&node, network, operand[1], &error);
     if (!status) status = basin_anomaly_explain(&e, model, network, node, &work, &error);
     basin_cli_watch_end(&watch);
-    story s = {o, network, e};
+    story s = {o, network, model ? basin_anomaly_get_schema(model) : NULL, e};
     if (!status) status = tell(&s, &printed, &error);
     basin_anomaly_explanation_free(e);
     basin_anomaly_close(model);
@@ -291,11 +254,13 @@ const basin_command basin_command_anomaly_explain = {
     .operands_least = 3,
     .operands_most = 18,
     .text = "Three views of one node. Its energy at the end of the descent, and how many nodes lie "
-            "lower: what is unusual fits the memories and its neighbours badly. The neighbours it "
-            "attends to most, with the attention they give back and the push of their inputs on "
-            "its logit (gradient times input). And the features that move its logit away from that "
-            "of a typical node in its place: integrated gradients, exact derivatives of the model, "
-            "which add up to the difference.",
+            "lower: what is unusual fits the memories and its neighbours badly. The features, its "
+            "own and those of nodes nearby, that move its logit away from that of a typical node "
+            "(one of median features) in its place. And the neighbours that this comes through, "
+            "with the attention that it gives them and gets back. Both lists add up to the "
+            "difference: integrated gradients of the network over the node and its surroundings, "
+            "Shapley values of trees. Values are those of the table. score --explain tells of many "
+            "nodes at once.",
     .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
                "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
     .option = table,

@@ -3,6 +3,7 @@
 
 #include "cli/anomaly/drift.h"
 #include "cli/anomaly/options.h"
+#include "cli/anomaly/reasons.h"
 #include "cli/csv.h"
 #include "io/file.h"
 #include "io/json_writer.h"
@@ -11,16 +12,21 @@ typedef struct options {
     const char *output, *base, *threshold_for, *backend, *products, *dtype;
     basin_network_flags data;
     double memory;
-    int64_t top, threads;
-    bool sort, only_new, json, quiet;
+    int64_t top, reasons, threads;
+    bool sort, only_new, explain, json, quiet;
 } options;
 
-static const options defaults = {.data = BASIN_NETWORK_UNITED, .backend = "cpu", .products = "f32"};
+static const options defaults = {
+    .data = BASIN_NETWORK_UNITED, .reasons = 3, .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
     BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
     BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
+    BASIN_FLAG(options, explain, 0, "explain",
+               "With --top or --new: why each of the nodes that are printed scores as it does."),
+    BASIN_INTEGER(options, reasons, "reasons", "N", 1, 100,
+                  "With --explain: features to name for each node; neighbours, too, with --json."),
     BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
     BASIN_TEXT(options, base, 0, "base", "FILE",
                "A graph that is there already, as one file: the tables add nodes and edges to it."),
@@ -74,19 +80,33 @@ typedef struct job {
     place *list;          /* [nodes] */
     int64_t count;        /* of the list, to print */
     double threshold;
-    basin_anomaly_drift drift; /* without columns: not known */
+    basin_anomaly_drift drift;       /* without columns: not known */
+    basin_anomaly_explanation **why; /* [count] or NULL */
 } job;
 
 /* ---- printing ---- */
 
+static void put_reasons(FILE *file, const job *j, const basin_anomaly_explanation *why) {
+    const basin_schema *schema = basin_anomaly_get_schema(j->model);
+    char text[BASIN_REASON_TEXT];
+    for (int k = 0; k < (int)j->o->reasons; k++) {
+        fputc(',', file);
+        basin_csv_put(file, basin_reason_code(text, why, j->network, schema, k));
+    }
+}
+
 static void put_csv(FILE *file, const job *j) {
     char id[BASIN_NODE_TEXT], number[BASIN_NUMBER_TEXT];
-    fputs("node,probability,rank,anomalous\n", file);
+    fputs("node,probability,rank,anomalous", file);
+    for (int64_t k = 1; k <= j->o->reasons && j->why; k++) fprintf(file, ",reason_%d", (int)k);
+    fputc('\n', file);
     for (int64_t i = 0; i < j->count; i++) {
         const place *p = &j->list[i];
         basin_csv_put(file, basin_network_id(j->network, p->node, id));
-        fprintf(file, ",%s,%lld,%d\n", basin_number_print(number, (float)p->probability),
+        fprintf(file, ",%s,%lld,%d", basin_number_print(number, (float)p->probability),
                 (long long)p->rank, p->probability > j->threshold);
+        if (j->why) put_reasons(file, j, j->why[i]);
+        fputc('\n', file);
     }
 }
 
@@ -103,6 +123,9 @@ static void put_json(FILE *file, const job *j) {
         basin_json_number(&json, "probability", p->probability);
         basin_json_integer(&json, "rank", p->rank);
         basin_json_boolean(&json, "anomalous", p->probability > j->threshold);
+        if (j->why)
+            basin_put_reasons(&json, j->why[i], j->network, basin_anomaly_get_schema(j->model),
+                              j->o->reasons, j->o->reasons);
         basin_json_end(&json);
     }
     basin_json_end(&json);
@@ -168,6 +191,22 @@ static basin_status find_drift(job *j, basin_error *error) {
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
+/* Of the nodes that are printed, in one pass. */
+static basin_status explain(job *j, const basin_anomaly_work *work, basin_error *error) {
+    if (!j->o->explain) return BASIN_OK;
+    int64_t *node = calloc((size_t)j->count + 1, sizeof *node);
+    j->why = calloc((size_t)j->count + 1, sizeof *j->why);
+    basin_status status = node && j->why
+                              ? BASIN_OK
+                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for explanations");
+    for (int64_t i = 0; i < j->count && !status; i++) node[i] = j->list[i].node;
+    if (!status)
+        status = basin_anomaly_explain_nodes(j->why, j->model, j->network, node, j->count,
+                                             j->probability, true, work, error);
+    free(node);
+    return status;
+}
+
 static basin_status score(job *j, char **operand, int operands, basin_cli_watch *watch,
                           basin_error *error) {
     const options *o = j->o;
@@ -177,7 +216,6 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
     basin_status status = open_all(j, operand, operands, error);
     if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = basin_anomaly_score(j->probability, j->model, j->network, &work, error);
-    basin_cli_watch_end(watch);
     if (status) return status;
     j->threshold = basin_anomaly_threshold(j->model);
     if (o->threshold_for)
@@ -185,7 +223,9 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
                                              j->probability, j->network->nodes, error);
     if (status) return status;
     j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
-    status = find_drift(j, error);
+    status = explain(j, &work, error);
+    basin_cli_watch_end(watch);
+    if (!status) status = find_drift(j, error);
     return status ? status : put(j, error);
 }
 
@@ -196,8 +236,15 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     if (o->only_new && !o->base)
         return basin_report_usage(&basin_command_anomaly_score, "--new wants --base FILE");
+    if (o->explain && !o->top && !o->only_new)
+        return basin_report_usage(&basin_command_anomaly_score, "--explain wants --top N or --new");
+    if (o->reasons != defaults.reasons && !o->explain)
+        return basin_report_usage(&basin_command_anomaly_score, "--reasons wants --explain");
     basin_cli_watch_begin(&watch, o->quiet);
     basin_status status = score(&j, operand, operands, &watch, &error);
+    basin_cli_watch_end(&watch);
+    for (int64_t i = 0; i < j.count && j.why; i++) basin_anomaly_explanation_free(j.why[i]);
+    free(j.why);
     basin_anomaly_drift_free(&j.drift);
     basin_anomaly_close(j.model);
     basin_network_free(j.network);
@@ -224,6 +271,7 @@ const basin_command basin_command_anomaly_score = {
             "--json has all of them.",
     .example = "  basin anomaly score model.safetensors accounts.csv transfers.csv --top 100\n"
                "  basin anomaly score model.safetensors network.basin -o scores.csv\n"
+               "  basin anomaly score model.safetensors network.basin --top 100 --explain\n"
                "  basin anomaly score model.safetensors --base network.basin --new account.csv "
                "transfers.csv\n",
     .option = table,

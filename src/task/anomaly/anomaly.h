@@ -8,6 +8,7 @@
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
  *     rival/      graph networks in place of the Energy Transformer
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
+ *     explain/    why nodes score as they do
  *     after/      what a model remembers of its training; back-tests, drift
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H

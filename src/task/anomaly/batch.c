@@ -143,7 +143,7 @@ static basin_status gather(basin_anomaly_batch *b, const basin_anomaly_source *s
         if (k)
             memcpy(b->eigenvectors + i * k, inputs->eigenvectors + from * k,
                    (size_t)k * sizeof(float));
-        b->label[i] = s->label[from];
+        b->label[i] = s->label ? s->label[from] : 0;
         b->weight[i] = i < b->targets ? s->weight[from] : 0;
         for (int r = 0; r < inputs->shape.relations && inputs->node_weight[0]; r++)
             b->node_weight[r][i] = inputs->node_weight[r][from];
@@ -161,6 +161,21 @@ basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
     if (!status)
         status = basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error);
     if (!status) status = gather(batch, source, error);
+    if (!status)
+        size_up(batch, source->inputs);
+    else
+        basin_anomaly_batch_free(batch);
+    return status;
+}
+
+basin_status basin_anomaly_batch_take(basin_anomaly_batch *batch,
+                                      const basin_anomaly_source *source, basin_network *part,
+                                      basin_error *error) {
+    *batch = (basin_anomaly_batch){.network = part};
+    basin_status status = basin_node_inputs_pairs(batch->pairs, source->inputs, part, error);
+    if (!status) status = gather(batch, source, error);
+    for (int r = 0; r < source->inputs->shape.relations && !status; r++)
+        batch->shape.pairs[r] = batch->pairs[r].pairs;
     if (!status)
         size_up(batch, source->inputs);
     else

@@ -31,6 +31,11 @@ int64_t basin_anomaly_batch_nodes(const basin_anomaly_source *source);
 basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
                                       const basin_anomaly_source *source, uint64_t seed,
                                       int64_t epoch, int64_t number, basin_error *error);
+/* A given part of the network, which becomes the batch's; its `origin` leads to the inputs. Of the
+ * source the inputs are enough. */
+basin_status basin_anomaly_batch_take(basin_anomaly_batch *batch,
+                                      const basin_anomaly_source *source, basin_network *part,
+                                      basin_error *error);
 basin_anomaly_net_data basin_anomaly_batch_data(const basin_anomaly_batch *batch);
 void basin_anomaly_batch_free(basin_anomaly_batch *batch);
 

@@ -49,22 +49,39 @@ void basin_facts_columns(float *column, const basin_facts *facts, const float *f
     }
 }
 
-void basin_facts_column_name(char text[200], const basin_facts *facts, int64_t column) {
-    for (int64_t i = 0; i < facts->count; column -= columns_of(facts->kind[i++])) {
-        if (column >= columns_of(facts->kind[i])) continue;
-        const char *name = facts->name.text + facts->name.at[i];
-        uint8_t kind = facts->kind[i];
-        bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
-        int stem = (int)strlen(name);
-        if (age) stem -= (int)strlen(" last");
-        if (kind == BASIN_FACT_SUM && column) stem -= (int)strlen(" sum");
-        snprintf(text, 200, "%.*s%s", stem < 180 ? stem : 180, name,
-                 age                                ? " age"
-                 : kind == BASIN_FACT_SUM && column ? " mean"
-                                                    : "");
-        return;
-    }
-    *text = 0;
+/* Which fact a column is of, and which of its columns. */
+static int64_t fact_of(const basin_facts *facts, int64_t *column) {
+    int64_t i = 0;
+    *column %= basin_facts_width(facts);
+    for (; *column >= columns_of(facts->kind[i]); i++) *column -= columns_of(facts->kind[i]);
+    return i;
+}
+
+double basin_facts_value(const basin_facts *facts, int64_t column, double x) {
+    return facts->kind[fact_of(facts, &column)] == BASIN_FACT_KIND ? x
+                                                                   : copysign(expm1(fabs(x)), x);
+}
+
+void basin_facts_column_name(char text[BASIN_FACT_TEXT], const basin_facts *facts, int64_t column) {
+    int64_t i = fact_of(facts, &column);
+    const char *name = facts->name.text + facts->name.at[i];
+    uint8_t kind = facts->kind[i];
+    bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
+    bool mean = kind == BASIN_FACT_SUM && column;
+    int stem = (int)strlen(name) - (int)strlen(age ? " last" : mean ? " sum" : "");
+    snprintf(text, BASIN_FACT_TEXT, "%.*s%s", stem < 180 ? stem : 180, name,
+             age    ? " age"
+             : mean ? " mean"
+                    : "");
+}
+
+void basin_anomaly_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network,
+                             int64_t fact) {
+    bool leaves = fact >= basin_facts_width(&network->facts);
+    basin_facts_column_name(text, &network->facts, fact);
+    if (network->directed)
+        snprintf(text + strlen(text), BASIN_FACT_TEXT - strlen(text), ", %s",
+                 leaves ? "sent" : "received");
 }
 
 /* ---- columns of a node ---- */

@@ -89,8 +89,7 @@ static void neighbour_means(float *to, const float *from, int64_t stride, int64_
         basin_neighbour_mean(to + i * stride, from, stride, columns, relation, i);
 }
 
-/* Means run along the whole graph, or the first relation where there is no union. */
-static const basin_relation *hop_relation(const basin_node_inputs *inputs) {
+const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {
     int homo = basin_network_main_relation(inputs->network);
     return &inputs->network->relation[homo >= 0 ? homo : inputs->relation[0]];
 }
@@ -116,7 +115,7 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     free(inputs->raw);
     inputs->raw = NULL;
     for (int64_t h = 1; h <= hops; h++)
-        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, hop_relation(inputs), N);
+        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, basin_node_inputs_hops(inputs), N);
     return BASIN_OK;
 }
 
@@ -148,7 +147,7 @@ static basin_status weigh_nodes(float **weight, const basin_relation *relation, 
 
 /* Of the Laplacian of the whole graph, each of mean square 1. */
 static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *error) {
-    const basin_relation *relation = hop_relation(inputs);
+    const basin_relation *relation = basin_node_inputs_hops(inputs);
     int64_t N = inputs->network->nodes, k = inputs->settings->eigenvectors;
     basin_position_spec spec = {.vectors = k};
     float *value = inputs->eigenvectors = new_floats(N + 1, k, error);

@@ -33,6 +33,8 @@ void basin_node_inputs_close(basin_node_inputs *inputs);
 void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
                           int64_t stride, int64_t columns, const basin_relation *relation,
                           int64_t node);
+/* What means run along: the whole graph, or the first relation where there is no union. */
+const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
 /* What the network and its table take. */
 size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 

@@ -1,5 +1,5 @@
 /* Detectors with boosted trees beside the network: what is mixed, kept in files, calibrated,
- * explained; thresholds for a goal; runs that were cut. */
+ * thresholds for a goal; runs that were cut. */
 #include <math.h>
 #include <string.h>
 
@@ -269,34 +269,6 @@ static void thresholds_reach_their_goals(void **state) {
     scene_free(&s);
 }
 
-/* ---- reasons ---- */
-
-/* Those of trees to the bit. Those of the network up to the 24 steps of its integral, of which the
- * ensemble has its share. */
-static void reasons_add_up_to_the_logit(void **state) {
-    (void)state;
-    scene s = scene_new(1);
-    basin_anomaly_model *model = train(&s);
-    basin_error error;
-    double gap[3];
-    for (int k = 0; k < 3; k++) { /* trees alone, both, and the network alone */
-        basin_anomaly_explanation *e;
-        model->ensemble.share = 0.5 * k;
-        double *probability = score(model, s.network, false), sum = 0;
-        must(basin_anomaly_explain(&e, model, s.network, 7, NULL, &error), &error);
-        for (int64_t i = 0; i < e->features; i++) sum += e->feature[i].share;
-        gap[k] = sum - (e->logit - e->typical_logit);
-        assert_true(fabs(sum) > 0.1 && fabs(gap[k]) < 0.05 * fabs(sum));
-        assert_float_equal(e->probability, probability[7], 1e-5);
-        basin_anomaly_explanation_free(e);
-        free(probability);
-    }
-    assert_float_equal(gap[0], 0, 1e-9);
-    assert_float_equal(gap[1], gap[2] / 2, 1e-9);
-    basin_anomaly_close(model);
-    scene_free(&s);
-}
-
 /* ---- the rival ---- */
 
 static void xgboost_learns_the_same_table(void **state) {
@@ -332,7 +304,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_cut_run_ends_the_same, folder_new, folder_remove),
         cmocka_unit_test(calibration_keeps_order_and_alerts),
         cmocka_unit_test(thresholds_reach_their_goals),
-        cmocka_unit_test(reasons_add_up_to_the_logit),
         cmocka_unit_test(xgboost_learns_the_same_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

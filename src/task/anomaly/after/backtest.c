@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "task/anomaly/anomaly.h"
-#include "task/given.h"
 
 /* ---- who took part in training ---- */
 

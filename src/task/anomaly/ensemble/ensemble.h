@@ -109,14 +109,4 @@ void basin_anomaly_ensemble_mix(double *probability /* [N] */,
                                 const basin_anomaly_ensemble *ensemble, const double *trees,
                                 const double *network_logit, int64_t nodes);
 
-/* ---- reasons.c ---- */
-
-/* Which columns moved the trees' logit of a node from the mean over all nodes to its own: along its
- * path through each tree, the column of a split gets what the mean of the nodes that go the same
- * way differs by. The parts add up to the difference. */
-basin_status basin_anomaly_ensemble_reasons(double *part /* [columns] */, double *mean,
-                                            double *logit, const basin_anomaly_ensemble *ensemble,
-                                            const basin_tree_table *table, int64_t node,
-                                            basin_error *error);
-
 #endif

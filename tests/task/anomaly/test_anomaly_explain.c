@@ -1,0 +1,239 @@
+/* Explanations: shares of trees by hand, and what features and neighbours move a logit by, which
+ * must add up to its distance from a typical node's. */
+#include <math.h>
+#include <string.h>
+
+#include "task/anomaly/explain/explain.h"
+#include "task/anomaly/fraud.h"
+
+/* ---- trees ---- */
+
+/* Two levels: x0 <= 0 ? (x1 <= 0 ? 1 : 2) : (x1 <= 0 ? 4 : 16). */
+static basin_tree_node level_two[] = {{0, 1, 0, 0},  {1, 3, 0, 0},  {1, 5, 0, 0},  {-1, 0, 0, 1},
+                                      {-1, 0, 0, 2}, {-1, 0, 0, 4}, {-1, 0, 0, 16}};
+
+static void shares_of_a_tree_by_hand(void **state) {
+    (void)state;
+    double base = 0, part[3] = {0};
+    int64_t root[] = {0, 7};
+    basin_trees trees = {
+        .features = 3, .scores = 1, .base = &base, .trees = 1, .root = root, .node = level_two};
+    const float from[] = {-1, -1, -1}, to[] = {1, 1, 5};
+    basin_trees_shapley(part, &trees, from, to, 1);
+    /* x0 first: 4 - 1, then x1: 16 - 4; x1 first: 2 - 1, then x0: 16 - 2 */
+    assert_float_equal(part[0], (3 + 14) / 2.0, 1e-12);
+    assert_float_equal(part[1], (12 + 1) / 2.0, 1e-12);
+    assert_float_equal(part[2], 0, 0);
+}
+
+static double brute_score(const basin_trees *trees, const float *from, const float *to,
+                          unsigned mask, int columns) {
+    float row[8];
+    double score;
+    for (int c = 0; c < columns; c++) row[c] = mask >> c & 1 ? to[c] : from[c];
+    basin_trees_predict(&score, trees, row, 1);
+    return score;
+}
+
+static double factorial(int n) { return n < 2 ? 1 : n * factorial(n - 1); }
+
+/* Against the definition, over all subsets of columns. */
+static void shares_of_grown_trees_are_shapley_values(void **state) {
+    (void)state;
+    enum { ROWS = 300, COLUMNS = 6 };
+    float x[ROWS * COLUMNS];
+    int32_t label[ROWS];
+    int64_t row[ROWS];
+    basin_trees *trees;
+    basin_error error;
+    for (int i = 0; i < ROWS; i++) {
+        row[i] = i;
+        for (int c = 0; c < COLUMNS; c++)
+            x[i * COLUMNS + c] = (float)basin_random_normal_at(4, 0, (uint64_t)(i * COLUMNS + c));
+        label[i] = x[i * COLUMNS] * x[i * COLUMNS + 1] + x[i * COLUMNS + 2] > 0;
+    }
+    basin_trees_spec spec = BASIN_TREES_DEFAULT;
+    spec.rounds = 20;
+    basin_trees_data data = {
+        .x = x, .label = label, .features = COLUMNS, .train = row, .trains = ROWS};
+    must(basin_trees_fit(&trees, &data, &spec, NULL, &error), &error);
+    int low = 0, high = 0; /* a row of each class */
+    while (label[low]) low++;
+    while (!label[high]) high++;
+    const float *from = x + low * COLUMNS, *to = x + high * COLUMNS;
+    double part[COLUMNS] = {0}, sum = 0;
+    basin_trees_shapley(part, trees, from, to, 1);
+    for (int c = 0; c < COLUMNS; c++) {
+        double wanted = 0;
+        for (unsigned mask = 0; mask < 1u << COLUMNS; mask++) {
+            int size = __builtin_popcount(mask);
+            if (mask >> c & 1) continue;
+            wanted += factorial(size) * factorial(COLUMNS - size - 1) / factorial(COLUMNS) *
+                      (brute_score(trees, from, to, mask | 1u << c, COLUMNS) -
+                       brute_score(trees, from, to, mask, COLUMNS));
+        }
+        assert_float_equal(part[c], wanted, 1e-9);
+        sum += part[c];
+    }
+    assert_true(fabs(sum) > 0.1);
+    basin_trees_free(trees);
+}
+
+/* ---- sums ---- */
+
+typedef struct scene {
+    basin_network *network;
+    uint8_t *part;
+    basin_anomaly_settings settings;
+    basin_training training;
+    basin_anomaly_model *model;
+} scene;
+
+static scene scene_new(int64_t nodes, int relations, bool directed, const char *arch) {
+    scene s = {.network = fraud_new(nodes, 3, relations, directed),
+               .settings = fraud_settings(),
+               .training = fraud_training()};
+    s.part = fraud_split(s.network);
+    if (strcmp(arch, "et") != 0) basin_anomaly_task.fill(&s.settings, "default");
+    s.settings.members = 1, s.settings.trees = 2, s.settings.labels = true,
+    s.settings.calibrate = "isotonic", s.settings.epochs = 20, s.settings.arch = arch;
+    s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    return s;
+}
+
+static void scene_free(scene *s) {
+    basin_anomaly_close(s->model);
+    basin_network_free(s->network);
+    basin_backend_close(s->training.backend);
+    free(s->part);
+}
+
+/* Both lists tell the whole distance, each node's by itself. */
+static void assert_adds_up(const basin_anomaly_explanation *e, double within) {
+    double features = e->rest, neighbours = e->own + e->rest;
+    double distance = e->logit - e->typical_logit;
+    for (int64_t i = 0; i < e->features; i++) features += e->feature[i].share;
+    for (int64_t i = 0; i < e->neighbours; i++) neighbours += e->neighbour[i].push;
+    assert_float_equal(features, neighbours, 1e-6 * (1 + fabs(distance)));
+    double told = distance - e->rest; /* what was integrated */
+    assert_true(fabs(features - distance) < within * fmax(fabs(told), 1));
+}
+
+static void lists_add_up_for_any_share(void **state) {
+    (void)state;
+    scene s = scene_new(400, 1, false, "et");
+    basin_error error;
+    for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
+        basin_anomaly_explanation *e;
+        double probability[400];
+        s.model->ensemble.share = 0.5 * k;
+        must(basin_anomaly_score(probability, s.model, s.network, NULL, &error), &error);
+        for (int64_t node = 0; node < 40; node += 13) {
+            must(basin_anomaly_explain(&e, s.model, s.network, node, NULL, &error), &error);
+            assert_adds_up(e, k ? 0.03 : 1e-9);
+            assert_float_equal(e->probability, probability[node], 1e-9);
+            double back = basin_anomaly_calibrated(s.model, 1 / (1 + exp(-e->logit)));
+            assert_float_equal(back, e->probability, 1e-6);
+            if (k == 0) assert_float_equal(e->rest, 0, 1e-5); /* trees see all that they see */
+            basin_anomaly_explanation_free(e);
+        }
+    }
+    scene_free(&s);
+}
+
+static void lists_add_up_on_directed_graphs_relations_and_rivals(void **state) {
+    (void)state;
+    static const char *const arch[] = {"et", "et", "gcn"};
+    for (int k = 0; k < 3; k++) {
+        scene s = scene_new(200, k == 1 ? 2 : 1, k == 0, arch[k]);
+        basin_error error;
+        basin_anomaly_explanation *e;
+        s.model->ensemble.share = 0.7;
+        must(basin_anomaly_explain(&e, s.model, s.network, 5, NULL, &error), &error);
+        assert_adds_up(e, 0.03);
+        assert_int_equal(e->has_attention, k < 2);
+        basin_anomaly_explanation_free(e);
+        scene_free(&s);
+    }
+}
+
+/* A small graph is looked at as a whole: nothing comes from further away. */
+static void nothing_is_left_where_all_is_near(void **state) {
+    (void)state;
+    scene s = scene_new(60, 1, false, "et");
+    basin_error error;
+    basin_anomaly_explanation *e;
+    s.model->ensemble.share = 1;
+    must(basin_anomaly_explain(&e, s.model, s.network, 3, NULL, &error), &error);
+    assert_true(fabs(e->rest) < 0.02 * fmax(1, fabs(e->logit - e->typical_logit)));
+    basin_anomaly_explanation_free(e);
+    scene_free(&s);
+}
+
+/* ---- many at once ---- */
+
+static void many_are_told_as_one_is(void **state) {
+    (void)state;
+    scene s = scene_new(300, 1, false, "et");
+    basin_error error;
+    const int64_t node[] = {7, 3, 250};
+    basin_anomaly_explanation *many[3], *one;
+    s.model->ensemble.share = 0.5;
+    must(basin_anomaly_explain_nodes(many, s.model, s.network, node, 3, NULL, true, NULL, &error),
+         &error);
+    for (int i = 0; i < 3; i++) {
+        must(basin_anomaly_explain(&one, s.model, s.network, node[i], NULL, &error), &error);
+        assert_int_equal(many[i]->node, node[i]);
+        assert_int_equal(many[i]->rank, one->rank);
+        assert_false(many[i]->has_attention);
+        assert_true(one->has_attention && one->has_energy);
+        assert_float_equal(many[i]->own, one->own, 0.03);
+        assert_float_equal(many[i]->rest, one->rest, 1e-3);
+        assert_adds_up(many[i], 0.03);
+        basin_anomaly_explanation_free(one);
+        basin_anomaly_explanation_free(many[i]);
+    }
+    const int64_t wrong[] = {1, 300};
+    assert_int_equal(
+        basin_anomaly_explain_nodes(many, s.model, s.network, wrong, 2, NULL, true, NULL, &error),
+        BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "node 300, wanted 0 to 299"));
+    scene_free(&s);
+}
+
+/* Values are those of the table, means those over neighbours. */
+static void values_are_the_tables(void **state) {
+    (void)state;
+    scene s = scene_new(200, 1, false, "et");
+    basin_error error;
+    basin_anomaly_explanation *e;
+    const basin_relation *r = &s.network->relation[0];
+    double mean = 0, count = (double)(r->row[10] - r->row[9]), degree = 0;
+    for (int64_t i = r->row[9]; i < r->row[10]; i++) {
+        mean += (double)s.network->feature[r->col[i] * FRAUD_FEATURES + 2] / count;
+        degree = count;
+    }
+    must(basin_anomaly_explain(&e, s.model, s.network, 9, NULL, &error), &error);
+    for (int64_t i = 0; i < e->features; i++) {
+        const basin_anomaly_feature *f = &e->feature[i];
+        if (f->column == 2 && f->hop == 0)
+            assert_float_equal(f->value, s.network->feature[9 * FRAUD_FEATURES + 2], 1e-6);
+        if (f->column == 2 && f->hop == 1) assert_float_equal(f->value, mean, 1e-5);
+        if (f->column == FRAUD_FEATURES && f->hop == 0) assert_float_equal(f->value, degree, 1e-3);
+    }
+    basin_anomaly_explanation_free(e);
+    scene_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_of_a_tree_by_hand),
+        cmocka_unit_test(shares_of_grown_trees_are_shapley_values),
+        cmocka_unit_test(lists_add_up_for_any_share),
+        cmocka_unit_test(lists_add_up_on_directed_graphs_relations_and_rivals),
+        cmocka_unit_test(nothing_is_left_where_all_is_near),
+        cmocka_unit_test(many_are_told_as_one_is),
+        cmocka_unit_test(values_are_the_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
