@@ -1,6 +1,6 @@
-/* Graph networks that detectors of anomalous nodes are compared with: parameters and the forward
- * expression, from features and neighbours to a logit a node. Each is written as its own paper has
- * it; docs/baselines.md has the equations. No energy is behind them.
+/* Graph networks that models of nodes are compared with: parameters and the forward expression,
+ * from features and neighbours to a logit a node, or one a class. Each is written as its own paper
+ * has it; docs/baselines.md has the equations. No energy is behind them.
  *
  *     basin_gnn net;
  *     basin_gnn_config config = {.arch = BASIN_GNN_BWGNN, .features = F, .dim = 32, .layers = 2};
@@ -39,6 +39,7 @@ typedef struct basin_gnn_config {
     double dropout;        /* between layers and in the head, in training */
     bool recompute;        /* keep one tensor a layer, compute the rest again in reverse */
     const char *prefix;    /* of the parameters' names; NULL: none */
+    int64_t outputs;       /* C, logits a node; 0 or 1: one */
 } basin_gnn_config;
 
 /* One layer's weights; those that its kind does not have are NULL. */
@@ -58,7 +59,7 @@ typedef struct basin_gnn {
     basin_expr emb2_w, emb2_b, mix_w, mix_b; /* [D, D] [D] [(C + 1) D, D] [D] of BWGNN */
     basin_gnn_layer layer[BASIN_GNN_LAYERS]; /* [layers] of the others */
     basin_expr hidden_w, hidden_b;           /* [W, U] [U] */
-    basin_expr head_w, head_b;               /* [W or U] [] */
+    basin_expr head_w, head_b;               /* [W or U] [], of C outputs [W or U, C] [C] */
 } basin_gnn;
 
 typedef struct basin_gnn_inputs {
@@ -69,8 +70,26 @@ typedef struct basin_gnn_inputs {
 
 BASIN_API basin_status basin_gnn_declare(basin_gnn *net, basin_params *params,
                                          const basin_gnn_config *config);
-/* Logits [N]. */
+/* Logits [N], or [N, C]. */
 BASIN_API basin_expr basin_gnn_logits(const basin_gnn *net, const basin_gnn_inputs *inputs);
+
+/* ---- smoothing ---- */
+
+/* Numbers of nodes that should agree with those of their neighbours: the descent of
+ *
+ *     E(z) = anchor / 2 |z - h|^2 + (1 - anchor) / 2 z . (z - S z)
+ *
+ * from z = h [N, C], where S = D^-1/2 (A + I) D^-1/2 over the pairs, each node a neighbour of
+ * itself
+ * (`loops`: the pairs have these already). A step of size 1 is z <- anchor h + (1 - anchor) S z,
+ * personalised PageRank of h where edges go both ways; others count half each way. */
+typedef struct basin_smoothing {
+    int steps;
+    double anchor; /* from 0 to 1 */
+    bool loops;
+} basin_smoothing;
+BASIN_API basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern,
+                                  const basin_smoothing *how);
 
 #ifdef __cplusplus
 }

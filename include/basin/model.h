@@ -157,6 +157,7 @@ typedef struct basin_anomaly_config {
     bool no_concat;       /* ablation: g(T) alone, without g(1) */
     double dropout;       /* of the embedding, between blocks and in the head, in training */
     const char *prefix;   /* of the parameters' names; NULL: none */
+    int64_t outputs;      /* C, logits a node; 0 or 1: one */
 } basin_anomaly_config;
 
 typedef struct basin_anomaly {
@@ -165,7 +166,8 @@ typedef struct basin_anomaly {
     basin_block later[BASIN_ANOMALY_BLOCKS - 1];   /* [blocks - 1] */
     basin_expr emb_w, emb_b, pos;                  /* [F or U, D] [D] [N or k, D] */
     basin_expr input_w, input_b;                   /* [F, U] [U] of a hidden layer before */
-    basin_expr hidden_w, hidden_b, head_w, head_b; /* [W, U] [U] [W or U] []; W = 2D mostly */
+    basin_expr hidden_w, hidden_b, head_w, head_b; /* [W, U] [U] [W or U] []; W = 2D mostly; of C
+                                                      outputs head_w [W or U, C] and head_b [C] */
 } basin_anomaly;
 
 /* What the logits are computed from. `weight` scales each node's attention energy (per relation,
@@ -183,7 +185,7 @@ typedef struct basin_anomaly_inputs {
 
 BASIN_API basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
                                              const basin_anomaly_config *config);
-/* Features [N, F] and neighbours -> logits [N]. */
+/* Features [N, F] and neighbours -> logits [N], or [N, C]. */
 BASIN_API basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
                                            const basin_pattern *neighbours);
 /* The same from all there may be. */
@@ -214,14 +216,15 @@ typedef struct basin_published {
         basin_expr wk, wq, xi, temperature; /* [H, Y, D] twice, [D, M], [] */
     } block[2];                             /* all steps but the last; the last */
     basin_expr emb_w, emb_b, gain, bias;    /* [F, D] [D] [D] [D] */
-    basin_expr head_w, head_b;              /* [2D or D] [] */
+    basin_expr head_w, head_b;              /* [2D or D] [], of C outputs [2D or D, C] [C] */
 } basin_published;
 BASIN_API basin_status basin_published_declare(basin_published *model, basin_params *params,
                                                const basin_anomaly_config *config);
 BASIN_API basin_expr basin_published_logits(const basin_published *model,
                                             const basin_anomaly_inputs *inputs);
 
-/* Cross entropy of logits against labels 0 and 1, weighted: sum(weight * ce) / sum(weight). */
+/* Cross entropy, weighted: sum(weight * ce) / sum(weight), weight [N]. Logits [N] against labels 0
+ * and 1; or logits [N, C] against distributions over C classes. */
 BASIN_API basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label,
                                                   basin_expr weight);
 

@@ -19,6 +19,10 @@ const basin_command *const basin_commands[] = {
     &basin_command_anomaly_score,
     &basin_command_anomaly_eval,
     &basin_command_anomaly_explain,
+    &basin_command_node_train,
+    &basin_command_node_predict,
+    &basin_command_node_eval,
+    &basin_command_node_explain,
     &basin_command_graph_train,
     &basin_command_graph_predict,
     &basin_command_graph_explain,
@@ -49,6 +53,7 @@ const basin_command *const basin_commands[] = {
 const basin_noun basin_nouns[] = {
     {"image", "Pictures: learn them, fill in what is hidden"},
     {"anomaly", "Networks: find the anomalous nodes"},
+    {"node", "Networks: classes of nodes"},
     {"graph", "Sets of graphs: classes and values"},
     {"memory", "Associative memories: store, recall, measure"},
     {"zoo", "Published models: do their updates go down their energies?"},

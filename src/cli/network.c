@@ -29,6 +29,7 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
         .directed = f->directed,
         .keep_duplicates = f->keep_duplicates,
         .unite = f->unite,
+        .classes = f->classes,
         .self = is(f->self, "add")    ? BASIN_SELF_ADD
                 : is(f->self, "drop") ? BASIN_SELF_DROP
                                       : BASIN_SELF_KEEP,

@@ -7,7 +7,8 @@
 
 typedef struct basin_network_flags {
     bool directed, keep_duplicates, keep_gaps, no_header;
-    bool unite; /* add the union of all relations */
+    bool unite;   /* add the union of all relations */
+    bool classes; /* labels are classes by any name */
     const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
     const char *date_format, *nodes, *edges, *time, *until, *split_time;
     double split_train, split_val; /* no options of their own */
@@ -18,6 +19,8 @@ typedef struct basin_network_flags {
 /* Defaults for models, which want the union of relations. */
 #define BASIN_NETWORK_UNITED                                                                       \
     { .unite = true, .self = "keep" }
+#define BASIN_NETWORK_CLASSES                                                                      \
+    { .unite = true, .classes = true, .self = "keep" }
 #define BASIN_NETWORK_FLAGS                                                                        \
     { .self = "keep" }
 
@@ -36,7 +39,7 @@ typedef struct basin_network_flags {
                       "paper)."),                                                                  \
         BASIN_TEXT(type, field.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),         \
         BASIN_TEXT(type, field.label, 0, "label", "COLUMN",                                        \
-                   "CSV of nodes: the column of labels; 1 is anomalous."),                         \
+                   "CSV of nodes: the column of labels; for detectors 1 is anomalous."),           \
         BASIN_TEXT(type, field.source, 0, "source", "COLUMN",                                      \
                    "CSV of edges: the column of sources."),                                        \
         BASIN_TEXT(type, field.target, 0, "target", "COLUMN",                                      \
@@ -73,6 +76,12 @@ typedef struct basin_network_flags {
                "Train on the past and test on the future: labelled nodes in the order of this "    \
                "column of theirs, or of the edges' column of times, which stands for a node's "    \
                "first edge.")
+
+/* What computes, and within which memory; `type` has backend, products, dtype, threads, quiet. */
+#define BASIN_WORK_OPTIONS(type)                                                                   \
+    BASIN_REAL(type, memory, "memory", "GIB", 0, 1e6,                                              \
+               "Memory to stay within; 0: three quarters of what is free."),                       \
+        BASIN_OPTIONS_COMPUTE(type), BASIN_OPTION_QUIET(type)
 
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES(type, field)                                                   \

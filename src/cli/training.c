@@ -56,6 +56,14 @@ void basin_training_fields(basin_json *json, const basin_outcome *outcome,
     basin_json_integer(json, "memory_bytes", (int64_t)o->memory);
 }
 
+void basin_put_percent(basin_json *json, const char *key, const basin_score *score) {
+    if (!score) return;
+    basin_json_object(json, key);
+    for (int i = 0; i < score->measures; i++)
+        basin_json_number(json, score->measure[i].name, 100 * score->measure[i].value);
+    basin_json_end(json);
+}
+
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags) {
     if (outcome->finished_before)
         printf("%s is finished; there is no checkpoint to go on from\n", flags->output);

@@ -56,6 +56,9 @@ void basin_training_line(const basin_outcome *outcome, const basin_training_flag
 void basin_training_fields(basin_json *json, const basin_outcome *outcome,
                            const basin_training_flags *flags, int64_t count, const char *things);
 
+/* The measures of a score in percent, as an object; nothing where there is no score. */
+void basin_put_percent(basin_json *json, const char *key, const basin_score *score);
+
 /* The exit code of a run that ended without an error, after its result was printed: a run that was
  * stopped has failed, and says how to go on. */
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags);

@@ -1,6 +1,7 @@
 /* Node anomaly detection: an embedding, T steps over one-hop neighbourhoods, the first and the last
  * activations side by side, a head with one logit per node (section 4 of the paper). Beyond it:
- * several blocks, several relations, nodes whose energy weighs more, dropout. */
+ * a logit per node and class, several blocks, several relations, nodes whose energy weighs more,
+ * dropout. */
 #include <stdio.h>
 
 #include "model/parts.h"
@@ -59,9 +60,8 @@ static void declare_head(basin_anomaly *m, basin_params *params, const char *pre
         m->hidden_b = basin_param_add(params, prefix, "hidden_b", BASIN_SHAPE(U), zero);
     }
     int64_t width = U > 0 ? U : W;
-    m->head_w = basin_param_add(params, prefix, "head_w", BASIN_SHAPE(width),
-                                (basin_init){BASIN_INIT_LECUN, (double)width});
-    m->head_b = basin_param_add(params, prefix, "head_b", BASIN_SCALAR, zero);
+    basin_model_head_add(&m->head_w, &m->head_b, params, prefix, width, m->config.outputs,
+                         (basin_init){BASIN_INIT_LECUN, (double)width}, zero);
 }
 
 basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
@@ -182,11 +182,17 @@ basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features
     return basin_anomaly_logits(model, &inputs);
 }
 
+/* softplus(z) - label z = -log p(label) of one logit a node, and of several log-sum-exp(z) - sum
+ * over classes of label z. */
+static basin_expr surprise(basin_expr logits, basin_expr label) {
+    basin_expr agreed = basin_mul(label, logits);
+    if (basin_expr_shape(logits).rank == 1) return basin_sub(basin_softplus(logits), agreed);
+    return basin_sub(basin_logsumexp(logits), basin_sum(agreed, -1, 1));
+}
+
 basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, basin_expr weight) {
-    if (!basin_model_shapes_agree(logits, label, "cross entropy") ||
-        !basin_model_shapes_agree(logits, weight, "weights of a cross entropy"))
-        return NULL;
-    /* softplus(z) - label z = -log p(label) */
-    basin_expr ce = basin_sub(basin_softplus(logits), basin_mul(label, logits));
+    if (!basin_model_shapes_agree(logits, label, "cross entropy")) return NULL;
+    basin_expr ce = surprise(logits, label);
+    if (!basin_model_shapes_agree(ce, weight, "weights of a cross entropy")) return NULL;
     return basin_div(basin_sum_all(basin_mul(weight, ce)), basin_sum_all(weight));
 }

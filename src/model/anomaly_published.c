@@ -42,9 +42,8 @@ basin_status basin_published_declare(basin_published *model, basin_params *param
         declare_block(model, b, params, name);
     }
     int64_t width = config->no_concat ? D : 2 * D;
-    model->head_w = basin_param_add(params, prefix, "head_w", BASIN_SHAPE(width),
-                                    (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt((double)width)});
-    model->head_b = basin_param_add(params, prefix, "head_b", BASIN_SCALAR, zero);
+    basin_model_head_add(&model->head_w, &model->head_b, params, prefix, width, config->outputs,
+                         (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt((double)width)}, zero);
     const basin_error *error = basin_graph_error(params->graph);
     return error ? error->status : BASIN_OK;
 }

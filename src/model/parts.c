@@ -21,8 +21,19 @@ basin_expr basin_model_merge(const basin_expr *result, int relations, basin_merg
     return most;
 }
 
+void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *params,
+                          const char *prefix, int64_t width, int64_t outputs, basin_init weights,
+                          basin_init biases) {
+    bool one = outputs <= 1;
+    *weight = basin_param_add(params, prefix, "head_w",
+                              one ? BASIN_SHAPE(width) : BASIN_SHAPE(width, outputs), weights);
+    *bias = basin_param_add(params, prefix, "head_b", one ? BASIN_SCALAR : BASIN_SHAPE(outputs),
+                            biases);
+}
+
 basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias) {
-    if (!h) return NULL;
+    if (!h || !weight) return NULL;
+    if (basin_expr_shape(weight).rank == 2) return basin_model_affine(h, weight, bias);
     basin_shape shape = basin_expr_shape(h);
     basin_expr column = basin_reshape(weight, BASIN_SHAPE(shape.dim[1], 1));
     basin_expr logits = basin_reshape(basin_matmul(h, column), BASIN_SHAPE(shape.dim[0]));

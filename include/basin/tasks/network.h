@@ -150,6 +150,9 @@ typedef struct basin_network_options {
     /* A split by time in place of the masks: see basin_network_split_by_time; NULL: none. */
     const char *split_time;
     double split_train, split_val;
+    /* Of CSV: labels are classes by any name, numbered in the order of their names (of numbers, as
+     * numbers), which the schema keeps; else 0 and 1. */
+    bool classes;
 } basin_network_options;
 
 /* ---- files ---- */
@@ -248,6 +251,9 @@ BASIN_API const char *basin_network_next_note(int *length, const basin_network *
                                               const char *note);
 /* The node of that id, or -1. */
 BASIN_API int64_t basin_network_find(const basin_network *network, const char *id);
+/* What a label is called: as its table has it, or its number, in `text`; valid as long as both. */
+BASIN_API const char *basin_network_class(const basin_network *network, int32_t label,
+                                          char text[BASIN_NODE_TEXT]);
 /* How many nodes have label `label`; -1 counts those without. */
 BASIN_API int64_t basin_network_count_label(const basin_network *network, int32_t label);
 /* -1 where no node has a label. */
@@ -346,6 +352,7 @@ typedef enum basin_scaler_kind {
     BASIN_SCALE_BOTH,     /* standard and quantile side by side */
     BASIN_SCALE_BINS,     /* how far through each of eight bins of equal count, from -1 to 1 */
     BASIN_SCALE_ALL,      /* standard, quantile and bins side by side */
+    BASIN_SCALE_ROWS,     /* a node's numbers over the sum of their sizes, as bags of words are */
 } basin_scaler_kind;
 
 /* Fitted on some nodes, used on all. */
@@ -373,7 +380,7 @@ BASIN_API basin_status basin_scaler_store(basin_bundle *bundle, const char *pref
                                           const basin_scaler *scale, basin_error *error);
 BASIN_API basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle,
                                          const char *prefix, basin_error *error);
-BASIN_API const char *basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. "all" */
+BASIN_API const char *basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. */
 BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name,
                                           basin_error *error);
 

@@ -31,6 +31,7 @@
 #include "basin/tasks/memory.h"
 #include "basin/tasks/models.h"
 #include "basin/tasks/network.h"
+#include "basin/tasks/node.h"
 #include "basin/tasks/picture.h"
 #include "basin/tasks/pictures.h"
 #include "basin/tasks/run.h"

@@ -155,8 +155,9 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, b
     basin_anomaly_data data = {.size = sizeof data, .network = b->network, .part = b->part};
     basin_training training = training_of(b);
     if (number >= BASIN_EVAL_RIVALS)
-        return basin_cli_rival_train(model, outcome, b->rivals.preset[number - BASIN_EVAL_RIVALS],
-                                     seed, &data, &training, error);
+        return basin_cli_rival_train(model, outcome, "anomaly",
+                                     b->rivals.preset[number - BASIN_EVAL_RIVALS], seed, &data,
+                                     &training, error);
     if (number >= BASIN_EVAL_PLAIN)
         return basin_anomaly_baseline(model, outcome, number - BASIN_EVAL_PLAIN, seed, b->network,
                                       b->part, &training, error);
@@ -298,7 +299,8 @@ static basin_status prepare(basin_eval *b, basin_error *error) {
     if (!b->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
                           b->network->path);
-    basin_status named = basin_cli_rivals_parse(&b->rivals, o->rivals, b->network, error);
+    basin_status named =
+        basin_cli_rivals_parse(&b->rivals, "anomaly", o->rivals, b->network, error);
     if (!named) named = name_detector(b, error);
     if (named) return named;
     b->models = BASIN_EVAL_RIVALS + b->rivals.count;

@@ -4,7 +4,7 @@
 #define BASIN_CLI_ANOMALY_EVAL_H
 
 #include "cli/anomaly/options.h"
-#include "cli/anomaly/rivals.h"
+#include "cli/rivals/rivals.h"
 #include "cli/training.h"
 #include "io/file.h"
 

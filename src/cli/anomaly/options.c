@@ -15,14 +15,6 @@ basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_
     return basin_network_flags_open(network, flags, schema, gib, paths, path, quiet, error);
 }
 
-void basin_put_percent(basin_json *json, const char *key, const basin_score *score) {
-    if (!score) return;
-    basin_json_object(json, key);
-    for (int i = 0; i < score->measures; i++)
-        basin_json_number(json, score->measure[i].name, 100 * score->measure[i].value);
-    basin_json_end(json);
-}
-
 bool basin_cli_reliability_print(const basin_reliability *r) {
     basin_table rows = {.layout = "lrrr"};
     static const char *const heading[] = {"probability", "nodes", "predicted", "observed"};

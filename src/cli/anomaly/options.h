@@ -1,18 +1,14 @@
-/* What the anomaly commands share: options of the work, figures in percent. */
+/* What the anomaly commands share: goals of thresholds, networks read as training was, tables of
+ * reliability. */
 #ifndef BASIN_CLI_ANOMALY_OPTIONS_H
 #define BASIN_CLI_ANOMALY_OPTIONS_H
 
 #include "basin/tasks/anomaly.h"
 #include "cli/command.h"
 #include "cli/network.h"
+#include "cli/training.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
-
-/* What computes, and within which memory; `type` has backend, products, dtype, threads, quiet. */
-#define BASIN_WORK_OPTIONS(type)                                                                   \
-    BASIN_REAL(type, memory, "memory", "GIB", 0, 1e6,                                              \
-               "Memory to stay within; 0: three quarters of what is free."),                       \
-        BASIN_OPTIONS_COMPUTE(type), BASIN_OPTION_QUIET(type)
 
 #define BASIN_THRESHOLD_FOR_HELP                                                                   \
     "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
@@ -23,9 +19,6 @@ basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_
                                    const char *model_path, const basin_network_flags *flags,
                                    double gib, int paths, char **path, bool quiet,
                                    basin_error *error);
-
-/* The measures of a score in percent, as an object; nothing where there is no score. */
-void basin_put_percent(basin_json *json, const char *key, const basin_score *score);
 
 /* Probabilities beside frequencies: as a table (false: no memory), as an object "reliability". */
 bool basin_cli_reliability_print(const basin_reliability *reliability);

@@ -4,7 +4,8 @@
  *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
  * `points` quantiles with straight lines between them; ties go to the middle of their ranks
  *     bins       eight numbers, y[b] = -1 below bin b, 1 above it, a straight line inside
- *     both, all  the first two, or the three, side by side */
+ *     both, all  the first two, or the three, side by side
+ *     rows       y = x / sum over features of |x|, which is fitted on nothing */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +15,10 @@
 #include "base/memory.h"
 #include "data/network/network.h"
 
-enum { MOST_POINTS = 1001, BINS = 8, KINDS = 6 };
+enum { MOST_POINTS = 1001, BINS = 8, KINDS = 7 };
 
-static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both", "bins", "all"};
+static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both",
+                                             "bins", "all",      "rows"};
 
 static bool has_mean(basin_scaler_kind kind) {
     return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
@@ -31,6 +33,7 @@ static bool has_scores(basin_scaler_kind kind) {
 }
 
 static bool has_quantiles(basin_scaler_kind kind) { return has_scores(kind) || has_bins(kind); }
+static bool is_fitted(basin_scaler_kind kind) { return has_mean(kind) || has_quantiles(kind); }
 
 int64_t basin_scaler_planes(basin_scaler_kind kind) {
     int64_t planes = has_mean(kind) + has_scores(kind) + (has_bins(kind) ? BINS : 0);
@@ -46,7 +49,8 @@ basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin
             return BASIN_OK;
         }
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "scaling '%s', wanted none, standard, quantile, both, bins or all", name);
+                      "scaling '%s', wanted none, standard, quantile, both, bins, all or rows",
+                      name);
 }
 
 void basin_scaler_free(basin_scaler *scale) {
@@ -117,7 +121,7 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
                               int64_t features, const int64_t *node, int64_t count,
                               basin_error *error) {
     *scale = (basin_scaler){.kind = kind, .features = features};
-    if (kind == BASIN_SCALE_NONE) return BASIN_OK;
+    if (!is_fitted(kind)) return BASIN_OK;
     if (count <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
     if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
@@ -213,9 +217,16 @@ static float edge(const float *q, int64_t points, int64_t b) {
     return i + 1 < points ? (float)(q[i] + (at - (double)i) * ((double)q[i + 1] - q[i])) : q[i];
 }
 
+static void share_row(float *y, const float *x, int64_t features) {
+    double sum = 0;
+    for (int64_t f = 0; f < features; f++) sum += fabs((double)x[f]);
+    for (int64_t f = 0; f < features; f++) y[f] = sum > 0 ? (float)(x[f] / sum) : 0;
+}
+
 static void apply_row(float *y, const basin_scaler *s, const float *x) {
     int64_t F = s->features;
-    for (int64_t f = 0; f < F; f++) {
+    if (s->kind == BASIN_SCALE_ROWS) share_row(y, x, F);
+    for (int64_t f = 0; f < F && is_fitted(s->kind); f++) {
         const float *q = s->quantile ? s->quantile + f * s->points : NULL;
         float *to = y + f, v = x[f];
         if (has_mean(s->kind)) *to = (v - s->mean[f]) * s->factor[f], to += F;
@@ -304,7 +315,7 @@ basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, 
     snprintf(key, sizeof key, "%skind", prefix);
     const char *kind = basin_bundle_meta(bundle, key);
     basin_status status = basin_scaler_parse(&scale->kind, kind ? kind : "none", error);
-    if (status || scale->kind == BASIN_SCALE_NONE) return status;
+    if (status || !is_fitted(scale->kind)) return status;
     if (has_mean(scale->kind)) status = get(&mean, bundle, prefix, "mean", 1, error);
     if (!status && mean) status = get(&factor, bundle, prefix, "factor", 1, error);
     if (!status && has_quantiles(scale->kind))

@@ -56,8 +56,7 @@ static void declare_head(basin_gnn *net, basin_params *params, const char *prefi
         width = c->hidden;
     }
     basin_init init = basin_gnn_uniform(width);
-    net->head_w = basin_param_add(params, prefix, "head_w", BASIN_SHAPE(width), init);
-    net->head_b = basin_param_add(params, prefix, "head_b", BASIN_SCALAR, init);
+    basin_model_head_add(&net->head_w, &net->head_b, params, prefix, width, c->outputs, init, init);
 }
 
 static void declare_layers(basin_gnn *net, basin_params *params, const char *prefix) {

@@ -1,11 +1,14 @@
-/* Anomaly detection inside the library: settings, the model, and what is handed from file to file.
- * Callers see include/basin/tasks/anomaly.h. From the top down:
+/* Models of nodes inside the library: settings, the model, and what is handed from file to file. A
+ * detector of anomalies is the case of two classes with one logit a node; any number of classes
+ * goes the same way with one logit each (task/node is its face). Callers see
+ * include/basin/tasks/anomaly.h and node.h. From the top down:
  *
  *     train.c     a run from data to a model
  *     choose.c    inputs that validation prefers, by quick probes; baselines.c: the plain models
  *     fit.c       trains with settings that leave nothing open
  *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
+ *     classes/    several classes: their names, their figures, their inputs
  *     rival/      graph networks in place of the Energy Transformer
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
  *     explain/    why nodes score as they do
@@ -18,6 +21,7 @@
 #include "basin/model.h"
 #include "basin/tasks/anomaly.h"
 #include "basin/train.h"
+#include "data/network/network.h"
 #include "task/anomaly/after/card.h"
 #include "task/anomaly/after/drift.h"
 #include "task/anomaly/ensemble/ensemble.h"
@@ -36,7 +40,7 @@
 
 #define BASIN_ANOMALY_INPUT_SETTINGS(X)                                                            \
     X(CHOICE, scaling,                                                                             \
-      BASIN_CHOICES("auto", "none",                                                                \
+      BASIN_CHOICES("auto", "none", "rows",                                                        \
                     BASIN_ANOMALY_SCALINGS(BASIN_SCALING_ALONE)                                    \
                         BASIN_ANOMALY_SCALINGS(BASIN_SCALING_OTHERS) NULL),                        \
       "Scaling of features, fitted on the training nodes; joined ones are seen by members in "     \
@@ -75,11 +79,19 @@
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights.",                 \
       .was = "query_init")                                                                         \
     X(REAL, dropout, "X", 0, 0.99, "Dropout.")
-#define BASIN_ANOMALY_TRAINING_SETTINGS(X)                                                         \
+/* What detectors and models of classes share of training. */
+#define BASIN_NODE_PACE_SETTINGS(X)                                                                \
     BASIN_RUN_SETTINGS(X)                                                                          \
     X(INTEGER, evaluate, "EPOCHS", 1, 1e9, "Epochs between looks at validation.")                  \
     X(REAL, average, "X", 0, 0.99999,                                                              \
-      "Averaging of weights over steps: w' = X w' + (1 - X) w; 0: none.")                          \
+      "Averaging of weights over steps: w' = X w' + (1 - X) w; 0: none.")
+#define BASIN_NODE_SAMPLING_SETTINGS(X)                                                            \
+    X(CHOICE, sampling, BASIN_CHOICES("auto", "full", "subgraph", "neighbours"),                   \
+      "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
+    X(REAL, fraction, "X", 0, 1, "The part of the nodes that a sampled epoch takes.")              \
+    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")
+#define BASIN_ANOMALY_TRAINING_SETTINGS(X)                                                         \
+    BASIN_NODE_PACE_SETTINGS(X)                                                                    \
     X(CHOICE, select, BASIN_CHOICES("macro_f1", "auroc", "auprc"),                                 \
       "What on validation chooses the epoch.")                                                     \
     X(CHOICE, threshold, BASIN_CHOICES("all", "grid", "smooth"),                                   \
@@ -87,10 +99,7 @@
       "with those around it.")                                                                     \
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of anomalies in the loss: the classes' ratio, its root, or 1.")                      \
-    X(CHOICE, sampling, BASIN_CHOICES("auto", "full", "subgraph", "neighbours"),                   \
-      "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
-    X(REAL, fraction, "X", 0, 1, "The part of the nodes that a sampled epoch takes.")              \
-    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")                   \
+    BASIN_NODE_SAMPLING_SETTINGS(X)                                                                \
     X(INTEGER, trees, "N", 0, 64,                                                                  \
       "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
       "network; 0: none. Validation chooses the share of each.",                                   \
@@ -105,12 +114,27 @@
     X(INTEGER, members, "N", 0, 64,                                                                \
       "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")
 
-/* Everything that decides what is trained and how; a model file carries it. */
+/* What models of classes have beyond (task/node). */
+#define BASIN_NODE_OWN_SETTINGS(X)                                                                 \
+    X(INTEGER, smoothing, "N", -1, 1000,                                                           \
+      "Steps in which logits descend the energy of agreement between neighbours; 0: none; -1: 0 "  \
+      "or 10, whichever validation prefers.",                                                      \
+      .since = "0.2", .absent = "0")                                                               \
+    X(REAL, anchor, "X", 0, 1, "How much each node holds to its own logits in these steps.",       \
+      .since = "0.2", .absent = "0.1", .needs = "smoothing!=0")                                    \
+    X(REAL, input_dropout, "X", 0, 0.99, "Dropout of the inputs.", .since = "0.2", .absent = "0")
+
+/* Everything that decides what is trained and how; a model file carries what its task's table has
+ * of it. */
 typedef struct basin_anomaly_settings {
     BASIN_ANOMALY_INPUT_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_ANOMALY_MODEL_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_ANOMALY_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_NODE_OWN_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
+    /* No settings, but what the labels say: */
+    int64_t classes; /* that the model tells apart; 0: a detector, with one logit a node */
+    int64_t focus;   /* 1 + the class whose odds stand for all, for explanations; 0: none */
 } basin_anomaly_settings;
 
 extern const basin_task_settings basin_anomaly_task;
@@ -144,6 +168,7 @@ void basin_anomaly_samples_free(basin_anomaly_samples *samples);
 
 struct basin_anomaly_model {
     basin_backend *backend;
+    const basin_task_settings *task; /* a detector's, or that of classes */
     basin_anomaly_settings settings; /* as asked for, with what training chose */
     basin_settings face;             /* the same for callers; points to `settings` */
     int64_t nodes, features;         /* of the network it was trained on */
@@ -152,6 +177,7 @@ struct basin_anomaly_model {
     char **relation;                 /* [relations] their names */
     basin_scaler scale;              /* of features and degrees */
     basin_scaler edge_scale;         /* of what edges carry; none where they do not bias scores */
+    basin_names class_name;          /* [settings.classes] */
     double threshold;                /* of calibrated probabilities */
     basin_anomaly_ensemble ensemble; /* without trees: none */
     basin_calibration calibration;
@@ -161,7 +187,7 @@ struct basin_anomaly_model {
     int64_t members;                   /* trained so far, of settings.members */
     basin_bundle **member; /* [settings.members] parameters by name; NULL: not trained */
     /* of one that was trained just now */
-    double *score;                            /* [nodes] or NULL */
+    double *score;                            /* [nodes], of classes [nodes, classes]; or NULL */
     basin_score reached[BASIN_PART_TEST + 1]; /* by part */
     basin_reliability reliability[BASIN_PART_TEST + 1];
     char trained_on[200];
@@ -175,8 +201,11 @@ basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle,
 
 /* Settings that do not go together; `settings` is a basin_anomaly_settings. */
 basin_status basin_anomaly_check(const void *settings, basin_error *error);
+/* The same for the settings of a task of nodes. */
+basin_status basin_anomaly_check_for(const basin_anomaly_settings *settings,
+                                     const basin_task_settings *task, basin_error *error);
 /* A model without members; `network` (or NULL) tells its sizes. */
-basin_status basin_anomaly_model_new(basin_anomaly_model **model,
+basin_status basin_anomaly_model_new(basin_anomaly_model **model, const basin_task_settings *task,
                                      const basin_anomaly_settings *settings,
                                      const basin_network *network, basin_backend *backend,
                                      basin_error *error);
@@ -185,9 +214,13 @@ basin_status basin_anomaly_model_add_relation(basin_anomaly_model *model, const 
 /* The parameters of one member of a model file, by name, as a new bundle. */
 basin_status basin_anomaly_member_read(basin_bundle **member, const basin_bundle *file,
                                        int64_t number, basin_error *error);
-/* The configuration of a model file or a checkpoint. */
+/* The configuration of a model file or a checkpoint of a task. */
 basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
+                                         const basin_task_settings *task,
                                          const basin_bundle *bundle, basin_error *error);
+/* basin_anomaly_open for the models of a task. */
+basin_status basin_anomaly_open_as(basin_anomaly_model **model, const basin_task_settings *task,
+                                   const char *path, basin_backend *backend, basin_error *error);
 
 /* ---- ensemble/calibrate.c ---- */
 
@@ -210,7 +243,23 @@ basin_status basin_anomaly_judged_load(basin_anomaly_model *model, const basin_b
 basin_status basin_anomaly_check_network(const basin_anomaly_model *model,
                                          const basin_network *network, basin_error *error);
 
-/* basin_anomaly_train with `least` as in the resources. */
+/* What a node has: one number of a detector, else one a class. */
+static inline int64_t basin_anomaly_width(const basin_anomaly_settings *settings) {
+    return settings->classes && !settings->focus ? settings->classes : 1;
+}
+
+/* basin_anomaly_train of a task: by settings as callers have them; and with `least` as in the
+ * resources. */
+basin_status basin_anomaly_train_by(basin_anomaly_model **model, basin_outcome *outcome,
+                                    const basin_task_settings *task, const basin_settings *settings,
+                                    const basin_anomaly_data *data, const basin_training *training,
+                                    basin_error *error);
+basin_status basin_anomaly_train_as(basin_anomaly_model **model, basin_outcome *outcome,
+                                    const basin_task_settings *task,
+                                    const basin_anomaly_settings *settings,
+                                    const basin_anomaly_data *data, const basin_training *training,
+                                    bool least, basin_error *error);
+/* The same of the detector's. */
 basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome *outcome,
                                       const basin_anomaly_settings *settings,
                                       const basin_anomaly_data *data,

@@ -54,7 +54,7 @@ basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin_outcome *
         basin_outcome how = {0};
         settings.decay = trials[i].decay;
         settings.scaling = trials[i].scaling;
-        basin_anomaly_job job = {network, part, &settings, false, false};
+        basin_anomaly_job job = {&basin_anomaly_task, network, part, &settings, false, false};
         status = basin_anomaly_fit_quietly(&next, &how, &job, &with, error);
         bool better = !*model || auprc_of(next) > auprc_of(*model);
         if (better || how.stopped) *outcome = how;

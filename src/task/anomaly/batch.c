@@ -130,7 +130,8 @@ static basin_status gather(basin_anomaly_batch *b, const basin_anomaly_source *s
     int64_t k = inputs->eigenvectors ? inputs->settings->eigenvectors : 0;
     b->eigenvectors = basin_array_new((size_t)n, (size_t)k * sizeof(float));
     b->place = basin_array_new((size_t)n, sizeof *b->place);
-    b->label = basin_array_new((size_t)n, sizeof *b->label);
+    int64_t width = basin_anomaly_width(inputs->settings);
+    b->label = basin_array_new((size_t)n, (size_t)width * sizeof *b->label);
     b->weight = basin_array_new((size_t)n, sizeof *b->weight);
     bool good = b->table && b->eigenvectors && b->place && b->label && b->weight;
     for (int r = 0; r < inputs->shape.relations && good && inputs->node_weight[0]; r++)
@@ -143,7 +144,8 @@ static basin_status gather(basin_anomaly_batch *b, const basin_anomaly_source *s
         if (k)
             memcpy(b->eigenvectors + i * k, inputs->eigenvectors + from * k,
                    (size_t)k * sizeof(float));
-        b->label[i] = s->label ? s->label[from] : 0;
+        if (s->label)
+            memcpy(b->label + i * width, s->label + from * width, (size_t)width * sizeof *b->label);
         b->weight[i] = i < b->targets ? s->weight[from] : 0;
         for (int r = 0; r < inputs->shape.relations && inputs->node_weight[0]; r++)
             b->node_weight[r][i] = inputs->node_weight[r][from];

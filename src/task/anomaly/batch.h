@@ -18,7 +18,7 @@ typedef struct basin_anomaly_batch {
 /* What batches are drawn from. */
 typedef struct basin_anomaly_source {
     const basin_node_inputs *inputs;
-    const float *label, *weight; /* [N]; weight 0: not a training node */
+    const float *label, *weight; /* [N], of classes [N, C]; [N], 0: not a training node */
     const int64_t *train;        /* [train_count] */
     int64_t train_count;
 } basin_anomaly_source;

@@ -5,17 +5,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "task/anomaly/fit.h"
+#include "task/anomaly/classes/classes.h"
 
 enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
 
 typedef struct choice {
     basin_anomaly_settings *settings;
+    const basin_task_settings *task;
     const basin_network *network;
     const uint8_t *part;
     basin_anomaly_resources work;
     bool stopped;
 } choice;
+
+enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any */
 
 /* Trains on the inputs in question; their measure on validation. */
 static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
@@ -29,7 +32,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1, s.trees = 0, s.calibrate = "none";
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
-    basin_anomaly_job job = {c->network, c->part, &s, .probe = true};
+    basin_anomaly_job job = {c->task, c->network, c->part, &s, .probe = true};
     basin_status status = basin_anomaly_fit_quietly(&model, &outcome, &job, &c->work, error);
     basin_anomaly_close(model);
     if (status) return status;
@@ -90,14 +93,67 @@ static basin_status choose(choice *c, bool ask, basin_error *error) {
     return status;
 }
 
-basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings, bool *stopped,
+/* ---- of classes ---- */
+
+/* Words, counts, switches: no number below 0, and most of them 0. */
+static bool is_bag(const basin_network *n) {
+    int64_t count = n->feature ? n->nodes * n->features : 0, zeros = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (n->feature[i] < 0) return false;
+        zeros += n->feature[i] == 0;
+    }
+    return count && zeros > count / 2;
+}
+
+/* What neighbours are good for: nothing, to agree with, to be looked at, or both. */
+static basin_status choose_neighbours(choice *c, basin_error *error) {
+    static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}, {2, SMOOTHING}};
+    basin_anomaly_settings *s = c->settings;
+    int64_t hops = s->hops, smoothing = s->smoothing;
+    double most = -1;
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < 4 && !status; i++) {
+        double value = 0;
+        int64_t far = hops < 0 ? way[i][0] : hops;
+        bool again = (hops >= 0 && i > 1) || (smoothing >= 0 && i % 2); /* the same as one before */
+        if (again) continue;
+        basin_anomaly_settings now = *s;
+        now.smoothing = smoothing < 0 ? way[i][1] : smoothing;
+        choice one = *c;
+        one.settings = &now;
+        status = probe(&value, &one, far, s->scaling, error);
+        c->stopped = one.stopped;
+        if (value > most) s->hops = far, s->smoothing = now.smoothing, most = value;
+    }
+    return status;
+}
+
+static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
+    basin_anomaly_settings *s = c->settings;
+    bool scaling = basin_choice_is(s->scaling, "auto"), open = s->hops < 0 || s->smoothing < 0;
+    if (scaling) s->scaling = is_bag(c->network) ? "rows" : "standard";
+    basin_status status = open && ask ? choose_neighbours(c, error) : BASIN_OK;
+    if (s->hops < 0) s->hops = 0;
+    if (s->smoothing < 0) s->smoothing = SMOOTHING;
+    if ((scaling || open) && !c->stopped)
+        basin_watch_note(c->work.watch,
+                         "inputs: scaling %s, means over %lld hops, %lld steps of smoothing%s",
+                         s->scaling, (long long)s->hops, (long long)s->smoothing,
+                         open && ask ? " (chosen by validation)" : "");
+    return status;
+}
+
+basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings,
+                                         const basin_task_settings *task, bool *stopped,
                                          const basin_network *network, const uint8_t *part,
                                          bool ask, const basin_anomaly_resources *work,
                                          basin_error *error) {
     basin_anomaly_settings chosen = *settings;
-    choice c = {&chosen, network, part, {work->backend, work->watch, 0, false}, false};
+    choice c = {&chosen, task, network, part, {work->backend, work->watch, 0, false}, false};
     bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL) > 0;
-    basin_status status = choose(&c, ask && judged && network->nodes <= PROBE_NODES, error);
+    ask = ask && judged && network->nodes <= PROBE_NODES;
+    basin_status status =
+        basin_classes_several(task) ? choose_of_classes(&c, ask, error) : choose(&c, ask, error);
     *stopped = c.stopped;
     if (!status && !c.stopped) *settings = chosen;
     return status;

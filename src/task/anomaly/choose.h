@@ -6,7 +6,8 @@
 
 /* Settles scaling and hops: by quick probes on validation, or, where there is none or `ask` is
  * false, by rule. *stopped: the watcher stopped a probe, and nothing is settled. */
-basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings, bool *stopped,
+basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings,
+                                         const basin_task_settings *task, bool *stopped,
                                          const basin_network *network,
                                          const uint8_t *part /* [N] */, bool ask,
                                          const basin_anomaly_resources *work, basin_error *error);

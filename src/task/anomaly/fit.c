@@ -1,6 +1,6 @@
-/* A detector as a task of the one run (train/run/run.h): members one after the other; a step is the
- * whole graph or a sample of it, a score the probabilities of the validation nodes. A sample is a
- * function of the member's seed and the step's place. */
+/* A model of nodes as a task of the one run (train/run/run.h): members one after the other; a step
+ * is the whole graph or a sample of it, a score the probabilities of the validation nodes. A sample
+ * is a function of the member's seed and the step's place. */
 #include "task/anomaly/fit.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "task/anomaly/batch.h"
+#include "task/anomaly/classes/classes.h"
 #include "task/anomaly/states.h"
 
 static uint64_t member_seed(const basin_anomaly_fitting *f) {
@@ -148,7 +149,7 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     basin_anomaly_fitting *f = context;
     basin_anomaly_settings its = f->settings;
     basin_bundle *weights = NULL;
-    basin_status status = basin_anomaly_read_settings(&its, from, error);
+    basin_status status = basin_anomaly_read_settings(&its, f->model->task, from, error);
     int64_t number = status || its.members < 1 ? 0 : member % its.members;
     if (!status) status = basin_anomaly_member_read(&weights, from, number, error);
     if (!status) status = basin_params_read(&f->net.params, f->store, weights, error);
@@ -230,6 +231,19 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
 
 /* ---- scores ---- */
 
+/* What probabilities reach on a part of the nodes; *threshold of a detector is chosen for it. */
+static basin_status judge(basin_score *found, const basin_anomaly_fitting *f, basin_error *error) {
+    double threshold;
+    if (f->class_of)
+        return basin_classes_measure(found, f->probability, f->class_of, f->settings.classes,
+                                     f->part, BASIN_PART_VAL, f->network->nodes, error);
+    basin_status status = basin_anomaly_choose_threshold(&threshold, f->probability, f->network,
+                                                         f->part, f->settings.threshold, error);
+    if (status) return status;
+    return basin_anomaly_measure(found, f->probability, f->network, f->part, BASIN_PART_VAL,
+                                 threshold, error);
+}
+
 /* A stream wants the memory that the plan of samples holds; the next step makes it anew. */
 static void rest(basin_anomaly_fitting *f) {
     if (!basin_anomaly_scorer_streams(f->scorer) || is_full(f)) return;
@@ -241,16 +255,10 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
                           basin_error *error) {
     basin_anomaly_fitting *f = context;
     basin_score found;
-    double threshold;
     rest(f);
     basin_status status = basin_anomaly_scorer_run(f->scorer, f->probability, place->member,
                                                    f->store, scored(f), error);
-    if (!status)
-        status = basin_anomaly_choose_threshold(&threshold, f->probability, f->network, f->part,
-                                                f->settings.threshold, error);
-    if (!status)
-        status = basin_anomaly_measure(&found, f->probability, f->network, f->part, BASIN_PART_VAL,
-                                       threshold, error);
+    if (!status) status = judge(&found, f, error);
     if (status) return status;
     for (int i = 0; i < found.measures; i++) {
         char name[BASIN_MEASURE_NAME + 16];
@@ -258,6 +266,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
         basin_score_add(score, name, found.measure[i].value);
     }
     score->merit = basin_score_get(&found, f->settings.select);
+    if (f->class_of) score->tie = found.tie;
     return BASIN_OK;
 }
 
@@ -278,17 +287,18 @@ static basin_status score_all(basin_anomaly_fitting *f, basin_error *error) {
     return status;
 }
 
-/* Share, threshold and calibration. */
+/* Share, threshold and calibration; classes have none of these. */
 static basin_status conclude(basin_anomaly_fitting *f, basin_error *error) {
     basin_anomaly_model *m = f->model;
     if (!f->validation_count || m->score) return BASIN_OK;
     rest(f);
     basin_status status = score_all(f, error);
-    if (!status)
+    if (!status && !f->class_of)
         status = basin_anomaly_choose_threshold(&m->threshold, f->probability, f->network, f->part,
                                                 f->settings.threshold, error);
-    if (!status) status = basin_anomaly_calibrate(m, f->probability, f->network, f->part, error);
-    if (!status)
+    if (!status && !f->class_of)
+        status = basin_anomaly_calibrate(m, f->probability, f->network, f->part, error);
+    if (!status && !f->class_of)
         status = basin_anomaly_memory_judge(&m->memory, f->probability, f->network, f->part,
                                             m->threshold, error);
     if (status) return status;
@@ -306,6 +316,9 @@ static basin_status write_model(void *context, const char *path, basin_error *er
 static basin_status measure_part(basin_anomaly_fitting *f, int part, basin_error *error) {
     basin_anomaly_model *m = f->model;
     basin_anomaly_samples s;
+    if (f->class_of)
+        return basin_classes_measure(&m->reached[part], m->score, f->class_of, m->settings.classes,
+                                     f->part, part, f->network->nodes, error);
     basin_status status =
         basin_anomaly_samples_take(&s, m->score, f->network, f->part, part, error);
     if (!status) m->reliability[part] = basin_reliability_measure(s.score, s.label, s.count);
@@ -328,7 +341,7 @@ static basin_status measure(basin_anomaly_fitting *f, basin_error *error) {
 
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     const basin_anomaly_fitting *f = context;
-    return basin_anomaly_describe(checkpoint, &f->settings, error);
+    return basin_anomaly_describe(checkpoint, f->model->task, &f->settings, error);
 }
 
 static basin_run_task task_of(basin_anomaly_fitting *f) {
@@ -382,9 +395,10 @@ static basin_status grow_trees(basin_anomaly_fitting *f, basin_error *error) {
 
 static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
     const basin_bundle *checkpoint = basin_run_checkpoint(f->run);
-    basin_status status = basin_anomaly_check(&f->settings, error);
+    const basin_task_settings *task = f->model->task;
+    basin_status status = task->check(&f->settings, error);
     if (!status && checkpoint)
-        status = basin_anomaly_resume(&f->settings, checkpoint, f->work.watch, error);
+        status = basin_anomaly_resume(&f->settings, task, checkpoint, f->work.watch, error);
     if (!status) status = basin_anomaly_list_nodes(f, error);
     if (!status) status = grow_trees(f, error);
     if (!status)
@@ -412,7 +426,7 @@ static void fitting_free(basin_anomaly_fitting *f) {
     basin_store_free(f->store);
     basin_node_inputs_close(&f->inputs);
     free(f->train), free(f->label), free(f->weight), free(f->probability);
-    free(f->tree_logit);
+    free(f->tree_logit), free(f->class_of);
 }
 
 basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outcome, basin_run *run,
@@ -424,8 +438,8 @@ basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outco
                                .settings = *job->settings,
                                .work = {t->backend, t->watch, t->memory, job->least}};
     *model = NULL;
-    basin_status status =
-        basin_anomaly_model_new(&f.model, job->settings, job->network, t->backend, error);
+    basin_status status = basin_anomaly_model_new(&f.model, job->task, job->settings, job->network,
+                                                  t->backend, error);
     if (status) return status;
     status = get_ready(&f, error);
     basin_run_task task = {0};
@@ -449,7 +463,7 @@ basin_status basin_anomaly_fit_quietly(basin_anomaly_model **model, basin_outcom
         .size = sizeof training, .backend = work->backend, .watch = &stop, .memory = work->memory};
     basin_run *run;
     *model = NULL;
-    basin_status status = basin_run_open(&run, &training, "anomaly", error);
+    basin_status status = basin_run_open(&run, &training, job->task->task, error);
     if (!status) status = basin_anomaly_fit(model, outcome, run, job, error);
     basin_run_close(run);
     return status;

@@ -8,6 +8,7 @@
 
 /* What is trained on, and how. */
 typedef struct basin_anomaly_job {
+    const basin_task_settings *task;
     const basin_network *network;
     const uint8_t *part; /* [N] */
     const basin_anomaly_settings *settings;
@@ -26,14 +27,16 @@ basin_status basin_anomaly_fit_quietly(basin_anomaly_model **model, basin_outcom
 
 /* ---- resume.c: settings that come from files ---- */
 
-/* Scaling, hops and members that `settings` leave open become those of a checkpoint or model. */
-basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_bundle *bundle,
-                                  basin_error *error);
+/* What `settings` leave open (scaling, hops, members, smoothing) becomes that of a checkpoint or
+ * model. */
+basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_task_settings *task,
+                                  const basin_bundle *bundle, basin_error *error);
 /* The same for sampling and batch, of a checkpoint, whose other settings must match. */
-basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_bundle *checkpoint,
-                                  const basin_watch *watch, basin_error *error);
+basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_task_settings *task,
+                                  const basin_bundle *checkpoint, const basin_watch *watch,
+                                  basin_error *error);
 /* Into a checkpoint's metadata. */
-basin_status basin_anomaly_describe(basin_bundle *checkpoint,
+basin_status basin_anomaly_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                     const basin_anomaly_settings *settings, basin_error *error);
 
 /* ---- what fit.c and prepare.c share ---- */
@@ -56,8 +59,9 @@ typedef struct basin_anomaly_fitting {
     basin_anomaly_scorer *scorer;
     int64_t *train; /* [train_count] nodes */
     int64_t train_count, validation_count;
-    float *label, *weight; /* [N] */
-    double *probability;   /* [N] */
+    float *label, *weight; /* [N], of classes [N, C]; [N] */
+    int32_t *class_of;     /* [N] the node's class, -1: none that is trained on; NULL: a detector */
+    double *probability;   /* [N], of classes [N, C] */
     double *tree_logit;    /* [N] of the ensemble's trees; NULL: none */
 } basin_anomaly_fitting;
 

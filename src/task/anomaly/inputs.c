@@ -98,7 +98,10 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
                                      const basin_scaler *edge_scale, basin_error *error) {
     int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
     int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
-    if (scale->kind != BASIN_SCALE_NONE && scale->features != F)
+    bool fitted = scale->mean || scale->quantile; /* else it may not know how many there are */
+    basin_scaler own = *scale;
+    own.features = F;
+    if (fitted && scale->features != F)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features (with degrees), the detector was trained on %lld",
                           inputs->network->path, (long long)F, (long long)scale->features);
@@ -106,12 +109,8 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     if (!x) return BASIN_NO_MEMORY;
     inputs->shape.columns = stride;
     inputs->reader.scale = edge_scale;
-    for (int64_t i = 0; i < N; i++) {
-        if (scale->kind == BASIN_SCALE_NONE) /* of a file it does not know how many there are */
-            memcpy(x + i * stride, inputs->raw + i * F, (size_t)F * sizeof *x);
-        else
-            basin_scaler_apply(x + i * stride, scale, inputs->raw + i * F, 1);
-    }
+    for (int64_t i = 0; i < N; i++)
+        basin_scaler_apply(x + i * stride, &own, inputs->raw + i * F, 1);
     free(inputs->raw);
     inputs->raw = NULL;
     for (int64_t h = 1; h <= hops; h++)

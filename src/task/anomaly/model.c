@@ -8,9 +8,10 @@
 
 #include "base/memory.h"
 #include "io/bundle.h"
+#include "task/anomaly/classes/classes.h"
 #include "task/anomaly/edges.h"
 
-basin_status basin_anomaly_model_new(basin_anomaly_model **model,
+basin_status basin_anomaly_model_new(basin_anomaly_model **model, const basin_task_settings *task,
                                      const basin_anomaly_settings *settings,
                                      const basin_network *network, basin_backend *backend,
                                      basin_error *error) {
@@ -22,8 +23,9 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model,
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
     }
     m->backend = backend;
+    m->task = task;
     m->settings = *settings;
-    m->face = (basin_settings){.kind = &basin_anomaly_task, .values = &m->settings};
+    m->face = (basin_settings){.kind = task, .values = &m->settings};
     m->threshold = 0.5;
     m->ensemble = (basin_anomaly_ensemble){.degree = settings->degree,
                                            .facts = basin_facts_are_features(settings),
@@ -45,6 +47,7 @@ void basin_anomaly_close(basin_anomaly_model *model) {
     for (int r = 0; r < model->relations; r++) free(model->relation[r]);
     free(model->relation);
     basin_schema_free(model->schema);
+    basin_names_free(&model->class_name);
     free(model->score);
     free(model->member);
     basin_anomaly_samples_free(&model->judged);
@@ -159,12 +162,13 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
         size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
     }
-    char *config = basin_settings_print(&m->settings, basin_anomaly_task.table, false);
+    char *config = basin_settings_print(&m->settings, m->task->table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
-    basin_status status = basin_bundle_meta_set(bundle, "basin.model", "anomaly", error);
+    basin_status status = basin_bundle_meta_set(bundle, "basin.model", m->task->task, error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
     if (!status && m->schema) status = add_schema(bundle, m->schema, error);
+    if (!status && m->settings.classes) status = basin_classes_store(bundle, m, error);
     if (!status) status = basin_anomaly_set_number(bundle, "nodes", (double)m->nodes, error);
     if (!status) status = basin_anomaly_set_number(bundle, "features", (double)m->features, error);
     if (!status) status = basin_anomaly_set_number(bundle, "members", (double)m->members, error);
@@ -194,12 +198,13 @@ basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *mo
 /* ---- reading ---- */
 
 basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
+                                         const basin_task_settings *task,
                                          const basin_bundle *bundle, basin_error *error) {
     const char *config = basin_bundle_meta(bundle, "basin.config");
     const char *path = basin_bundle_path(bundle);
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
-    return basin_settings_parse(settings, basin_anomaly_task.table, config, true, path, error);
+    return basin_settings_parse(settings, task->table, config, true, path, error);
 }
 
 basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle, const char *key,
@@ -279,18 +284,21 @@ static basin_status read_numbers(basin_anomaly_model *m, const basin_bundle *bun
     return BASIN_OK;
 }
 
-static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bundle,
-                             basin_backend *backend, basin_error *error) {
-    basin_anomaly_settings settings = {0};
+static basin_status read_all(basin_anomaly_model **model, const basin_task_settings *task,
+                             const basin_bundle *bundle, basin_backend *backend,
+                             basin_error *error) {
+    basin_anomaly_settings settings;
     const char *kind = basin_bundle_meta(bundle, "basin.model");
-    if (!kind || strcmp(kind, "anomaly"))
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted 'anomaly'",
-                          basin_bundle_path(bundle), kind ? kind : "absent");
-    basin_status status = basin_anomaly_read_settings(&settings, bundle, error);
-    if (!status) status = basin_anomaly_model_new(model, &settings, NULL, backend, error);
+    if (!kind || strcmp(kind, task->task))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
+                          basin_bundle_path(bundle), kind ? kind : "absent", task->task);
+    task->fill(&settings, "default"); /* what its table does not have */
+    basin_status status = basin_anomaly_read_settings(&settings, task, bundle, error);
+    if (!status) status = basin_anomaly_model_new(model, task, &settings, NULL, backend, error);
     if (status) return status;
     basin_anomaly_model *m = *model;
     status = read_numbers(m, bundle, error);
+    if (!status && basin_classes_several(task)) status = basin_classes_load(m, bundle, error);
     if (!status) status = read_relations(m, bundle, error);
     if (!status) status = read_schema(m, bundle, error);
     for (int64_t i = 0; i < m->members && !status; i++)
@@ -306,17 +314,22 @@ static basin_status read_all(basin_anomaly_model **model, const basin_bundle *bu
                   : basin_anomaly_reference_load(&m->reference, bundle, m->features, error);
 }
 
-basin_status basin_anomaly_open(basin_anomaly_model **model, const char *path,
-                                basin_backend *backend, basin_error *error) {
+basin_status basin_anomaly_open_as(basin_anomaly_model **model, const basin_task_settings *task,
+                                   const char *path, basin_backend *backend, basin_error *error) {
     basin_bundle *bundle;
     *model = NULL;
     basin_status status = basin_bundle_read(&bundle, path, error);
     if (status) return status;
-    status = read_all(model, bundle, backend, error);
+    status = read_all(model, task, bundle, backend, error);
     basin_bundle_free(bundle);
     if (status) {
         basin_anomaly_close(*model);
         *model = NULL;
     }
     return status;
+}
+
+basin_status basin_anomaly_open(basin_anomaly_model **model, const char *path,
+                                basin_backend *backend, basin_error *error) {
+    return basin_anomaly_open_as(model, &basin_anomaly_task, path, backend, error);
 }

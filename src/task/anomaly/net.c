@@ -17,6 +17,7 @@ bool basin_anomaly_descends(const basin_anomaly_settings *r) {
 }
 
 bool basin_anomaly_on_graph(const basin_anomaly_settings *r) {
+    if (r->smoothing > 0) return true;
     if (basin_anomaly_descends(r)) return r->attention;
     return basin_rival_asked(r) || basin_choice_is(r->form, "published");
 }
@@ -46,9 +47,14 @@ basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
         .merge = basin_choice_is(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
         .no_concat = !r->concat,
         .dropout = r->dropout,
+        .outputs = r->classes,
     };
     config.block.facts = basin_anomaly_descends(r) && r->attention ? shape->facts : 0;
     return config;
+}
+
+static basin_shape label_shape(const basin_anomaly_settings *r, int64_t nodes) {
+    return r->classes ? BASIN_SHAPE(nodes, r->classes) : BASIN_SHAPE(nodes);
 }
 
 static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings *r,
@@ -77,9 +83,11 @@ static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings 
             net->node_weight[i] = basin_input(graph, name, BASIN_SHAPE(shape->nodes));
     }
     if (!training) return;
-    net->label = basin_input(graph, "label", BASIN_SHAPE(shape->nodes));
+    net->label = basin_input(graph, "label", label_shape(r, shape->nodes));
     net->weight = basin_input(graph, "weight", BASIN_SHAPE(shape->nodes));
-    if (r->dropout > 0) net->seed = basin_index(graph, "seed", BASIN_SHAPE(2));
+    if (r->dropout > 0 || r->input_dropout > 0)
+        net->seed = basin_index(graph, "seed", BASIN_SHAPE(2));
+    if (r->input_dropout > 0) net->seen = basin_dropout(net->seen, r->input_dropout, net->seed);
 }
 
 static basin_expr dense(basin_params *params, basin_expr x, const char *w, const char *b,
@@ -102,8 +110,8 @@ static basin_expr plain_logits(basin_anomaly_net *net, const basin_anomaly_setti
         h = basin_relu(dense(&net->params, h, "w2", "b2", r->hidden));
         h = basin_dropout(h, r->dropout, net->seed);
     }
-    h = dense(&net->params, h, "w", "b", 1);
-    return h ? basin_reshape(h, BASIN_SHAPE(basin_expr_shape(h).dim[0])) : NULL;
+    h = dense(&net->params, h, "w", "b", r->classes ? r->classes : 1);
+    return h ? basin_reshape(h, label_shape(r, basin_expr_shape(h).dim[0])) : NULL;
 }
 
 static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_settings *r,
@@ -142,6 +150,30 @@ static basin_expr logits_of(basin_anomaly_net *net, const basin_anomaly_settings
     return plain ? plain_logits(net, r) : graph_logits(net, r, shape);
 }
 
+/* Log-odds of one class, [N]: its logit less the log-sum-exp of the others. */
+static basin_expr odds_of(basin_expr logits, int64_t number) {
+    if (!logits) return NULL;
+    basin_shape shape = basin_expr_shape(logits); /* [N, C] */
+    int64_t above = shape.dim[1] - number - 1;
+    basin_expr own = basin_reshape(basin_slice(logits, 1, number, 1), BASIN_SHAPE(shape.dim[0]));
+    basin_expr rest[2];
+    int parts = 0;
+    if (number) rest[parts++] = basin_slice(logits, 1, 0, number);
+    if (above) rest[parts++] = basin_slice(logits, 1, number + 1, above);
+    return basin_sub(own, basin_logsumexp(basin_concat(rest, parts, 1)));
+}
+
+/* Logits and probabilities as callers read them. */
+static void declare_outputs(basin_anomaly_net *net, const basin_anomaly_settings *r,
+                            const basin_anomaly_shape *shape) {
+    net->logits = logits_of(net, r, shape);
+    basin_smoothing how = {(int)r->smoothing, r->anchor, basin_choice_is(r->self_loops, "add")};
+    if (r->smoothing > 0) net->logits = basin_smooth(net->logits, &net->pattern[0], &how);
+    if (r->focus) net->logits = odds_of(net->logits, r->focus - 1);
+    bool several = basin_anomaly_width(r) > 1;
+    net->probability = several ? basin_softmax(net->logits) : basin_sigmoid(net->logits);
+}
+
 basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_settings *settings,
                                    const basin_anomaly_shape *shape, bool training,
                                    basin_error *error) {
@@ -149,8 +181,7 @@ basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_s
     if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, settings, shape, training);
-    net->logits = logits_of(net, settings, shape);
-    net->probability = basin_sigmoid(net->logits);
+    declare_outputs(net, settings, shape);
     if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
     const basin_error *found = basin_graph_error(net->graph);
     if (!found) return BASIN_OK;

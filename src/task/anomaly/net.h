@@ -28,8 +28,9 @@ typedef struct basin_anomaly_net {
     basin_expr seen;  /* [N, columns] the features, masked */
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
     basin_expr facts[BASIN_ANOMALY_RELATIONS]; /* [pairs, facts], or NULL */
-    basin_expr label, weight, seed;            /* for training: [N], [N], [2]; else NULL */
-    basin_expr logits, probability, loss;      /* [N], [N], [] */
+    basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
+    basin_expr logits, probability, loss; /* [N], [N], []; of C classes label, logits and
+                                             probability are [N, C] */
 } basin_anomaly_net;
 
 /* Whether it is an Energy Transformer that descends as the paper has it. */
@@ -53,7 +54,7 @@ typedef struct basin_anomaly_net_data {
     const basin_pairs *pairs;                          /* [relations] */
     const basin_edge_reader *reader;                   /* of what edges carry, */
     const basin_network *network;                      /* whose edges the pairs are */
-    const float *label, *weight;                       /* [n] */
+    const float *label, *weight;                       /* [n], or [n, C]; [n] */
     int64_t nodes;                                     /* n; the rest up to the capacity is zero */
 } basin_anomaly_net_data;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/anomaly/fit.h"
+#include "task/anomaly/classes/classes.h"
 
 /* An error where a part lacks a class. */
 static basin_status count_classes(int64_t count[2], const basin_anomaly_fitting *f, int which,
@@ -39,6 +39,18 @@ static void weigh(basin_anomaly_fitting *f, const int64_t count[2]) {
     }
 }
 
+/* Room for labels, weights and probabilities; those of classes are filled. */
+static basin_status make_labels(basin_anomaly_fitting *f, basin_error *error) {
+    size_t N = (size_t)f->network->nodes, width = (size_t)basin_anomaly_width(&f->settings);
+    f->label = calloc(N, width * sizeof *f->label);
+    f->weight = calloc(N, sizeof *f->weight);
+    f->probability = basin_array_new(N, width * sizeof *f->probability);
+    if (!f->label || !f->weight || !f->probability)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+    if (f->class_of) basin_classes_weigh(f);
+    return BASIN_OK;
+}
+
 basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *f, basin_error *error) {
     int64_t N = f->network->nodes, count[2];
     if (!f->network->label)
@@ -48,13 +60,13 @@ basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *f, basin_error *err
     if (!f->train_count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
     f->train = basin_array_new((size_t)f->train_count, sizeof *f->train);
-    f->label = calloc((size_t)N, sizeof *f->label);
-    f->weight = calloc((size_t)N, sizeof *f->weight);
-    f->probability = basin_array_new((size_t)N, sizeof *f->probability);
-    if (!f->train || !f->label || !f->weight || !f->probability)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+    if (!f->train) return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
     basin_split_nodes(f->train, f->part, N, BASIN_PART_TRAIN);
-    basin_status status = count_classes(count, f, BASIN_PART_TRAIN, "training", error);
+    basin_status status = BASIN_OK;
+    if (basin_classes_several(f->model->task)) status = basin_classes_take(f, error);
+    if (!status) status = make_labels(f, error);
+    if (status || f->class_of) return status;
+    status = count_classes(count, f, BASIN_PART_TRAIN, "training", error);
     if (!status) weigh(f, count);
     if (!status && f->validation_count)
         status = count_classes(count, f, BASIN_PART_VAL, "validation", error);

@@ -1,29 +1,31 @@
 /* Settings from checkpoints and models: what the caller left open is taken from there, what was
  * asked for must match; see fit.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "task/anomaly/fit.h"
 
-basin_status basin_anomaly_describe(basin_bundle *checkpoint,
+basin_status basin_anomaly_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                     const basin_anomaly_settings *settings, basin_error *error) {
-    char *config = basin_settings_print(settings, basin_anomaly_task.table, false);
+    char kind[60], *config = basin_settings_print(settings, task->table, false);
     if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
-    basin_status status =
-        basin_bundle_meta_set(checkpoint, "basin.model", "anomaly checkpoint", error);
+    snprintf(kind, sizeof kind, "%s checkpoint", task->task);
+    basin_status status = basin_bundle_meta_set(checkpoint, "basin.model", kind, error);
     if (!status) status = basin_bundle_meta_set(checkpoint, "basin.config", config, error);
     free(config);
     return status;
 }
 
-basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_bundle *bundle,
-                                  basin_error *error) {
+basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_task_settings *task,
+                                  const basin_bundle *bundle, basin_error *error) {
     basin_anomaly_settings found = *settings;
-    basin_status status = basin_anomaly_read_settings(&found, bundle, error);
+    basin_status status = basin_anomaly_read_settings(&found, task, bundle, error);
     if (status) return status;
     if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
     if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
     if (settings->hops < 0) settings->hops = found.hops;
+    if (settings->smoothing < 0) settings->smoothing = found.smoothing;
     if (!settings->members) settings->members = found.members;
     return BASIN_OK;
 }
@@ -34,10 +36,11 @@ static bool is_halved(int64_t asked, int64_t found) {
     return asked == found;
 }
 
-basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_bundle *checkpoint,
-                                  const basin_watch *watch, basin_error *error) {
+basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_task_settings *task,
+                                  const basin_bundle *checkpoint, const basin_watch *watch,
+                                  basin_error *error) {
     basin_anomaly_settings found = *settings;
-    basin_status status = basin_anomaly_read_settings(&found, checkpoint, error);
+    basin_status status = basin_anomaly_read_settings(&found, task, checkpoint, error);
     if (status) return status;
     if (basin_choice_is(settings->sampling, "auto")) {
         settings->sampling = found.sampling;
@@ -48,6 +51,6 @@ basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_
             watch, "%lld epochs instead of %lld: the learning rate follows the new number%s",
             (long long)settings->epochs, (long long)found.epochs,
             settings->members > 1 ? "; members that are finished stay as they are" : "");
-    return basin_settings_match(&found, settings, basin_anomaly_task.table,
-                                basin_bundle_path(checkpoint), error);
+    return basin_settings_match(&found, settings, task->table, basin_bundle_path(checkpoint),
+                                error);
 }

@@ -107,7 +107,7 @@ static basin_status run(basin_anomaly_scorer *s, double *probability, int64_t me
     if (!status) status = basin_plan_run(s->plan, error);
     if (status) return status;
     basin_tensor out =
-        basin_tensor_borrow(probability, BASIN_F64, BASIN_SHAPE(s->inputs->shape.nodes));
+        basin_tensor_borrow(probability, BASIN_F64, basin_expr_shape(s->net.probability));
     return basin_plan_read(s->plan, s->net.probability, &out, error);
 }
 
@@ -122,15 +122,15 @@ static double same(double p) { return p; }
 
 static basin_status mean_of(basin_anomaly_scorer *scorer, double *mean, double (*of)(double),
                             const basin_anomaly_model *model, basin_error *error) {
-    int64_t nodes = scorer->inputs->shape.nodes;
+    int64_t count = scorer->inputs->shape.nodes * basin_anomaly_width(scorer->inputs->settings);
     basin_status status = BASIN_OK;
-    double *one = basin_array_new((size_t)nodes, sizeof *one);
+    double *one = basin_array_new((size_t)count, sizeof *one);
     if (!one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
-    for (int64_t i = 0; i < nodes; i++) mean[i] = 0;
+    for (int64_t i = 0; i < count; i++) mean[i] = 0;
     for (int64_t m = 0; m < model->members && !status; m++) {
         status = basin_params_read(params_of(scorer), scorer->store, model->member[m], error);
         if (!status) status = run(scorer, one, m, error);
-        for (int64_t i = 0; i < nodes && !status; i++)
+        for (int64_t i = 0; i < count && !status; i++)
             mean[i] += of(one[i]) / (double)model->members;
     }
     free(one);

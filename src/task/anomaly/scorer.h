@@ -13,7 +13,8 @@ bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer);
 /* What a stream takes while it runs; 0 of a plan of the whole graph. */
 size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer);
 void basin_anomaly_scorer_free(basin_anomaly_scorer *scorer);
-/* `weights` has every parameter of the member under `prefix` + its name. */
+/* `weights` has every parameter of the member under `prefix` + its name. Of classes, probabilities
+ * are [N, C]. */
 basin_status basin_anomaly_scorer_run(basin_anomaly_scorer *scorer, double *probability /* [N] */,
                                       int64_t member, basin_store *weights, const char *prefix,
                                       basin_error *error);

@@ -161,8 +161,8 @@ static void fill(void *values, const char *preset) {
     basin_rival_fill(s, preset);
 }
 
-basin_status basin_anomaly_check(const void *values, basin_error *error) {
-    const basin_anomaly_settings *r = values;
+basin_status basin_anomaly_check_for(const basin_anomaly_settings *r,
+                                     const basin_task_settings *task, basin_error *error) {
     bool published = basin_choice_is(r->form, "published");
     if (!r->attention && !r->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -190,7 +190,11 @@ basin_status basin_anomaly_check(const void *values, basin_error *error) {
     if (r->fraction <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "fraction %g; wanted more than 0 and at most 1",
                           r->fraction);
-    return basin_rival_check(r, error);
+    return basin_rival_check(r, task, error);
+}
+
+basin_status basin_anomaly_check(const void *values, basin_error *error) {
+    return basin_anomaly_check_for(values, &basin_anomaly_task, error);
 }
 
 const basin_task_settings basin_anomaly_task = {

@@ -6,10 +6,11 @@
 
 #include "base/memory.h"
 #include "task/anomaly/choose.h"
-#include "task/anomaly/fit.h"
+#include "task/anomaly/classes/classes.h"
 
 typedef struct whole {
     basin_run *run;
+    const basin_task_settings *task;
     basin_anomaly_data data;
     basin_anomaly_settings settings;
     basin_network *opened; /* by us; NULL: the caller's is used */
@@ -118,11 +119,12 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
     const basin_bundle *file = basin_run_checkpoint(t->run);
     basin_anomaly_resources work = {how->backend, how->watch, how->memory, t->least};
     if (!file) file = basin_run_from(t->run);
-    basin_status status = file ? basin_anomaly_settle(&t->settings, file, error) : BASIN_OK;
+    basin_status status =
+        file ? basin_anomaly_settle(&t->settings, t->task, file, error) : BASIN_OK;
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     if (!status) status = settle_facts(&t->settings, t->data.network, error);
     if (status) return status;
-    return basin_anomaly_choose_inputs(&t->settings, stopped, t->data.network, part,
+    return basin_anomaly_choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
                                        !(how->rehearse > 0), &work, error);
 }
 
@@ -134,7 +136,7 @@ static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome
     basin_status status = settle(t, &stopped, part, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
-    basin_anomaly_job job = {t->data.network, part, &t->settings, .least = t->least};
+    basin_anomaly_job job = {t->task, t->data.network, part, &t->settings, .least = t->least};
     return basin_anomaly_fit(model, outcome, t->run, &job, error);
 }
 
@@ -151,28 +153,28 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, w
     status = split(part, t, error);
     if (!status && !basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
         basin_watch_note(basin_run_training(t->run)->watch,
-                         "%s: no nodes for validation: the last epoch is kept and the threshold is "
-                         "0.5",
-                         n->path);
+                         "%s: no nodes for validation: the last epoch is kept%s", n->path,
+                         basin_classes_several(t->task) ? "" : " and the threshold is 0.5");
     if (!status) status = train_on(model, outcome, t, part, error);
     free(part);
     return status;
 }
 
-basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome *outcome,
-                                      const basin_anomaly_settings *settings,
-                                      const basin_anomaly_data *data, const basin_training *how,
-                                      bool least, basin_error *error) {
-    whole t = {.settings = *settings, .least = least};
+basin_status basin_anomaly_train_as(basin_anomaly_model **model, basin_outcome *outcome,
+                                    const basin_task_settings *task,
+                                    const basin_anomaly_settings *settings,
+                                    const basin_anomaly_data *data, const basin_training *how,
+                                    bool least, basin_error *error) {
+    whole t = {.task = task, .settings = *settings, .least = least};
     *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
     basin_status status = take_data(&t, data, error);
-    if (!status) status = basin_anomaly_check(settings, error);
-    if (!status) status = basin_run_open(&t.run, how, "anomaly", error);
+    if (!status) status = task->check(settings, error);
+    if (!status) status = basin_run_open(&t.run, how, task->task, error);
     if (status) return status;
     if (basin_run_finished(t.run)) {
         outcome->finished_before = true;
-        status = basin_anomaly_open(model, how->output, how->backend, error);
+        status = basin_anomaly_open_as(model, task, how->output, how->backend, error);
     } else {
         status = train(model, outcome, &t, error);
     }
@@ -181,22 +183,38 @@ basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome
     return status;
 }
 
-basin_status basin_anomaly_train(basin_anomaly_model **model, basin_outcome *outcome,
-                                 const basin_settings *settings, const basin_anomaly_data *data,
-                                 const basin_training *training, basin_error *error) {
+basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome *outcome,
+                                      const basin_anomaly_settings *settings,
+                                      const basin_anomaly_data *data, const basin_training *how,
+                                      bool least, basin_error *error) {
+    return basin_anomaly_train_as(model, outcome, &basin_anomaly_task, settings, data, how, least,
+                                  error);
+}
+
+basin_status basin_anomaly_train_by(basin_anomaly_model **model, basin_outcome *outcome,
+                                    const basin_task_settings *task, const basin_settings *settings,
+                                    const basin_anomaly_data *data, const basin_training *training,
+                                    basin_error *error) {
     basin_anomaly_model *trained = NULL;
     if (model) *model = NULL;
-    if (settings->kind != &basin_anomaly_task)
+    if (settings->kind != task)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "the settings are of the task %s, wanted those of anomaly",
-                          basin_settings_task(settings));
+                          "the settings are of the task %s, wanted those of %s",
+                          basin_settings_task(settings), task->task);
     basin_status status = basin_settings_check_effect(settings, error);
     if (!status)
-        status = basin_anomaly_train_with(&trained, outcome, settings->values, data, training,
-                                          false, error);
+        status = basin_anomaly_train_as(&trained, outcome, task, settings->values, data, training,
+                                        false, error);
     if (model)
         *model = trained;
     else
         basin_anomaly_close(trained);
     return status;
+}
+
+basin_status basin_anomaly_train(basin_anomaly_model **model, basin_outcome *outcome,
+                                 const basin_settings *settings, const basin_anomaly_data *data,
+                                 const basin_training *training, basin_error *error) {
+    return basin_anomaly_train_by(model, outcome, &basin_anomaly_task, settings, data, training,
+                                  error);
 }

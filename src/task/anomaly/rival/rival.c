@@ -37,6 +37,7 @@ basin_gnn_config basin_rival_config(const basin_anomaly_settings *r,
         .merge = basin_choice_is(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
         .dropout = r->dropout,
         .recompute = r->recompute,
+        .outputs = r->classes,
     };
 }
 
@@ -53,11 +54,11 @@ static bool has(basin_gnn_arch arch, const char *setting) {
     return !strcmp(setting, "heads") && (arch == BASIN_GNN_GT || arch == BASIN_GNN_GAT);
 }
 
-static basin_status check_unused(const basin_anomaly_settings *r, const basin_setting *setting,
-                                 basin_error *error) {
+static basin_status check_unused(const basin_anomaly_settings *r, const basin_task_settings *task,
+                                 const basin_setting *setting, basin_error *error) {
     basin_anomaly_settings usual;
     char found[64], wanted[64];
-    basin_anomaly_task.fill(&usual, "default");
+    task->fill(&usual, "default");
     basin_setting_print(found, sizeof found, r, setting);
     basin_setting_print(wanted, sizeof wanted, &usual, setting);
     if (!strcmp(found, wanted)) return BASIN_OK;
@@ -67,12 +68,13 @@ static basin_status check_unused(const basin_anomaly_settings *r, const basin_se
                       setting->name, found, r->arch, wanted, r->arch);
 }
 
-basin_status basin_rival_check(const basin_anomaly_settings *r, basin_error *error) {
+basin_status basin_rival_check(const basin_anomaly_settings *r, const basin_task_settings *task,
+                               basin_error *error) {
     basin_gnn_arch arch = arch_of(r);
     basin_status status = BASIN_OK;
     if (!basin_rival_asked(r)) return BASIN_OK;
     for (const basin_setting *s = model; s->name && !status; s++)
-        if (!has(arch, s->name)) status = check_unused(r, s, error);
+        if (!has(arch, s->name)) status = check_unused(r, task, s, error);
     if (status) return status;
     if (has(arch, "heads") && r->dim % r->heads)
         return basin_fail(error, BASIN_BAD_VALUE,

@@ -1,4 +1,4 @@
-/* Detectors that the Energy Transformer is compared with, in the same run: the settings `arch`,
+/* Models that the Energy Transformer is compared with, in the same run: the settings `arch`,
  * what they mean for a graph network (basin/gnn.h), and the presets rival-*. */
 #ifndef BASIN_TASK_ANOMALY_RIVAL_RIVAL_H
 #define BASIN_TASK_ANOMALY_RIVAL_RIVAL_H
@@ -10,8 +10,9 @@
 bool basin_rival_asked(const basin_anomaly_settings *settings);
 basin_gnn_config basin_rival_config(const basin_anomaly_settings *settings,
                                     const basin_anomaly_shape *shape);
-/* An error where a setting that the arch does not have was changed. */
-basin_status basin_rival_check(const basin_anomaly_settings *settings, basin_error *error);
+/* An error where a setting that the arch does not have differs from the task's default. */
+basin_status basin_rival_check(const basin_anomaly_settings *settings,
+                               const basin_task_settings *task, basin_error *error);
 /* Changes the default's settings into those of a preset rival-*; others are left alone. */
 void basin_rival_fill(basin_anomaly_settings *settings, const char *preset);
 

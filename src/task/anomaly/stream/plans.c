@@ -59,7 +59,8 @@ static void declare_ends(basin_anomaly_stream_plans *p) {
         last[r] = basin_block_norm(basin_anomaly_block(&p->model, c->blocks - 1), p->last[r]);
     }
     basin_expr first = basin_block_norm(&p->model.block, p->tokens);
-    p->probability = basin_sigmoid(basin_anomaly_head(&p->model, first, last, NULL));
+    p->read = basin_anomaly_head(&p->model, first, last, NULL);
+    if (!p->model.config.outputs) p->read = basin_sigmoid(p->read);
 }
 
 static basin_status make_plan(basin_plan **plan, basin_store *store, basin_expr output,
@@ -74,7 +75,7 @@ static basin_status make_plans(basin_anomaly_stream_plans *p, basin_store *store
     const basin_error *found = basin_graph_error(p->graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
     basin_status status = make_plan(&p->embed, store, p->tokens, error);
-    if (!status) status = make_plan(&p->head, store, p->probability, error);
+    if (!status) status = make_plan(&p->head, store, p->read, error);
     for (int b = 0; b < c->blocks && !status; b++) {
         status = make_plan(&p->norm[b], store, p->normed[b], error);
         if (!status && p->recalled[b])

@@ -19,7 +19,8 @@ typedef struct basin_anomaly_stream_plans {
     basin_expr stack, sum;             /* [stride, H stride], [B, H stride] */
     basin_expr last[BASIN_ANOMALY_RELATIONS];
     /* outputs and their plans */
-    basin_expr tokens, own, back, probability; /* [B, D] [B, H stride] [B, stride] [B] */
+    basin_expr tokens, own, back;              /* [B, D] [B, H stride] [B, stride] */
+    basin_expr read;                           /* [B] probabilities, or logits [B, C] of classes */
     basin_expr normed[BASIN_ANOMALY_BLOCKS];   /* [B, stride] */
     basin_expr recalled[BASIN_ANOMALY_BLOCKS]; /* [B, D] */
     basin_plan *embed, *project, *pull, *head;

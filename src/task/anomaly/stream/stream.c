@@ -20,6 +20,7 @@
 #include "backend/walk.h"
 #include "base/memory.h"
 #include "task/anomaly/stream/plans.h"
+#include "task/anomaly/stream/settle.h"
 
 /* Numbers of a block for all heads: in and out of plans they should stay in cache. */
 enum { BLOCK_NUMBERS = 1 << 19, BLOCK_LEAST = 128, BLOCK_MOST = 16384 };
@@ -119,7 +120,8 @@ static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
     s->lse = basin_array_new(N, H * sizeof(float));
     s->own = basin_array_new(B, width);
     s->sum = basin_array_new(B, width);
-    s->out = basin_array_new(B, S * sizeof(float));
+    size_t C = (size_t)r->classes;
+    s->out = basin_array_new(B, (C > S ? C : S) * sizeof(float));
     s->ask = basin_array_new(S, width);
     s->answer = basin_array_new(S, width);
     s->beta = basin_array_new(H, sizeof(float));
@@ -386,14 +388,16 @@ static basin_status descend_step(basin_anomaly_stream *s, int block, int relatio
 static basin_status read_heads(basin_anomaly_stream *s, double *probability, basin_error *error) {
     const basin_anomaly_stream_plans *p = &s->plans;
     int64_t N = s->inputs->shape.nodes, D = s->inputs->settings->dim;
+    int64_t width = basin_anomaly_width(s->inputs->settings);
     basin_status status = BASIN_OK;
     for (int64_t first = 0; first < N && !status; first += p->rows) {
         int64_t start = block_start(s, first);
         status = write_features(s, p->head, start, error);
         for (int r = 0; r < s->inputs->shape.relations && !status; r++)
             status = write(p->head, p->last[r], s->token[r] + start * D, error);
-        if (!status) status = run(s->out, p->head, p->probability, error);
-        for (int64_t i = 0; i < p->rows && !status; i++) probability[start + i] = s->out[i];
+        if (!status) status = run(s->out, p->head, p->read, error);
+        for (int64_t i = 0; i < p->rows * width && !status; i++)
+            probability[start * width + i] = s->out[i];
     }
     return status;
 }
@@ -424,6 +428,11 @@ basin_status basin_anomaly_stream_run(basin_anomaly_stream *s, double *probabili
         }
     }
     if (!status) status = read_heads(s, probability, error);
+    if (!status && settings->classes) {
+        const lists *l = &s->list[0];
+        basin_stream_graph graph = {l->row, l->column, l->key, l->query, s->inputs->shape.nodes};
+        status = basin_stream_settle(probability, &graph, settings, error);
+    }
     release(s); /* training wants the memory in between */
     return status;
 }

@@ -1,19 +1,22 @@
 /* Rivals by name; see rivals.h. */
-#include "cli/anomaly/rivals.h"
+#include "cli/rivals/rivals.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/library.h"
 
-static const char family[] = "rival-";
+static const char family[] = "rival-", paper[] = "paper";
 static const char xgboost[] = "xgboost"; /* no preset: it is not ours */
+
+static bool is_detector(const basin_cli_rivals *r) { return !strcmp(r->task, "anomaly"); }
 
 bool basin_cli_rival_is_xgboost(const char *name) { return !strcmp(name, xgboost); }
 
-/* A preset's name without the family; NULL of a preset of another one. */
+/* A preset's name without the family; NULL of a preset that is no rival. */
 static const char *name_of(const char *preset) {
     size_t length = sizeof family - 1;
+    if (!strcmp(preset, paper)) return preset;
     return strncmp(preset, family, length) ? NULL : preset + length;
 }
 
@@ -24,10 +27,12 @@ static bool can_run(const char *preset, const basin_network *network) {
 
 static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
                         const basin_network *network, basin_error *error) {
-    const char *const *preset = basin_settings_presets("anomaly");
-    char known[200] = "all, xgboost";
+    const char *const *preset = basin_settings_presets(r->task);
+    char known[200];
     const char *found = NULL;
-    if (strlen(xgboost) == length && !strncmp(xgboost, name, length)) found = xgboost;
+    snprintf(known, sizeof known, "all%s", is_detector(r) ? ", xgboost" : "");
+    if (is_detector(r) && strlen(xgboost) == length && !strncmp(xgboost, name, length))
+        found = xgboost;
     for (; *preset; preset++) {
         const char *its = name_of(*preset);
         if (!its) continue;
@@ -51,11 +56,11 @@ static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
     return BASIN_OK;
 }
 
-basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *list,
+basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, const char *list,
                                     const basin_network *network, basin_error *error) {
-    const char *const *preset = basin_settings_presets("anomaly");
+    const char *const *preset = basin_settings_presets(task);
     basin_status status = BASIN_OK;
-    *rivals = (basin_cli_rivals){0};
+    *rivals = (basin_cli_rivals){.task = task};
     if (!list) return BASIN_OK;
     if (strcmp(list, "all") != 0) {
         for (;;) {
@@ -70,21 +75,25 @@ basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *list,
         if (name && can_run(name, network))
             status = add(rivals, name, strlen(name), network, error);
     }
-    if (!status && basin_library_present(BASIN_LIBRARY_XGBOOST))
+    if (!status && is_detector(rivals) && basin_library_present(BASIN_LIBRARY_XGBOOST))
         status = add(rivals, xgboost, strlen(xgboost), network, error);
     return status;
 }
 
 basin_status basin_cli_rival_train(basin_anomaly_model **model, basin_outcome *outcome,
-                                   const char *preset, int64_t seed, const basin_anomaly_data *data,
-                                   const basin_training *training, basin_error *error) {
+                                   const char *task, const char *preset, int64_t seed,
+                                   const basin_anomaly_data *data, const basin_training *training,
+                                   basin_error *error) {
     basin_settings *settings;
     char text[32];
-    basin_status status = basin_settings_new(&settings, "anomaly", preset, error);
+    bool detector = !strcmp(task, "anomaly");
+    basin_status status = basin_settings_new(&settings, task, preset, error);
     if (status) return status;
     snprintf(text, sizeof text, "%lld", (long long)seed);
     status = basin_settings_set(settings, "seed", text, error);
-    if (!status) status = basin_anomaly_train(model, outcome, settings, data, training, error);
+    if (!status)
+        status = detector ? basin_anomaly_train(model, outcome, settings, data, training, error)
+                          : basin_node_train(model, outcome, settings, data, training, error);
     basin_settings_free(settings);
     return status;
 }
