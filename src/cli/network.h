@@ -88,6 +88,9 @@ typedef struct basin_network_flags {
     BASIN_CHOICE(                                                                                  \
         type, field.self, "self-loops", "keep|drop|add",                                           \
         "Edges from a node to itself: keep those of the data, drop them, or add one to each."),    \
+        BASIN_FLAG(type, field.classes, 0, "classes",                                              \
+                   "CSV of nodes: labels are classes by any name, for 'basin node'; else 0 and "   \
+                   "1."),                                                                          \
         BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
                    "Keep equal edges instead of merging them.")
 

@@ -22,10 +22,19 @@ static basin_gnn_config small(int arch) {
                               .layers = 2};
 }
 
+/* Labels for one logit a node, or as distributions over classes. */
+static basin_expr label_input(lab *l, int64_t classes) {
+    static const double label[NODES] = {0, 1, 0, 0, 1, 0};
+    static const double share[NODES * 3] = {1, 0, 0, 0, 1, 0, 0, 0.5, 0.5,
+                                            0, 0, 1, 1, 0, 0, 0, 0,   1};
+    if (classes) return lab_input(l, "label", BASIN_SHAPE(NODES, 3), share);
+    return lab_input(l, "label", BASIN_SHAPE(NODES), label);
+}
+
 /* Loss and logits on one relation or two, with parameters of some size. */
 static void open_net(lab *l, basin_expr *loss, basin_expr *logits, const char *backend,
                      basin_gnn_config config, double size) {
-    static const double label[NODES] = {0, 1, 0, 0, 1, 0}, weight[NODES] = {1, 2.5, 0, 1, 2.5, 1};
+    static const double weight[NODES] = {1, 2.5, 0, 1, 2.5, 1};
     double features[NODES * FEATURES];
     basin_gnn net;
     lab_open(l, backend, 1);
@@ -39,7 +48,11 @@ static void open_net(lab *l, basin_expr *loss, basin_expr *logits, const char *b
                                    lab_input(l, "features", BASIN_SHAPE(NODES, FEATURES), features),
                                .neighbours = pairs};
     *logits = basin_gnn_logits(&net, &inputs);
-    *loss = basin_weighted_cross_entropy(*logits, lab_input(l, "label", BASIN_SHAPE(NODES), label),
+    if (config.outputs) {
+        basin_smoothing how = {.steps = 2, .anchor = 0.2};
+        *logits = basin_smooth(*logits, &pairs[0], &how);
+    }
+    *loss = basin_weighted_cross_entropy(*logits, label_input(l, config.outputs),
                                          lab_input(l, "weight", BASIN_SHAPE(NODES), weight));
     lab_fill(l, 12, size);
 }
@@ -55,6 +68,61 @@ static void gradients(void **state) {
         config.merge = BASIN_MERGE_CONCAT; /* a maximum has edges, which differences cross */
         open_net(&l, &loss, &logits, "ref", config, 0.5);
         lab_check_gradients(&l, loss, 2e-6, name[i / 2]);
+        lab_close(&l);
+    }
+}
+
+/* Three classes, smoothed: through softmax, head and smoothing. */
+static void gradients_of_classes(void **state) {
+    (void)state;
+    for (int arch = 0; arch < ARCHS; arch++) {
+        lab l;
+        basin_expr loss, logits;
+        basin_gnn_config config = small(arch);
+        config.outputs = 3;
+        open_net(&l, &loss, &logits, "ref", config, 0.4); /* no score lies on a kink */
+        lab_check_gradients(&l, loss, 2e-6, name[arch]);
+        lab_close(&l);
+    }
+}
+
+/* The descent of the energy is personalised PageRank: z <- a h + (1 - a) S z. Where edges go one
+ * way, S is the mean of both ways. */
+static void smoothing_is_page_rank(void **state) {
+    (void)state;
+    enum { STEPS = 4 };
+    for (int way = 0; way < 3; way++) {
+        bool both = way != 1, loops = way == 2;
+        double A[NODES][NODES] = {0}, h[NODES * 2], z[NODES * 2], next[NODES * 2], count[NODES];
+        lab l;
+        lab_open(&l, "ref", 1);
+        for (int e = 0; e < EDGES; e++) {
+            A[path[2 * e]][path[2 * e + 1]] = 1;
+            if (both) A[path[2 * e + 1]][path[2 * e]] = 1;
+        }
+        for (int i = 0; i < NODES; i++) {
+            A[i][i] = 1, count[i] = 0;
+            for (int j = 0; j < NODES; j++) count[i] += A[i][j];
+        }
+        basin_random_fill_normal_f64(h, 4, 1, 0, NODES * 2);
+        memcpy(z, h, sizeof z);
+        for (int t = 0; t < STEPS; t++) {
+            for (int i = 0; i < NODES * 2; i++) next[i] = 0.3 * h[i];
+            for (int i = 0; i < NODES; i++)
+                for (int j = 0; j < NODES; j++)
+                    for (int c = 0; c < 2; c++)
+                        next[2 * i + c] += 0.7 * 0.5 * (A[i][j] + A[j][i]) * z[2 * j + c] /
+                                           sqrt(count[i] * count[j]);
+            memcpy(z, next, sizeof z);
+        }
+        int flags = (both ? BASIN_PAIRS_BOTH_WAYS : 0) | (loops ? BASIN_PAIRS_ADD_SELF : 0);
+        basin_pattern pairs = lab_pairs(&l, "pairs", NODES, path, EDGES, flags, 20);
+        basin_smoothing how = {.steps = STEPS, .anchor = 0.3, .loops = loops};
+        basin_expr out = basin_smooth(lab_input(&l, "h", BASIN_SHAPE(NODES, 2), h), &pairs, &how);
+        basin_tensor value = lab_value(&l, out);
+        for (int i = 0; i < NODES * 2; i++)
+            assert_true(fabs(basin_tensor_at(&value, i) - z[i]) < 1e-12);
+        basin_tensor_free(&value);
         lab_close(&l);
     }
 }
@@ -131,6 +199,8 @@ static void wrong_sizes_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients),
+        cmocka_unit_test(gradients_of_classes),
+        cmocka_unit_test(smoothing_is_page_rank),
         cmocka_unit_test(wavelets_add_up),
         cmocka_unit_test(large_scores_stay_finite),
         cmocka_unit_test(wrong_sizes_are_refused),

@@ -95,6 +95,7 @@ typedef struct basin_network {
     double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
     double *own_since;    /* of those, where they do not lie in the mapped file */
     uint8_t *own_masks;   /* [3, N] train, val and test, likewise */
+    basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
 } basin_network;
 
 typedef enum basin_self_loops {
@@ -151,7 +152,7 @@ typedef struct basin_network_options {
     const char *split_time;
     double split_train, split_val;
     /* Of CSV: labels are classes by any name, numbered in the order of their names (of numbers, as
-     * numbers), which the schema keeps; else 0 and 1. */
+     * numbers); else 0 and 1. */
     bool classes;
 } basin_network_options;
 
@@ -397,6 +398,8 @@ typedef struct basin_network_arrays {
     const char *const *name;   /* [relations]; NULL: "homo" of one, "relation 0", .. of several */
     const basin_edges *edges;  /* [relations] */
     const char *const *column; /* [features] names; NULL: they go by their place */
+    const char *const *class_name; /* [classes] of labels 0, 1, ..; NULL: they go by number */
+    int64_t classes;
 } basin_network_arrays;
 
 /* Copies the arrays, checked as what a file holds is. Where there are several relations, their

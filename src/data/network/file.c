@@ -140,6 +140,12 @@ static basin_status read_schema(basin_network *n, const basin_bundle *bundle, ba
                       n->schema->features, n->features);
 }
 
+static basin_status map_classes(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *at = basin_bundle_find(bundle, "class_at");
+    if (!at || at->shape.rank != 1) return BASIN_OK;
+    return map_names(&n->class_name, bundle, "class", at->shape.dim[0] - 1, error);
+}
+
 static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const basin_tensor *x, *y;
     basin_status status = BASIN_OK;
@@ -154,6 +160,7 @@ static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, bas
     if (!status) status = map_names(&n->id, bundle, "id", n->nodes, error);
     if (!status && n->features)
         status = map_names(&n->column, bundle, "column", n->features, error);
+    if (!status) status = map_classes(n, bundle, error);
     if (!status) status = read_schema(n, bundle, error);
     if (!status) status = basin_schema_facts(&n->facts, n->schema, error);
     if (!status) status = map_since(n, bundle, error);
@@ -314,6 +321,7 @@ basin_status basin_network_write(const char *path, const basin_network *network,
     if (!status) status = put_nodes(bundle, network, error);
     if (!status && !npz) status = put_names(bundle, "id", &network->id, error);
     if (!status && !npz) status = put_names(bundle, "column", &network->column, error);
+    if (!status && !npz) status = put_names(bundle, "class", &network->class_name, error);
     for (int r = 0; r < network->relations && !status; r++)
         status = npz ? put_edges(bundle, network, &network->relation[r], error)
                      : put_relation(bundle, network, &network->relation[r], error);

@@ -52,6 +52,7 @@ static void free_data(basin_network *n) {
     free(n->label);
     basin_names_free(&n->id);
     basin_names_free(&n->column);
+    basin_names_free(&n->class_name);
     if (!n->own_masks) free(n->train), free(n->val), free(n->test);
     free(n->origin);
 }
@@ -384,6 +385,14 @@ int basin_network_relation(const basin_network *network, const char *name) {
 
 int basin_network_main_relation(const basin_network *network) {
     return network->relations == 1 ? 0 : basin_network_relation(network, "homo");
+}
+
+const char *basin_network_class(const basin_network *network, int32_t label,
+                                char text[BASIN_NODE_TEXT]) {
+    if (label >= 0 && label < network->class_name.count)
+        return name_at(&network->class_name, label);
+    snprintf(text, BASIN_NODE_TEXT, "%d", label);
+    return text;
 }
 
 int64_t basin_network_count_label(const basin_network *network, int32_t label) {

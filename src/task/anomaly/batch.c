@@ -146,6 +146,8 @@ static basin_status gather(basin_anomaly_batch *b, const basin_anomaly_source *s
                    (size_t)k * sizeof(float));
         if (s->label)
             memcpy(b->label + i * width, s->label + from * width, (size_t)width * sizeof *b->label);
+        else
+            memset(b->label + i * width, 0, (size_t)width * sizeof *b->label);
         b->weight[i] = i < b->targets ? s->weight[from] : 0;
         for (int r = 0; r < inputs->shape.relations && inputs->node_weight[0]; r++)
             b->node_weight[r][i] = inputs->node_weight[r][from];

@@ -53,8 +53,9 @@ basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
     return config;
 }
 
-static basin_shape label_shape(const basin_anomaly_settings *r, int64_t nodes) {
-    return r->classes ? BASIN_SHAPE(nodes, r->classes) : BASIN_SHAPE(nodes);
+/* One number a node, or so many. */
+static basin_shape wide(int64_t nodes, int64_t width) {
+    return width > 1 ? BASIN_SHAPE(nodes, width) : BASIN_SHAPE(nodes);
 }
 
 static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings *r,
@@ -83,7 +84,7 @@ static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings 
             net->node_weight[i] = basin_input(graph, name, BASIN_SHAPE(shape->nodes));
     }
     if (!training) return;
-    net->label = basin_input(graph, "label", label_shape(r, shape->nodes));
+    net->label = basin_input(graph, "label", wide(shape->nodes, basin_anomaly_width(r)));
     net->weight = basin_input(graph, "weight", BASIN_SHAPE(shape->nodes));
     if (r->dropout > 0 || r->input_dropout > 0)
         net->seed = basin_index(graph, "seed", BASIN_SHAPE(2));
@@ -111,7 +112,7 @@ static basin_expr plain_logits(basin_anomaly_net *net, const basin_anomaly_setti
         h = basin_dropout(h, r->dropout, net->seed);
     }
     h = dense(&net->params, h, "w", "b", r->classes ? r->classes : 1);
-    return h ? basin_reshape(h, label_shape(r, basin_expr_shape(h).dim[0])) : NULL;
+    return h ? basin_reshape(h, wide(basin_expr_shape(h).dim[0], r->classes)) : NULL;
 }
 
 static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_settings *r,

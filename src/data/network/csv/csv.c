@@ -45,6 +45,8 @@ static basin_status make_nodes(basin_tables *j) {
         j->id.names.names = (basin_names){0};
     }
     if (!status) status = basin_schema_facts(&n->facts, j->schema, j->error);
+    n->class_name = j->class_name.names.names;
+    j->class_name.names.names = (basin_names){0};
     n->schema = j->schema;
     j->schema = NULL;
     if (!status && n->feature) status = basin_network_fill_missing(n, j->o->missing, j->error);
@@ -122,7 +124,8 @@ static basin_status make_network(basin_tables *j) {
     if (nodes == 0 || (j->relation.names.names.count == 0 && !j->node_tables))
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row%s", path,
                           j->table[0].source->query ? "" : " below the header");
-    status = basin_network_new(&j->network, path, nodes, j->error);
+    status = basin_tables_number_classes(j);
+    if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
     if (!status) status = make_nodes(j);
     if (!status) status = make_relations(j);
     if (!status) note_repeats(j);
@@ -143,6 +146,7 @@ static void tables_free(basin_tables *j) {
     for (int r = 0; r < BASIN_MOST_RELATIONS; r++) free(j->edges[r].pair), free(j->edges[r].cell);
     basin_dictionary_free(&j->id);
     basin_dictionary_free(&j->relation);
+    basin_dictionary_free(&j->class_name);
     basin_schema_free(j->schema);
     free(j->seen);
     free(j->since);

@@ -34,6 +34,8 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
     for (size_t i = 0; i < table->columns && !status; i++)
         status = basin_column_see(&table->column[i], rows, basin_table_rows_field(rows, i),
                                   &j->rules, j->error);
+    if (!status && table->label >= 0 && j->o->classes)
+        status = basin_tables_see_class(j, basin_table_rows_field(rows, (size_t)table->label));
     return status ? status : basin_tables_check_room(j, rows->path);
 }
 
@@ -156,7 +158,9 @@ static basin_status fill_node(basin_tables *j, const basin_table_file *t,
     if (node < 0) return basin_table_rows_fail_changed(rows, j->error);
     if (t->label >= 0) {
         const char *text = basin_table_rows_field(rows, (size_t)t->label);
-        if (!basin_cell_label(&j->network->label[node], text))
+        if (j->o->classes)
+            j->network->label[node] = basin_tables_class(j, text);
+        else if (!basin_cell_label(&j->network->label[node], text))
             return basin_fail(j->error, BASIN_BAD_FILE,
                               "%s: %s %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
                               "where it is not known",

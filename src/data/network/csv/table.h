@@ -42,8 +42,9 @@ typedef struct basin_tables {
     basin_table_file table[BASIN_MOST_TABLES];
     int tables, node_tables;
     basin_dictionary id, relation;
-    int64_t base_nodes; /* the first so many are those of the network that is added to */
-    int32_t *seen;      /* [seen_capacity] 1 + the table that told of a node last */
+    basin_dictionary class_name; /* of labels, where the options have classes */
+    int64_t base_nodes;          /* the first so many are those of the network that is added to */
+    int32_t *seen;               /* [seen_capacity] 1 + the table that told of a node last */
     size_t seen_capacity;
     basin_edge_list edges[BASIN_MOST_RELATIONS];
     size_t edge_count, limit; /* of all relations; bytes that all this may take */
@@ -69,6 +70,11 @@ bool basin_tables_drop(const basin_tables *tables, const char *name);
 bool basin_tables_is_label(const basin_tables *tables, const char *name);
 /* Says that no table has a column, and which one may be meant. */
 basin_status basin_tables_fail_absent(basin_tables *tables, const char *name, const char *what);
+/* Labels that are classes by name (classes.c): a cell is seen; all are numbered, in the order of
+ * their names; the number of a cell's, -1 where it has none. */
+basin_status basin_tables_see_class(basin_tables *tables, const char *text);
+basin_status basin_tables_number_classes(basin_tables *tables);
+int32_t basin_tables_class(const basin_tables *tables, const char *text);
 /* Sees every cell of the tables of nodes. */
 basin_status basin_tables_see_nodes(basin_tables *tables);
 /* Decides what columns become; makes the schema. */

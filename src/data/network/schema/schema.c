@@ -246,12 +246,3 @@ basin_status basin_schema_settle(basin_network_options *settled,
     settled->directed = s->directed;
     return BASIN_OK;
 }
-
-const char *basin_network_class(const basin_network *network, int32_t label,
-                                char text[BASIN_NODE_TEXT]) {
-    const basin_schema_column *c =
-        network->schema ? basin_schema_role(&network->schema->nodes, BASIN_COLUMN_LABEL) : NULL;
-    if (c && label >= 0 && label < c->value.count) return c->value.text + c->value.at[label];
-    snprintf(text, BASIN_NODE_TEXT, "%d", label);
-    return text;
-}

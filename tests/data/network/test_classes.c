@@ -1,0 +1,91 @@
+/* Labels of tables that are classes by any name: how they are numbered and called, what counts as
+ * none, and what a network to add to has to do with it. */
+#include <string.h>
+
+#include "data/network/networks.h"
+
+static void put(void **state, const char *name, const char *text) {
+    char path[PATH_TEXT];
+    assert_int_equal(file_put(folder_path(path, state, name), text, strlen(text)), 0);
+}
+
+static basin_network *read_tables(void **state, const char *nodes, const char *edges,
+                                  const basin_network_options *options) {
+    char path[2][PATH_TEXT];
+    const char *list[2] = {folder_path(path[0], state, "nodes.csv"),
+                           folder_path(path[1], state, "edges.csv")};
+    basin_network *network;
+    basin_error error;
+    put(state, "nodes.csv", nodes);
+    put(state, "edges.csv", edges);
+    if (basin_network_open(&network, list, 2, options, &error)) fail_msg("%s", error.text);
+    return network;
+}
+
+static const char edges[] = "src,dst\na,b\nb,c\nc,d\n";
+
+static void expect(const basin_network *n, const int32_t *label, const char *const *name) {
+    char text[BASIN_NODE_TEXT];
+    for (int64_t i = 0; i < n->nodes; i++) {
+        assert_int_equal(n->label[i], label[i]);
+        if (label[i] >= 0) assert_string_equal(basin_network_class(n, n->label[i], text), name[i]);
+    }
+}
+
+static void words_are_numbered_by_name(void **state) {
+    basin_network_options options = {.classes = true, .label = "kind"};
+    basin_network *n = read_tables(state, "id,x,kind\na,1,yes\nb,2,\"maybe, not\"\nc,3,\nd,4,no\n",
+                                   edges, &options);
+    expect(n, (const int32_t[]){2, 0, -1, 1}, (const char *const[]){"yes", "maybe, not", "", "no"});
+    assert_int_equal(n->class_name.count, 3);
+    basin_network_free(n);
+}
+
+/* 10 is behind 9; -1 and ? are no class; 2 and 2.0 are two names. */
+static void numbers_are_numbered_as_numbers(void **state) {
+    basin_network_options options = {.classes = true};
+    basin_network *n =
+        read_tables(state, "id,x,label\na,1,10\nb,2,9\nc,3,-1\nd,4,?\n", edges, &options);
+    expect(n, (const int32_t[]){1, 0, -1, -1}, (const char *const[]){"10", "9", "", ""});
+    basin_network_free(n);
+}
+
+/* Without the option labels are those of a detector, and other words are errors. */
+static void detectors_read_as_before(void **state) {
+    basin_network_options options = {.label = "kind"};
+    char path[2][PATH_TEXT];
+    basin_network *n =
+        read_tables(state, "id,x,kind\na,1,yes\nb,2,no\nc,3,\nd,4,1\n", edges, &options);
+    expect(n, (const int32_t[]){1, 0, -1, 1}, (const char *const[]){"1", "0", "", "1"});
+    basin_network_free(n);
+    basin_error error;
+    put(state, "nodes.csv", "id,x,kind\na,1,oak\nb,2,no\nc,3,\nd,4,1\n");
+    const char *list[2] = {folder_path(path[0], state, "nodes.csv"),
+                           folder_path(path[1], state, "edges.csv")};
+    assert_int_equal(basin_network_open(&n, list, 2, &options, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "the label 'oak', wanted 0 or 1"));
+}
+
+/* Classes that are there keep their numbers; new ones come behind them. */
+static void tables_add_classes(void **state) {
+    basin_network_options options = {.classes = true, .label = "kind"};
+    basin_network *base =
+        read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
+    options.base = base;
+    basin_network *n =
+        read_tables(state, "id,x,kind\ne,1,ash\nf,2,oak\n", "src,dst\ne,a\nf,b\n", &options);
+    expect(n, (const int32_t[]){1, 0, -1, 1, 2, 1},
+           (const char *const[]){"oak", "elm", "", "oak", "ash", "oak"});
+    basin_network_free(n);
+    basin_network_free(base);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_numbered_by_name),
+        cmocka_unit_test(numbers_are_numbered_as_numbers),
+        cmocka_unit_test(detectors_read_as_before),
+        cmocka_unit_test(tables_add_classes),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
