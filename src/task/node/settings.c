@@ -19,6 +19,7 @@ static const basin_setting table[] = {
 static const basin_anomaly_settings usual = {
     .scaling = "auto",
     .hops = -1,
+    .facts = "auto",
     .relations = "one",
     .self_loops = "drop",
     .arch = "et",
@@ -69,6 +70,7 @@ static const char *const renamed[] = {NULL};
 
 /* The paper's block alone: section 4's model, with a head for classes. */
 static void fill_paper(basin_anomaly_settings *s) {
+    s->facts = "none";
     s->smoothing = 0;
     s->hops = 0;
     s->hidden = 0;
