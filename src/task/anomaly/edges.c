@@ -188,7 +188,7 @@ basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
     for (int64_t q = 0; q < pairs->queries; q++)
         for (int64_t p = pairs->row[q]; p < pairs->row[q + 1]; p++) {
             int64_t e = basin_relation_find(relation, q, pairs->key[p]);
-            if (e < 0) continue;
+            if (e < 0 || (reader->add_self && pairs->key[p] == q)) continue;
             basin_facts_columns(x + p * width, facts, relation->fact + e * facts->count);
             basin_scaler_apply(x + p * width, reader->scale, x + p * width, 1);
         }

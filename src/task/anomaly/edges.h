@@ -32,6 +32,7 @@ typedef struct basin_edge_reader {
     int relations;
     int relation[BASIN_ANOMALY_RELATIONS]; /* numbers of the network's */
     const basin_scaler *scale;
+    bool add_self; /* a node's pair with itself is no edge, whatever the data have */
 } basin_edge_reader;
 
 /* Fits the scale on edges of some nodes. */

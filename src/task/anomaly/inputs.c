@@ -174,7 +174,9 @@ basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_netwo
     basin_status status = pick_relations(inputs, error);
     if (!status && basin_facts_bias(settings)) {
         inputs->shape.facts = basin_facts_width(&network->facts);
-        inputs->reader = (basin_edge_reader){.relations = inputs->shape.relations};
+        inputs->reader =
+            (basin_edge_reader){.relations = inputs->shape.relations,
+                                .add_self = basin_choice_is(settings->self_loops, "add")};
         memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
     }
     if (!status) status = make_raw(inputs, error);
