@@ -3,16 +3,21 @@
  *     x [N, F] features      y [N] labels, 0 or 1, -1 unknown; or [N, C] one-hot
  *     edges [E, 2]           undirected, each listed once or twice; the relation "homo"
  *     edges_NAME [E, 2]      the relation NAME
+ *     edge.COLUMN [E]        what edges carry, a number each; edge_NAME.COLUMN of edges_NAME. All
+ *                            relations have the same columns
  *     labelled [N]           0 where the label does not count
  *     train_mask(s), val_mask(s), test_mask(s) [N] or [splits, N]
  *
  * node_features and node_labels, as the heterophilous sets have them, stand for x and y. All are
  * optional but one of x and y, which says how many nodes there are, and edges. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/network/network.h"
+#include "base/memory.h"
+#include "data/network/csv/column.h"
 
 static const basin_tensor *find_either(const basin_bundle *bundle, const char *name,
                                        const char *other) {
@@ -39,9 +44,83 @@ static basin_status count_nodes(int64_t *nodes, const basin_bundle *bundle, basi
     return BASIN_OK;
 }
 
+/* ---- what edges carry ---- */
+
+/* The column that `key` has of the edges called `edges`, or NULL. */
+static const char *column_of(const char *key, const char *edges) {
+    const char *relation = edges + strlen("edges");
+    size_t length = strlen(relation);
+    if (strncmp(key, "edge", 4) != 0 || strncmp(key + 4, relation, length) != 0) return NULL;
+    return key[4 + length] == '.' ? key + 5 + length : NULL;
+}
+
+/* The columns of the first edges become the schema's. */
+static basin_status list_columns(basin_network *n, const basin_bundle *bundle, const char *edges,
+                                 basin_error *error) {
+    bool timed = false;
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
+        const char *name = column_of(basin_bundle_name(bundle, i), edges);
+        if (!name) continue;
+        if (!n->schema) status = basin_schema_of(&n->schema, n, BASIN_MISSING_ERROR, error);
+        basin_schema_column c = {.name = (char *)(uintptr_t)name,
+                                 .type = BASIN_COLUMN_NUMBER,
+                                 .time = !timed && basin_column_sounds_like_time(name),
+                                 .mean = NAN};
+        timed = timed || c.time;
+        if (!status) status = basin_schema_add(n->schema, &n->schema->edges, &c, error);
+    }
+    if (status || !n->schema) return status;
+    return basin_schema_facts(&n->facts, n->schema, error);
+}
+
+/* Column `c` of the edges, into cell [count, cells]. */
+static basin_status read_column(float *cell, const basin_network *n, const basin_bundle *bundle,
+                                const char *edges, size_t c, int64_t count, basin_error *error) {
+    char key[300];
+    const basin_tensor *t;
+    snprintf(key, sizeof key, "edge%.140s.%.140s", edges + strlen("edges"),
+             n->schema->edges.column[c].name);
+    basin_status status = basin_bundle_get(&t, bundle, key, error);
+    if (status) return status;
+    if (basin_shape_count(t->shape) != count)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %s has %" PRId64 " numbers, wanted one for each of %" PRId64
+                          " edges",
+                          n->path, key, basin_shape_count(t->shape), count);
+    for (int64_t i = 0; i < count; i++) {
+        float x = (float)basin_tensor_at(t, i);
+        if (!isfinite(x))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: %s holds %g for edge %" PRId64 ", wanted a number", n->path, key,
+                              (double)x, i);
+        cell[i * n->schema->cells + (int64_t)c] = x;
+    }
+    return BASIN_OK;
+}
+
+static basin_status add_facts(basin_network *n, const basin_bundle *bundle, const char *key,
+                              const basin_edges *edges, basin_error *error) {
+    if (!n->facts.count) return BASIN_OK;
+    size_t count, cells = (size_t)n->schema->cells;
+    float *cell = NULL;
+    if (basin_size_multiply(&count, (size_t)edges->count, cells))
+        cell = basin_array_new(count, sizeof *cell);
+    basin_status status =
+        cell ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for facts", n->path);
+    for (size_t c = 0; c < cells && !status; c++)
+        status = read_column(cell, n, bundle, key, c, edges->count, error);
+    if (!status)
+        status = basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell, error);
+    free(cell);
+    return status;
+}
+
+/* ---- edges ---- */
+
 static basin_status add_edges(basin_network *n, const char *key, const char *name,
-                              const basin_tensor *t, const basin_network_options *o,
-                              basin_error *error) {
+                              const basin_bundle *bundle, const basin_tensor *t,
+                              const basin_network_options *o, basin_error *error) {
     char text[BASIN_SHAPE_TEXT];
     if (t->shape.rank != 2 || t->shape.dim[1] != 2)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted [E, 2]", n->path, key,
@@ -63,7 +142,9 @@ static basin_status add_edges(basin_network *n, const char *key, const char *nam
                          .dtype = t->dtype,
                          .stride = 2,
                          .count = t->shape.dim[0]};
-    basin_status status = basin_network_add_relation(n, name, &edges, o, error);
+    basin_status status = n->relations ? BASIN_OK : list_columns(n, bundle, key, error);
+    if (!status) status = basin_network_add_relation(n, name, &edges, o, error);
+    if (!status) status = add_facts(n, bundle, key, &edges, error);
     basin_tensor_free(&wide);
     return status;
 }
@@ -76,7 +157,7 @@ static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
                            : !strncmp(key, "edges_", 6) ? key + 6
                                                         : NULL;
         if (!name) continue;
-        basin_status status = add_edges(n, key, name, basin_bundle_at(bundle, i), o, error);
+        basin_status status = add_edges(n, key, name, bundle, basin_bundle_at(bundle, i), o, error);
         if (status) return status;
     }
     if (n->relations) return BASIN_OK;

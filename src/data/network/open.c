@@ -152,6 +152,8 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
         status = basin_network_match(network, how.schema, error);
     } else if (!status) {
         (*own)->directed = network->directed;
+        bool read = !network->file && how.missing != BASIN_MISSING_KEEP;
+        if (read) (*own)->missing = how.missing;
         status = basin_schema_set_relations(*own, network, error);
     }
     if (!status) status = basin_network_fill_missing(network, how.missing, error);

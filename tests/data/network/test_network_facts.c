@@ -223,6 +223,34 @@ static void schemas_match_them(void **state) {
     basin_network_free(n);
 }
 
+/* npz has numbers alone; a name that speaks of time is the time. */
+static void arrays_have_them(void **state) {
+    char path[PATH_TEXT];
+    const char *const file[] = {folder_path(path, state, "g.npz")};
+    int32_t edges[] = {0, 1, 1, 0, 1, 2};
+    float amount[] = {10, 5, 100}, when[] = {3, 1, 4}, y[] = {0, 1, 0};
+    basin_bundle *bundle;
+    basin_network *n;
+    basin_error error;
+    assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
+    add_tensor(bundle, "y", BORROW(y, BASIN_F32, 3));
+    add_tensor(bundle, "edges", BORROW(edges, BASIN_I32, 3, 2));
+    add_tensor(bundle, "edge.amount", BORROW(amount, BASIN_F32, 3));
+    add_tensor(bundle, "edge.time", BORROW(when, BASIN_F32, 3));
+    assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_network_open(&n, file, 1, NULL, NULL), BASIN_OK);
+    assert_int_equal(n->facts.count, 4);
+    ASSERT_FACTS(n, 0, 1, 2, 15, 10, 3);
+    ASSERT_FACTS(n, 2, 1, 1, 100, 100, 4);
+    assert_true(n->facts.now == 4);
+    basin_network_free(n);
+    add_tensor(bundle, "edge.fee", BORROW(amount, BASIN_F32, 2));
+    assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_network_open(&n, file, 1, NULL, &error), BASIN_BAD_SHAPE);
+    assert_non_null(strstr(error.text, "edge.fee has 2 numbers, wanted one for each of 3 edges"));
+    basin_bundle_free(bundle);
+}
+
 static void splits_by_time(void **state) {
     basin_network_options o = {
         .time = "day", .split_time = "day", .split_train = 0.4, .split_val = 0.5};
@@ -255,6 +283,7 @@ int main(void) {
         cmocka_unit_test(parts_keep_them),
         cmocka_unit_test(files_keep_them),
         cmocka_unit_test(schemas_match_them),
+        cmocka_unit_test(arrays_have_them),
         cmocka_unit_test(splits_by_time),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
