@@ -167,7 +167,8 @@ typedef struct basin_anomaly_feature {
 
 enum { BASIN_FACT_TEXT = 220 };
 
-/* In words, e.g. "amount mean, sent". */
+/* In words: "amount mean of edges", of a directed network "amount mean of edges that come" or "that
+ * go". */
 BASIN_API void basin_anomaly_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network,
                                        int64_t fact);
 

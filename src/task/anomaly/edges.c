@@ -62,26 +62,23 @@ double basin_facts_value(const basin_facts *facts, int64_t column, double x) {
                                                                    : copysign(expm1(fabs(x)), x);
 }
 
-void basin_facts_column_name(char text[BASIN_FACT_TEXT], const basin_facts *facts, int64_t column) {
-    int64_t i = fact_of(facts, &column);
+void basin_anomaly_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network,
+                             int64_t fact) {
+    const basin_facts *facts = &network->facts;
+    bool leaves = fact >= basin_facts_width(facts);
+    int64_t i = fact_of(facts, &fact);
     const char *name = facts->name.text + facts->name.at[i];
     uint8_t kind = facts->kind[i];
     bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
-    bool mean = kind == BASIN_FACT_SUM && column;
+    bool mean = kind == BASIN_FACT_SUM && fact;
     int stem = (int)strlen(name) - (int)strlen(age ? " last" : mean ? " sum" : "");
-    snprintf(text, BASIN_FACT_TEXT, "%.*s%s", stem < 180 ? stem : 180, name,
+    snprintf(text, BASIN_FACT_TEXT, "%.*s%s of edges%s", stem < 180 ? stem : 180, name,
              age    ? " age"
              : mean ? " mean"
-                    : "");
-}
-
-void basin_anomaly_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network,
-                             int64_t fact) {
-    bool leaves = fact >= basin_facts_width(&network->facts);
-    basin_facts_column_name(text, &network->facts, fact);
-    if (network->directed)
-        snprintf(text + strlen(text), BASIN_FACT_TEXT - strlen(text), ", %s",
-                 leaves ? "sent" : "received");
+                    : "",
+             !network->directed ? ""
+             : leaves           ? " that go"
+                                : " that come");
 }
 
 /* ---- columns of a node ---- */

@@ -15,9 +15,7 @@ bool basin_facts_are_features(const basin_anomaly_settings *settings);
 int64_t basin_facts_width(const basin_facts *facts);
 void basin_facts_columns(float *column /* [width] */, const basin_facts *facts,
                          const float *fact /* [facts] */);
-/* The name of a column, e.g. "amount mean"; its value in the user's units. Columns beyond the width
- * are those of edges that leave a node. */
-void basin_facts_column_name(char text[BASIN_FACT_TEXT], const basin_facts *facts, int64_t column);
+/* A column's value in the user's units; those beyond the width are of edges that leave a node. */
 double basin_facts_value(const basin_facts *facts, int64_t column, double x);
 
 /* Columns of a node: those of all its edges taken together, in each of some relations; of a

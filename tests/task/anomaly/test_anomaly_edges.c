@@ -172,7 +172,12 @@ static void explanations_go_on(void **state) {
     uint8_t *part = fraud_split(network);
     basin_anomaly_explanation *why;
     basin_error error;
+    char text[BASIN_FACT_TEXT];
     settings.epochs = 5, settings.facts = "both";
+    basin_anomaly_fact_name(text, network, 4);
+    assert_string_equal(text, "amount mean of edges that come");
+    basin_anomaly_fact_name(text, network, 6);
+    assert_string_equal(text, "count of edges that go");
     for (int trees = 0; trees < 2; trees++) {
         settings.trees = trees;
         basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
@@ -182,6 +187,9 @@ static void explanations_go_on(void **state) {
         for (int64_t i = 0; i < why->neighbours; i++) shares += why->neighbour[i].share;
         assert_true(fabs(sum - (why->logit - why->typical_logit)) < 0.05);
         assert_true(fabs(shares - 1) < 1e-3);
+        int64_t facts = 0;
+        for (int64_t i = 0; i < why->features; i++) facts += why->feature[i].fact >= 0;
+        assert_true(facts > 0);
         basin_anomaly_explanation_free(why);
         basin_anomaly_close(model);
     }
