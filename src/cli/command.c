@@ -19,6 +19,7 @@ const basin_command *const basin_commands[] = {
     &basin_command_anomaly_score,
     &basin_command_anomaly_eval,
     &basin_command_anomaly_explain,
+    &basin_command_anomaly_report,
     &basin_command_node_train,
     &basin_command_node_predict,
     &basin_command_node_eval,

@@ -45,6 +45,7 @@ extern const basin_command *const basin_commands[]; /* ends with NULL */
 
 extern const basin_command basin_command_anomaly_eval;
 extern const basin_command basin_command_anomaly_explain;
+extern const basin_command basin_command_anomaly_report;
 extern const basin_command basin_command_anomaly_score;
 extern const basin_command basin_command_anomaly_train;
 extern const basin_command basin_command_bench;

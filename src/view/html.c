@@ -75,6 +75,13 @@ void basin_html_text(basin_html *page, const char *text) {
     }
 }
 
+void basin_html_number(basin_html *page, int64_t number) {
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)number);
+    for (int i = 0; i < length; i++)
+        basin_html_put(page, "%s%c", i && (length - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
 void basin_html_section(basin_html *page, const char *id, const char *heading, bool wide) {
     basin_html_put(page,
                    "<section id=\"%s\"%s aria-labelledby=\"%s-heading\">\n<h2 "

@@ -31,6 +31,8 @@ void basin_html_put(basin_html *page, const char *format, ...)
 /* Text, escaped so that it is right between tags and in attributes; bytes that are not UTF-8
  * become U+FFFD. */
 void basin_html_text(basin_html *page, const char *text);
+/* A number with a comma between thousands. */
+void basin_html_number(basin_html *page, int64_t number);
 
 /* <section id> with a heading, and its end. On a desktop two are side by side, a wide one alone. */
 void basin_html_section(basin_html *page, const char *id, const char *heading, bool wide);

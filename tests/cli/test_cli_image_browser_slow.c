@@ -2,9 +2,7 @@
  * pictures change, play plays, toggles and thumbnails work, a clicked patch shows its attention,
  * pictures are enlarged, nothing overflows a phone's width, and the console stays empty; for one
  * model and for several. Skipped where there is no chromium. */
-#include <sys/stat.h>
-
-#include "cli/program.h"
+#include "cli/browser.h"
 
 /* Runs in the page, after its own script; sends its verdict to the page around it. */
 static const char check[] =
@@ -108,55 +106,6 @@ static const char check_attention[] =
     "};\n"
     "</script>\n";
 
-/* The page with the check before its end. */
-static void add_check(void **state, const char *from, const char *to) {
-    char path[PATH_TEXT];
-    struct stat file;
-    assert_int_equal(stat(folder_path(path, state, from), &file), 0);
-    char *text = malloc((size_t)file.st_size + 1);
-    assert_non_null(text);
-    slurp(text, (size_t)file.st_size + 1, path);
-    char *end = strstr(text, "</body>");
-    assert_non_null(end);
-    FILE *out = fopen(folder_path(path, state, to), "wb");
-    assert_non_null(out);
-    fwrite(text, 1, (size_t)(end - text), out);
-    fputs(check_attention, out);
-    fputs(check, out);
-    fputs(end, out);
-    assert_int_equal(fclose(out), 0);
-    free(text);
-}
-
-/* The verdict on a page of that width; free it. A window cannot be as narrow as a phone, a frame
- * can. */
-static char *visit(void **state, int width) {
-    char line[2000], path[PATH_TEXT];
-    FILE *around = fopen(folder_path(path, state, "around.html"), "wb");
-    assert_non_null(around);
-    fprintf(around,
-            "<script>onmessage = e => document.body.append('ver' + 'dict: ' + e.data)</script>"
-            "<iframe src=\"check.html\" width=\"%d\" height=\"900\"></iframe>",
-            width);
-    assert_int_equal(fclose(around), 0);
-    snprintf(line, sizeof line,
-             "cd '%s' && timeout 120 chromium --headless --no-sandbox --disable-gpu "
-             "--user-data-dir=\"$PWD/.profile\" --window-size=1700,1000 --enable-logging=stderr "
-             "--virtual-time-budget=20000 --dump-dom \"file://$PWD/around.html\" >.dom 2>.log",
-             (const char *)*state);
-    assert_int_equal(system(line), 0);
-    struct stat file;
-    assert_int_equal(stat(folder_path(path, state, ".dom"), &file), 0);
-    char *text = malloc((size_t)file.st_size + 1), *verdict = malloc(4096);
-    assert_non_null(text);
-    assert_non_null(verdict);
-    slurp(text, (size_t)file.st_size + 1, path);
-    const char *at = strstr(text, "verdict: ");
-    snprintf(verdict, 4096, "%.*s", at ? (int)strcspn(at, "<") : 10, at ? at : "no verdict");
-    free(text);
-    return verdict;
-}
-
 static void train(void **state, const char *name, const char *options) {
     const program *p =
         run(state,
@@ -175,22 +124,13 @@ static void look_at(void **state, const char *models) {
                            "--log log.jsonl -o page.html",
                            models);
     if (p->code) fail_msg("%s", p->err);
-    add_check(state, "page.html", "check.html");
-    for (int i = 0; i < 3; i++) {
-        char log[65536], path[PATH_TEXT];
-        char *verdict = visit(state, width[i]);
-        if (!strstr(verdict, "all is well")) fail_msg("%s, %d wide: %s", models, width[i], verdict);
-        free(verdict);
-        slurp(log, sizeof log, folder_path(path, state, ".log"));
-        if (strstr(log, "CONSOLE")) fail_msg("the console: %s", strstr(log, "CONSOLE"));
-    }
+    static const char *const script[] = {check_attention, check, NULL};
+    browser_add(state, "page.html", "check.html", script);
+    for (int i = 0; i < 3; i++) browser_judge(state, width[i]);
 }
 
 static void reports_work_in_a_browser(void **state) {
-    if (system("command -v chromium >/dev/null 2>&1") != 0) {
-        print_message("skipped: no chromium here\n");
-        skip();
-    }
+    if (!browser_there()) skip();
     char name[120] = "", all[320];
     memset(name, 'n', 100); /* a long name must not widen the page */
     strcat(name, ".safetensors");
@@ -202,14 +142,7 @@ static void reports_work_in_a_browser(void **state) {
     look_at(state, all);
 }
 
-static int teardown(void **state) {
-    char line[PATH_TEXT + 80];
-    snprintf(line, sizeof line, "cd '%s' && rm -rf .profile .dom .log", (const char *)*state);
-    if (system(line) != 0) return -1;
-    return program_teardown(state);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reports_work_in_a_browser)};
-    return cmocka_run_group_tests(tests, folder_new, teardown);
+    return cmocka_run_group_tests(tests, folder_new, browser_teardown);
 }

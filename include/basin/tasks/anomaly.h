@@ -210,6 +210,39 @@ BASIN_API basin_status basin_anomaly_explain_nodes(
     basin_error *error);
 BASIN_API void basin_anomaly_explanation_free(basin_anomaly_explanation *explanation);
 
+/* What a feature of an explanation is called: "amount", "amount, mean 1 hop away", "number of
+ * neighbours", "known anomalies, mean 1 hop away". */
+enum { BASIN_REASON_TEXT = 300 };
+BASIN_API const char *basin_anomaly_reason_name(char text[BASIN_REASON_TEXT],
+                                                const basin_network *network,
+                                                const basin_anomaly_feature *feature);
+/* The n-th (from 0) of the features that raise the score: "amount 15200 (typical 320) +2.31"; ""
+ * where there are fewer. `schema` is the model's. */
+BASIN_API const char *basin_anomaly_reason_print(char text[BASIN_REASON_TEXT],
+                                                 const basin_anomaly_explanation *explanation,
+                                                 const basin_network *network,
+                                                 const basin_schema *schema, int n);
+
+/* ---- a page ---- */
+
+/* What a page on a model and the nodes that it scores has. Zero in place of numbers: the default.
+ */
+typedef struct basin_anomaly_reporting {
+    size_t size;         /* sizeof(basin_anomaly_reporting) */
+    const char *model;   /* what the page calls the model */
+    const uint8_t *part; /* [N] BASIN_PART_TEST for nodes to judge by; NULL: all labelled ones */
+    int64_t alerts;      /* to list with their reasons; 0: 20 */
+    int64_t reasons;     /* of each; 0: 6 */
+    const basin_anomaly_work *work;
+} basin_anomaly_reporting;
+
+/* Writes one HTML file that needs no other: curves, probabilities beside frequencies, scores, the
+ * highest of them with their reasons, columns and their drift, what the model is. */
+BASIN_API basin_status basin_anomaly_report(const char *path, const basin_anomaly_model *model,
+                                            const basin_network *network,
+                                            const basin_anomaly_reporting *reporting,
+                                            basin_error *error);
+
 /* ---- figures ---- */
 
 /* The threshold of the best macro-F1 on validation nodes; `scan` is what the setting threshold may

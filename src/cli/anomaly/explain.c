@@ -97,7 +97,7 @@ static bool print_features(const story *s) {
     for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
     for (int64_t i = 0; i < count; i++) {
         const basin_anomaly_feature *f = &e->feature[i];
-        basin_table_add(&rows, "%s", basin_reason_name(text, s->network, f));
+        basin_table_add(&rows, "%s", basin_anomaly_reason_name(text, s->network, f));
         basin_table_add(&rows, "%+.4f", f->share);
         basin_table_add(&rows, "%s",
                         basin_schema_value(value, s->schema, f->column, f->value, f->hop));

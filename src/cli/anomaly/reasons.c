@@ -1,46 +1,5 @@
-/* Reasons in words; see reasons.h. */
+/* Reasons as JSON; see reasons.h. */
 #include "cli/anomaly/reasons.h"
-
-#include <stdio.h>
-
-const char *basin_reason_name(char text[BASIN_REASON_TEXT], const basin_network *network,
-                              const basin_anomaly_feature *f) {
-    const basin_names *names = &network->column;
-    char plain[BASIN_FACT_TEXT];
-    int64_t features = network->feature ? network->features : 0;
-    if (f->column < 0)
-        snprintf(plain, sizeof plain, "known anomalies");
-    else if (f->fact >= 0)
-        basin_anomaly_fact_name(plain, network, f->fact);
-    else if (f->column >= features)
-        snprintf(plain, sizeof plain, "number of neighbours");
-    else if (names->count > f->column)
-        snprintf(plain, sizeof plain, "%.140s", names->text + names->at[f->column]);
-    else
-        snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
-    if (f->hop)
-        snprintf(text, BASIN_REASON_TEXT, "%s, mean %lld hop%s away", plain, (long long)f->hop,
-                 f->hop > 1 ? "s" : "");
-    else
-        snprintf(text, BASIN_REASON_TEXT, "%s", plain);
-    return text;
-}
-
-const char *basin_reason_code(char text[BASIN_REASON_TEXT], const basin_anomaly_explanation *e,
-                              const basin_network *network, const basin_schema *schema, int n) {
-    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT];
-    *text = 0;
-    for (int64_t i = 0; i < e->features; i++) {
-        const basin_anomaly_feature *f = &e->feature[i];
-        if (!(f->share > 0) || n-- > 0) continue;
-        basin_schema_value(value, schema, f->column, f->value, f->hop);
-        basin_schema_value(typical, schema, f->column, f->typical, f->hop);
-        snprintf(text, BASIN_REASON_TEXT, "%.180s %s (typical %s) %+.2f",
-                 basin_reason_name(name, network, f), value, typical, f->share);
-        break;
-    }
-    return text;
-}
 
 static const char *label_name(const basin_network *network, int64_t node) {
     if (!network->label || network->label[node] < 0) return "-";
@@ -74,7 +33,7 @@ static void put_features(basin_json *json, const basin_anomaly_explanation *e,
     for (int64_t i = 0; i < e->features && i < most; i++) {
         const basin_anomaly_feature *f = &e->feature[i];
         basin_json_object(json, NULL);
-        basin_json_text(json, "feature", basin_reason_name(name, network, f));
+        basin_json_text(json, "feature", basin_anomaly_reason_name(name, network, f));
         basin_json_integer(json, "column", f->column);
         basin_json_integer(json, "hop", f->hop);
         basin_json_number(json, "moves", f->share);

@@ -91,7 +91,7 @@ static void put_reasons(FILE *file, const job *j, const basin_anomaly_explanatio
     char text[BASIN_REASON_TEXT];
     for (int k = 0; k < (int)j->o->reasons; k++) {
         fputc(',', file);
-        basin_csv_put(file, basin_reason_code(text, why, j->network, schema, k));
+        basin_csv_put(file, basin_anomaly_reason_print(text, why, j->network, schema, k));
     }
 }
 

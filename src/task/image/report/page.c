@@ -66,9 +66,9 @@ static void put_facts(basin_image_page *w) {
     if (e->scores.psnr > 0) put_fact(w, "PSNR", "%.2f dB", e->scores.psnr, e->baseline.psnr);
     if (e->scores.ssim > 0) put_fact(w, "SSIM", "%.3f", e->scores.ssim, none);
     basin_html_put(page, "<div><dt>Pictures</dt><dd>");
-    basin_image_page_number(w, e->scores.pictures);
+    basin_html_number(&w->page, e->scores.pictures);
     basin_html_put(page, "</dd></div>\n<div><dt>Parameters</dt><dd>");
-    basin_image_page_number(w, e->model->parameters);
+    basin_html_number(&w->page, e->model->parameters);
     basin_html_put(page, "</dd></div>\n<div><dt>%s</dt><dd>%lld</dd></div>\n</dl>\n",
                    e->trace.parts ? "Steps" : "Layers", (long long)w->settings->steps);
 }

@@ -15,8 +15,6 @@ typedef struct basin_image_page {
 
 /* ---- what sections are made of ---- */
 
-/* A number with a comma between thousands. */
-void basin_image_page_number(basin_image_page *w, int64_t number);
 /* The last part of a picture's name. */
 const char *basin_image_page_name(char text[BASIN_PICTURE_NAME], const basin_image_page *w,
                                   int64_t index);

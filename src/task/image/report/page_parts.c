@@ -8,13 +8,6 @@
 /* A picture of this many pixels or fewer across shows its pixels. */
 enum { CRISP = 96 };
 
-void basin_image_page_number(basin_image_page *w, int64_t number) {
-    char digits[32];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)number);
-    for (int i = 0; i < length; i++)
-        basin_html_put(&w->page, "%s%c", i && (length - i) % 3 == 0 ? "," : "", digits[i]);
-}
-
 static const char *last_part(const char *name) {
     const char *slash = strrchr(name, '/');
     return slash && slash[1] ? slash + 1 : name;

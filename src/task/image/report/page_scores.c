@@ -67,7 +67,7 @@ static void put_row(basin_image_page *w, const basin_image_entry *e) {
     }
     basin_html_put(page, "<td class=\"number\">%lld of %lld</td><td class=\"number\">",
                    (long long)wins(w, e), (long long)e->scores.pictures);
-    basin_image_page_number(w, e->model->parameters);
+    basin_html_number(&w->page, e->model->parameters);
     basin_html_put(page, "</td><td class=\"number\">%lld</td><td>%s</td></tr>\n",
                    (long long)e->model->settings.steps, basin_image_page_arch(&e->model->settings));
 }

@@ -18,12 +18,12 @@ static void put_tensors(basin_image_page *w, const basin_params *params) {
         basin_html_text(page, basin_expr_name(state));
         basin_html_put(page, "</code></td><td><code>%s</code></td><td class=\"number\">",
                        basin_shape_print(shape, basin_expr_shape(state)));
-        basin_image_page_number(w, count);
+        basin_html_number(&w->page, count);
         basin_html_put(page, "</td><td class=\"number\">%.1f&nbsp;%%</td></tr>\n",
                        100 * (double)count / (double)total);
     }
     basin_html_put(page, "</tbody>\n<tfoot><tr><td>all</td><td></td><td class=\"number\">");
-    basin_image_page_number(w, total);
+    basin_html_number(&w->page, total);
     basin_html_put(page, "</td><td></td></tr></tfoot>\n</table></div>\n");
 }
 
@@ -64,7 +64,7 @@ static void put_rivals(basin_image_page *w) {
         s.arch = arch[i];
         if (!open_graph(w, &graph, &s)) continue; /* a ViT has at most 64 layers */
         basin_html_put(page, "<tr><td>%s</td><td class=\"number\">", basin_image_page_arch(&s));
-        basin_image_page_number(w, basin_params_total(&graph.params));
+        basin_html_number(&w->page, basin_params_total(&graph.params));
         basin_html_put(page, "</td></tr>\n");
         basin_image_graph_free(&graph);
     }
