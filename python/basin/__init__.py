@@ -32,6 +32,7 @@ from basin.training import Constant, Lecun, Normal, Trainer, Uniform
 
 _LATER = {
     "AnomalyDetector": "anomaly", "Explanation": "anomaly", "Network": "_network",
+    "NodeClassifier": "nodes",
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
     "GraphRegressor": "graphs", "ImageCompleter": "images", "Completion": "images",
     "Settings": "settings", "settings": "settings",

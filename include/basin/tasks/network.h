@@ -215,6 +215,10 @@ BASIN_API basin_status basin_network_set_features(basin_network *network, const 
 BASIN_API basin_status basin_network_set_labels(basin_network *network, const basin_tensor *y,
                                                 const basin_network_options *options,
                                                 basin_error *error);
+/* Copies what labels 0, 1, .. are called; no label may be beyond. */
+BASIN_API basin_status basin_network_set_classes(basin_network *network,
+                                                 const char *const *name /* [classes] */,
+                                                 int64_t classes, basin_error *error);
 /* Copies masks [N], [splits, N] or [N, splits]; `part` is "train", "val" or "test". */
 BASIN_API basin_status basin_network_set_masks(basin_network *network, const char *part,
                                                const basin_tensor *mask, basin_error *error);
@@ -398,8 +402,6 @@ typedef struct basin_network_arrays {
     const char *const *name;   /* [relations]; NULL: "homo" of one, "relation 0", .. of several */
     const basin_edges *edges;  /* [relations] */
     const char *const *column; /* [features] names; NULL: they go by their place */
-    const char *const *class_name; /* [classes] of labels 0, 1, ..; NULL: they go by number */
-    int64_t classes;
 } basin_network_arrays;
 
 /* Copies the arrays, checked as what a file holds is. Where there are several relations, their

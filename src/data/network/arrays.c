@@ -41,19 +41,6 @@ static basin_status set_columns(basin_network *n, const basin_network_arrays *a,
     return status;
 }
 
-static basin_status set_classes(basin_network *n, const basin_network_arrays *a,
-                                basin_error *error) {
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t c = 0; a->class_name && c < a->classes && !status; c++)
-        status = basin_names_add(&names, a->class_name[c], strlen(a->class_name[c]), error);
-    n->class_name = names.names;
-    int32_t most = basin_network_greatest_label(n);
-    if (status || !a->class_name || most < a->classes) return status;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: a label is %d, and there are %lld names", PATH,
-                      most, (long long)a->classes);
-}
-
 static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
                               const basin_network_options *options, basin_error *error) {
     basin_status status = BASIN_OK;
@@ -66,7 +53,6 @@ static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
         basin_tensor y = borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
         status = basin_network_set_labels(n, &y, options, error);
     }
-    if (!status) status = set_classes(n, a, error);
     return status;
 }
 

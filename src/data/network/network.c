@@ -387,6 +387,23 @@ int basin_network_main_relation(const basin_network *network) {
     return network->relations == 1 ? 0 : basin_network_relation(network, "homo");
 }
 
+basin_status basin_network_set_classes(basin_network *network, const char *const *name,
+                                       int64_t classes, basin_error *error) {
+    basin_names_builder names = {0};
+    int32_t most = basin_network_greatest_label(network);
+    basin_status status = BASIN_OK;
+    if (network->file || network->class_name.count)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: has names of classes already",
+                          network->path);
+    if (most >= classes)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: a label is %d, and there are %lld names",
+                          network->path, most, (long long)classes);
+    for (int64_t c = 0; c < classes && !status; c++)
+        status = basin_names_add(&names, name[c], strlen(name[c]), error);
+    network->class_name = names.names;
+    return status;
+}
+
 const char *basin_network_class(const basin_network *network, int32_t label,
                                 char text[BASIN_NODE_TEXT]) {
     if (label >= 0 && label < network->class_name.count)

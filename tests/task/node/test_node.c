@@ -35,11 +35,10 @@ static basin_network *woods(bool named, bool directed) {
                                    .feature = x,
                                    .label = y,
                                    .relations = 1,
-                                   .edges = &edges,
-                                   .class_name = named ? names : NULL,
-                                   .classes = named ? CLASSES : 0};
+                                   .edges = &edges};
     basin_network_options options = {.directed = directed};
     must(basin_network_from_arrays(&network, &arrays, &options, &error), &error);
+    if (named) must(basin_network_set_classes(network, names, CLASSES, &error), &error);
     free(x), free(y), free(edge);
     return network;
 }
@@ -182,6 +181,7 @@ static void files_keep_classes(void **state) {
     must(basin_node_predict(q, read, mapped, NULL, &error), &error);
     assert_memory_equal(p, q, sizeof p);
     assert_string_equal(basin_network_class(mapped, 1, text), "birch");
+    assert_int_equal(basin_network_set_classes(mapped, names, CLASSES, &error), BASIN_BAD_VALUE);
     assert_int_equal(basin_anomaly_open(&detector, path, training.backend, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "the model is 'node', wanted 'anomaly'"));
     basin_network_free(mapped);

@@ -1,0 +1,167 @@
+"""Classes of nodes."""
+
+import copy
+
+import numpy
+
+from basin._estimator import ClassifierMixin, Estimator, score_of, sized
+from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._network import Network
+from basin.anomaly import _FEATURE, _NEIGHBOUR
+
+__all__ = ["NodeClassifier"]
+
+
+class NodeClassifier(ClassifierMixin, Estimator):
+    """Tells the class of every node of a graph: learns from the nodes that have a label.
+
+    Every method takes features [N, F] and edges, or a Network in place of both. `validation` is
+    the part of the labelled nodes that chooses the epoch: None for the masks of the network, or
+    else 0.2; 0 for none.
+
+    >>> import numpy, basin
+    >>> rng = numpy.random.default_rng(0)
+    >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
+    >>> y = numpy.array(["low", "high"])[(x[:, 0] > 0).astype(int)]
+    >>> model = basin.NodeClassifier(epochs=30, hops=0, smoothing=0, threads=1)
+    >>> model.fit(x, y, edges=edges).predict_proba(x, edges=edges).shape
+    (200, 2)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _task = _prefix = "node"
+    _own = {"validation": None}
+
+    def fit(self, X, y=None, *, edges=None):  # noqa: N803
+        """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
+        which None is."""
+        network, values = _labelled(X, edges, y)
+        if not network.label:
+            raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
+        validation = 0 if self.validation is None else self.validation or -1
+        data = sized("basin_node_data", network=network, validation=validation)
+        self._train(self._settings(), data)
+        self.n_features_in_ = network.features
+        self._opened()
+        if values is not None:
+            known = {str(value): value for value in values.tolist()}
+            self.classes_ = numpy.array([known[name] for name in self._names()])
+        return self
+
+    def _names(self):
+        model = self._fitted()
+        return [text(lib.basin_node_class(model, c)) for c in range(lib.basin_node_classes(model))]
+
+    def _opened(self):
+        names = self._names()
+        whole = all(name.lstrip("-").isdigit() for name in names)
+        self.classes_ = numpy.array([int(name) for name in names] if whole else names)
+
+    def predict_proba(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+        """[N, C]: the probability of each node to be of each of `classes_`."""
+        given = _given(X, edges)
+        network = given.build(lib.basin_node_get_schema(self._fitted()))
+        return self._predict(network)[getattr(given, "rows", slice(None))]
+
+    def predict(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+        """The most probable class of each node."""
+        return self.classes_[self.predict_proba(X, edges=edges).argmax(axis=1)]
+
+    def measure(self, X, y=None, *, edges=None) -> dict:  # noqa: N803
+        """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
+        network, _ = _labelled(X, edges, y, lib.basin_node_get_schema(self._fitted()))
+        if not network.label:
+            raise BasinError("no labels to measure with: give y")
+        labels = numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4")
+        part = numpy.where(labels >= 0, lib.BASIN_PART_TEST, lib.BASIN_PART_NONE).astype("u1")
+        probability, result = self._predict(network), ffi.new("basin_score *")
+        check(
+            lib.basin_node_measure, result, ffi.from_buffer("double[]", probability),
+            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST,
+        )  # fmt: skip
+        return score_of(result)
+
+    def score(self, X, y=None, *, edges=None) -> float:  # noqa: N803
+        """The "accuracy" of measure()."""
+        return self.measure(X, y, edges=edges)["accuracy"]
+
+    def explain(self, X, node: int, *, edges=None, of=None) -> dict:  # noqa: N803
+        """Why a node is of class `of`, by default the one that is predicted: a dict with node,
+        class, probability, neighbours and features."""
+        network = _given(X, edges).build(lib.basin_node_get_schema(self._fitted()))
+        if of is None:
+            number = int(self._predict(network)[node].argmax())
+        elif of in self.classes_:
+            number = int(numpy.flatnonzero(self.classes_ == of)[0])
+        else:
+            raise BasinError(f"of {of!r}, wanted one of {self.classes_.tolist()}")
+        result = ffi.new("basin_node_explanation **")
+        with self._backend().lock:
+            check(lib.basin_node_explain, result, self._fitted(), network, node, number, ffi.NULL)
+        e = owned(result[0], lib.basin_node_explanation_free)
+        return {
+            "node": e.node,
+            "class": self.classes_[number],
+            "probability": e.probability,
+            "neighbours": _rows(e.neighbour, e.neighbours, _NEIGHBOUR),
+            "features": _rows(e.feature, e.features, _FEATURE),
+        }
+
+    def _predict(self, network):
+        classes = lib.basin_node_classes(self._fitted())
+        probability = numpy.empty((network.nodes, classes))
+        with self._backend().lock:
+            check(
+                lib.basin_node_predict, ffi.from_buffer("double[]", probability), self._fitted(),
+                network, ffi.NULL,
+            )  # fmt: skip
+        return probability
+
+
+def _rows(entries, count, names):
+    return [{name: getattr(entries[i], name) for name in names} for i in range(count)]
+
+
+def _given(X, edges):  # noqa: N803
+    if isinstance(X, Network):
+        if edges is not None:
+            raise BasinError("edges beside a Network, which has its own")
+        given = copy.copy(X)
+        given._options = {**X._options, "classes": True}
+        return given
+    if edges is None:
+        raise BasinError("no edges: give edges=, or a Network")
+    return Network(X, edges)
+
+
+def _labelled(X, edges, y, schema=ffi.NULL):  # noqa: N803
+    """The library's network with these labels, by name, and the values that they stand for."""
+    given = _given(X, edges)
+    if y is None:
+        return given.build(schema), None
+    values, known = _known(y)
+    classes = numpy.unique(values[known])
+    codes = numpy.full(len(values), -1, "i8")
+    codes[known] = numpy.searchsorted(classes, values[known])
+    network = given.labelled(codes).build(schema)
+    names = [ffi.new("char[]", str(value).encode()) for value in classes.tolist()]
+    check(lib.basin_network_set_classes, network, ffi.new("const char *[]", names), len(names))
+    return network, classes
+
+
+def _known(y):
+    """Labels, and which of them are known."""
+    values = numpy.asarray(y)
+    if values.ndim != 1:
+        raise BasinError(f"y of shape {list(values.shape)}, wanted one label a node")
+    if values.dtype.kind == "f":
+        if not numpy.array_equal(values, numpy.rint(values)):
+            raise BasinError("y holds fractions, wanted classes: whole numbers or texts")
+        values = values.astype("i8")
+    if values.dtype.kind in "iu":
+        return values, values != -1
+    if values.dtype.kind == "O":
+        known = numpy.array([value is not None and value == value for value in values])
+        return numpy.where(known, values, "").astype(str), known
+    return values, numpy.ones(len(values), bool)

@@ -1,0 +1,93 @@
+"""Classes of nodes in Python: numbers and texts, files, mistakes; the program's file."""
+
+import pickle
+import subprocess
+
+import numpy
+import pytest
+
+import basin
+
+SMALL = {
+    "epochs": 30, "hops": 0, "smoothing": 2, "scaling": "standard", "dim": 16, "members": 1,
+    "dropout": 0.1, "input_dropout": 0, "decay": 0.02, "threads": 1,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kinds(network):
+    x, edges, _ = network
+    return numpy.digitize(x[:, 0], [-0.5, 0.5])
+
+
+@pytest.fixture(scope="module")
+def fitted(network, kinds):
+    x, edges, _ = network
+    return basin.NodeClassifier(**SMALL).fit(x, kinds, edges=edges)
+
+
+def test_it_learns(fitted, network, kinds):
+    x, edges, _ = network
+    assert fitted.score(x, kinds, edges=edges) > 0.6
+    assert set(fitted.measure(x, kinds, edges=edges)) == {"accuracy", "macro_f1", "auroc", "loss"}
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.settings_["smoothing"] == 2
+    probability = fitted.predict_proba(x, edges=edges)
+    assert probability.sum(axis=1) == pytest.approx(numpy.ones(120))
+    assert numpy.array_equal(fitted.predict(x, edges=edges), probability.argmax(axis=1))
+
+
+def test_classes_may_be_texts(fitted, network, kinds, tmp_path):
+    x, edges, _ = network
+    names = numpy.array(["ash", "birch", "cedar"])[kinds].astype(object)
+    names[5] = None
+    kinds = kinds.copy()
+    kinds[5] = -1
+    named = basin.NodeClassifier(**SMALL).fit(x, names, edges=edges)
+    numbered = basin.NodeClassifier(**SMALL).fit(x, kinds, edges=edges)
+    assert named.classes_.tolist() == ["ash", "birch", "cedar"]
+    want = numbered.predict_proba(x, edges=edges)
+    assert numpy.array_equal(named.predict_proba(x, edges=edges), want)
+    assert named.score(x, names, edges=edges) == numbered.score(x, kinds, edges=edges)
+    named.save(tmp_path / "m")
+    loaded = basin.NodeClassifier.load(tmp_path / "m")
+    assert loaded.classes_.tolist() == ["ash", "birch", "cedar"]
+    assert loaded.score(x, names, edges=edges) == named.score(x, names, edges=edges)
+    again = pickle.loads(pickle.dumps(named))
+    assert numpy.array_equal(again.predict(x, edges=edges), named.predict(x, edges=edges))
+
+
+def test_reasons(fitted, network):
+    x, edges, _ = network
+    why = fitted.explain(x, 7, edges=edges)
+    assert why["probability"] == pytest.approx(fitted.predict_proba(x, edges=edges)[7].max(), 1e-4)
+    assert len(why["features"]) == 4
+    assert fitted.explain(x, 7, edges=edges, of=2)["class"] == 2
+    with pytest.raises(basin.BasinError, match="of 9, wanted one of"):
+        fitted.explain(x, 7, edges=edges, of=9)
+
+
+def test_mistakes_are_told(network):
+    x, edges, _ = network
+    model = basin.NodeClassifier(**SMALL)
+    with pytest.raises(basin.BasinError, match="requires y"):
+        model.fit(x, edges=edges)
+    with pytest.raises(basin.BasinError, match="fractions"):
+        model.fit(x, x[:, 0], edges=edges)
+    with pytest.raises(basin.BasinError, match="1 class; wanted 2"):
+        model.fit(x, numpy.zeros(120, int), edges=edges)
+    with pytest.raises(TypeError, match="smoothing"):
+        basin.NodeClassifier(smothing=3)
+
+
+def test_the_programs_file(program, network, kinds, tmp_path):
+    x, edges, _ = network
+    data, theirs, ours = (tmp_path / name for name in ("n.npz", "theirs", "ours"))
+    numpy.savez(data, x=x, y=kinds, edges=edges)
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+    line = [program, "node", "train", data, "-o", theirs, "--quiet", *options]
+    subprocess.run(line, check=True, capture_output=True)
+    basin.NodeClassifier(**SMALL).fit(basin.Network.open(data)).save(ours)
+    assert ours.read_bytes() == theirs.read_bytes()
+    basin.NodeClassifier(**SMALL).fit(x, kinds, edges=edges).save(ours)
+    assert ours.read_bytes() == theirs.read_bytes()
