@@ -275,15 +275,16 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
 /* Members, and trees with the share that validation gives them. */
 static basin_status score_all(basin_anomaly_fitting *f, basin_error *error) {
     basin_anomaly_model *m = f->model;
+    int64_t N = f->network->nodes;
     if (!f->tree_logit) return basin_anomaly_scorer_mean(f->scorer, f->probability, m, error);
+    double *trees = basin_array_new((size_t)N, sizeof *trees);
+    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     basin_status status = basin_anomaly_scorer_logits(f->scorer, f->probability, m, error);
     if (!status)
-        status = basin_anomaly_ensemble_choose(&m->ensemble, f->tree_logit, f->probability,
-                                               f->network, f->part, f->settings.select,
-                                               f->settings.threshold, error);
-    if (!status)
-        basin_anomaly_ensemble_mix(f->probability, &m->ensemble, f->tree_logit, f->probability,
-                                   f->network->nodes);
+        status = basin_anomaly_ensemble_choose(&m->ensemble, trees, f->tree_logit, f->probability,
+                                               f->network, f->part, f->settings.threshold, error);
+    if (!status) basin_anomaly_ensemble_mix(f->probability, &m->ensemble, trees, f->probability, N);
+    free(trees);
     return status;
 }
 
@@ -378,7 +379,8 @@ static basin_status grow_trees(basin_anomaly_fitting *f, basin_error *error) {
     basin_anomaly_ensemble *e = &f->model->ensemble;
     basin_tree_table table = {0};
     if (!f->settings.trees) return BASIN_OK;
-    f->tree_logit = basin_array_new((size_t)f->network->nodes, sizeof *f->tree_logit);
+    f->tree_logit =
+        basin_array_new((size_t)f->network->nodes * BASIN_TREE_VIEWS, sizeof *f->tree_logit);
     if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     basin_status status = basin_anomaly_ensemble_name(e, f->network, error);
     e->rate = basin_anomaly_base_rate(f->network, f->part);
@@ -388,7 +390,7 @@ static basin_status grow_trees(basin_anomaly_fitting *f, basin_error *error) {
     if (!status)
         status = basin_anomaly_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed,
                                              &table, f->part, f->work.watch, error);
-    if (!status) status = basin_anomaly_ensemble_logits(f->tree_logit, e, &table, error);
+    if (!status) status = basin_anomaly_ensemble_views(f->tree_logit, e, &table, error);
     basin_tree_table_close(&table);
     return status;
 }

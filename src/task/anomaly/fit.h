@@ -62,7 +62,7 @@ typedef struct basin_anomaly_fitting {
     float *label, *weight; /* [N], of classes [N, C]; [N] */
     int32_t *class_of;     /* [N] the node's class, -1: none that is trained on; NULL: a detector */
     double *probability;   /* [N], of classes [N, C] */
-    double *tree_logit;    /* [N] of the ensemble's trees; NULL: none */
+    double *tree_logit;    /* [BASIN_TREE_VIEWS, N] of the ensemble's trees; NULL: none */
 } basin_anomaly_fitting;
 
 /* Nodes, labels, weights; then inputs. */

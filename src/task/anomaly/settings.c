@@ -59,7 +59,7 @@ static const basin_anomaly_settings usual = {
     .fraction = 0.05,
     .batch = 1024,
     .fanout = 16,
-    .trees = 8,
+    .trees = 12,
     .labels = true,
     .calibrate = "auto",
 };

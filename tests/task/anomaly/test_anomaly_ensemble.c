@@ -75,6 +75,82 @@ static void mixes_logits_by_share(void **state) {
     assert_float_equal(probability[1], 1 / (1 + exp(-(0.75 * 3 + 0.25 * -3))), 1e-12);
 }
 
+/* One view knows the labels, the other and the network are noise. */
+static void gives_weight_to_the_view_that_knows(void **state) {
+    (void)state;
+    enum { KNOWING = 3 };
+    scene s = scene_new(1);
+    basin_error error;
+    int64_t N = s.network->nodes;
+    double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
+    double *trees = calloc((size_t)N, sizeof *trees), *noise = calloc((size_t)N, sizeof *noise);
+    for (int knows = BASIN_VIEW_OWN; knows <= BASIN_VIEW_HOPS; knows++) {
+        basin_anomaly_ensemble e = {.fits = 3, .seeing = {1, 2, 0}, .weight = {1.0 / 3, 2.0 / 3}};
+        for (int64_t i = 0; i < N; i++) {
+            for (int v = 0; v <= BASIN_VIEW_HOPS; v++)
+                view[v * N + i] = basin_random_normal_at(1, (uint64_t)v, (uint64_t)i);
+            noise[i] = basin_random_normal_at(1, 9, (uint64_t)i);
+            view[knows * N + i] = 10 * (view[knows * N + i] + KNOWING * s.network->label[i]);
+        }
+        must(
+            basin_anomaly_ensemble_choose(&e, trees, view, noise, s.network, s.part, "all", &error),
+            &error);
+        assert_float_equal(e.weight[0] + e.weight[1] + e.weight[2], 1, 1e-12);
+        assert_float_equal(e.weight[BASIN_VIEW_KNOWN], 0, 0);
+        /* Its logits are ten times as large, which counts for nothing. */
+        double other = e.weight[BASIN_VIEW_HOPS - knows], knowing = e.weight[knows];
+        assert_true(knowing * 12 > 2 * other);
+        assert_true(e.share < 0.4);
+        for (int64_t i = 0; i < N; i++)
+            assert_float_equal(trees[i], e.weight[0] * view[i] + e.weight[1] * view[N + i], 1e-9);
+    }
+    free(view), free(trees), free(noise);
+    scene_free(&s);
+}
+
+/* Without known labels the other views share what is left; alone, known labels have it all. */
+static void weighs_fits_by_what_they_see(void **state) {
+    (void)state;
+    basin_anomaly_ensemble e = {.fits = 4, .seeing = {1, 2, 1}, .weight = {0.2, 0.3, 0.5}};
+    basin_tree_table with = {.known = 1}, without = {.known = 0};
+    assert_float_equal(basin_anomaly_ensemble_weight(&e, &with, 0), 0.2, 1e-12);
+    assert_float_equal(basin_anomaly_ensemble_weight(&e, &with, 2), 0.15, 1e-12);
+    assert_float_equal(basin_anomaly_ensemble_weight(&e, &with, 3), 0.5, 1e-12);
+    assert_float_equal(basin_anomaly_ensemble_weight(&e, &without, 0), 0.4, 1e-12);
+    assert_float_equal(basin_anomaly_ensemble_weight(&e, &without, 1), 0.3, 1e-12);
+    assert_float_equal(basin_anomaly_ensemble_weight(&e, &without, 3), 0, 0);
+    basin_anomaly_ensemble last = {.fits = 4, .seeing = {1, 2, 1}, .weight = {0, 0, 1}};
+    assert_float_equal(basin_anomaly_ensemble_weight(&last, &without, 1), 1.0 / 3, 1e-12);
+    basin_anomaly_ensemble only = {.fits = 2, .seeing = {0, 0, 2}, .weight = {0, 0, 1}};
+    assert_float_equal(basin_anomaly_ensemble_weight(&only, &without, 1), 0.5, 1e-12);
+}
+
+/* Files of before say how many fits look at labels, and nothing of weights. */
+static void files_of_before_weigh_fits_alike(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    basin_error error;
+    basin_bundle *bundle;
+    basin_anomaly_model *model = train(&s);
+    basin_anomaly_ensemble read = {0};
+    must(basin_bundle_new(&bundle, &error), &error);
+    must(basin_anomaly_ensemble_store(bundle, &model->ensemble, &error), &error);
+    must(basin_bundle_meta_set(bundle, "nodes", "500", &error), &error);
+    must(basin_bundle_meta_set(bundle, "trees.labelled", "1", &error), &error);
+    must(basin_anomaly_ensemble_load(&read, bundle, &error), &error);
+    assert_int_equal(read.fits, 4);
+    assert_int_equal(read.seeing[BASIN_VIEW_OWN], 0);
+    assert_int_equal(read.seeing[BASIN_VIEW_HOPS], 3);
+    assert_int_equal(read.seeing[BASIN_VIEW_KNOWN], 1);
+    basin_tree_table table = {.known = 1};
+    for (int64_t k = 0; k < 4; k++)
+        assert_float_equal(basin_anomaly_ensemble_weight(&read, &table, k), 0.25, 1e-12);
+    basin_anomaly_ensemble_free(&read);
+    basin_bundle_free(bundle);
+    basin_anomaly_close(model);
+    scene_free(&s);
+}
+
 /* Means over two hops, by hand. */
 static void reads_features_degrees_and_means(void **state) {
     (void)state;
@@ -296,6 +372,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_at_least_as_good_on_validation_as_each_part),
         cmocka_unit_test(mixes_logits_by_share),
+        cmocka_unit_test(gives_weight_to_the_view_that_knows),
+        cmocka_unit_test(weighs_fits_by_what_they_see),
+        cmocka_unit_test(files_of_before_weigh_fits_alike),
         cmocka_unit_test(reads_features_degrees_and_means),
         cmocka_unit_test(shares_of_known_labels_leave_the_node_out),
         cmocka_unit_test(another_network_is_scored_without_labels),

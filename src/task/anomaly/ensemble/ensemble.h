@@ -1,9 +1,12 @@
 /* Boosted trees beside a network (an Energy Transformer, or a rival): a detector's logit is
  *
  *     (1 - share) z_trees + share (scale z_network + shift)
+ *     z_trees = sum over views v of weight[v] z_v
  *
- * z_trees is the mean over tree fits of other seeds, z_network that over members. Validation
- * chooses the share; scale and shift give both the same mean and deviation there. */
+ * z_v is the mean over the tree fits of one view, z_network that over members. Some trees see a
+ * node's own columns alone: means over neighbours are noise where labels are few or the graph tells
+ * little. Validation chooses the share and the weights, which add up to 1; scale and shift give
+ * trees and network the same mean and deviation there. */
 #ifndef BASIN_TASK_ANOMALY_ENSEMBLE_ENSEMBLE_H
 #define BASIN_TASK_ANOMALY_ENSEMBLE_ENSEMBLE_H
 
@@ -16,10 +19,19 @@
 
 enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
 
+/* What a fit sees: a node's own columns; means over neighbours, too; and known labels, too. */
+typedef enum basin_tree_view {
+    BASIN_VIEW_OWN,
+    BASIN_VIEW_HOPS,
+    BASIN_VIEW_KNOWN,
+    BASIN_TREE_VIEWS
+} basin_tree_view;
+
 typedef struct basin_anomaly_ensemble {
-    int64_t fits;
-    basin_trees **trees; /* [fits] */
-    int64_t labelled;    /* of which the last so many look at known labels of neighbours */
+    int64_t fits;                     /* of all views */
+    int64_t seeing[BASIN_TREE_VIEWS]; /* fits of each view, one view after the other */
+    double weight[BASIN_TREE_VIEWS];  /* of a view's mean */
+    basin_trees **trees;              /* [fits] */
     basin_known_labels known;
     double rate; /* of anomalies among them */
     bool degree; /* degrees are among the inputs, */
@@ -75,9 +87,14 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *ensemble, int64
                                          uint64_t seed, const basin_tree_table *table,
                                          const uint8_t *part /* [N] */, const basin_watch *watch,
                                          basin_error *error);
-/* How many fits count here: those that look at known labels want some. */
-int64_t basin_anomaly_ensemble_heard(const basin_anomaly_ensemble *ensemble,
-                                     const basin_tree_table *table);
+/* What a fit's logit weighs in the trees'. Fits that look at known labels weigh nothing where the
+ * table has none, unless there are no others. */
+double basin_anomaly_ensemble_weight(const basin_anomaly_ensemble *ensemble,
+                                     const basin_tree_table *table, int64_t fit);
+/* Means of all nodes' logits over the fits of each view; 0 for a view without fits. */
+basin_status basin_anomaly_ensemble_views(double *logit /* [BASIN_TREE_VIEWS, N] */,
+                                          const basin_anomaly_ensemble *ensemble,
+                                          const basin_tree_table *table, basin_error *error);
 /* The trees' logits of all nodes. */
 basin_status basin_anomaly_ensemble_logits(double *logit /* [N] */,
                                            const basin_anomaly_ensemble *ensemble,
@@ -97,13 +114,15 @@ basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *ensemble,
 /* ---- mix.c ---- */
 
 double basin_anomaly_logit(double probability);
-/* Share, scale and shift, by validation; and what each reaches by itself. */
+/* Weights, share, scale and shift, by validation; and what trees and network reach by themselves.
+ */
 basin_status basin_anomaly_ensemble_choose(basin_anomaly_ensemble *ensemble,
-                                           const double *trees /* [N] logits */,
+                                           double *trees /* [N] logits, written */,
+                                           const double *view /* [BASIN_TREE_VIEWS, N] logits */,
                                            const double *network_logit /* [N] */,
                                            const basin_network *network,
-                                           const uint8_t *part /* [N] */, const char *select,
-                                           const char *scan, basin_error *error);
+                                           const uint8_t *part /* [N] */, const char *scan,
+                                           basin_error *error);
 /* Probabilities of both together. `probability` may be either of the logits. */
 void basin_anomaly_ensemble_mix(double *probability /* [N] */,
                                 const basin_anomaly_ensemble *ensemble, const double *trees,

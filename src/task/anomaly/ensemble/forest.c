@@ -88,7 +88,6 @@ static basin_status lesson_new(lesson *l, const basin_tree_table *table, const u
         l->row[i] = (int64_t)i;
         l->label[i] = network->label[l->node[i]];
     }
-    basin_tree_table_rows(l->x, table, l->node, 0, (int64_t)rows);
     l->data = (basin_trees_data){.x = l->x,
                                  .label = l->label,
                                  .features = table->columns,
@@ -101,23 +100,58 @@ static basin_status lesson_new(lesson *l, const basin_tree_table *table, const u
 
 static void lesson_free(lesson *l) { free(l->node), free(l->row), free(l->label), free(l->x); }
 
-/* The first half of the fits sees no shares of known labels: they serve networks without any. */
-static void hide(lesson *l, const basin_tree_table *table) {
-    for (int64_t i = 0; i < l->data.trains + l->data.validations; i++)
-        for (int64_t c = table->plain; c < table->columns; c++) l->x[i * table->columns + c] = 0;
+/* The rows as a view has them: a column without values is never split. */
+static void show(lesson *l, const basin_tree_table *table, basin_tree_view view) {
+    int64_t rows = l->data.trains + l->data.validations;
+    int64_t first = view == BASIN_VIEW_OWN    ? table->own
+                    : view == BASIN_VIEW_HOPS ? table->plain
+                                              : table->columns;
+    basin_tree_table_rows(l->x, table, l->node, 0, rows);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = first; c < table->columns; c++) l->x[i * table->columns + c] = 0;
 }
 
-/* Every other fit counts anomalies more and allows leaves of a few rows: better where labels are
- * few, and its mistakes differ. */
-static void vary(lesson *l, basin_trees_spec *spec, int64_t fit, uint64_t seed) {
+/* Every other fit of a view counts anomalies more and allows leaves of a few rows: better where
+ * labels are few, and its mistakes differ. Own columns are few, so are the levels they need. */
+static void vary(lesson *l, basin_trees_spec *spec, basin_tree_view view, int64_t turn,
+                 uint64_t seed) {
     double anomalies = 0, rows = (double)l->data.trains;
     for (int64_t i = 0; i < l->data.trains; i++) anomalies += l->label[i] == 1;
-    bool bold = fit % 2;
+    bool bold = turn % 2, own = view == BASIN_VIEW_OWN;
+    spec->depth = own ? 4 : BASIN_TREES_DEFAULT.depth;
+    spec->l2 = own ? 0.3 : BASIN_TREES_DEFAULT.l2;
     l->weight[0] = 1;
     l->weight[1] = sqrt((rows - anomalies) / anomalies);
     l->data.weight = bold ? l->weight : NULL;
     spec->least_hessian = bold ? 0.1 : BASIN_TREES_DEFAULT.least_hessian;
-    spec->seed = seed + 1000003u * (uint64_t)fit;
+    spec->seed = seed;
+}
+
+/* How many fits each view gets: a third, the rest to the means over neighbours. */
+static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool known) {
+    fits[BASIN_VIEW_OWN] = all / (known ? 3 : 2);
+    fits[BASIN_VIEW_KNOWN] = known ? (all + 1) / 3 : 0;
+    fits[BASIN_VIEW_HOPS] = all - fits[BASIN_VIEW_OWN] - fits[BASIN_VIEW_KNOWN];
+}
+
+/* All fits alike, whatever they see. */
+static void weigh_alike(basin_anomaly_ensemble *e) {
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++)
+        e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
+}
+
+static basin_status grow_view(basin_anomaly_ensemble *e, lesson *l, basin_tree_view view,
+                              int64_t fits, basin_trees_spec *spec, uint64_t seed,
+                              const basin_watch *watch, basin_error *error) {
+    basin_status status = BASIN_OK;
+    while (e->seeing[view] < fits && !status && !basin_watch_stopped(watch)) {
+        vary(l, spec, view, e->seeing[view], seed + 1000003u * (uint64_t)e->fits);
+        status = basin_trees_fit(&e->trees[e->fits], &l->data, spec, watch, error);
+        if (status) return status;
+        e->seeing[view]++;
+        e->fits++;
+    }
+    return status;
 }
 
 basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits, uint64_t seed,
@@ -125,35 +159,46 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits
                                          const basin_watch *watch, basin_error *error) {
     static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
+    int64_t wanted[BASIN_TREE_VIEWS];
     lesson l;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
     if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");
     basin_status status = lesson_new(&l, table, part, error);
     if (!status && !l.data.validations) spec.rounds = unjudged;
-    e->labelled = e->known.count ? fits / 2 : 0;
-    if (!status) hide(&l, table);
-    while (e->fits < fits && !status && !basin_watch_stopped(watch)) {
-        if (e->fits == fits - e->labelled)
-            basin_tree_table_rows(l.x, table, l.node, 0, l.data.trains + l.data.validations);
-        vary(&l, &spec, e->fits, seed);
-        status = basin_trees_fit(&e->trees[e->fits], &l.data, &spec, watch, error);
-        if (!status) e->fits++;
+    deal(wanted, fits, e->known.count > 0);
+    for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
+        if (!wanted[v]) continue;
+        show(&l, table, (basin_tree_view)v);
+        status = grow_view(e, &l, (basin_tree_view)v, wanted[v], &spec, seed, watch, error);
     }
+    weigh_alike(e);
     lesson_free(&l);
     return status;
 }
 
 /* ---- logits ---- */
 
-int64_t basin_anomaly_ensemble_heard(const basin_anomaly_ensemble *e,
-                                     const basin_tree_table *table) {
-    return table->known || e->labelled >= e->fits ? e->fits : e->fits - e->labelled;
+static basin_tree_view view_of(const basin_anomaly_ensemble *e, int64_t fit) {
+    int view = 0;
+    while (view + 1 < BASIN_TREE_VIEWS && fit >= e->seeing[view]) fit -= e->seeing[view++];
+    return (basin_tree_view)view;
 }
 
-basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_ensemble *e,
-                                           const basin_tree_table *table, basin_error *error) {
+double basin_anomaly_ensemble_weight(const basin_anomaly_ensemble *e, const basin_tree_table *table,
+                                     int64_t fit) {
+    int64_t others = e->fits - e->seeing[BASIN_VIEW_KNOWN];
+    double whole = e->weight[BASIN_VIEW_OWN] + e->weight[BASIN_VIEW_HOPS];
+    basin_tree_view view = view_of(e, fit);
+    if (table->known || !others) return e->weight[view] / (double)e->seeing[view];
+    if (view == BASIN_VIEW_KNOWN) return 0;
+    return whole > 0 ? e->weight[view] / whole / (double)e->seeing[view] : 1 / (double)others;
+}
+
+/* Adds each fit's logits to rows [rows, N] of sums: those of its view, or of all together. */
+static basin_status add_logits(double *logit, const basin_anomaly_ensemble *e,
+                               const basin_tree_table *table, bool apart, basin_error *error) {
     enum { BLOCK = 4096 };
-    int64_t N = table->network->nodes, fits = basin_anomaly_ensemble_heard(e, table);
+    int64_t N = table->network->nodes;
     size_t cells;
     float *x = NULL;
     double *one = basin_array_new(BLOCK, sizeof *one);
@@ -164,15 +209,31 @@ basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_en
     for (int64_t first = 0; first < N && !status; first += BLOCK) {
         int64_t rows = N - first < BLOCK ? N - first : BLOCK;
         basin_tree_table_rows(x, table, NULL, first, rows);
-        for (int64_t i = 0; i < rows; i++) logit[first + i] = 0;
-        for (int64_t k = 0; k < fits; k++) {
+        for (int64_t k = 0; k < e->fits; k++) {
+            int view = view_of(e, k);
+            double weight =
+                apart ? 1 / (double)e->seeing[view] : basin_anomaly_ensemble_weight(e, table, k);
+            double *sum = logit + (apart ? view * N : 0) + first;
+            if (weight <= 0) continue;
             basin_trees_predict(one, e->trees[k], x, rows);
-            for (int64_t i = 0; i < rows; i++) logit[first + i] += one[i] / (double)fits;
+            for (int64_t i = 0; i < rows; i++) sum[i] += weight * one[i];
         }
     }
     free(one);
     free(x);
     return status;
+}
+
+basin_status basin_anomaly_ensemble_views(double *logit, const basin_anomaly_ensemble *e,
+                                          const basin_tree_table *table, basin_error *error) {
+    for (int64_t i = 0; i < BASIN_TREE_VIEWS * table->network->nodes; i++) logit[i] = 0;
+    return add_logits(logit, e, table, true, error);
+}
+
+basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_ensemble *e,
+                                           const basin_tree_table *table, basin_error *error) {
+    for (int64_t i = 0; i < table->network->nodes; i++) logit[i] = 0;
+    return add_logits(logit, e, table, false, error);
 }
 
 basin_status basin_anomaly_ensemble_score(double *logit, const basin_anomaly_ensemble *e,
@@ -219,6 +280,28 @@ static basin_status store_figures(basin_bundle *bundle, const basin_anomaly_ense
     return status;
 }
 
+static const char *const view_name[] = {"own", "hops", "known"};
+
+/* "trees.own.fits" and "trees.own.weight", and so on. */
+static const char *view_key(char text[64], int view, const char *what) {
+    snprintf(text, 64, "trees.%s.%s", view_name[view], what);
+    return text;
+}
+
+static basin_status store_views(basin_bundle *bundle, const basin_anomaly_ensemble *e,
+                                basin_error *error) {
+    char key[64];
+    basin_status status = BASIN_OK;
+    for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
+        status =
+            basin_anomaly_set_number(bundle, view_key(key, v, "fits"), (double)e->seeing[v], error);
+        if (!status)
+            status =
+                basin_anomaly_set_number(bundle, view_key(key, v, "weight"), e->weight[v], error);
+    }
+    return status;
+}
+
 basin_status basin_anomaly_ensemble_store(basin_bundle *bundle, const basin_anomaly_ensemble *e,
                                           basin_error *error) {
     char names[2048] = "", prefix[32];
@@ -232,8 +315,7 @@ basin_status basin_anomaly_ensemble_store(basin_bundle *bundle, const basin_anom
     if (!status) status = basin_anomaly_set_number(bundle, "network.share", e->share, error);
     if (!status) status = basin_anomaly_set_number(bundle, "network.scale", e->scale, error);
     if (!status) status = basin_anomaly_set_number(bundle, "network.shift", e->shift, error);
-    if (!status)
-        status = basin_anomaly_set_number(bundle, "trees.labelled", (double)e->labelled, error);
+    if (!status) status = store_views(bundle, e, error);
     if (!status) status = basin_anomaly_set_number(bundle, "trees.rate", e->rate, error);
     if (!status) status = basin_known_labels_store(bundle, "known.", &e->known, error);
     if (!status) status = store_figures(bundle, e, error);
@@ -274,6 +356,38 @@ static basin_status load_figures(basin_anomaly_ensemble *e, const basin_bundle *
     return status;
 }
 
+/* Files of before know two views, and all fits weigh alike. */
+static basin_status load_alike(basin_anomaly_ensemble *e, const basin_bundle *bundle, double fits,
+                               basin_error *error) {
+    double known = 0;
+    basin_status status =
+        basin_anomaly_get_number(&known, bundle, "trees.labelled", 0, fits, error);
+    e->seeing[BASIN_VIEW_KNOWN] = (int64_t)known;
+    e->seeing[BASIN_VIEW_HOPS] = (int64_t)(fits - known);
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++) e->weight[v] = (double)e->seeing[v] / fits;
+    return status;
+}
+
+static basin_status load_views(basin_anomaly_ensemble *e, const basin_bundle *bundle, double fits,
+                               basin_error *error) {
+    char key[64];
+    double sum = 0;
+    basin_status status = BASIN_OK;
+    if (basin_bundle_meta(bundle, "trees.labelled")) return load_alike(e, bundle, fits, error);
+    for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
+        double count = 0;
+        status = basin_anomaly_get_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error);
+        if (!status)
+            status = basin_anomaly_get_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0,
+                                              1, error);
+        e->seeing[v] = (int64_t)count;
+        sum += count;
+    }
+    if (status || sum == fits) return status;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %g fits of trees by what they see; wanted %g",
+                      basin_bundle_path(bundle), sum, fits);
+}
+
 basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *e, const basin_bundle *bundle,
                                          basin_error *error) {
     double fits = 0;
@@ -285,13 +399,10 @@ basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *e, const basin_
         status = basin_anomaly_get_number(&e->scale, bundle, "network.scale", 0, 1e300, error);
     if (!status)
         status = basin_anomaly_get_number(&e->shift, bundle, "network.shift", -1e300, 1e300, error);
-    double labelled = 0;
-    if (!status)
-        status = basin_anomaly_get_number(&labelled, bundle, "trees.labelled", 0, fits, error);
+    if (!status) status = load_views(e, bundle, fits, error);
     if (!status) status = basin_anomaly_get_number(&e->rate, bundle, "trees.rate", 0, 1, error);
     if (!status) status = basin_known_labels_load(&e->known, bundle, "known.", error);
     if (!status) status = load_figures(e, bundle, error);
-    e->labelled = (int64_t)labelled;
     if (status) return status;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
     if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");

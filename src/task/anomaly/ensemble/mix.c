@@ -36,6 +36,123 @@ static void spread(double *mean, double *deviation, const double *logit, const u
     *deviation = sqrt(fmax(squares / count - *mean * *mean, 1e-12));
 }
 
+/* ---- shares of views and network ---- */
+
+/* Those that take part: the views that have fits, and the network, which comes last. Shares are
+ * tried in quarters; each part has deviation 1 on validation. */
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 35, BEST_OF = 5 };
+
+typedef struct point {
+    double share[PARTS];
+    double merit, evenness;
+} point;
+
+typedef struct contest {
+    int64_t nodes, count;    /* of the network, of validation */
+    const double *of[PARTS]; /* [N] logits; NULL: takes no part */
+    double deviation[PARTS];
+    const uint8_t *part;
+    double *score;  /* [count] */
+    uint8_t *label; /* [count] */
+    point point[POINTS];
+    int points;
+} contest;
+
+static void add_point(contest *c, const int quarters[PARTS]) {
+    point *p = &c->point[c->points];
+    *p = (point){.evenness = 0};
+    for (int k = 0; k < PARTS; k++) {
+        if (quarters[k] && !c->of[k]) return;
+        p->share[k] = (double)quarters[k] / QUARTERS;
+        p->evenness -= p->share[k] * p->share[k];
+    }
+    c->points++;
+}
+
+/* All ways to deal four quarters out. */
+static void list_points(contest *c) {
+    for (int a = 0; a <= QUARTERS; a++)
+        for (int b = 0; a + b <= QUARTERS; b++)
+            for (int d = 0; a + b + d <= QUARTERS; d++)
+                add_point(c, (const int[PARTS]){a, b, d, QUARTERS - a - b - d});
+}
+
+/* Ranks alone count: AUROC and AUPRC together. */
+static basin_status judge(contest *c, point *p, basin_error *error) {
+    basin_ranking ranking;
+    for (int64_t i = 0, n = 0; i < c->nodes; i++) {
+        if (c->part[i] != BASIN_PART_VAL) continue;
+        double z = 0;
+        for (int k = 0; k < PARTS; k++)
+            if (p->share[k] > 0) z += p->share[k] * c->of[k][i] / c->deviation[k];
+        c->score[n++] = z;
+    }
+    basin_status status = basin_ranking_measure(&ranking, c->score, c->label, c->count, 0, error);
+    if (!status) p->merit = ranking.auroc + ranking.auprc;
+    return status;
+}
+
+static int better_first(const void *a, const void *b) {
+    const point *x = a, *y = b;
+    if (x->merit != y->merit) return x->merit < y->merit ? 1 : -1;
+    return (x->evenness < y->evenness) - (x->evenness > y->evenness);
+}
+
+/* The mean of the best fifth: the best alone owes too much to chance. */
+static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
+    basin_status status = BASIN_OK;
+    list_points(c);
+    for (int i = 0; i < c->points && !status; i++) status = judge(c, &c->point[i], error);
+    if (status) return status;
+    int best = c->points / BEST_OF > 1 ? c->points / BEST_OF : 1;
+    qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
+    for (int k = 0; k < PARTS; k++) {
+        share[k] = 0;
+        for (int i = 0; i < best; i++) share[k] += c->point[i].share[k] / best;
+    }
+    return BASIN_OK;
+}
+
+/* Shares of parts with deviation 1 become weights of the views, which add up to 1, and the share of
+ * a network that is scaled to the trees' deviation. */
+static void set_weights(basin_anomaly_ensemble *e, double *trees, const double *view,
+                        const double share[PARTS], const contest *c) {
+    double whole = 0, mean, deviation;
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++) whole += share[v] / c->deviation[v];
+    for (int v = 0; v < BASIN_TREE_VIEWS && whole > 0; v++)
+        e->weight[v] = share[v] / c->deviation[v] / whole;
+    for (int64_t i = 0; i < c->nodes; i++) {
+        trees[i] = 0;
+        for (int v = 0; v < BASIN_TREE_VIEWS; v++)
+            if (e->weight[v] > 0) trees[i] += e->weight[v] * view[v * c->nodes + i];
+    }
+    spread(&mean, &deviation, trees, c->part, c->nodes);
+    double network = share[BASIN_TREE_VIEWS];
+    e->share = whole > 0 ? network / (network + whole * deviation) : 1;
+}
+
+static basin_status choose_shares(basin_anomaly_ensemble *e, double *trees, const double *view,
+                                  const double *network_logit, const basin_network *network,
+                                  const uint8_t *part, basin_error *error) {
+    double share[PARTS] = {0}, mean;
+    basin_anomaly_samples samples;
+    contest c = {.nodes = network->nodes, .part = part};
+    for (int k = 0; k < PARTS; k++) {
+        c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
+        c.deviation[k] = 1;
+        if (c.of[k]) spread(&mean, &c.deviation[k], c.of[k], part, c.nodes);
+    }
+    basin_status status =
+        basin_anomaly_samples_take(&samples, network_logit, network, part, BASIN_PART_VAL, error);
+    c.score = samples.score, c.label = samples.label, c.count = samples.count;
+    if (!status) status = find_shares(share, &c, error);
+    if (!status) set_weights(e, trees, view, share, &c);
+    basin_anomaly_samples_free(&samples);
+    return status;
+}
+
+/* ---- both together ---- */
+
 /* The network's logits come to the trees' mean and deviation. */
 static void align(basin_anomaly_ensemble *e, const double *trees, const double *network_logit,
                   const uint8_t *part, int64_t nodes) {
@@ -68,23 +185,6 @@ static basin_status try(basin_score *score, trial *t, double share, int part, ba
                                           threshold, error);
 }
 
-/* Of equals the one nearest the middle. */
-static basin_status choose_share(trial *t, const char *select, basin_error *error) {
-    static const double shares[] = {0.5, 0.25, 0.75, 0, 1};
-    double best = -1, share = 0.5;
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < sizeof shares / sizeof *shares && !status; i++) {
-        basin_score score;
-        status = try(&score, t, shares[i], BASIN_PART_VAL, error);
-        double value = status ? -1 : basin_score_get(&score, select);
-        if (value <= best) continue;
-        best = value;
-        share = shares[i];
-    }
-    t->ensemble->share = share;
-    return status;
-}
-
 static basin_status measure_alone(trial *t, basin_error *error) {
     basin_anomaly_ensemble *e = t->ensemble;
     double share = e->share;
@@ -97,16 +197,15 @@ static basin_status measure_alone(trial *t, basin_error *error) {
     return status;
 }
 
-basin_status basin_anomaly_ensemble_choose(basin_anomaly_ensemble *ensemble, const double *trees,
-                                           const double *network_logit,
+basin_status basin_anomaly_ensemble_choose(basin_anomaly_ensemble *ensemble, double *trees,
+                                           const double *view, const double *network_logit,
                                            const basin_network *network, const uint8_t *part,
-                                           const char *select, const char *scan,
-                                           basin_error *error) {
+                                           const char *scan, basin_error *error) {
     trial t = {ensemble, trees, network_logit, network, part, scan, NULL};
     t.probability = basin_array_new((size_t)network->nodes, sizeof *t.probability);
     if (!t.probability) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    basin_status status = choose_shares(ensemble, trees, view, network_logit, network, part, error);
     align(ensemble, trees, network_logit, part, network->nodes);
-    basin_status status = choose_share(&t, select, error);
     if (!status) status = measure_alone(&t, error);
     free(t.probability);
     return status;

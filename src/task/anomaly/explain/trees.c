@@ -163,18 +163,18 @@ basin_status basin_explain_trees(basin_explainer *x, basin_error *error) {
     const basin_anomaly_ensemble *e = x->ensemble;
     double weight = x->weight[BASIN_ANOMALY_TREES];
     if (!(weight > 0)) return BASIN_OK;
-    int64_t fits = basin_anomaly_ensemble_heard(e, &x->table);
     float *row = basin_array_new((size_t)x->table.columns, sizeof *row);
     double *part = basin_array_new((size_t)x->table.columns, sizeof *part);
     basin_status status = row && part ? BASIN_OK : BASIN_NO_MEMORY;
     if (status) basin_fail(error, status, "no memory for the reasons of trees");
-    for (int64_t k = 0; k < fits && !status; k++) status = check_depth(e->trees[k], error);
+    for (int64_t k = 0; k < e->fits && !status; k++) status = check_depth(e->trees[k], error);
     for (int64_t i = 0; i < x->count && !status; i++) {
         basin_told *told = &x->told[i];
         memset(part, 0, (size_t)x->table.columns * sizeof *part);
         basin_tree_table_rows(row, &x->table, &told->node, 0, 1);
-        for (int64_t k = 0; k < fits; k++) {
-            double typical, own, factor = weight / (double)fits;
+        for (int64_t k = 0; k < e->fits; k++) {
+            double typical, own, factor = weight * basin_anomaly_ensemble_weight(e, &x->table, k);
+            if (!(factor > 0)) continue;
             basin_trees_shapley(part, e->trees[k], x->column_typical, row, factor);
             basin_trees_predict(&typical, e->trees[k], x->column_typical, 1);
             basin_trees_predict(&own, e->trees[k], row, 1);
