@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "basin/metrics.h"
 #include "train/trees/grow.h"
 
 const basin_trees_spec BASIN_TREES_DEFAULT = {
@@ -26,6 +27,7 @@ typedef struct boost {
     basin_binned binned;
     basin_grower grower;
     double *score;            /* [rows, scores] */
+    uint8_t *hit;             /* [validations] whether of class 1; NULL: the loss judges */
     basin_gradient *gradient; /* [trains] */
 } boost;
 
@@ -73,6 +75,19 @@ static double validation_loss(const boost *b) {
     return loss / weights;
 }
 
+/* What validation wants low: the loss, or AUROC and AUPRC turned round. */
+static basin_status judge(double *fault, const boost *b, basin_error *error) {
+    basin_ranking ranking;
+    if (!b->hit) {
+        *fault = validation_loss(b);
+        return BASIN_OK;
+    }
+    basin_status status = basin_ranking_measure(&ranking, b->score + b->data->trains, b->hit,
+                                                b->data->validations, 0, error);
+    *fault = status ? 0 : -ranking.auroc - ranking.auprc;
+    return status;
+}
+
 /* ---- rounds ---- */
 
 /* Without a tree a row scores the logarithm of its class's share. */
@@ -113,9 +128,11 @@ static basin_status run_rounds(boost *b, const basin_watch *watch, basin_error *
     for (int64_t round = 0; round < b->spec->rounds && !basin_watch_stopped(watch); round++) {
         status = grow_round(b, round, error);
         if (status) return status;
-        double loss = stops ? validation_loss(b) : 0;
-        if (!stops || loss < best) {
-            best = loss;
+        double fault = 0;
+        if (stops) status = judge(&fault, b, error);
+        if (status) return status;
+        if (!stops || fault < best) {
+            best = fault;
             best_round = round + 1;
         }
         if (stops && round + 1 - best_round >= b->spec->patience) break;
@@ -140,6 +157,19 @@ static basin_status check(const basin_trees_data *data, const basin_trees_spec *
     return BASIN_OK;
 }
 
+/* Both classes are needed to rank. */
+static basin_status list_hits(boost *b, basin_error *error) {
+    int64_t n = b->data->validations, hits = 0;
+    if (!b->spec->ranks || b->trees->scores > 1) return BASIN_OK;
+    for (int64_t i = 0; i < n; i++) hits += label_of(b->data, b->data->trains + i) == 1;
+    if (!hits || hits == n) return BASIN_OK;
+    b->hit = basin_array_new((size_t)n, 1);
+    if (!b->hit)
+        return basin_fail(error, BASIN_NO_MEMORY, "boosted trees of %lld rows", (long long)n);
+    for (int64_t i = 0; i < n; i++) b->hit[i] = label_of(b->data, b->data->trains + i) == 1;
+    return BASIN_OK;
+}
+
 static basin_status prepare(boost *b, basin_error *error) {
     int64_t scores = b->spec->classes == 2 ? 1 : b->spec->classes;
     basin_status status = basin_binned_new(&b->binned, b->data, error);
@@ -156,7 +186,7 @@ static basin_status prepare(boost *b, basin_error *error) {
         return basin_fail(error, BASIN_NO_MEMORY, "boosted trees of %lld rows",
                           (long long)b->binned.rows);
     set_base(b);
-    return BASIN_OK;
+    return list_hits(b, error);
 }
 
 basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
@@ -172,6 +202,7 @@ basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
     basin_grower_free(&b.grower);
     basin_binned_free(&b.binned);
     free(b.score);
+    free(b.hit);
     free(b.gradient);
     if (status)
         basin_trees_free(b.trees);

@@ -14,6 +14,7 @@
 typedef struct basin_trees_spec {
     int64_t rounds;       /* at most so many */
     int64_t patience;     /* rounds that validation may take to improve; 0: all rounds are kept */
+    bool ranks;           /* of 2 classes: improvement is of AUROC + AUPRC, else of the loss */
     int64_t leaves;       /* of a tree */
     int64_t depth;        /* of a leaf */
     double rate;          /* how much of its step a tree takes */

@@ -112,12 +112,14 @@ static void show(lesson *l, const basin_tree_table *table, basin_tree_view view)
 }
 
 /* Every other fit of a view counts anomalies more and allows leaves of a few rows: better where
- * labels are few, and its mistakes differ. Own columns are few, so are the levels they need. */
+ * labels are few, and its mistakes differ. Every other pair stops by ranks, which few labels
+ * disturb less than the loss. Own columns are few, so are the levels they need. */
 static void vary(lesson *l, basin_trees_spec *spec, basin_tree_view view, int64_t turn,
                  uint64_t seed) {
     double anomalies = 0, rows = (double)l->data.trains;
     for (int64_t i = 0; i < l->data.trains; i++) anomalies += l->label[i] == 1;
     bool bold = turn % 2, own = view == BASIN_VIEW_OWN;
+    spec->ranks = turn / 2 % 2;
     spec->depth = own ? 4 : BASIN_TREES_DEFAULT.depth;
     spec->l2 = own ? 0.3 : BASIN_TREES_DEFAULT.l2;
     l->weight[0] = 1;
