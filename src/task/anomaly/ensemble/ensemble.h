@@ -19,9 +19,11 @@
 
 enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
 
-/* What a fit sees: a node's own columns; means over neighbours, too; and known labels, too. */
+/* What a fit sees: a node's own columns (plainly, or with small leaves and heavy anomalies); means
+ * over neighbours, too; and known labels, too. */
 typedef enum basin_tree_view {
     BASIN_VIEW_OWN,
+    BASIN_VIEW_OWN_BOLD,
     BASIN_VIEW_HOPS,
     BASIN_VIEW_KNOWN,
     BASIN_TREE_VIEWS

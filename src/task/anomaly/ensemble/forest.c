@@ -100,10 +100,14 @@ static basin_status lesson_new(lesson *l, const basin_tree_table *table, const u
 
 static void lesson_free(lesson *l) { free(l->node), free(l->row), free(l->label), free(l->x); }
 
+static bool is_own(basin_tree_view view) {
+    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_BOLD;
+}
+
 /* The rows as a view has them: a column without values is never split. */
 static void show(lesson *l, const basin_tree_table *table, basin_tree_view view) {
     int64_t rows = l->data.trains + l->data.validations;
-    int64_t first = view == BASIN_VIEW_OWN    ? table->own
+    int64_t first = is_own(view)              ? table->own
                     : view == BASIN_VIEW_HOPS ? table->plain
                                               : table->columns;
     basin_tree_table_rows(l->x, table, l->node, 0, rows);
@@ -111,15 +115,17 @@ static void show(lesson *l, const basin_tree_table *table, basin_tree_view view)
         for (int64_t c = first; c < table->columns; c++) l->x[i * table->columns + c] = 0;
 }
 
-/* Every other fit of a view counts anomalies more and allows leaves of a few rows: better where
- * labels are few, and its mistakes differ. Every other pair stops by ranks, which few labels
- * disturb less than the loss. Own columns are few, so are the levels they need. */
+/* Bold fits, every other one that sees neighbours, count anomalies more and allow leaves of a few
+ * rows. Others stop by ranks, which few labels disturb less than the loss; and a tree does without
+ * none of a few anomalies. Own columns are few, so are the levels they need. */
 static void vary(lesson *l, basin_trees_spec *spec, basin_tree_view view, int64_t turn,
                  uint64_t seed) {
+    const double few = 30;
     double anomalies = 0, rows = (double)l->data.trains;
     for (int64_t i = 0; i < l->data.trains; i++) anomalies += l->label[i] == 1;
-    bool bold = turn % 2, own = view == BASIN_VIEW_OWN;
-    spec->ranks = turn / 2 % 2;
+    bool own = is_own(view), bold = own ? view == BASIN_VIEW_OWN_BOLD : turn % 2;
+    spec->ranks = own ? turn % 2 : turn / 2 % 2;
+    spec->rows = anomalies < few ? 1 : BASIN_TREES_DEFAULT.rows;
     spec->depth = own ? 4 : BASIN_TREES_DEFAULT.depth;
     spec->l2 = own ? 0.3 : BASIN_TREES_DEFAULT.l2;
     l->weight[0] = 1;
@@ -129,11 +135,11 @@ static void vary(lesson *l, basin_trees_spec *spec, basin_tree_view view, int64_
     spec->seed = seed;
 }
 
-/* How many fits each view gets: a third, the rest to the means over neighbours. */
+/* How many fits each view gets: a quarter, the rest to the means over neighbours. */
 static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool known) {
-    fits[BASIN_VIEW_OWN] = all / (known ? 3 : 2);
-    fits[BASIN_VIEW_KNOWN] = known ? (all + 1) / 3 : 0;
-    fits[BASIN_VIEW_HOPS] = all - fits[BASIN_VIEW_OWN] - fits[BASIN_VIEW_KNOWN];
+    fits[BASIN_VIEW_OWN] = fits[BASIN_VIEW_OWN_BOLD] = all / 4;
+    fits[BASIN_VIEW_KNOWN] = known ? (all + 2) / 4 : 0;
+    fits[BASIN_VIEW_HOPS] = all - all / 4 * 2 - fits[BASIN_VIEW_KNOWN];
 }
 
 /* All fits alike, whatever they see. */
@@ -189,7 +195,8 @@ static basin_tree_view view_of(const basin_anomaly_ensemble *e, int64_t fit) {
 double basin_anomaly_ensemble_weight(const basin_anomaly_ensemble *e, const basin_tree_table *table,
                                      int64_t fit) {
     int64_t others = e->fits - e->seeing[BASIN_VIEW_KNOWN];
-    double whole = e->weight[BASIN_VIEW_OWN] + e->weight[BASIN_VIEW_HOPS];
+    double whole = 0;
+    for (int v = 0; v < BASIN_VIEW_KNOWN; v++) whole += e->weight[v];
     basin_tree_view view = view_of(e, fit);
     if (table->known || !others) return e->weight[view] / (double)e->seeing[view];
     if (view == BASIN_VIEW_KNOWN) return 0;
@@ -282,7 +289,7 @@ static basin_status store_figures(basin_bundle *bundle, const basin_anomaly_ense
     return status;
 }
 
-static const char *const view_name[] = {"own", "hops", "known"};
+static const char *const view_name[] = {"own", "own_bold", "hops", "known"};
 
 /* "trees.own.fits" and "trees.own.weight", and so on. */
 static const char *view_key(char text[64], int view, const char *what) {

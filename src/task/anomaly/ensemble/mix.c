@@ -40,7 +40,7 @@ static void spread(double *mean, double *deviation, const double *logit, const u
 
 /* Those that take part: the views that have fits, and the network, which comes last. Shares are
  * tried in quarters; each part has deviation 1 on validation. */
-enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 35, BEST_OF = 5 };
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70, BEST_OF = 5 };
 
 typedef struct point {
     double share[PARTS];
@@ -74,7 +74,8 @@ static void list_points(contest *c) {
     for (int a = 0; a <= QUARTERS; a++)
         for (int b = 0; a + b <= QUARTERS; b++)
             for (int d = 0; a + b + d <= QUARTERS; d++)
-                add_point(c, (const int[PARTS]){a, b, d, QUARTERS - a - b - d});
+                for (int e = 0; a + b + d + e <= QUARTERS; e++)
+                    add_point(c, (const int[PARTS]){a, b, d, e, QUARTERS - a - b - d - e});
 }
 
 /* Ranks alone count: AUROC and AUPRC together. */
