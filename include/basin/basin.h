@@ -64,6 +64,7 @@
  *     plan.h        stores of states, plans: expressions compiled and run
  *     params.h      parameters: states with a recipe for their first values
  *     pairs.h       lists of pairs, the edges of a graph
+ *     eager.h       energy attention at once, on the caller's memory and stream
  *     energy.h      energies, the paper's block, descent
  *     lagrangian.h  the eleven Lagrangians: activations and the neurons' own energy
  *     ham.h         hierarchical associative memories: layers, synapses, networks
@@ -84,6 +85,7 @@
 
 #include "basin/backend.h"
 #include "basin/calibration.h"
+#include "basin/eager.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
 #include "basin/gnn.h"

@@ -3,6 +3,7 @@
 
 #include "backend/crop.h"
 #include "backend/device.h"
+#include "backend/eager.h"
 #include "backend/kernel.h"
 
 basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
@@ -53,7 +54,7 @@ basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
 }
 int basin_backend_threads(const basin_backend *backend) { return backend->threads; }
 
-/* ---- device.h, crop.h ---- */
+/* ---- device.h, crop.h, eager.h ---- */
 
 void *basin_device_alloc(basin_backend *backend, size_t bytes) {
     return backend->table->alloc(backend, bytes);
@@ -71,4 +72,15 @@ size_t basin_device_free_bytes(basin_backend *backend) {
 const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
     const basin_backend_table *table = backend->table;
     return table->extension ? table->extension(backend, BASIN_CROP_EXTENSION) : NULL;
+}
+
+basin_status basin_backend_open_eager(basin_backend **backend, const char *name, int threads,
+                                      basin_error *error) {
+    if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda_eager(backend, error);
+    return basin_backend_open(backend, name, threads, error);
+}
+
+const basin_eager_table *basin_backend_eager(const basin_backend *backend) {
+    const basin_backend_table *table = backend->table;
+    return table->extension ? table->extension(backend, BASIN_EAGER_EXTENSION) : NULL;
 }

@@ -116,5 +116,6 @@ struct basin_backend {
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);
 basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error);
+basin_status basin_backend_open_cuda_eager(basin_backend **backend, basin_error *error);
 
 #endif

@@ -106,6 +106,7 @@ static const basin_crop_table crops = {basin_cuda_crop, basin_cuda_alloc_host,
 
 static const void *extension(const basin_backend *backend, const char *name) {
     (void)backend;
+    if (strcmp(name, BASIN_EAGER_EXTENSION) == 0) return &basin_cuda_eager;
     return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &crops : NULL;
 }
 
@@ -163,11 +164,15 @@ static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
     return report(cuda, error);
 }
 
-static void make_resources(basin_cuda *cuda) {
+static bool is_careful(void) {
     const char *careful = getenv("BASIN_CUDA_SYNC");
+    return careful && strcmp(careful, "0") != 0;
+}
+
+/* What lists of calls need; single ones (eager.cu) need none of it. */
+static void make_resources(basin_cuda *cuda) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
     cuda->tune = !tune || strcmp(tune, "0") != 0;
-    cuda->careful = careful && strcmp(careful, "0") != 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     cuda->lt_bytes = (size_t)32 << 20; /* what NVIDIA recommends for Hopper */
     BASIN_CUDA_TRY(cuda, cudaMalloc(&cuda->lt_workspace, cuda->lt_bytes));
@@ -189,8 +194,8 @@ static void make_resources(basin_cuda *cuda) {
     basin_cuda_staging_new(cuda);
 }
 
-extern "C" __attribute__((visibility("default"))) basin_status
-basin_cuda_module_open(basin_backend **backend, const char *version, basin_error *error) {
+static basin_status open_backend(basin_backend **backend, const char *version, bool lists,
+                                 basin_error *error) {
     *backend = NULL;
     if (strcmp(version, BASIN_VERSION_STRING) != 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -200,9 +205,10 @@ basin_cuda_module_open(basin_backend **backend, const char *version, basin_error
     if (!cuda) return basin_fail(error, BASIN_NO_MEMORY, "backend cuda: no memory for its state");
     cuda->base.table = &table;
     cuda->base.threads = 1;
+    cuda->careful = is_careful();
     basin_status status = choose_device(cuda, error);
     if (cuda->capability == 90) cuda->base.table = &hopper_table;
-    if (!status) {
+    if (!status && lists) {
         make_resources(cuda);
         status = stream_wait(&cuda->base, error);
     }
@@ -211,4 +217,14 @@ basin_cuda_module_open(basin_backend **backend, const char *version, basin_error
     else
         *backend = &cuda->base;
     return status;
+}
+
+extern "C" __attribute__((visibility("default"))) basin_status
+basin_cuda_module_open(basin_backend **backend, const char *version, basin_error *error) {
+    return open_backend(backend, version, true, error);
+}
+
+extern "C" __attribute__((visibility("default"))) basin_status
+basin_cuda_module_open_eager(basin_backend **backend, const char *version, basin_error *error) {
+    return open_backend(backend, version, false, error);
 }

@@ -70,7 +70,7 @@ static void *resolve(const basin_operand *operand, void *const *block) {
     return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
 }
 
-static basin_cuda_frame frame_of(basin_cuda *cuda, const basin_call *call, void *const *block) {
+basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, void *const *block) {
     basin_cuda_frame frame = {};
     frame.cuda = cuda;
     frame.stream = cuda->stream;
@@ -92,7 +92,7 @@ static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block
                        (int)call->op, BASIN_OP_COUNT - 1);
         return;
     }
-    basin_cuda_frame frame = frame_of(cuda, call, block);
+    basin_cuda_frame frame = basin_cuda_frame_of(cuda, call, block);
     op.run(&frame);
 }
 
@@ -102,7 +102,7 @@ static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, v
     int frames = 0;
     while (frames < BASIN_CUDA_TOGETHER && (size_t)frames < calls &&
            call[frames].op == BASIN_OP_POINTWISE && !cuda->careful) {
-        frame[frames] = frame_of(cuda, &call[frames], block);
+        frame[frames] = basin_cuda_frame_of(cuda, &call[frames], block);
         frames++;
     }
     if (frames > 1) return (size_t)basin_cuda_pointwise_many(frame, frames);

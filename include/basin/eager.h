@@ -1,0 +1,94 @@
+/* Energy attention at once, on the caller's memory and stream: no graph, no plan, no copies. For
+ * those who have tensors and derivatives of their own, such as PyTorch and JAX.
+ *
+ *     basin_eager *eager = NULL;
+ *     basin_eager_open(&eager, "cpu", 0, &error);
+ *     basin_eager_attention at = {.dtype = BASIN_F32, .batch = 8, .queries = 196, .keys = 196,
+ *                                 .heads = 12, .width = 64, .q = q, .k = k, .beta = beta,
+ *                                 .lse = lse};
+ *     basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error);
+ *     basin_eager_close(eager);
+ *
+ * Each of the three operations is the reverse of the one before; sums run over the pairs (query,
+ * key) that count:
+ *
+ *     LSE      z = beta q . k scale,  lse = log sum over keys of exp z; 0 where a query has no key
+ *     FORCE    dq, dk, dbeta, dscale: the gradient of sum(w lse); and lse
+ *     REVERSE  gq, gk, gw, gbeta, gscale: the gradient of sum(a dq) + sum(b dk)
+ *
+ * The energy of the paper's equation 3 is -sum(lse / beta). */
+#ifndef BASIN_EAGER_H
+#define BASIN_EAGER_H
+
+#include "basin/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What single operations run on: "ref", "cpu" or "cuda", there the device that is the calling
+ * thread's. It does not change once it is open, so threads may share it. `threads` 0 means all
+ * cores. */
+typedef struct basin_eager basin_eager;
+BASIN_API basin_status basin_eager_open(basin_eager **eager, const char *backend, int threads,
+                                        basin_error *error);
+BASIN_API void basin_eager_close(basin_eager *eager);
+BASIN_API const char *basin_eager_backend(const basin_eager *eager);
+
+typedef enum basin_eager_operation {
+    BASIN_EAGER_LSE,
+    BASIN_EAGER_FORCE,
+    BASIN_EAGER_REVERSE,
+} basin_eager_operation;
+
+/* Operands lie in the backend's memory, row-major and dense, T at multiples of 16 bytes. T is
+ * `dtype`: F64 on ref, F32 or BF16 on cpu (computed in float) and cuda. R is double on ref and
+ * float elsewhere. Results that are NULL are not computed.
+ *
+ * Heads may also be entries of the batch: [batch, H, N, Y] of one beta is [batch H, N, 1, Y]. */
+typedef struct basin_eager_attention {
+    basin_dtype dtype;
+    int64_t batch, queries, keys, heads, width;
+    bool exclude_self, causal; /* all pairs but query == key, but key > query */
+    bool tf32;                 /* cuda: floats may be rounded to 10 bits for products */
+    /* A list of pairs, the same for all entries of the batch: basin/pairs.h makes it. Without it
+     * (row NULL) all pairs count. */
+    int64_t pairs;
+    const int32_t *row;    /* [queries + 1] */
+    const int32_t *key;    /* [pairs] */
+    const int32_t *column; /* [keys + 1] */
+    const int32_t *query;  /* [pairs] */
+    const int32_t *pair;   /* [pairs] */
+    const void *q;         /* T [batch, queries, H, Y] */
+    const void *k;         /* T [batch, keys, H, Y] */
+    const void *beta;      /* R [H] */
+    const void *scale;     /* R [batch, queries, keys, H], a list's [pairs, H]; NULL: 1 */
+    const void *w;         /* R [batch, queries, H]; force, reverse */
+    const void *a;         /* T like q, cotangent of dq; reverse; NULL: 0 */
+    const void *b;         /* T like k, cotangent of dk; reverse; NULL: 0 */
+    void *lse;             /* R [batch, queries, H]; lse, force */
+    void *dq, *dk;         /* T; force */
+    void *dbeta, *dscale;  /* R; force */
+    void *gq, *gk;         /* T; reverse */
+    void *gw;              /* R like w; reverse */
+    void *gbeta, *gscale;  /* R; reverse */
+    void *workspace;       /* basin_eager_workspace bytes, at a multiple of 64; NULL: taken for the
+                              call, not on cuda */
+    size_t workspace_bytes;
+    void *stream; /* cuda: a cudaStream_t, on which all is queued; NULL is CUDA's default one */
+} basin_eager_attention;
+
+/* Bytes of scratch memory that the operation takes; reads sizes, and which pointers are NULL. */
+BASIN_API basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
+                                             basin_eager_operation operation,
+                                             const basin_eager_attention *at, basin_error *error);
+/* On cuda it is queued, and allocates and waits for nothing; indices of a list are not checked
+ * there. A list takes one entry of the batch after the other; with more than one it gives neither
+ * gradients of beta nor of scale. */
+BASIN_API basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
+                                       const basin_eager_attention *at, basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

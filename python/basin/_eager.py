@@ -1,0 +1,109 @@
+"""Energy attention at once on memory that others own: what basin.torch and basin.jax share.
+
+Everything here is in the kernels' own order: q [batch, queries, H, Y]; a list of pairs is one array
+of int32 that holds row, key, column, query and pair one after the other, each at a multiple of 16
+elements.
+"""
+
+import functools
+
+import numpy
+
+from basin._library import BasinError, check, ffi, lib, owned
+
+LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
+EXCLUDE_SELF, CAUSAL, TF32 = 1, 2, 4  # flags of an operation
+_ALIGN = 16
+
+
+@functools.cache
+def opened(backend, device=0, threads=0):
+    """What runs single operations on a backend; on cuda `device` must be the current one."""
+    pointer = ffi.new("basin_eager **")
+    check(lib.basin_eager_open, pointer, backend.encode(), threads)
+    return owned(pointer[0], lib.basin_eager_close)
+
+
+
+# ---- lists of pairs ----
+
+
+def list_offsets(queries, keys, pairs):
+    """Where row, key, column, query and pair begin, and how long all of it is."""
+    at, offsets = 0, []
+    for length in (queries + 1, pairs, keys + 1, pairs, pairs):
+        offsets.append(at)
+        at += -(-length // _ALIGN) * _ALIGN
+    return offsets, at
+
+
+def pack_list(edges, queries, keys, both_ways=False, drop_self=False, add_self=False):
+    """The packed list of edges [E, 2] (query, key), and how many pairs it has."""
+    edges = numpy.asarray(edges)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise BasinError(
+            f"edges of shape {list(edges.shape)} and type {edges.dtype}, wanted integers [E, 2]"
+        )
+    if edges.size and (edges.min() < 0 or edges.max() >= max(queries, keys)):
+        raise BasinError(
+            f"an edge names node {edges.min() if edges.min() < 0 else edges.max()}, "
+            f"wanted 0 to {max(queries, keys) - 1}"
+        )
+    edges = numpy.ascontiguousarray(edges, dtype="i4")
+    flags = (
+        both_ways * lib.BASIN_PAIRS_BOTH_WAYS
+        | drop_self * lib.BASIN_PAIRS_DROP_SELF
+        | add_self * lib.BASIN_PAIRS_ADD_SELF
+    )
+    pairs = owned(ffi.new("basin_pairs *"), lib.basin_pairs_free)
+    data = ffi.cast("int32_t *", edges.ctypes.data)
+    check(lib.basin_pairs_new, pairs, queries, keys, data, len(edges), flags)
+    return _packed(pairs), pairs.pairs
+
+
+def _packed(pairs):
+    offsets, length = list_offsets(pairs.queries, pairs.keys, pairs.pairs)
+    packed = numpy.zeros(length, "i4")
+    names = ("row", "key", "column", "query", "pair")
+    lengths = (pairs.queries + 1, pairs.pairs, pairs.keys + 1, pairs.pairs, pairs.pairs)
+    for name, at, count in zip(names, offsets, lengths):
+        if count:
+            part = ffi.buffer(getattr(pairs, name), 4 * count)
+            packed[at : at + count] = numpy.frombuffer(part, "i4")
+    return packed
+
+
+# ---- jobs ----
+
+DTYPES = {"float64": lib.BASIN_F64, "float32": lib.BASIN_F32, "bfloat16": lib.BASIN_BF16}
+
+
+def new_job(dtype, sizes, flags):
+    """A job without operands; sizes are batch, queries, keys, heads, width, pairs."""
+    batch, queries, keys, heads, width, pairs = sizes
+    return ffi.new(
+        "basin_eager_attention *",
+        {
+            "dtype": DTYPES[dtype], "batch": batch, "queries": queries, "keys": keys,
+            "heads": heads, "width": width, "pairs": pairs,
+            "exclude_self": bool(flags & EXCLUDE_SELF), "causal": bool(flags & CAUSAL),
+            "tf32": bool(flags & TF32),
+        },
+    )  # fmt: skip
+
+
+def set_list(job, address):
+    """The parts of a packed list at an address."""
+    offsets, _ = list_offsets(job.queries, job.keys, job.pairs)
+    for name, at in zip(("row", "key", "column", "query", "pair"), offsets):
+        setattr(job, name, ffi.cast("int32_t *", address + 4 * at))
+
+
+def workspace_bytes(eager, operation, job):
+    size = ffi.new("size_t *")
+    check(lib.basin_eager_workspace, size, eager, operation, job)
+    return size[0]
+
+
+def run(eager, operation, job):
+    check(lib.basin_eager_run, eager, operation, job)

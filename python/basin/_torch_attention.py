@@ -1,0 +1,229 @@
+"""Energy attention as functions of PyTorch tensors: what callers give, as the operations want it."""
+
+import functools
+
+import torch
+
+from basin import _eager
+from basin._library import BasinError
+from basin._torch_ops import DK, DQ, force, lse
+
+
+class Pairs:
+    """A list of pairs (query, key), the edges of a graph: attention runs over these alone.
+
+    >>> from basin.torch import Pairs
+    >>> pairs = Pairs([(0, 1), (1, 2)], 3, both_ways=True)
+    >>> pairs.edges().tolist()
+    [[0, 1], [1, 0], [1, 2], [2, 1]]
+    """
+
+    def __init__(
+        self, edges, queries, keys=None, *, both_ways=False, drop_self=False, add_self=False,
+        device=None,
+    ):  # fmt: skip
+        """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
+        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node with
+        itself, `add_self` adds one for each node."""
+        keys = queries if keys is None else keys
+        if isinstance(edges, torch.Tensor):
+            device = edges.device if device is None else device
+            edges = edges.detach().cpu().numpy()
+        packed, count = _eager.pack_list(edges, queries, keys, both_ways, drop_self, add_self)
+        self.queries, self.keys, self.count = queries, keys, count
+        self.packed = torch.from_numpy(packed).to(device or "cpu")
+
+    @classmethod
+    def from_csr(cls, row, key, keys=None, device=None):
+        """From rows of keys: those of query i are key[row[i]] to key[row[i + 1] - 1]."""
+        row, key = torch.as_tensor(row).long(), torch.as_tensor(key).long()
+        queries = torch.repeat_interleave(torch.arange(len(row) - 1, device=row.device), row.diff())
+        return cls(torch.stack([queries, key], 1), len(row) - 1, keys, device=device)
+
+    def edges(self):
+        """The pairs [P, 2] in the order that `scale` has: by query, then by key."""
+        (row, key, *_), _ = _eager.list_offsets(self.queries, self.keys, self.count)
+        degree = self.packed[row : row + self.queries + 1].diff().long()
+        nodes = torch.arange(self.queries, device=self.packed.device)
+        queries = torch.repeat_interleave(nodes, degree)
+        return torch.stack([queries, self.packed[key : key + self.count].long()], 1)
+
+    def to(self, device):
+        """The same list on another device."""
+        other = object.__new__(Pairs)
+        other.queries, other.keys, other.count = self.queries, self.keys, self.count
+        other.packed = self.packed.to(device)
+        return other
+
+    def __len__(self):
+        return self.count
+
+    def __repr__(self):
+        return f"Pairs({self.count} of {self.queries} queries and {self.keys} keys)"
+
+
+# ---- what callers give, as the operations want it ----
+
+
+@functools.lru_cache(maxsize=64)
+def _constant(value, length, dtype, device):
+    return torch.full((length,), value, dtype=dtype, device=device)
+
+
+def _cast(x):
+    """As AMP wants it; float16 is computed in float32."""
+    kind = x.device.type
+    if torch.is_autocast_enabled(kind) and x.dtype != torch.float64:
+        wanted = torch.get_autocast_dtype(kind)
+        x = x.to(torch.float32 if wanted == torch.float16 else wanted)
+    return x.float() if x.dtype == torch.float16 else x
+
+
+def _check_tokens(q, k):
+    same = q.dtype == k.dtype and q.device == k.device
+    if q.ndim < 3 or q.ndim != k.ndim or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1]:
+        raise BasinError(
+            f"queries {list(q.shape)} and keys {list(k.shape)}, wanted [.., H, N, Y] that differ in "
+            "N alone"
+        )
+    if not same:
+        raise BasinError(f"queries are {q.dtype} on {q.device}, keys {k.dtype} on {k.device}")
+    if q.dtype not in (torch.float32, torch.bfloat16, torch.float64):
+        raise BasinError(f"queries of {q.dtype}, wanted float32, bfloat16 or float64")
+    if q.device.type not in ("cpu", "cuda") or (q.is_cuda and q.dtype == torch.float64):
+        raise BasinError(f"queries of {q.dtype} on {q.device}, wanted float32 on cpu or cuda")
+
+
+def _beta_of(beta, q):
+    """[1] or [H], on the device of q."""
+    real = torch.float64 if q.dtype == torch.float64 else torch.float32
+    if not isinstance(beta, torch.Tensor):
+        if torch.compiler.is_compiling():
+            return torch.full((1,), float(beta), dtype=real, device=q.device)
+        return _constant(float(beta), 1, real, q.device)
+    if beta.ndim > 1 or beta.numel() not in (1, q.shape[1]):
+        raise BasinError(
+            f"beta of shape {list(beta.shape)}, wanted a number or [H], here [{q.shape[1]}]"
+        )
+    return beta.reshape(-1).to(q.device, real)
+
+
+def _pattern_of(pairs, exclude_self, q, k):
+    """The packed list, its length, and flags."""
+    flags = _eager.EXCLUDE_SELF if exclude_self else 0
+    if q.is_cuda and torch.get_float32_matmul_precision() != "highest":
+        flags |= _eager.TF32
+    if pairs is None or pairs == "causal":
+        if (pairs or exclude_self) and q.shape[2] != k.shape[2]:
+            raise BasinError(
+                f"{q.shape[2]} queries and {k.shape[2]} keys, which must be the same tokens to leave "
+                f"out {'later ones' if pairs else 'self pairs'}"
+            )
+        return None, 0, flags | (_eager.CAUSAL if pairs else 0)
+    if not isinstance(pairs, Pairs):
+        raise BasinError(f"pairs are {pairs!r}, wanted None, 'causal' or basin.torch.Pairs")
+    if exclude_self:
+        raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
+    if (pairs.queries, pairs.keys) != (q.shape[2], k.shape[2]):
+        raise BasinError(f"{pairs!r}, but there are {q.shape[2]} queries and {k.shape[2]} keys")
+    if pairs.packed.device != q.device:
+        raise BasinError(f"pairs on {pairs.packed.device}, queries on {q.device}; use pairs.to()")
+    return pairs.packed, pairs.count, flags
+
+
+def _scale_of(scale, q, k, count, listed, layout, batch):
+    if scale is None:
+        return None
+    real = torch.float64 if q.dtype == torch.float64 else torch.float32
+    wanted = (count, q.shape[1]) if listed else (*batch, q.shape[1], q.shape[2], k.shape[2])
+    if not listed and layout == "nhy":
+        scale = scale.movedim(-1, -3)
+    try:
+        scale = scale.to(q.device, real).expand(wanted)
+    except RuntimeError:
+        raise BasinError(
+            f"scale of shape {list(scale.shape)}, wanted {list(wanted)} or one that broadcasts"
+        ) from None
+    return scale if listed else scale.reshape(-1, *wanted[-3:])
+
+
+class _Problem:
+    """The operands of one attention as the operations take them, and the way back."""
+
+    def __init__(self, q, k, beta, pairs, scale, exclude_self, layout):
+        if layout not in ("hny", "nhy"):
+            raise BasinError(f"layout {layout!r}, wanted 'hny' or 'nhy'")
+        self.layout = layout
+        if layout == "nhy":
+            q, k = q.transpose(-2, -3), k.transpose(-2, -3)
+        q, k = _cast(q), _cast(k)
+        _check_tokens(q, k)
+        self.batch = batch = q.shape[:-3]
+        if len(batch) != 1:
+            q, k = q.reshape(-1, *q.shape[-3:]), k.reshape(-1, *k.shape[-3:])
+        packed, count, flags = _pattern_of(pairs, exclude_self, q, k)
+        if packed is not None and scale is not None and q.shape[0] != 1:
+            raise BasinError(f"scale with a list of pairs in a batch of {q.shape[0]}, wanted 1")
+        self.beta = beta = _beta_of(beta, q)
+        scale = _scale_of(scale, q, k, count, packed is not None, layout, batch)
+        self.operands = (q, k, beta, scale, packed, count, flags)
+
+    def over_beta(self, x):
+        """x [B, H, N] / beta."""
+        return x / (self.beta if self.beta.numel() == 1 else self.beta[:, None])
+
+    def back(self, x, tokens=True):
+        """x [B, H, N, ..] in the caller's shape."""
+        if len(self.batch) != 1:
+            x = x.reshape(*self.batch, *x.shape[1:])
+        if self.layout == "nhy":
+            return x.transpose(-2, -3) if tokens else x.transpose(-1, -2)
+        return x
+
+
+def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+    """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
+
+    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal" (a
+    query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each token's
+    pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It can be
+    differentiated twice with respect to all of them. A query without keys has 0.
+
+    >>> from basin.torch import attention_lse
+    >>> x = torch.eye(3)[None]
+    >>> attention_lse(x, x, 1.0, "causal").round(decimals=2)
+    tensor([[1.0000, 1.3100, 1.5500]])
+    """
+    problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
+    return problem.back(lse(*problem.operands), tokens=False)
+
+
+def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+    """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy is
+    the sum of these. Arguments are those of `attention_lse`.
+
+    >>> from basin.torch import energy_attention
+    >>> x = torch.eye(3)[None]
+    >>> energy_attention(x, x, 1.0).sum().round(decimals=2)
+    tensor(-4.6500)
+    """
+    problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
+    return problem.back(-problem.over_beta(lse(*problem.operands)), tokens=False)
+
+
+def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+    """The force of `energy_attention`: minus the gradient of the summed energy with respect to q and k,
+    like them. It is one operation, and cheaper than torch.autograd.grad of the energy; its own
+    gradient is the reverse of the force.
+
+    >>> from basin.torch import attention_force
+    >>> x = torch.eye(3)[None]
+    >>> attention_force(x, x, 1.0)[0][0, 0].round(decimals=2)
+    tensor([0.5800, 0.2100, 0.2100])
+    """
+    problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
+    flat = problem.operands[0]
+    ones = problem.over_beta(problem.beta.new_ones(()).expand(flat.shape[:3]))
+    dq, dk, _, _ = force(*problem.operands, ones, DQ | DK)
+    return problem.back(dq), problem.back(dk)
+

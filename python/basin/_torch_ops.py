@@ -1,0 +1,325 @@
+"""The three operations as PyTorch sees them: torch.ops.basin.attention_lse, _force and _reverse,
+each the derivative of the one before.
+
+Logical shapes are q [B, H, Nq, Y], k [B, H, Nk, Y], beta [1] or [H], scale [B, H, Nq, Nk] (of a list:
+[pairs, H]), w and lse [B, H, Nq]. Where heads lie in memory is read from the strides: [B, N, H, Y] is
+the kernels' own order; [B, H, N, Y] is that of B H sequences with one head, if they share one beta.
+"""
+
+import torch
+
+from basin import _eager
+from basin._library import BasinError, ffi
+
+DQ, DK, DBETA, DSCALE = 1, 2, 4, 8  # results of the force that are wanted
+GQ, GK, GW, GBETA, GSCALE = 1, 2, 4, 8, 16  # of its reverse
+
+_SHARED = "Tensor q, Tensor k, Tensor beta, Tensor? scale, Tensor? pairs, int count, int flags"
+_library = torch.library.Library("basin", "DEF")
+_tags = {"tags": (torch.Tag.needs_fixed_stride_order,)}
+_library.define(f"attention_lse({_SHARED}) -> Tensor", **_tags)
+_library.define(
+    f"attention_force({_SHARED}, Tensor w, int want) -> (Tensor, Tensor, Tensor, Tensor)", **_tags
+)
+_library.define(
+    f"attention_reverse({_SHARED}, Tensor w, Tensor? a, Tensor? b, int want) -> "
+    "(Tensor, Tensor, Tensor, Tensor, Tensor)",
+    **_tags,
+)
+lse = torch.ops.basin.attention_lse.default
+force = torch.ops.basin.attention_force.default
+reverse = torch.ops.basin.attention_reverse.default
+
+
+# ---- how operands lie ----
+
+
+def _heads_first(q, beta, scale, pairs):
+    """Whether the heads are entries of the batch to the kernels."""
+    return pairs is None and beta.numel() == 1 and (scale is not None or q.is_contiguous())
+
+
+def _laid(x, first):
+    """x [B, H, N, ..] in the kernels' order, dense."""
+    x = (x if first else x.transpose(1, 2)).contiguous()
+    return x.clone() if x.data_ptr() % 16 else x
+
+
+def _laid_scale(scale, first, pairs):
+    return scale.contiguous() if first or pairs is not None else scale.permute(0, 2, 3, 1).contiguous()
+
+
+def _new(like, shape, first, dtype=None):
+    """A result [B, H, N, ..], in memory as the kernels write it."""
+    if first:
+        return like.new_empty(shape, dtype=dtype)
+    batch, heads, tokens, *rest = shape
+    return like.new_empty((batch, tokens, heads, *rest), dtype=dtype).transpose(1, 2)
+
+
+def _new_scale(scale, first, pairs):
+    if first or pairs is not None:
+        return torch.empty_like(scale, memory_format=torch.contiguous_format)
+    batch, heads, queries, keys = scale.shape
+    return scale.new_empty((batch, queries, keys, heads)).permute(0, 3, 1, 2)
+
+
+# ---- running ----
+
+_backends = {}
+
+
+def _backend(q):
+    """What runs on the tensor's device in its type."""
+    device = q.device
+    if device.type == "cpu":
+        name = "ref" if q.dtype == torch.float64 else "cpu"
+        return _eager.opened(name, threads=torch.get_num_threads() if name == "cpu" else 1)
+    if device not in _backends:
+        with torch.cuda.device(device):
+            _backends[device] = _eager.opened("cuda", device.index)
+    return _backends[device]
+
+
+def _address(x):
+    return ffi.cast("void *", x.data_ptr())
+
+
+def _real(q):
+    """The type of what is not q or k."""
+    return torch.float64 if q.dtype == torch.float64 else torch.float32
+
+
+class _Job:
+    """One call: operands are laid in order and kept until it is made."""
+
+    def __init__(self, q, k, beta, scale, pairs, count, flags):
+        self.first = first = _heads_first(q, beta, scale, pairs)
+        batch, heads, queries, width = q.shape
+        if first:
+            batch, heads = batch * heads, 1
+        elif beta.numel() != heads:
+            beta = beta.expand(heads)
+        sizes = (batch, queries, k.shape[2], heads, width, count)
+        self.job = _eager.new_job(str(q.dtype)[6:], sizes, flags)
+        self.kept, self.q, self.shared = [], q, beta
+        self.give(q=_laid(q, first), k=_laid(k, first), beta=beta.contiguous())
+        if scale is not None:
+            self.give(scale=_laid_scale(scale, first, pairs))
+        if pairs is not None:
+            _eager.set_list(self.job, pairs.data_ptr())
+
+    def give(self, **operands):
+        for name, x in operands.items():
+            self.kept.append(x)
+            setattr(self.job, name, _address(x))
+
+    def run(self, operation):
+        q, job = self.q, self.job
+        eager = _backend(q)
+        if q.is_cuda:
+            size = _eager.workspace_bytes(eager, operation, job)
+            self.give(workspace=q.new_empty(max(size, 1), dtype=torch.uint8))
+            job.workspace_bytes = size
+            job.stream = ffi.cast("void *", torch.cuda.current_stream(q.device).cuda_stream)
+        _eager.run(eager, operation, job)
+
+
+def _lse(q, k, beta, scale, pairs, count, flags):
+    job = _Job(q, k, beta, scale, pairs, count, flags)
+    out = _new(q, q.shape[:3], job.first, _real(q))
+    job.give(lse=out)
+    job.run(_eager.LSE)
+    return out
+
+
+def _absent(q):
+    return q.new_empty(0)
+
+
+def _results_of_force(q, k, beta, scale, pairs, want, first):
+    """Empty tensors for what is wanted; beta is what the kernels read."""
+    return (
+        _new(q, q.shape, first) if want & DQ else _absent(q),
+        _new(q, k.shape, first) if want & DK else _absent(q),
+        torch.empty_like(beta, memory_format=torch.contiguous_format) if want & DBETA else _absent(q),
+        _new_scale(scale, first, pairs) if want & DSCALE else _absent(q),
+    )
+
+
+def _summed(gradient, beta):
+    """Gradients of each head's beta, as beta itself is."""
+    return gradient.sum().reshape(1) if gradient.numel() > beta.numel() else gradient
+
+
+def _force(q, k, beta, scale, pairs, count, flags, w, want):
+    job = _Job(q, k, beta, scale, pairs, count, flags)
+    dq, dk, dbeta, dscale = _results_of_force(q, k, job.shared, scale, pairs, want, job.first)
+    job.give(w=_laid(w, job.first))
+    job.give(**{name: x for name, x, bit in (
+        ("dq", dq, DQ), ("dk", dk, DK), ("dbeta", dbeta, DBETA), ("dscale", dscale, DSCALE),
+    ) if want & bit})  # fmt: skip
+    job.run(_eager.FORCE)
+    return dq, dk, _summed(dbeta, beta) if want & DBETA else dbeta, dscale
+
+
+def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
+    job = _Job(q, k, beta, scale, pairs, count, flags)
+    bits = (want & GQ and DQ) | (want & GK and DK) | (want & GBETA and DBETA)
+    bits |= want & GSCALE and DSCALE
+    gq, gk, gbeta, gscale = _results_of_force(q, k, job.shared, scale, pairs, bits, job.first)
+    gw = _new(q, q.shape[:3], job.first, _real(q)) if want & GW else _absent(q)
+    job.give(w=_laid(w, job.first))
+    job.give(**{name: _laid(x, job.first) for name, x in (("a", a), ("b", b)) if x is not None})
+    job.give(**{name: x for name, x, bit in (
+        ("gq", gq, GQ), ("gk", gk, GK), ("gw", gw, GW), ("gbeta", gbeta, GBETA),
+        ("gscale", gscale, GSCALE),
+    ) if want & bit})  # fmt: skip
+    job.run(_eager.REVERSE)
+    return gq, gk, gw, _summed(gbeta, beta) if want & GBETA else gbeta, gscale
+
+
+for _name, _function in {
+    "attention_lse": _lse, "attention_force": _force, "attention_reverse": _reverse,
+}.items():  # fmt: skip
+    _library.impl(_name, _function, "CPU")
+    _library.impl(_name, _function, "CUDA")
+
+
+# ---- what compilers ask: shapes and strides without numbers ----
+
+
+@torch.library.register_fake("basin::attention_lse")
+def _fake_lse(q, k, beta, scale, pairs, count, flags):
+    return _new(q, q.shape[:3], _heads_first(q, beta, scale, pairs), _real(q))
+
+
+@torch.library.register_fake("basin::attention_force")
+def _fake_force(q, k, beta, scale, pairs, count, flags, w, want):
+    first = _heads_first(q, beta, scale, pairs)
+    return _results_of_force(q, k, beta, scale, pairs, want, first)
+
+
+@torch.library.register_fake("basin::attention_reverse")
+def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
+    first = _heads_first(q, beta, scale, pairs)
+    bits = (want & GQ and DQ) | (want & GK and DK) | (want & GBETA and DBETA)
+    bits |= want & GSCALE and DSCALE
+    gq, gk, gbeta, gscale = _results_of_force(q, k, beta, scale, pairs, bits, first)
+    gw = _new(q, q.shape[:3], first, _real(q)) if want & GW else _absent(q)
+    return gq, gk, gw, gbeta, gscale
+
+
+# ---- derivatives ----
+
+
+def _keep(ctx, inputs, output):
+    tensors = [x for x in inputs if isinstance(x, torch.Tensor) or x is None]
+    ctx.count, ctx.flags = inputs[5:7]
+    ctx.save_for_backward(*tensors[:6])
+    ctx.set_materialize_grads(False)
+
+
+def _wanted(results, bits):
+    """Results that were asked for; None in the place of others."""
+    return [x if bits >> i & 1 else None for i, x in enumerate(results)]
+
+
+def _lse_backward(ctx, w):
+    q, k, beta, scale, pairs = ctx.saved_tensors
+    if w is None:
+        return (None,) * 7
+    want = sum(bit for bit, need in zip((DQ, DK, DBETA, DSCALE), ctx.needs_input_grad) if need)
+    results = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, want)
+    return *_wanted(results, want), None, None, None
+
+
+def _add(a, b):
+    return b if a is None else a if b is None else a + b
+
+
+def _through_dbeta(ctx, operands, a, c):
+    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns that
+    with what else depends on q and beta."""
+    q, k, beta, scale, pairs, w = operands
+    dq, _, dbeta, _ = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, DQ | DBETA)
+    ratio = c / beta
+    by_head = ratio.reshape(1, -1, 1, 1).to(q.dtype)
+    return _add(a, by_head * q), by_head * dq, -ratio * dbeta
+
+
+def _slopes_of_scale(operands, ctx):
+    """dscale, written out: memory for every pair and head."""
+    q, k, beta, scale, pairs, w = operands
+    if pairs is not None:
+        return _listed_slopes(q[0], k[0], beta, scale, w[0], pairs, ctx.count)
+    y = beta.reshape(1, -1, 1, 1) * (q @ k.transpose(-1, -2))
+    z = y * scale
+    tokens = torch.arange(q.shape[2], device=q.device)
+    if ctx.flags & _eager.EXCLUDE_SELF:
+        z = z.masked_fill(tokens[:, None] == tokens, -torch.inf)
+    if ctx.flags & _eager.CAUSAL:
+        z = z.masked_fill(tokens[:, None] < tokens, -torch.inf)
+    top = z.amax(-1, keepdim=True).clamp_min(-1e30).detach()
+    weight = torch.exp(z - top)
+    weight = weight / weight.sum(-1, keepdim=True).clamp_min(1e-30)
+    return w[..., None] * weight * y
+
+
+def _listed_slopes(q, k, beta, scale, w, pairs, count):
+    """The same for a list: q [H, N, Y], scale [pairs, H]."""
+    (_, key, column, query, pair), _ = _eager.list_offsets(q.shape[1], k.shape[1], count)
+    by_key = pairs[query : query + count].long(), pairs[pair : pair + count].long()
+    queries = torch.empty_like(by_key[0]).index_copy_(0, by_key[1], by_key[0])
+    keys = pairs[key : key + count].long()
+    y = (q[:, queries] * k[:, keys]).sum(-1).T * beta  # [pairs, H]
+    z = y * scale
+    top = z.new_full((q.shape[1], z.shape[1]), -torch.inf)
+    top = top.scatter_reduce(0, queries[:, None].expand_as(z), z.detach(), "amax")
+    weight = torch.exp(z - top[queries])
+    total = torch.zeros_like(top).index_add(0, queries, weight)
+    return w.T[queries] * weight / total[queries] * y
+
+
+def _through_dscale(ctx, operands, c):
+    """Gradients of sum(c dscale) with respect to q, k, beta, scale and w."""
+    with torch.enable_grad():
+        fresh = [x.detach().requires_grad_() if i != 4 and x is not None else x
+                 for i, x in enumerate(operands)]  # fmt: skip
+        total = (_slopes_of_scale(fresh, ctx) * c).sum()
+        leaves = [fresh[i] for i in (0, 1, 5, 2, 3)]
+        return torch.autograd.grad(total, leaves)
+
+
+def _force_backward(ctx, a, b, c_beta, c_scale):
+    q, k, beta, scale, pairs, w = operands = ctx.saved_tensors
+    more_q = more_beta = None
+    needs = [*ctx.needs_input_grad[:2], ctx.needs_input_grad[7], *ctx.needs_input_grad[2:4]]
+    want = sum(bit for bit, need in zip((GQ, GK, GW, GBETA, GSCALE), needs) if need)
+    if c_beta is not None:
+        a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
+    out = [None] * 5
+    if a is not None or b is not None:
+        shared = (q, k, beta, scale, pairs, ctx.count, ctx.flags)
+        out = _wanted(reverse(*shared, w, a, b, want), want)
+    out[0], out[3] = _add(out[0], more_q), _add(out[3], more_beta)
+    if c_scale is not None:
+        more = _through_dscale(ctx, operands, c_scale)
+        out = [_add(x, y) if need else None for x, y, need in zip(out, more, needs)]
+    gq, gk, gw, gbeta, gscale = out
+    return gq, gk, gbeta, gscale, None, None, None, gw, None
+
+
+def _no_third(ctx, *cotangents):
+    raise NotImplementedError(
+        "energy attention has derivatives of first and second order; a third one was asked for"
+    )
+
+
+def _keep_nothing(ctx, inputs, output):
+    pass
+
+
+torch.library.register_autograd("basin::attention_lse", _lse_backward, setup_context=_keep)
+torch.library.register_autograd("basin::attention_force", _force_backward, setup_context=_keep)
+torch.library.register_autograd("basin::attention_reverse", _no_third, setup_context=_keep_nothing)
