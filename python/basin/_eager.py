@@ -14,6 +14,7 @@ from basin._library import BasinError, check, ffi, lib, owned
 LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
 EXCLUDE_SELF, CAUSAL, TF32 = 1, 2, 4  # flags of an operation
 _ALIGN = 16
+NULL = ffi.NULL
 
 
 @functools.cache
@@ -22,7 +23,6 @@ def opened(backend, device=0, threads=0):
     pointer = ffi.new("basin_eager **")
     check(lib.basin_eager_open, pointer, backend.encode(), threads)
     return owned(pointer[0], lib.basin_eager_close)
-
 
 
 # ---- lists of pairs ----
@@ -76,13 +76,16 @@ def _packed(pairs):
 # ---- jobs ----
 
 DTYPES = {"float64": lib.BASIN_F64, "float32": lib.BASIN_F32, "bfloat16": lib.BASIN_BF16}
+_JOB = ffi.typeof("basin_eager_attention *")
+_VOID = ffi.typeof("void *")
+_cast, _new, _run = ffi.cast, ffi.new, lib.basin_eager_run
 
 
-def new_job(dtype, sizes, flags):
-    """A job without operands; sizes are batch, queries, keys, heads, width, pairs."""
+@functools.lru_cache(maxsize=256)
+def _blank(dtype, sizes, flags):
     batch, queries, keys, heads, width, pairs = sizes
-    return ffi.new(
-        "basin_eager_attention *",
+    return _new(
+        _JOB,
         {
             "dtype": DTYPES[dtype], "batch": batch, "queries": queries, "keys": keys,
             "heads": heads, "width": width, "pairs": pairs,
@@ -92,18 +95,28 @@ def new_job(dtype, sizes, flags):
     )  # fmt: skip
 
 
-def set_list(job, address):
+def new_job(dtype, sizes, flags):
+    """A job without operands; sizes are batch, queries, keys, heads, width, pairs."""
+    return _new(_JOB, _blank(dtype, sizes, flags)[0])
+
+
+def address(number):
+    return _cast(_VOID, number)
+
+
+def set_list(job, where):
     """The parts of a packed list at an address."""
     offsets, _ = list_offsets(job.queries, job.keys, job.pairs)
     for name, at in zip(("row", "key", "column", "query", "pair"), offsets):
-        setattr(job, name, ffi.cast("int32_t *", address + 4 * at))
+        setattr(job, name, _cast("int32_t *", where + 4 * at))
 
 
 def workspace_bytes(eager, operation, job):
-    size = ffi.new("size_t *")
+    size = _new("size_t *")
     check(lib.basin_eager_workspace, size, eager, operation, job)
     return size[0]
 
 
 def run(eager, operation, job):
-    check(lib.basin_eager_run, eager, operation, job)
+    if _run(eager, operation, job, NULL):
+        check(_run, eager, operation, job)  # once more, for the message

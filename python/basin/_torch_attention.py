@@ -65,9 +65,18 @@ class Pairs:
 # ---- what callers give, as the operations want it ----
 
 
+_TYPES = {torch.float32, torch.bfloat16, torch.float64}
+
+
 @functools.lru_cache(maxsize=64)
-def _constant(value, length, dtype, device):
-    return torch.full((length,), value, dtype=dtype, device=device)
+def _kept(value, shape, dtype, device):
+    return torch.full(shape, value, dtype=dtype, device=device)
+
+
+def _full(value, shape, dtype, device):
+    """A constant; eager calls make it once."""
+    make = _kept.__wrapped__ if torch.compiler.is_compiling() else _kept
+    return make(value, shape, dtype, device)
 
 
 def _cast(x):
@@ -80,27 +89,28 @@ def _cast(x):
 
 
 def _check_tokens(q, k):
-    same = q.dtype == k.dtype and q.device == k.device
-    if q.ndim < 3 or q.ndim != k.ndim or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1]:
+    if q.ndim < 3 or (
+        q.shape != k.shape
+        and (q.ndim != k.ndim or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1])
+    ):
         raise BasinError(
             f"queries {list(q.shape)} and keys {list(k.shape)}, wanted [.., H, N, Y] that differ in "
             "N alone"
         )
-    if not same:
+    if q.dtype != k.dtype or q.device != k.device:
         raise BasinError(f"queries are {q.dtype} on {q.device}, keys {k.dtype} on {k.device}")
-    if q.dtype not in (torch.float32, torch.bfloat16, torch.float64):
-        raise BasinError(f"queries of {q.dtype}, wanted float32, bfloat16 or float64")
-    if q.device.type not in ("cpu", "cuda") or (q.is_cuda and q.dtype == torch.float64):
-        raise BasinError(f"queries of {q.dtype} on {q.device}, wanted float32 on cpu or cuda")
+    if q.dtype not in _TYPES or not (q.is_cpu or (q.is_cuda and q.dtype != torch.float64)):
+        raise BasinError(
+            f"queries of {q.dtype} on {q.device}; wanted float32 or bfloat16 on cpu or cuda, or "
+            "float64 on cpu"
+        )
 
 
 def _beta_of(beta, q):
     """[1] or [H], on the device of q."""
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
     if not isinstance(beta, torch.Tensor):
-        if torch.compiler.is_compiling():
-            return torch.full((1,), float(beta), dtype=real, device=q.device)
-        return _constant(float(beta), 1, real, q.device)
+        return _full(float(beta), (1,), real, q.device)
     if beta.ndim > 1 or beta.numel() not in (1, q.shape[1]):
         raise BasinError(
             f"beta of shape {list(beta.shape)}, wanted a number or [H], here [{q.shape[1]}]"
@@ -164,13 +174,24 @@ class _Problem:
         packed, count, flags = _pattern_of(pairs, exclude_self, q, k)
         if packed is not None and scale is not None and q.shape[0] != 1:
             raise BasinError(f"scale with a list of pairs in a batch of {q.shape[0]}, wanted 1")
+        self.number = None if isinstance(beta, torch.Tensor) else float(beta)
         self.beta = beta = _beta_of(beta, q)
         scale = _scale_of(scale, q, k, count, packed is not None, layout, batch)
         self.operands = (q, k, beta, scale, packed, count, flags)
 
-    def over_beta(self, x):
-        """x [B, H, N] / beta."""
-        return x / (self.beta if self.beta.numel() == 1 else self.beta[:, None])
+    def energy(self, x):
+        """-x / beta of x [B, H, N]."""
+        if self.number is not None:
+            return x * (-1 / self.number)
+        return -x / (self.beta if self.beta.numel() == 1 else self.beta[:, None])
+
+    def weights(self):
+        """The cotangent 1 / beta of each log-sum-exp."""
+        batch, heads, queries, _ = self.operands[0].shape
+        shape, real = (batch, heads, queries), self.beta.dtype
+        if self.number is not None:
+            return _full(1 / self.number, shape, real, self.beta.device)
+        return (1 / self.beta).reshape(-1, 1).expand(shape)
 
     def back(self, x, tokens=True):
         """x [B, H, N, ..] in the caller's shape."""
@@ -208,7 +229,7 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
     tensor(-4.6500)
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    return problem.back(-problem.over_beta(lse(*problem.operands)), tokens=False)
+    return problem.back(problem.energy(lse(*problem.operands)), tokens=False)
 
 
 def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
@@ -222,8 +243,6 @@ def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, l
     tensor([0.5800, 0.2100, 0.2100])
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    flat = problem.operands[0]
-    ones = problem.over_beta(problem.beta.new_ones(()).expand(flat.shape[:3]))
-    dq, dk, _, _ = force(*problem.operands, ones, DQ | DK)
+    dq, dk, _, _ = force(*problem.operands, problem.weights(), DQ | DK)
     return problem.back(dq), problem.back(dk)
 

@@ -52,7 +52,7 @@ def _laid_scale(scale, first, pairs):
 def _new(like, shape, first, dtype=None):
     """A result [B, H, N, ..], in memory as the kernels write it."""
     if first:
-        return like.new_empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype or like.dtype, device=like.device)
     batch, heads, tokens, *rest = shape
     return like.new_empty((batch, tokens, heads, *rest), dtype=dtype).transpose(1, 2)
 
@@ -66,23 +66,24 @@ def _new_scale(scale, first, pairs):
 
 # ---- running ----
 
+_NAMES = {torch.float64: "float64", torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_address = _eager.address
 _backends = {}
 
 
 def _backend(q):
     """What runs on the tensor's device in its type."""
+    if q.is_cpu:
+        double = q.dtype == torch.float64
+        key = "ref" if double else torch.get_num_threads()
+        if key not in _backends:
+            _backends[key] = _eager.opened("ref") if double else _eager.opened("cpu", 0, key)
+        return _backends[key]
     device = q.device
-    if device.type == "cpu":
-        name = "ref" if q.dtype == torch.float64 else "cpu"
-        return _eager.opened(name, threads=torch.get_num_threads() if name == "cpu" else 1)
     if device not in _backends:
         with torch.cuda.device(device):
             _backends[device] = _eager.opened("cuda", device.index)
     return _backends[device]
-
-
-def _address(x):
-    return ffi.cast("void *", x.data_ptr())
 
 
 def _real(q):
@@ -91,7 +92,9 @@ def _real(q):
 
 
 class _Job:
-    """One call: operands are laid in order and kept until it is made."""
+    """One call. `kept` holds what was laid in order for it until it is made."""
+
+    __slots__ = ("beta", "first", "job", "kept", "q")
 
     def __init__(self, q, k, beta, scale, pairs, count, flags):
         self.first = first = _heads_first(q, beta, scale, pairs)
@@ -101,18 +104,20 @@ class _Job:
         elif beta.numel() != heads:
             beta = beta.expand(heads)
         sizes = (batch, queries, k.shape[2], heads, width, count)
-        self.job = _eager.new_job(str(q.dtype)[6:], sizes, flags)
-        self.kept, self.q, self.shared = [], q, beta
-        self.give(q=_laid(q, first), k=_laid(k, first), beta=beta.contiguous())
+        self.job = job = _eager.new_job(_NAMES[q.dtype], sizes, flags)
+        self.q, self.beta = q, beta
+        mine_q, mine_k, mine_beta = self.kept = [_laid(q, first), _laid(k, first), beta.contiguous()]
+        job.q, job.k = _address(mine_q.data_ptr()), _address(mine_k.data_ptr())
+        job.beta = _address(mine_beta.data_ptr())
         if scale is not None:
             self.give(scale=_laid_scale(scale, first, pairs))
         if pairs is not None:
-            _eager.set_list(self.job, pairs.data_ptr())
+            _eager.set_list(job, pairs.data_ptr())
 
     def give(self, **operands):
         for name, x in operands.items():
             self.kept.append(x)
-            setattr(self.job, name, _address(x))
+            setattr(self.job, name, _address(x.data_ptr()))
 
     def run(self, operation):
         q, job = self.q, self.job
@@ -121,14 +126,14 @@ class _Job:
             size = _eager.workspace_bytes(eager, operation, job)
             self.give(workspace=q.new_empty(max(size, 1), dtype=torch.uint8))
             job.workspace_bytes = size
-            job.stream = ffi.cast("void *", torch.cuda.current_stream(q.device).cuda_stream)
+            job.stream = _address(torch.cuda.current_stream(q.device).cuda_stream)
         _eager.run(eager, operation, job)
 
 
 def _lse(q, k, beta, scale, pairs, count, flags):
     job = _Job(q, k, beta, scale, pairs, count, flags)
     out = _new(q, q.shape[:3], job.first, _real(q))
-    job.give(lse=out)
+    job.job.lse = _address(out.data_ptr())
     job.run(_eager.LSE)
     return out
 
@@ -137,14 +142,22 @@ def _absent(q):
     return q.new_empty(0)
 
 
-def _results_of_force(q, k, beta, scale, pairs, want, first):
-    """Empty tensors for what is wanted; beta is what the kernels read."""
+def _results(q, k, beta, scale, pairs, want, first):
+    """Tensors for what is wanted of the force; beta is what the kernels read."""
+    dense = torch.contiguous_format
     return (
         _new(q, q.shape, first) if want & DQ else _absent(q),
         _new(q, k.shape, first) if want & DK else _absent(q),
-        torch.empty_like(beta, memory_format=torch.contiguous_format) if want & DBETA else _absent(q),
+        torch.empty_like(beta, memory_format=dense) if want & DBETA else _absent(q),
         _new_scale(scale, first, pairs) if want & DSCALE else _absent(q),
     )
+
+
+def _results_of_reverse(q, k, beta, scale, pairs, want, first):
+    like_force = want & (GQ | GK) | (want & (GBETA | GSCALE)) >> 1
+    gq, gk, gbeta, gscale = _results(q, k, beta, scale, pairs, like_force, first)
+    gw = _new(q, q.shape[:3], first, _real(q)) if want & GW else _absent(q)
+    return gq, gk, gw, gbeta, gscale
 
 
 def _summed(gradient, beta):
@@ -152,31 +165,29 @@ def _summed(gradient, beta):
     return gradient.sum().reshape(1) if gradient.numel() > beta.numel() else gradient
 
 
+def _run(job, operation, names, results, want, **operands):
+    job.give(**operands)
+    job.give(**{name: x for i, (name, x) in enumerate(zip(names, results)) if want >> i & 1})
+    job.run(operation)
+
+
 def _force(q, k, beta, scale, pairs, count, flags, w, want):
     job = _Job(q, k, beta, scale, pairs, count, flags)
-    dq, dk, dbeta, dscale = _results_of_force(q, k, job.shared, scale, pairs, want, job.first)
-    job.give(w=_laid(w, job.first))
-    job.give(**{name: x for name, x, bit in (
-        ("dq", dq, DQ), ("dk", dk, DK), ("dbeta", dbeta, DBETA), ("dscale", dscale, DSCALE),
-    ) if want & bit})  # fmt: skip
-    job.run(_eager.FORCE)
-    return dq, dk, _summed(dbeta, beta) if want & DBETA else dbeta, dscale
+    results = _results(q, k, job.beta, scale, pairs, want, job.first)
+    names = ("dq", "dk", "dbeta", "dscale")
+    _run(job, _eager.FORCE, names, results, want, w=_laid(w, job.first))
+    dq, dk, dbeta, dscale = results
+    return dq, dk, _summed(dbeta, beta), dscale
 
 
 def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
     job = _Job(q, k, beta, scale, pairs, count, flags)
-    bits = (want & GQ and DQ) | (want & GK and DK) | (want & GBETA and DBETA)
-    bits |= want & GSCALE and DSCALE
-    gq, gk, gbeta, gscale = _results_of_force(q, k, job.shared, scale, pairs, bits, job.first)
-    gw = _new(q, q.shape[:3], job.first, _real(q)) if want & GW else _absent(q)
-    job.give(w=_laid(w, job.first))
-    job.give(**{name: _laid(x, job.first) for name, x in (("a", a), ("b", b)) if x is not None})
-    job.give(**{name: x for name, x, bit in (
-        ("gq", gq, GQ), ("gk", gk, GK), ("gw", gw, GW), ("gbeta", gbeta, GBETA),
-        ("gscale", gscale, GSCALE),
-    ) if want & bit})  # fmt: skip
-    job.run(_eager.REVERSE)
-    return gq, gk, gw, _summed(gbeta, beta) if want & GBETA else gbeta, gscale
+    results = _results_of_reverse(q, k, job.beta, scale, pairs, want, job.first)
+    names = ("gq", "gk", "gw", "gbeta", "gscale")
+    given = {name: _laid(x, job.first) for name, x in (("w", w), ("a", a), ("b", b)) if x is not None}
+    _run(job, _eager.REVERSE, names, results, want, **given)
+    gq, gk, gw, gbeta, gscale = results
+    return gq, gk, gw, _summed(gbeta, beta), gscale
 
 
 for _name, _function in {
@@ -196,28 +207,18 @@ def _fake_lse(q, k, beta, scale, pairs, count, flags):
 
 @torch.library.register_fake("basin::attention_force")
 def _fake_force(q, k, beta, scale, pairs, count, flags, w, want):
-    first = _heads_first(q, beta, scale, pairs)
-    return _results_of_force(q, k, beta, scale, pairs, want, first)
+    return _results(q, k, beta, scale, pairs, want, _heads_first(q, beta, scale, pairs))
 
 
 @torch.library.register_fake("basin::attention_reverse")
 def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
-    first = _heads_first(q, beta, scale, pairs)
-    bits = (want & GQ and DQ) | (want & GK and DK) | (want & GBETA and DBETA)
-    bits |= want & GSCALE and DSCALE
-    gq, gk, gbeta, gscale = _results_of_force(q, k, beta, scale, pairs, bits, first)
-    gw = _new(q, q.shape[:3], first, _real(q)) if want & GW else _absent(q)
-    return gq, gk, gw, gbeta, gscale
+    return _results_of_reverse(q, k, beta, scale, pairs, want, _heads_first(q, beta, scale, pairs))
 
 
 # ---- derivatives ----
 
 
-def _keep(ctx, inputs, output):
-    tensors = [x for x in inputs if isinstance(x, torch.Tensor) or x is None]
-    ctx.count, ctx.flags = inputs[5:7]
-    ctx.save_for_backward(*tensors[:6])
-    ctx.set_materialize_grads(False)
+_below_autograd = torch._C._AutoDispatchBelowAutograd
 
 
 def _wanted(results, bits):
@@ -225,13 +226,20 @@ def _wanted(results, bits):
     return [x if bits >> i & 1 else None for i, x in enumerate(results)]
 
 
-def _lse_backward(ctx, w):
-    q, k, beta, scale, pairs = ctx.saved_tensors
-    if w is None:
-        return (None,) * 7
-    want = sum(bit for bit, need in zip((DQ, DK, DBETA, DSCALE), ctx.needs_input_grad) if need)
-    results = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, want)
-    return *_wanted(results, want), None, None, None
+class _Lse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, beta, scale, pairs, count, flags):
+        ctx.save_for_backward(q, k, beta, scale, pairs)
+        ctx.count, ctx.flags = count, flags
+        with _below_autograd():
+            return lse(q, k, beta, scale, pairs, count, flags)
+
+    @staticmethod
+    def backward(ctx, w):
+        q, k, beta, scale, pairs = ctx.saved_tensors
+        want = sum(bit for bit, need in zip((DQ, DK, DBETA, DSCALE), ctx.needs_input_grad) if need)
+        results = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, want)
+        return *_wanted(results, want), None, None, None
 
 
 def _add(a, b):
@@ -291,35 +299,62 @@ def _through_dscale(ctx, operands, c):
         return torch.autograd.grad(total, leaves)
 
 
-def _force_backward(ctx, a, b, c_beta, c_scale):
-    q, k, beta, scale, pairs, w = operands = ctx.saved_tensors
-    more_q = more_beta = None
-    needs = [*ctx.needs_input_grad[:2], ctx.needs_input_grad[7], *ctx.needs_input_grad[2:4]]
-    want = sum(bit for bit, need in zip((GQ, GK, GW, GBETA, GSCALE), needs) if need)
-    if c_beta is not None:
-        a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
-    out = [None] * 5
-    if a is not None or b is not None:
-        shared = (q, k, beta, scale, pairs, ctx.count, ctx.flags)
-        out = _wanted(reverse(*shared, w, a, b, want), want)
-    out[0], out[3] = _add(out[0], more_q), _add(out[3], more_beta)
-    if c_scale is not None:
-        more = _through_dscale(ctx, operands, c_scale)
-        out = [_add(x, y) if need else None for x, y, need in zip(out, more, needs)]
-    gq, gk, gw, gbeta, gscale = out
-    return gq, gk, gbeta, gscale, None, None, None, gw, None
+class _Force(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, beta, scale, pairs, count, flags, w, want):
+        ctx.save_for_backward(q, k, beta, scale, pairs, w)
+        ctx.set_materialize_grads(False)
+        ctx.count, ctx.flags = count, flags
+        with _below_autograd():
+            return force(q, k, beta, scale, pairs, count, flags, w, want)
+
+    @staticmethod
+    def backward(ctx, a, b, c_beta, c_scale):
+        q, k, beta, scale, pairs, w = operands = ctx.saved_tensors
+        more_q = more_beta = None
+        needs = [*ctx.needs_input_grad[:2], ctx.needs_input_grad[7], *ctx.needs_input_grad[2:4]]
+        want = sum(bit for bit, need in zip((GQ, GK, GW, GBETA, GSCALE), needs) if need)
+        if c_beta is not None:
+            a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
+        out = [None] * 5
+        if a is not None or b is not None:
+            shared = (q, k, beta, scale, pairs, ctx.count, ctx.flags)
+            out = _wanted(reverse(*shared, w, a, b, want), want)
+        out[0], out[3] = _add(out[0], more_q), _add(out[3], more_beta)
+        if c_scale is not None:
+            more = _through_dscale(ctx, operands, c_scale)
+            out = [_add(x, y) for x, y in zip(out, more)]
+        gq, gk, gw, gbeta, gscale = (x if need else None for x, need in zip(out, needs))
+        return gq, gk, gbeta, gscale, None, None, None, gw, None
 
 
-def _no_third(ctx, *cotangents):
-    raise NotImplementedError(
-        "energy attention has derivatives of first and second order; a third one was asked for"
-    )
+class _Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *operands):
+        with _below_autograd():
+            return reverse(*operands)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        raise NotImplementedError(
+            "energy attention has derivatives of first and second order; a third one was asked for"
+        )
 
 
-def _keep_nothing(ctx, inputs, output):
-    pass
+def _derived(function, operation):
+    """The operation, recorded where a derivative may be asked for."""
+
+    def call(*operands):
+        if torch.is_grad_enabled():
+            for x in operands:
+                if isinstance(x, torch.Tensor) and x.requires_grad:
+                    return function.apply(*operands)
+        with _below_autograd():
+            return operation(*operands)
+
+    return call
 
 
-torch.library.register_autograd("basin::attention_lse", _lse_backward, setup_context=_keep)
-torch.library.register_autograd("basin::attention_force", _force_backward, setup_context=_keep)
-torch.library.register_autograd("basin::attention_reverse", _no_third, setup_context=_keep_nothing)
+_library.impl("attention_lse", _derived(_Lse, lse), "Autograd")
+_library.impl("attention_force", _derived(_Force, force), "Autograd")
+_library.impl("attention_reverse", _derived(_Reverse, reverse), "Autograd")
