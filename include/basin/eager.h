@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* What single operations run on: "ref", "cpu" or "cuda", there the device that is the calling
+/* What single operations run on: "ref", "cpu" or "cuda", there on the device that is the calling
  * thread's. It does not change once it is open, so threads may share it. `threads` 0 means all
  * cores. */
 typedef struct basin_eager basin_eager;
@@ -87,6 +87,11 @@ BASIN_API basin_status basin_eager_workspace(size_t *bytes, const basin_eager *e
  * gradients of beta nor of scale. */
 BASIN_API basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
                                        const basin_eager_attention *at, basin_error *error);
+
+/* The same as a custom call of XLA's: handlers for jax.ffi, which basin.jax registers. `call` is an
+ * XLA_FFI_CallFrame, the result an XLA_FFI_Error or NULL; src/eager/xla.c says what they take. */
+BASIN_API void *basin_xla_attention_host(void *call);
+BASIN_API void *basin_xla_attention_cuda(void *call);
 
 #ifdef __cplusplus
 }

@@ -18,8 +18,8 @@ NULL = ffi.NULL
 
 
 @functools.cache
-def opened(backend, device=0, threads=0):
-    """What runs single operations on a backend; on cuda `device` must be the current one."""
+def opened(backend, threads=0):
+    """What runs single operations on a backend."""
     pointer = ffi.new("basin_eager **")
     check(lib.basin_eager_open, pointer, backend.encode(), threads)
     return owned(pointer[0], lib.basin_eager_close)

@@ -73,17 +73,10 @@ _backends = {}
 
 def _backend(q):
     """What runs on the tensor's device in its type."""
-    if q.is_cpu:
-        double = q.dtype == torch.float64
-        key = "ref" if double else torch.get_num_threads()
-        if key not in _backends:
-            _backends[key] = _eager.opened("ref") if double else _eager.opened("cpu", 0, key)
-        return _backends[key]
-    device = q.device
-    if device not in _backends:
-        with torch.cuda.device(device):
-            _backends[device] = _eager.opened("cuda", device.index)
-    return _backends[device]
+    key = "cuda" if q.is_cuda else "ref" if q.dtype == torch.float64 else torch.get_num_threads()
+    if key not in _backends:
+        _backends[key] = _eager.opened(*((key,) if isinstance(key, str) else ("cpu", key)))
+    return _backends[key]
 
 
 def _real(q):
@@ -120,13 +113,21 @@ class _Job:
             setattr(self.job, name, _address(x.data_ptr()))
 
     def run(self, operation):
-        q, job = self.q, self.job
-        eager = _backend(q)
-        if q.is_cuda:
-            size = _eager.workspace_bytes(eager, operation, job)
-            self.give(workspace=q.new_empty(max(size, 1), dtype=torch.uint8))
-            job.workspace_bytes = size
-            job.stream = _address(torch.cuda.current_stream(q.device).cuda_stream)
+        q = self.q
+        if not q.is_cuda:
+            _eager.run(_backend(q), operation, self.job)
+        elif q.device.index == torch.cuda.current_device():
+            self.queue(operation)
+        else:
+            with torch.cuda.device(q.device):
+                self.queue(operation)
+
+    def queue(self, operation):
+        q, job, eager = self.q, self.job, _backend(self.q)
+        size = _eager.workspace_bytes(eager, operation, job)
+        self.give(workspace=q.new_empty(max(size, 1), dtype=torch.uint8))
+        job.workspace_bytes = size
+        job.stream = _address(torch.cuda.current_stream(q.device).cuda_stream)
         _eager.run(eager, operation, job)
 
 

@@ -7,8 +7,10 @@
 
 #define BASIN_EAGER_EXTENSION "eager"
 
+/* On the device that is the calling thread's; threads may share the backend. */
 typedef struct basin_eager_table {
-    /* Queues the call; block[i] is the address of block i. Threads may share the backend. */
+    size_t (*workspace)(const basin_backend *backend, const basin_call *call);
+    /* Queues the call; block[i] is the address of block i. */
     basin_status (*run)(const basin_backend *backend, const basin_call *call, void *const *block,
                         void *stream, basin_error *error);
 } basin_eager_table;

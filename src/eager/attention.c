@@ -118,6 +118,12 @@ static bool widens(const basin_eager *eager, const basin_eager_attention *at) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
+    const basin_eager_table *device = basin_backend_eager(eager->backend);
+    return device ? device->workspace(eager->backend, call)
+                  : eager->backend->table->workspace(eager->backend, call);
+}
+
 /* Of the kernels alone, one entry where they go by entry. */
 static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
                            const basin_eager_attention *at) {
@@ -125,7 +131,7 @@ static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation opera
     if (widens(eager, at)) one.dtype = BASIN_F32;
     job j;
     describe(&j, operation, &one);
-    return aligned(eager->backend->table->workspace(eager->backend, &j.call));
+    return aligned(call_bytes(eager, &j.call));
 }
 
 static basin_status run_on_host(const basin_eager *eager, const job *j, basin_error *error) {
@@ -145,7 +151,7 @@ static basin_status run_one(const basin_eager *eager, basin_eager_operation oper
     job j;
     describe(&j, operation, at);
     j.block[0] = at->workspace;
-    j.call.workspace_bytes = eager->backend->table->workspace(eager->backend, &j.call);
+    j.call.workspace_bytes = call_bytes(eager, &j.call);
     const basin_eager_table *device = basin_backend_eager(eager->backend);
     if (device) return device->run(eager->backend, &j.call, j.block, at->stream, error);
     return run_on_host(eager, &j, error);

@@ -137,8 +137,7 @@ static const basin_backend_table make_table(bool hopper) {
 
 static const basin_backend_table table = make_table(false), hopper_table = make_table(true);
 
-/* The first device that can run the kernels this module holds. */
-static basin_status choose_device(basin_cuda *cuda, basin_error *error) {
+basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error) {
     int devices = 0, major = 0, minor = 0, shared = 0;
     cudaError_t code = cudaGetDeviceCount(&devices);
     if (code != cudaSuccess || devices == 0)
@@ -206,7 +205,7 @@ static basin_status open_backend(basin_backend **backend, const char *version, b
     cuda->base.table = &table;
     cuda->base.threads = 1;
     cuda->careful = is_careful();
-    basin_status status = choose_device(cuda, error);
+    basin_status status = basin_cuda_choose_device(cuda, error);
     if (cuda->capability == 90) cuda->base.table = &hopper_table;
     if (!status && lists) {
         make_resources(cuda);

@@ -10,6 +10,9 @@ extern "C" {
 #include "backend/form.h"
 }
 
+/* backend.cu: the thread's device, if it can run the kernels of this module. */
+basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error);
+
 /* eager.cu */
 extern const basin_eager_table basin_cuda_eager;
 

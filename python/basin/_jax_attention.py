@@ -1,0 +1,216 @@
+"""Energy attention as functions of JAX arrays: what callers give, as the operations want it."""
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+from basin import _eager
+from basin._jax_ops import force, lse
+from basin._library import BasinError
+
+
+@jax.tree_util.register_pytree_node_class
+class Pairs:
+    """A list of pairs (query, key), the edges of a graph: attention runs over these alone. It can be
+    an argument of a function under jit.
+
+    >>> from basin.jax import Pairs
+    >>> Pairs([(0, 1), (1, 2)], 3, both_ways=True)
+    Pairs(4 of 3 queries and 3 keys)
+    """
+
+    def __init__(
+        self, edges, queries, keys=None, *, both_ways=False, drop_self=False, add_self=False
+    ):
+        """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
+        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node with
+        itself, `add_self` adds one for each node."""
+        keys = queries if keys is None else keys
+        packed, count = _eager.pack_list(
+            numpy.asarray(edges), queries, keys, both_ways, drop_self, add_self
+        )
+        self.queries, self.keys, self.count = queries, keys, count
+        self.packed = jnp.asarray(packed)
+
+    def edges(self):
+        """The pairs [P, 2] in the order that `scale` has: by query, then by key."""
+        (row, key, *_), _ = _eager.list_offsets(self.queries, self.keys, self.count)
+        degree = numpy.diff(numpy.asarray(self.packed[row : row + self.queries + 1]))
+        queries = numpy.repeat(numpy.arange(self.queries), degree)
+        return numpy.stack([queries, self.packed[key : key + self.count]], 1)
+
+    def __len__(self):
+        return self.count
+
+    def __repr__(self):
+        return f"Pairs({self.count} of {self.queries} queries and {self.keys} keys)"
+
+    def tree_flatten(self):
+        return (self.packed,), (self.queries, self.keys, self.count)
+
+    @classmethod
+    def tree_unflatten(cls, sizes, leaves):
+        made = object.__new__(cls)
+        (made.packed,), (made.queries, made.keys, made.count) = leaves, sizes
+        return made
+
+
+class _Problem:
+    """The operands of one attention as the operations take them, and the way back."""
+
+    def __init__(self, q, k, beta, pairs, scale, exclude_self, layout):
+        if layout not in ("hny", "nhy"):
+            raise BasinError(f"layout {layout!r}, wanted 'hny' or 'nhy'")
+        q, k = (jnp.float32(x) if x.dtype == jnp.float16 else x for x in map(jnp.asarray, (q, k)))
+        tokens, heads = (-2, -3) if layout == "hny" else (-3, -2)
+        _check_tokens(q, k, tokens)
+        self.batch, self.heads = q.shape[:-3], q.shape[heads]
+        self.queries, keys = q.shape[tokens], k.shape[tokens]
+        self.real = jnp.float64 if q.dtype == jnp.float64 else jnp.float32
+        learns = isinstance(beta, jax.Array)
+        self.beta = beta = jnp.asarray(beta, self.real)
+        if beta.shape not in ((), (self.heads,)):
+            raise BasinError(f"beta of shape {list(beta.shape)}, wanted [] or [{self.heads}]")
+        listed, count, flags = _pattern_of(pairs, exclude_self, self.queries, keys)
+        # One beta and heads first: the heads are entries of the batch. Else [B, N, H, Y].
+        self.first = layout == "hny" and listed is None and beta.ndim == 0
+        self.swapped = layout == "hny" and not self.first
+        self.layout = layout
+        shape = (-1, count) if listed is not None else (-1, self.queries, keys)
+        scale = self._scale(scale, shape, count, listed)
+        beta = jnp.broadcast_to(beta, (1 if self.first else self.heads,))
+        self.pattern = (flags, count, learns)
+        self.operands = (self._laid(q), self._laid(k), beta, scale, listed)
+
+    def _laid(self, x):
+        if self.first:
+            return x.reshape(-1, x.shape[-2], 1, x.shape[-1])
+        x = jnp.swapaxes(x, -2, -3) if self.swapped else x
+        return x.reshape(-1, *x.shape[-3:])
+
+    def _scale(self, scale, shape, count, listed):
+        if scale is None:
+            return None
+        sizes = (self.heads, *shape[1:]) if self.layout == "hny" else (*shape[1:], self.heads)
+        wanted = (count, self.heads) if listed is not None else (*self.batch, *sizes)
+        if listed is not None and numpy.prod(self.batch, dtype=int) != 1:
+            raise BasinError(f"scale with a list of pairs in a batch {list(self.batch)}, wanted 1")
+        try:
+            scale = jnp.broadcast_to(jnp.asarray(scale, self.real), wanted)
+        except ValueError:
+            raise BasinError(
+                f"scale of shape {list(jnp.shape(scale))}, wanted {list(wanted)} or one that "
+                "broadcasts"
+            ) from None
+        if listed is not None:
+            return scale
+        if self.first:
+            return scale.reshape(-1, *shape[1:], 1)
+        scale = jnp.moveaxis(scale, -3, -1) if self.swapped else scale
+        return scale.reshape(-1, *scale.shape[-3:])
+
+    def rows(self, x):
+        """x [B, N, H], one number a query and head, in the caller's shape."""
+        if self.first:
+            return x.reshape(*self.batch, self.heads, self.queries)
+        x = x.reshape(*self.batch, *x.shape[1:])
+        return jnp.swapaxes(x, -1, -2) if self.swapped else x
+
+    def tokens(self, x):
+        """x [B, N, H, Y] in the caller's shape."""
+        if self.first:
+            return x.reshape(*self.batch, self.heads, x.shape[1], x.shape[3])
+        x = x.reshape(*self.batch, *x.shape[1:])
+        return jnp.swapaxes(x, -2, -3) if self.swapped else x
+
+    def beta_of_rows(self):
+        """beta as it divides rows of the caller's shape."""
+        return self.beta[:, None] if self.beta.ndim and self.layout == "hny" else self.beta
+
+    def weights(self):
+        """The cotangent 1 / beta of each log-sum-exp."""
+        q = self.operands[0]
+        return jnp.broadcast_to(1 / self.operands[2], q.shape[:-1]).astype(self.real)
+
+
+def _check_tokens(q, k, tokens):
+    same = list(q.shape), list(k.shape)
+    if q.ndim >= 3 and q.ndim == k.ndim:
+        same[0][tokens] = same[1][tokens] = 0
+    if q.ndim < 3 or same[0] != same[1]:
+        raise BasinError(
+            f"queries {list(q.shape)} and keys {list(k.shape)}, wanted three axes or more that "
+            "differ in tokens alone"
+        )
+    if q.dtype != k.dtype:
+        raise BasinError(f"queries are {q.dtype}, keys {k.dtype}")
+    if q.dtype not in (jnp.float32, jnp.bfloat16, jnp.float64):
+        raise BasinError(f"queries of {q.dtype}, wanted float32, bfloat16 or float64")
+
+
+def _pattern_of(pairs, exclude_self, queries, keys):
+    """The packed list, its length, and flags."""
+    flags = _eager.EXCLUDE_SELF if exclude_self else 0
+    if jax.config.jax_default_matmul_precision in ("tensorfloat32", "high"):
+        flags |= _eager.TF32
+    if pairs is None or (isinstance(pairs, str) and pairs == "causal"):
+        if (pairs or exclude_self) and queries != keys:
+            raise BasinError(
+                f"{queries} queries and {keys} keys, which must be the same tokens to leave out "
+                f"{'later ones' if pairs else 'self pairs'}"
+            )
+        return None, 0, flags | (_eager.CAUSAL if pairs else 0)
+    if not isinstance(pairs, Pairs):
+        raise BasinError(f"pairs are {pairs!r}, wanted None, 'causal' or basin.jax.Pairs")
+    if exclude_self:
+        raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
+    if (pairs.queries, pairs.keys) != (queries, keys):
+        raise BasinError(f"{pairs!r}, but there are {queries} queries and {keys} keys")
+    return pairs.packed, pairs.count, flags
+
+
+def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+    """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
+
+    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal" (a
+    query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each token's
+    pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It can be
+    differentiated twice with respect to all of them. A query without keys has 0.
+
+    >>> import jax.numpy as jnp
+    >>> from basin.jax import attention_lse
+    >>> x = jnp.eye(3)[None]
+    >>> print(attention_lse(x, x, 1.0, "causal").round(2))
+    [[1.   1.31 1.55]]
+    """
+    problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
+    return problem.rows(lse(problem.pattern, *problem.operands))
+
+
+def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+    """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy is
+    the sum of these. Arguments are those of `attention_lse`.
+
+    >>> import jax.numpy as jnp
+    >>> from basin.jax import energy_attention
+    >>> x = jnp.eye(3)[None]
+    >>> print(energy_attention(x, x, 1.0).sum().round(2))
+    -4.65
+    """
+    problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
+    return -problem.rows(lse(problem.pattern, *problem.operands)) / problem.beta_of_rows()
+
+
+def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+    """The force of `energy_attention`: minus the gradient of the summed energy with respect to q and k,
+    like them, in one call.
+
+    >>> import jax.numpy as jnp
+    >>> from basin.jax import attention_force
+    >>> x = jnp.eye(3)[None]
+    >>> print(attention_force(x, x, 1.0)[0][0, 0].round(2))
+    [0.58 0.21 0.21]
+    """
+    problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
+    dq, dk, _, _ = force(problem.pattern, *problem.operands, problem.weights())
+    return problem.tokens(dq), problem.tokens(dk)

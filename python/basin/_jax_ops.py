@@ -1,0 +1,189 @@
+"""The three operations as JAX sees them: custom calls, each the derivative of the one before.
+
+Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a list
+[pairs, H]), w and lse [B, Nq, H]. A pattern is (flags, count, learns): flags of an operation, the
+length of the list, and whether gradients of beta are wanted.
+"""
+
+import ctypes
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy
+from jax.custom_derivatives import SymbolicZero
+
+from basin import _eager
+from basin._library import ffi, lib
+
+_TARGET = "basin_attention"
+
+
+def _capsule(function):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(int(ffi.cast("intptr_t", function)), None, None)
+
+
+def _register():
+    handlers = {"cpu": "basin_xla_attention_host", "CUDA": "basin_xla_attention_cuda"}
+    for platform, name in handlers.items():
+        jax.ffi.register_ffi_target(_TARGET, _capsule(ffi.addressof(lib, name)), platform=platform)
+
+
+_register()
+
+
+def _real(q):
+    return jnp.float64 if q.dtype == jnp.float64 else jnp.float32
+
+
+def _like(x):
+    return None if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+def _call(operation, pattern, results, q, k, beta, *optional):
+    """`results` are shapes, or None for what is not wanted, and so come the results; `optional` are
+    scale, list, w, a, b, or None for each."""
+    flags, count, _ = pattern
+    given = sum(1 << i for i, x in enumerate(optional) if x is not None)
+    wanted = sum(1 << i for i, x in enumerate(results) if x is not None)
+    job = numpy.array([operation, flags, given, wanted, 0, count], "i8")
+    shapes = tuple(x for x in results if x is not None)
+    call = jax.ffi.ffi_call(_TARGET, shapes, vmap_method="expand_dims")
+    made = iter(call(q, k, beta, *(x for x in optional if x is not None), job=job))
+    return tuple(None if x is None else next(made) for x in results)
+
+
+def _rows(q):
+    return jax.ShapeDtypeStruct(q.shape[:-1], _real(q))
+
+
+# ---- the log-sum-exp ----
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def lse(pattern, q, k, beta, scale, pairs):
+    return _call(_eager.LSE, pattern, [_rows(q)], q, k, beta, scale, pairs, None, None, None)[0]
+
+
+def _lse_forward(pattern, q, k, beta, scale, pairs):
+    return lse(pattern, q, k, beta, scale, pairs), (q, k, beta, scale, pairs)
+
+
+def _lse_backward(pattern, operands, w):
+    dq, dk, dbeta, dscale = force(pattern, *operands, w)
+    return dq, dk, dbeta, dscale, None
+
+
+lse.defvjp(_lse_forward, _lse_backward)
+
+
+# ---- the force ----
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def force(pattern, q, k, beta, scale, pairs, w):
+    """dq, dk, dbeta, dscale: the gradient of sum(w lse); None for what is not wanted."""
+    results = [_like(q), _like(k), _like(beta) if pattern[2] else None, _like(scale)]
+    return _call(_eager.FORCE, pattern, results, q, k, beta, scale, pairs, w, None, None)
+
+
+def _force_forward(pattern, *operands):
+    operands = jax.tree.map(lambda x: x.value, operands, is_leaf=lambda x: hasattr(x, "perturbed"))
+    return force(pattern, *operands), operands
+
+
+def _there(x):
+    """A cotangent, or None for one that is zero."""
+    return None if x is None or isinstance(x, SymbolicZero) else x
+
+
+def _add(a, b):
+    return b if a is None else a if b is None else a + b
+
+
+def _force_backward(pattern, operands, cotangents):
+    q, k, beta, scale, pairs, w = operands
+    a, b, c_beta, c_scale = map(_there, cotangents)
+    more_q = more_beta = None
+    if c_beta is not None:
+        a, more_q, more_beta = _through_dbeta(pattern, operands, a, c_beta)
+    gq = gk = gw = gbeta = gscale = None
+    if a is not None or b is not None:
+        gq, gk, gw, gbeta, gscale = reverse(pattern, *operands, a, b)
+    gq, gbeta = _add(gq, more_q), _add(gbeta, more_beta)
+    if c_scale is not None:
+        more = _through_dscale(pattern, operands, c_scale)
+        gq, gk, gbeta, gscale, gw = map(_add, (gq, gk, gbeta, gscale, gw), more)
+    return gq, gk, gbeta, gscale, None, gw
+
+
+force.defvjp(_force_forward, _force_backward, symbolic_zeros=True)
+
+
+def _through_dbeta(pattern, operands, a, c):
+    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns that
+    with what else depends on q and beta."""
+    q, beta = operands[0], operands[2]
+    dq, _, dbeta, _ = force(pattern, *operands)
+    ratio = c / beta
+    by_head = ratio[:, None].astype(q.dtype)
+    return _add(a, by_head * q), by_head * dq, -ratio * dbeta
+
+
+def _through_dscale(pattern, operands, c):
+    """Gradients of sum(c dscale) with respect to q, k, beta, scale and w."""
+    q, k, beta, scale, pairs, w = operands
+
+    def slopes(q, k, beta, scale, w):
+        if pairs is not None:
+            return _listed_slopes(pattern, q[0], k[0], beta, scale, pairs, w[0])
+        return _dense_slopes(pattern, q, k, beta, scale, w)
+
+    return jax.vjp(slopes, q, k, beta, scale, w)[1](c)
+
+
+def _dense_slopes(pattern, q, k, beta, scale, w):
+    """dscale, written out: memory for every pair and head."""
+    real = w.dtype
+    y = beta * jnp.einsum("bnhy,bmhy->bnmh", q.astype(real), k.astype(real))
+    n, m = jnp.arange(q.shape[1])[:, None], jnp.arange(k.shape[1])
+    out = jnp.zeros((q.shape[1], k.shape[1]), bool)
+    out = out | (n == m) if pattern[0] & _eager.EXCLUDE_SELF else out
+    out = out | (n < m) if pattern[0] & _eager.CAUSAL else out
+    z = jnp.where(out[..., None], -1e30, y * scale)
+    weight = jnp.where(out[..., None], 0, jax.nn.softmax(z, axis=2))
+    return w[:, :, None] * weight * y
+
+
+def _listed_slopes(pattern, q, k, beta, scale, pairs, w):
+    (_, key, _, query, pair), _ = _eager.list_offsets(len(q), len(k), pattern[1])
+    count, real = pattern[1], w.dtype
+    order, by_key = pairs[pair : pair + count], pairs[query : query + count]
+    queries, keys = jnp.zeros(count, "i4").at[order].set(by_key), pairs[key : key + count]
+    y = beta * (q[queries].astype(real) * k[keys].astype(real)).sum(-1)
+    z = y * scale
+    top = jax.lax.stop_gradient(jnp.full((len(q), z.shape[1]), -1e30, real).at[queries].max(z))
+    weight = jnp.exp(z - top[queries])
+    total = jnp.zeros_like(top).at[queries].add(weight)
+    return w[queries] * weight / total[queries] * y
+
+
+# ---- its reverse ----
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def reverse(pattern, q, k, beta, scale, pairs, w, a, b):
+    """gq, gk, gw, gbeta, gscale: the gradient of sum(a dq) + sum(b dk)."""
+    results = [_like(q), _like(k), _like(w), _like(beta) if pattern[2] else None, _like(scale)]
+    return _call(_eager.REVERSE, pattern, results, q, k, beta, scale, pairs, w, a, b)
+
+
+def _reverse_backward(pattern, operands, cotangents):
+    raise NotImplementedError(
+        "energy attention has derivatives of first and second order; a third one was asked for"
+    )
+
+
+reverse.defvjp(lambda pattern, *operands: (reverse(pattern, *operands), None), _reverse_backward)

@@ -1,0 +1,30 @@
+"""Energy attention for JAX: custom calls with derivatives of first and second order.
+
+>>> import jax
+>>> from basin.jax import energy_attention
+>>> q, k = jax.random.normal(jax.random.key(0), (2, 1, 4, 5, 8))
+>>> def energy(q, k):
+...     return energy_attention(q, k, 8**-0.5).sum()
+>>> def loss(q, k):  # of the force: its gradient is of second order
+...     return sum((slope**2).sum() for slope in jax.grad(energy, (0, 1))(q, k))
+>>> jax.jit(jax.grad(loss))(q, k).shape
+(1, 4, 5, 8)
+
+Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which lists of pairs and a beta
+of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda; float64
+on cpu. jit, vmap, grad and grad of grad work; forward mode does not.
+"""
+
+try:
+    import jax  # noqa: F401
+    import jax.ffi
+except ImportError as missing:
+    raise ImportError("basin.jax needs JAX 0.5 or later: pip install jax") from missing
+
+from basin._jax_attention import Pairs, attention_force, attention_lse, energy_attention
+from basin._jax_block import energy_block, energy_block_init, energy_block_value
+
+__all__ = [
+    "Pairs", "attention_force", "attention_lse", "energy_attention", "energy_block",
+    "energy_block_init", "energy_block_value",
+]  # fmt: skip

@@ -1,0 +1,278 @@
+/* Energy attention as a custom call of XLA, for jax.ffi. One attribute, "job", is an array of
+ * int64: operation, flags, given, wanted, threads, pairs. Arguments are q, k, beta and those of
+ * scale, list, w, a, b that `given` has bits for; results those that `wanted` has bits for, of
+ * lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale. Shapes are the kernels' own; axes in
+ * front of them are vmap's, of length 1 where an argument does not depend on them. */
+#include "eager/xla.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "eager/eager.h"
+
+enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, JOB };
+enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4 };
+enum { Q, K, BETA, SCALE, LIST, W, A, B, INS, OUTS = 5 };
+enum { LIST_ALIGN = 16 }; /* elements */
+
+typedef struct request {
+    const xla_frame *frame;
+    const int64_t *job; /* [JOB] */
+    const xla_buffer *in[INS], *out[OUTS];
+    basin_eager_attention at; /* of the first group, pointers included */
+    int axes;                 /* of vmap */
+    int64_t length[BASIN_MAX_RANK], groups;
+} request;
+
+/* ---- reading ---- */
+
+static const int64_t *job_of(const xla_frame *frame) {
+    const xla_array *array = frame->attributes.count == 1 ? frame->attributes.value[0] : NULL;
+    bool fits = array && frame->attributes.types[0] == 1 && array->dtype == XLA_S64;
+    return fits && array->count == JOB ? array->data : NULL;
+}
+
+static bool take_operands(request *r) {
+    const xla_frame *frame = r->frame;
+    int64_t next = 0;
+    for (int i = 0; i < INS; i++) {
+        bool there = i < SCALE || r->job[GIVEN] >> (i - SCALE) & 1;
+        if (there && next == frame->args.count) return false;
+        r->in[i] = there ? frame->args.buffer[next++] : NULL;
+    }
+    if (next != frame->args.count) return false;
+    next = 0;
+    for (int i = 0; i < OUTS; i++) {
+        bool there = r->job[WANTED] >> i & 1;
+        if (there && next == frame->results.count) return false;
+        r->out[i] = there ? frame->results.buffer[next++] : NULL;
+    }
+    return next == frame->results.count && next > 0;
+}
+
+static const int dense_rank[INS] = {4, 4, 1, 4, 1, 3, 4, 4};
+static const int out_rank[][OUTS] = {{3}, {4, 4, 1, 4}, {4, 4, 3, 1, 4}};
+
+static int rank_of_in(const request *r, int i) {
+    return i == SCALE && r->in[LIST] ? 2 : dense_rank[i];
+}
+
+/* A list's scale has two axes, [pairs, H]. */
+static int rank_of_out(const request *r, int i) {
+    bool scale = (r->job[OPERATION] == BASIN_EAGER_FORCE && i == 3) ||
+                 (r->job[OPERATION] == BASIN_EAGER_REVERSE && i == 4);
+    return scale && r->in[LIST] ? 2 : out_rank[r->job[OPERATION]][i];
+}
+
+/* The axes of vmap, which every result has. */
+static bool find_groups(request *r) {
+    int first = 0;
+    while (!r->out[first]) first++;
+    int64_t axes = r->out[first]->rank - rank_of_out(r, first);
+    if (axes < 0 || axes > BASIN_MAX_RANK) return false;
+    r->axes = (int)axes, r->groups = 1;
+    for (int i = 0; i < r->axes; i++) r->groups *= r->length[i] = r->out[first]->dims[i];
+    for (int i = 0; i < INS; i++)
+        if (r->in[i] && r->in[i]->rank != r->axes + rank_of_in(r, i)) return false;
+    for (int i = 0; i < OUTS; i++)
+        if (r->out[i] && r->out[i]->rank != r->axes + rank_of_out(r, i)) return false;
+    return true;
+}
+
+static bool find_sizes(request *r) {
+    const int64_t *q = r->in[Q]->dims + r->axes, *k = r->in[K]->dims + r->axes;
+    basin_eager_attention *at = &r->at;
+    switch (r->in[Q]->dtype) {
+    case XLA_F32: at->dtype = BASIN_F32; break;
+    case XLA_F64: at->dtype = BASIN_F64; break;
+    case XLA_BF16: at->dtype = BASIN_BF16; break;
+    default: return false;
+    }
+    at->batch = q[0], at->queries = q[1], at->heads = q[2], at->width = q[3], at->keys = k[1];
+    at->pairs = r->job[PAIRS];
+    at->exclude_self = r->job[FLAGS] & EXCLUDE_SELF;
+    at->causal = r->job[FLAGS] & CAUSAL, at->tf32 = r->job[FLAGS] & TF32;
+    return k[0] == q[0] && k[2] == q[2] && k[3] == q[3];
+}
+
+/* ---- pointers ---- */
+
+static size_t dtype_bytes(int dtype) { return dtype == XLA_F64 ? 8 : dtype == XLA_BF16 ? 2 : 4; }
+
+/* Address of a group's part. */
+static void *part_of(const request *r, const xla_buffer *buffer, int64_t group) {
+    if (!buffer) return NULL;
+    int64_t at = 0, step = 1;
+    for (int64_t i = r->axes; i < buffer->rank; i++) step *= buffer->dims[i];
+    for (int i = r->axes - 1; i >= 0; i--) {
+        int64_t index = group % r->length[i];
+        group /= r->length[i];
+        if (buffer->dims[i] > 1) at += index * step;
+        step *= buffer->dims[i];
+    }
+    return (char *)buffer->data + (size_t)at * dtype_bytes(buffer->dtype);
+}
+
+static const int32_t *list_part(const int32_t **next, int64_t length) {
+    const int32_t *here = *next;
+    *next += (length + LIST_ALIGN - 1) / LIST_ALIGN * LIST_ALIGN;
+    return here;
+}
+
+static void set_list(basin_eager_attention *at, const int32_t *list) {
+    if (!list) return;
+    at->row = list_part(&list, at->queries + 1), at->key = list_part(&list, at->pairs);
+    at->column = list_part(&list, at->keys + 1), at->query = list_part(&list, at->pairs);
+    at->pair = list_part(&list, at->pairs);
+}
+
+static basin_eager_attention job_of_group(const request *r, int64_t group) {
+    basin_eager_attention at = r->at;
+    void *out[OUTS];
+    for (int i = 0; i < OUTS; i++) out[i] = part_of(r, r->out[i], group);
+    at.q = part_of(r, r->in[Q], group), at.k = part_of(r, r->in[K], group);
+    at.beta = part_of(r, r->in[BETA], group), at.scale = part_of(r, r->in[SCALE], group);
+    at.w = part_of(r, r->in[W], group), at.a = part_of(r, r->in[A], group);
+    at.b = part_of(r, r->in[B], group);
+    set_list(&at, part_of(r, r->in[LIST], group));
+    if (r->job[OPERATION] == BASIN_EAGER_LSE) {
+        at.lse = out[0];
+    } else if (r->job[OPERATION] == BASIN_EAGER_FORCE) {
+        at.dq = out[0], at.dk = out[1], at.dbeta = out[2], at.dscale = out[3];
+    } else {
+        at.gq = out[0], at.gk = out[1], at.gw = out[2], at.gbeta = out[3], at.gscale = out[4];
+    }
+    return at;
+}
+
+static int64_t groups_of(const request *r, const xla_buffer *buffer) {
+    int64_t groups = 1;
+    for (int i = 0; i < r->axes; i++) groups *= buffer->dims[i];
+    return groups;
+}
+
+/* Groups become entries of one batch where they share beta and nothing is summed over a batch. */
+static void fold_groups(request *r) {
+    bool sums = r->job[OPERATION] == BASIN_EAGER_FORCE     ? r->out[2] != NULL
+                : r->job[OPERATION] == BASIN_EAGER_REVERSE ? r->out[3] != NULL
+                                                           : false;
+    bool folds = !r->in[LIST] && !sums && groups_of(r, r->in[BETA]) == 1;
+    for (int i = 0; i < INS; i++)
+        if (r->in[i] && i != BETA) folds = folds && groups_of(r, r->in[i]) == r->groups;
+    if (!folds) return;
+    r->at.batch *= r->groups;
+    r->groups = 1;
+}
+
+/* ---- running ---- */
+
+static void *fail(const xla_frame *frame, int code, const char *message) {
+    xla_error_arguments arguments = {.size = sizeof arguments, .message = message, .code = code};
+    return frame->api->error_create(&arguments);
+}
+
+static void *fail_status(const xla_frame *frame, const basin_error *error) {
+    bool memory = error->status == BASIN_NO_MEMORY;
+    return fail(frame, memory ? XLA_RESOURCE_EXHAUSTED : XLA_INVALID_ARGUMENT, error->text);
+}
+
+/* Device memory for the call; *failure where there is none. */
+static void *scratch_new(void **failure, const xla_frame *frame, size_t bytes) {
+    xla_allocate_arguments arguments = {
+        .size = sizeof arguments, .context = frame->context, .bytes = bytes, .alignment = 64};
+    *failure = bytes ? frame->api->memory_allocate(&arguments) : NULL;
+    return arguments.data;
+}
+
+static void *scratch_free(const xla_frame *frame, void *data, size_t bytes) {
+    xla_free_arguments arguments = {
+        .size = sizeof arguments, .context = frame->context, .bytes = bytes, .data = data};
+    return data ? frame->api->memory_free(&arguments) : NULL;
+}
+
+static void *run_groups(const request *r, const basin_eager *eager) {
+    basin_error error = {.status = BASIN_OK};
+    basin_eager_operation operation = (basin_eager_operation)r->job[OPERATION];
+    basin_eager_attention first = job_of_group(r, 0);
+    void *failure = NULL, *scratch = NULL;
+    size_t bytes = 0;
+    basin_status status = basin_eager_workspace(&bytes, eager, operation, &first, &error);
+    if (!status && eager->device) scratch = scratch_new(&failure, r->frame, bytes);
+    for (int64_t i = 0; i < r->groups && !status && !failure; i++) {
+        basin_eager_attention at = job_of_group(r, i);
+        at.workspace = scratch, at.workspace_bytes = bytes, at.stream = r->at.stream;
+        status = basin_eager_run(eager, operation, &at, &error);
+    }
+    void *late = scratch_free(r->frame, scratch, bytes);
+    if (status) return fail_status(r->frame, &error);
+    return failure ? failure : late;
+}
+
+static void *read_request(request *r, const xla_frame *frame) {
+    *r = (request){.frame = frame, .job = job_of(frame)};
+    if (!r->job || r->job[OPERATION] < BASIN_EAGER_LSE || r->job[OPERATION] > BASIN_EAGER_REVERSE ||
+        !take_operands(r) || !find_groups(r) || !find_sizes(r))
+        return fail(frame, XLA_INVALID_ARGUMENT,
+                    "basin attention: the operands are not those of its job");
+    fold_groups(r);
+    return NULL;
+}
+
+/* Answers XLA's question for the version; false where it makes a call. */
+static bool tell_version(const xla_frame *frame) {
+    for (xla_extension *e = frame->extension; e; e = e->next) {
+        if (e->type != XLA_EXTENSION_METADATA) continue;
+        xla_metadata *metadata = ((xla_metadata_extension *)e)->metadata;
+        metadata->version.major = XLA_VERSION_MAJOR;
+        metadata->version.minor = XLA_VERSION_MINOR;
+        if (frame->api && frame->api->version.minor < XLA_VERSION_MINOR)
+            metadata->version.minor = frame->api->version.minor; /* what is used is older */
+        metadata->traits = 0;
+        return true;
+    }
+    return false;
+}
+
+void *basin_xla_attention_host(void *call) {
+    const xla_frame *frame = call;
+    request r;
+    if (tell_version(frame)) return NULL;
+    void *failure = read_request(&r, frame);
+    if (failure) return failure;
+    basin_eager *eager = NULL;
+    basin_error error;
+    const char *backend = r.at.dtype == BASIN_F64 ? "ref" : "cpu";
+    if (basin_eager_open(&eager, backend, (int)r.job[THREADS], &error))
+        return fail_status(frame, &error);
+    failure = run_groups(&r, eager);
+    basin_eager_close(eager);
+    return failure;
+}
+
+/* XLA hands a handler nothing of its own, and opening the module takes longer than a call: it is
+ * opened once a process. Of two threads that are the first, one closes its own again. */
+static const basin_eager *cuda_opened(basin_error *error) {
+    static _Atomic(basin_eager *) kept = NULL;
+    basin_eager *eager = atomic_load(&kept), *none = NULL;
+    if (eager || basin_eager_open(&eager, "cuda", 0, error)) return eager;
+    if (!atomic_compare_exchange_strong(&kept, &none, eager)) {
+        basin_eager_close(eager);
+        eager = none;
+    }
+    return eager;
+}
+
+void *basin_xla_attention_cuda(void *call) {
+    const xla_frame *frame = call;
+    request r;
+    if (tell_version(frame)) return NULL;
+    void *failure = read_request(&r, frame);
+    basin_error error;
+    const basin_eager *eager = failure ? NULL : cuda_opened(&error);
+    if (!failure && !eager) failure = fail_status(frame, &error);
+    xla_stream_arguments stream = {.size = sizeof stream, .context = frame->context};
+    if (!failure) failure = frame->api->stream_get(&stream);
+    if (failure) return failure;
+    r.at.stream = stream.stream;
+    return run_groups(&r, eager);
+}
