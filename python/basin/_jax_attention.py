@@ -11,8 +11,8 @@ from basin._library import BasinError
 
 @jax.tree_util.register_pytree_node_class
 class Pairs:
-    """A list of pairs (query, key), the edges of a graph: attention runs over these alone. It can be
-    an argument of a function under jit.
+    """A list of pairs (query, key), the edges of a graph: attention runs over these alone. It can
+    be an argument of a function under jit.
 
     >>> from basin.jax import Pairs
     >>> Pairs([(0, 1), (1, 2)], 3, both_ways=True)
@@ -23,8 +23,8 @@ class Pairs:
         self, edges, queries, keys=None, *, both_ways=False, drop_self=False, add_self=False
     ):
         """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
-        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node with
-        itself, `add_self` adds one for each node."""
+        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
+        with itself, `add_self` adds one for each node."""
         keys = queries if keys is None else keys
         packed, count = _eager.pack_list(
             numpy.asarray(edges), queries, keys, both_ways, drop_self, add_self
@@ -172,10 +172,10 @@ def _pattern_of(pairs, exclude_self, queries, keys):
 def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
     """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
 
-    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal" (a
-    query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each token's
-    pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It can be
-    differentiated twice with respect to all of them. A query without keys has 0.
+    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
+    (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
+    token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
+    can be differentiated twice with respect to all of them. A query without keys has 0.
 
     >>> import jax.numpy as jnp
     >>> from basin.jax import attention_lse
@@ -188,8 +188,8 @@ def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, lay
 
 
 def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
-    """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy is
-    the sum of these. Arguments are those of `attention_lse`.
+    """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy
+    is the sum of these. Arguments are those of `attention_lse`.
 
     >>> import jax.numpy as jnp
     >>> from basin.jax import energy_attention
@@ -202,8 +202,8 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
 
 
 def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
-    """The force of `energy_attention`: minus the gradient of the summed energy with respect to q and k,
-    like them, in one call.
+    """The force of `energy_attention`: minus the gradient of the summed energy with respect to q
+    and k, like them, in one call.
 
     >>> import jax.numpy as jnp
     >>> from basin.jax import attention_force

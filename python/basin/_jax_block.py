@@ -62,9 +62,9 @@ def energy_block(
 ):  # fmt: skip
     """Tokens x [.., N, D] after a descent of the block's energy: x <- x - alpha dE/dg, g = norm(x).
 
-    `params` are those of `energy_block_init`, perhaps with "beta" [H], which is then learnt; `beta`
-    is 1 / sqrt(head_dim) otherwise. With `recompute` a step's inner values are computed again in the
-    backward pass: memory then grows by one array of tokens a step.
+    `params` are those of `energy_block_init`, perhaps with "beta" [H], which is then learnt;
+    `beta` is 1 / sqrt(head_dim) otherwise. With `recompute` a step's inner values are computed
+    again in the backward pass: memory then grows by one array of tokens a step.
 
     >>> import jax
     >>> from basin.jax import energy_block, energy_block_init

@@ -1,9 +1,8 @@
 """The three operations as JAX sees them: custom calls, each the derivative of the one before.
 
-Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a list
-[pairs, H]), w and lse [B, Nq, H]. A pattern is (flags, count, learns): flags of an operation, the
-length of the list, and whether gradients of beta are wanted.
-"""
+Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a
+list [pairs, H]), w and lse [B, Nq, H]. A pattern is (flags, count, learns): flags of an operation,
+the length of the list, and whether gradients of beta are wanted."""
 
 import ctypes
 import functools
@@ -21,7 +20,8 @@ _TARGET = "basin_attention"
 
 def _capsule(function):
     new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return new(int(ffi.cast("intptr_t", function)), None, None)
 
 
@@ -123,8 +123,8 @@ force.defvjp(_force_forward, _force_backward, symbolic_zeros=True)
 
 
 def _through_dbeta(pattern, operands, a, c):
-    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns that
-    with what else depends on q and beta."""
+    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns
+    that with what else depends on q and beta."""
     q, beta = operands[0], operands[2]
     dq, _, dbeta, _ = force(pattern, *operands)
     ratio = c / beta

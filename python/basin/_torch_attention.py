@@ -1,4 +1,5 @@
-"""Energy attention as functions of PyTorch tensors: what callers give, as the operations want it."""
+"""Energy attention as functions of PyTorch tensors: what callers give, as the operations want
+it."""
 
 import functools
 
@@ -23,8 +24,8 @@ class Pairs:
         device=None,
     ):  # fmt: skip
         """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
-        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node with
-        itself, `add_self` adds one for each node."""
+        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
+        with itself, `add_self` adds one for each node."""
         keys = queries if keys is None else keys
         if isinstance(edges, torch.Tensor):
             device = edges.device if device is None else device
@@ -94,8 +95,8 @@ def _check_tokens(q, k):
         and (q.ndim != k.ndim or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1])
     ):
         raise BasinError(
-            f"queries {list(q.shape)} and keys {list(k.shape)}, wanted [.., H, N, Y] that differ in "
-            "N alone"
+            f"queries {list(q.shape)} and keys {list(k.shape)}, wanted [.., H, N, Y] that differ "
+            "in N alone"
         )
     if q.dtype != k.dtype or q.device != k.device:
         raise BasinError(f"queries are {q.dtype} on {q.device}, keys {k.dtype} on {k.device}")
@@ -126,8 +127,8 @@ def _pattern_of(pairs, exclude_self, q, k):
     if pairs is None or pairs == "causal":
         if (pairs or exclude_self) and q.shape[2] != k.shape[2]:
             raise BasinError(
-                f"{q.shape[2]} queries and {k.shape[2]} keys, which must be the same tokens to leave "
-                f"out {'later ones' if pairs else 'self pairs'}"
+                f"{q.shape[2]} queries and {k.shape[2]} keys, which must be the same tokens to "
+                f"leave out {'later ones' if pairs else 'self pairs'}"
             )
         return None, 0, flags | (_eager.CAUSAL if pairs else 0)
     if not isinstance(pairs, Pairs):
@@ -175,6 +176,8 @@ class _Problem:
         if packed is not None and scale is not None and q.shape[0] != 1:
             raise BasinError(f"scale with a list of pairs in a batch of {q.shape[0]}, wanted 1")
         self.number = None if isinstance(beta, torch.Tensor) else float(beta)
+        if self.number == 0:
+            raise BasinError("beta is 0, wanted another number: energies are divided by it")
         self.beta = beta = _beta_of(beta, q)
         scale = _scale_of(scale, q, k, count, packed is not None, layout, batch)
         self.operands = (q, k, beta, scale, packed, count, flags)
@@ -205,10 +208,10 @@ class _Problem:
 def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
     """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
 
-    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal" (a
-    query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each token's
-    pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It can be
-    differentiated twice with respect to all of them. A query without keys has 0.
+    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
+    (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
+    token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
+    can be differentiated twice with respect to all of them. A query without keys has 0.
 
     >>> from basin.torch import attention_lse
     >>> x = torch.eye(3)[None]
@@ -220,8 +223,8 @@ def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, lay
 
 
 def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
-    """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy is
-    the sum of these. Arguments are those of `attention_lse`.
+    """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy
+    is the sum of these. Arguments are those of `attention_lse`.
 
     >>> from basin.torch import energy_attention
     >>> x = torch.eye(3)[None]
@@ -233,9 +236,9 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
 
 
 def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
-    """The force of `energy_attention`: minus the gradient of the summed energy with respect to q and k,
-    like them. It is one operation, and cheaper than torch.autograd.grad of the energy; its own
-    gradient is the reverse of the force.
+    """The force of `energy_attention`: minus the gradient of the summed energy with respect to q
+    and k, like them. It is one operation, and cheaper than torch.autograd.grad of the energy; its
+    own gradient is the reverse of the force.
 
     >>> from basin.torch import attention_force
     >>> x = torch.eye(3)[None]
@@ -245,4 +248,3 @@ def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, l
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
     dq, dk, _, _ = force(*problem.operands, problem.weights(), DQ | DK)
     return problem.back(dq), problem.back(dk)
-

@@ -10,9 +10,9 @@ from basin._torch_attention import attention_force, energy_attention
 class EnergyBlock(torch.nn.Module):
     """Tokens [.., N, D] after a descent of the block's energy: x <- x - alpha dE/dg, g = norm(x).
 
-    E = -sum(lse(beta K . Q)) / beta - sum(relu(Xi g)^2) / 2 over all pairs of different tokens, or over
-    those that `pairs` lists. Parameters have the names and shapes of Basin's own: wq, wk [H, Y, D],
-    xi [M, D], gamma [], delta [D].
+    E = -sum(lse(beta K . Q)) / beta - sum(relu(Xi g)^2) / 2 over all pairs of different tokens, or
+    over those that `pairs` lists. Parameters have the names and shapes of Basin's own: wq, wk [H,
+    Y, D], xi [M, D], gamma [], delta [D].
 
     >>> import torch
     >>> from basin.torch import EnergyBlock
@@ -31,8 +31,8 @@ class EnergyBlock(torch.nn.Module):
         super().__init__()
         if min(dim, heads, head_dim, steps) < 1:
             raise BasinError(
-                f"a block with dim {dim}, heads {heads}, head_dim {head_dim}, steps {steps}; wanted 1 "
-                "or more of each"
+                f"a block with dim {dim}, heads {heads}, head_dim {head_dim}, steps {steps}; "
+                "wanted 1 or more of each"
             )
         memories = 4 * dim if memories is None else memories
         beta = head_dim**-0.5 if beta is None else beta

@@ -1,15 +1,15 @@
 """The three operations as PyTorch sees them: torch.ops.basin.attention_lse, _force and _reverse,
 each the derivative of the one before.
 
-Logical shapes are q [B, H, Nq, Y], k [B, H, Nk, Y], beta [1] or [H], scale [B, H, Nq, Nk] (of a list:
-[pairs, H]), w and lse [B, H, Nq]. Where heads lie in memory is read from the strides: [B, N, H, Y] is
-the kernels' own order; [B, H, N, Y] is that of B H sequences with one head, if they share one beta.
+Logical shapes are q [B, H, Nq, Y], k [B, H, Nk, Y], beta [1] or [H], scale [B, H, Nq, Nk] (of a
+list: [pairs, H]), w and lse [B, H, Nq]. Where heads lie in memory is read from the strides: [B, N,
+H, Y] is the kernels' own order; [B, H, N, Y] is that of B H sequences with one head, if they share
+one beta.
 """
 
 import torch
 
 from basin import _eager
-from basin._library import BasinError, ffi
 
 DQ, DK, DBETA, DSCALE = 1, 2, 4, 8  # results of the force that are wanted
 GQ, GK, GW, GBETA, GSCALE = 1, 2, 4, 8, 16  # of its reverse
@@ -46,7 +46,8 @@ def _laid(x, first):
 
 
 def _laid_scale(scale, first, pairs):
-    return scale.contiguous() if first or pairs is not None else scale.permute(0, 2, 3, 1).contiguous()
+    scale = scale if first or pairs is not None else scale.permute(0, 2, 3, 1)
+    return scale.contiguous()
 
 
 def _new(like, shape, first, dtype=None):
@@ -99,9 +100,9 @@ class _Job:
         sizes = (batch, queries, k.shape[2], heads, width, count)
         self.job = job = _eager.new_job(_NAMES[q.dtype], sizes, flags)
         self.q, self.beta = q, beta
-        mine_q, mine_k, mine_beta = self.kept = [_laid(q, first), _laid(k, first), beta.contiguous()]
-        job.q, job.k = _address(mine_q.data_ptr()), _address(mine_k.data_ptr())
-        job.beta = _address(mine_beta.data_ptr())
+        q, k, beta = self.kept = [_laid(q, first), _laid(k, first), beta.contiguous()]
+        job.q, job.k = _address(q.data_ptr()), _address(k.data_ptr())
+        job.beta = _address(beta.data_ptr())
         if scale is not None:
             self.give(scale=_laid_scale(scale, first, pairs))
         if pairs is not None:
@@ -185,7 +186,8 @@ def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
     job = _Job(q, k, beta, scale, pairs, count, flags)
     results = _results_of_reverse(q, k, job.beta, scale, pairs, want, job.first)
     names = ("gq", "gk", "gw", "gbeta", "gscale")
-    given = {name: _laid(x, job.first) for name, x in (("w", w), ("a", a), ("b", b)) if x is not None}
+    given = {"w": w, "a": a, "b": b}
+    given = {name: _laid(x, job.first) for name, x in given.items() if x is not None}
     _run(job, _eager.REVERSE, names, results, want, **given)
     gq, gk, gw, gbeta, gscale = results
     return gq, gk, gw, _summed(gbeta, beta), gscale
@@ -248,8 +250,8 @@ def _add(a, b):
 
 
 def _through_dbeta(ctx, operands, a, c):
-    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns that
-    with what else depends on q and beta."""
+    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns
+    that with what else depends on q and beta."""
     q, k, beta, scale, pairs, w = operands
     dq, _, dbeta, _ = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, DQ | DBETA)
     ratio = c / beta

@@ -10,14 +10,13 @@
 >>> jax.jit(jax.grad(loss))(q, k).shape
 (1, 4, 5, 8)
 
-Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which lists of pairs and a beta
-of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda; float64
-on cpu. jit, vmap, grad and grad of grad work; forward mode does not.
-"""
+Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which lists of pairs and a
+beta of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
+float64 on cpu. jit, vmap, grad and grad of grad work; forward mode does not."""
 
 try:
     import jax  # noqa: F401
-    import jax.ffi
+    import jax.ffi  # noqa: F401
 except ImportError as missing:
     raise ImportError("basin.jax needs JAX 0.5 or later: pip install jax") from missing
 

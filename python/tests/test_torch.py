@@ -1,0 +1,375 @@
+"""Energy attention in PyTorch against its own formulas: values, derivatives of both orders, lists of
+pairs, compilers, AMP, errors; and the block against Basin's own training."""
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import basin  # noqa: E402
+import basin.torch as bt  # noqa: E402
+
+
+def tokens(*shape, dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, *shape, dtype=dtype, generator=generator).unbind()
+
+
+def formula(q, k, beta, left_out=None, scale=None):
+    """The log-sum-exp by PyTorch itself, in double; left_out [N, M] is True where a pair does not
+    count."""
+    q, k, beta = q.double(), k.double(), torch.as_tensor(beta).double()
+    z = (q @ k.transpose(-1, -2)) * (beta if beta.ndim == 0 else beta[:, None, None])
+    z = z if scale is None else z * scale
+    if left_out is not None:
+        z = z.masked_fill(left_out, -torch.inf)
+    return torch.logsumexp(z, -1)
+
+
+def second_order(lse, q, k):
+    """A gradient through the force."""
+    q, k = (x.detach().clone().requires_grad_() for x in (q, k))
+    slopes = torch.autograd.grad(lse(q, k).sum(), (q, k), create_graph=True)
+    weight = torch.linspace(-1, 1, q.shape[-1])
+    return torch.autograd.grad(sum((x * weight * x).sum() for x in slopes), (q, k))
+
+
+def triangle(n):
+    return torch.ones(n, n, dtype=torch.bool).triu(1)
+
+
+def edges_of(n, seed=1):
+    rng = numpy.random.default_rng(seed)
+    edges = rng.integers(n, size=(3 * n, 2))
+    return numpy.unique(edges[edges[:, 0] != n // 2], axis=0)  # one query has no key
+
+
+def mask_of(pairs):
+    left_out = torch.ones(pairs.queries, pairs.keys, dtype=torch.bool)
+    left_out[tuple(pairs.edges().T)] = False
+    return left_out
+
+
+CLOSE = {"rtol": 2e-5, "atol": 2e-5}
+PATTERNS = {
+    "all": ({}, lambda n: None),
+    "others": ({"exclude_self": True}, lambda n: torch.eye(n, dtype=torch.bool)),
+    "causal": ({"pairs": "causal"}, triangle),
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 7, 5), (1, 1, 1, 3), (3, 2, 33, 17), (1, 4, 130, 64)])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_values_and_both_derivatives_are_those_of_the_formula(shape, pattern):
+    q, k = tokens(*shape)
+    options, mask = PATTERNS[pattern]
+    if pattern == "others" and shape[2] == 1:
+        assert bt.attention_lse(q, k, 0.5, **options).item() == 0  # there is no key
+        return
+    left_out = mask(shape[2])
+    wanted = formula(q, k, 0.5, left_out)
+    torch.testing.assert_close(bt.attention_lse(q, k, 0.5, **options).double(), wanted, **CLOSE)
+    ours = second_order(lambda q, k: bt.attention_lse(q, k, 0.5, **options), q, k)
+    theirs = second_order(lambda q, k: formula(q, k, 0.5, left_out), q, k)
+    for x, y in zip(ours, theirs):
+        torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4)
+
+
+def test_more_keys_than_queries():
+    (q, _), (_, k) = tokens(2, 3, 4, 8), tokens(2, 3, 9, 8)
+    torch.testing.assert_close(bt.attention_lse(q, k, 0.3).double(), formula(q, k, 0.3), **CLOSE)
+
+
+@pytest.mark.parametrize("memory", ["heads first", "tokens first", "neither"])
+@pytest.mark.parametrize("beta", [0.4, "tensor", "heads"])
+def test_where_heads_lie_does_not_matter(memory, beta):
+    q, k = tokens(2, 3, 6, 8)
+    if memory == "tokens first":
+        q, k = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k))
+    if memory == "neither":
+        q, k = (x.permute(3, 1, 0, 2).contiguous().permute(2, 1, 3, 0) for x in (q, k))
+    beta = {"tensor": torch.tensor(0.4), "heads": torch.tensor([0.3, 0.4, 0.5])}.get(beta, beta)
+    wanted = formula(q, k, beta)
+    torch.testing.assert_close(bt.attention_lse(q, k, beta).double(), wanted, **CLOSE)
+    ours = second_order(lambda q, k: bt.attention_lse(q, k, beta), q, k)
+    theirs = second_order(lambda q, k: formula(q, k, beta), q, k)
+    for x, y in zip(ours, theirs):
+        torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4)
+
+
+def test_the_other_layout_and_any_number_of_axes():
+    q, k = tokens(2, 2, 3, 6, 8)
+    wanted = bt.energy_attention(q, k, 0.4)
+    swapped = bt.energy_attention(q.transpose(-2, -3), k.transpose(-2, -3), 0.4, layout="nhy")
+    assert swapped.shape == (2, 2, 6, 3)
+    torch.testing.assert_close(swapped.transpose(-1, -2), wanted)
+    alone = bt.energy_attention(q[0, 0], k[0, 0], 0.4)
+    torch.testing.assert_close(alone, wanted[0, 0])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_list_of_pairs(batch):
+    q, k = tokens(batch, 2, 11, 6)
+    pairs = bt.Pairs(edges_of(11), 11)
+    left_out = mask_of(pairs)
+    ours = bt.attention_lse(q, k, 0.5, pairs)
+    there = ~left_out.all(1)
+    torch.testing.assert_close(
+        ours[..., there].double(), formula(q, k, 0.5, left_out)[..., there], **CLOSE
+    )
+    assert (ours[..., ~there] == 0).all() and not there.all()
+
+    def theirs(q, k):
+        return formula(q[..., there, :], k, 0.5, left_out[there])
+
+    for x, y in zip(
+        second_order(lambda q, k: bt.attention_lse(q, k, 0.5, pairs), q, k),
+        second_order(theirs, q, k),
+    ):
+        torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4)
+
+
+def test_lists_are_made_of_edges_and_of_rows():
+    pairs = bt.Pairs(torch.tensor([[0, 1], [2, 1], [0, 1]]), 3, both_ways=True, add_self=True)
+    edges = pairs.edges().tolist()
+    assert edges == [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [2, 1], [2, 2]] and len(pairs) == 7
+    again = bt.Pairs.from_csr([0, 2, 5, 7], [e[1] for e in edges])
+    assert torch.equal(again.packed, pairs.packed)
+    with pytest.raises(basin.BasinError, match="names node 3, wanted 0 to 2"):
+        bt.Pairs([(0, 3)], 3)
+
+
+DOUBLE = {"dtype": torch.float64}
+
+
+@pytest.mark.parametrize("pattern", ["all", "causal", "list"])
+@pytest.mark.parametrize("heads", [False, True])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gradcheck_and_gradgradcheck(pattern, heads, scaled):
+    q, k = (x.requires_grad_() for x in tokens(1, 2, 5, 3, **DOUBLE))
+    beta = torch.tensor([0.4, 0.6] if heads else 0.5, **DOUBLE).requires_grad_()
+    pairs = {"all": None, "causal": "causal", "list": bt.Pairs(edges_of(5), 5)}[pattern]
+    operands = [q, k, beta]
+    if scaled:
+        shape = (len(pairs), 2) if pattern == "list" else (1, 2, 5, 5)
+        operands.append(0.5 + torch.rand(shape, **DOUBLE).requires_grad_().detach())
+        operands[-1].requires_grad_()
+
+    def energy(q, k, beta, scale=None):
+        return bt.energy_attention(q, k, beta, pairs, scale)
+
+    assert torch.autograd.gradcheck(energy, operands)
+    assert torch.autograd.gradgradcheck(energy, operands)
+
+
+def test_a_third_derivative_is_refused():
+    q, k = (x.requires_grad_() for x in tokens(1, 1, 3, 2))
+    (slope,) = torch.autograd.grad(bt.energy_attention(q, k, 1.0).sum(), q, create_graph=True)
+    (second,) = torch.autograd.grad(slope.square().sum(), q, create_graph=True)
+    with pytest.raises(NotImplementedError, match="first and second order"):
+        torch.autograd.grad(second.sum(), q)
+
+
+def test_the_force_is_minus_the_gradient_of_the_energy():
+    q, k = (x.requires_grad_() for x in tokens(2, 3, 6, 8))
+    for beta in (0.4, torch.tensor([0.3, 0.4, 0.5])):
+        slopes = torch.autograd.grad(bt.energy_attention(q, k, beta, "causal").sum(), (q, k))
+        for f, s in zip(bt.attention_force(q, k, beta, "causal"), slopes):
+            torch.testing.assert_close(f, -s, **CLOSE)
+
+
+def test_bfloat16_on_the_cpu():
+    q, k = tokens(2, 2, 20, 16, dtype=torch.bfloat16)
+    ours = bt.attention_lse(q, k, 0.25)
+    assert ours.dtype == torch.float32
+    torch.testing.assert_close(ours.double(), formula(q, k, 0.25), **CLOSE)
+    for x, y in zip(
+        second_order(lambda q, k: bt.attention_lse(q, k, 0.25), q, k),
+        second_order(lambda q, k: formula(q, k, 0.25), q.double(), k.double()),
+    ):
+        assert x.dtype == torch.bfloat16
+        torch.testing.assert_close(x.double(), y, rtol=0.05, atol=0.02)
+
+
+def test_amp_casts_tokens_and_nothing_else():
+    q, k = (x.requires_grad_() for x in tokens(1, 2, 9, 8))
+    with torch.autocast("cpu", torch.bfloat16):
+        energy = bt.energy_attention(q, k, 0.4)
+    assert energy.dtype == torch.float32
+    narrow = bt.energy_attention(q.bfloat16(), k.bfloat16(), 0.4)
+    assert torch.equal(energy, narrow)
+    energy.sum().backward()
+    assert q.grad.dtype == torch.float32
+    half = bt.attention_lse(q.half(), k.half(), 0.4)
+    torch.testing.assert_close(half.double(), formula(q.half(), k.half(), 0.4), **CLOSE)
+
+
+@pytest.mark.parametrize("beta", [0.4, "heads"])
+def test_compilers_keep_the_operations(beta):
+    q, k = tokens(2, 3, 6, 8)
+    weight = torch.linspace(0.2, 0.4, 3) if beta == "heads" else beta
+    names = []
+
+    def backend(graph, inputs):
+        names.extend(str(node.target) for node in graph.graph.nodes)
+        return make_boxed_func(graph.forward)
+
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    def loss(q, k):
+        fq, fk = bt.attention_force(q * 1.5, k, weight, "causal")
+        return (fq.square().sum() + (fk * 2).sum()) * bt.energy_attention(q, k, weight).sum()
+
+    compiled = torch.compile(loss, backend=aot_autograd(fw_compiler=backend), fullgraph=True)
+    results = []
+    for function in (loss, compiled):
+        a, b = (x.clone().requires_grad_() for x in (q, k))
+        value = function(a, b)
+        value.backward()
+        results.append((value.detach(), a.grad, b.grad))
+    for x, y in zip(*results):
+        torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-4)
+    for operation in ("lse", "force", "reverse"):
+        assert any(f"attention_{operation}" in name for name in names), names
+
+
+def test_operations_pass_opcheck():
+    q, k = (x.requires_grad_() for x in tokens(2, 3, 6, 8))
+    beta = torch.tensor([0.3, 0.4, 0.5], requires_grad=True)
+    w = torch.ones(2, 3, 6)
+    ops = torch.ops.basin
+    checks = ("test_schema", "test_autograd_registration", "test_faketensor")
+    for args in (
+        (q, k, beta, None, None, 0, 0),
+        (q, k, torch.tensor([0.3]), None, None, 0, 2),
+        (q.transpose(1, 2).contiguous().transpose(1, 2), k, beta, None, None, 0, 0),
+    ):
+        torch.library.opcheck(ops.attention_lse, args, test_utils=checks)
+        torch.library.opcheck(ops.attention_force, (*args, w, 15 - 8), test_utils=checks)
+        torch.library.opcheck(
+            ops.attention_reverse, (*args, w, q.detach(), None, 15), test_utils=checks
+        )
+
+
+def test_threads_may_call_at_the_same_time():
+    from concurrent.futures import ThreadPoolExecutor
+
+    q, k = tokens(4, 2, 24, 16)
+    wanted = bt.attention_lse(q, k, 0.25)
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(lambda _: bt.attention_lse(q, k, 0.25), range(64)):
+            assert torch.equal(result, wanted)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": torch.zeros(1, 3, 4, 8)}, r"queries \[1, 2, 4, 8\] and keys \[1, 3, 4, 8\]"),
+        ({"k": torch.zeros(1, 2, 4, 8).double()}, "float32 on cpu, keys torch.float64"),
+        ({"q": torch.zeros(1, 2, 4, 8).int(), "k": torch.zeros(1, 2, 4, 8).int()}, "int32"),
+        ({"beta": torch.ones(3)}, r"beta of shape \[3\], wanted a number or \[H\], here \[2\]"),
+        ({"beta": 0}, "beta is 0"),
+        ({"pairs": "casual"}, "wanted None, 'causal' or"),
+        ({"pairs": "causal", "k": torch.zeros(1, 2, 5, 8)}, "4 queries and 5 keys"),
+        ({"pairs": bt.Pairs([(0, 1)], 5)}, "there are 4 queries and 4 keys"),
+        ({"pairs": bt.Pairs([(0, 1)], 4), "exclude_self": True}, "list those that count"),
+        ({"scale": torch.ones(2, 2)}, r"scale of shape \[2, 2\], wanted \[1, 2, 4, 4\]"),
+        ({"layout": "bnh"}, "layout 'bnh', wanted 'hny' or 'nhy'"),
+    ],
+)
+def test_errors_say_what_was_found_and_what_was_wanted(change, message):
+    arguments = {"q": torch.zeros(1, 2, 4, 8), "k": torch.zeros(1, 2, 4, 8), "beta": 1.0}
+    with pytest.raises(basin.BasinError, match=message):
+        bt.energy_attention(**{**arguments, **change})
+
+
+# ---- the block ----
+
+
+def test_the_block_descends_its_energy():
+    torch.manual_seed(0)
+    block = bt.EnergyBlock(dim=16, heads=2, head_dim=4, memories=32, steps=8, alpha=0.05)
+    with torch.no_grad():
+        for weight in (block.wq, block.wk, block.xi):
+            weight.normal_(std=0.3)
+    x = torch.randn(3, 7, 16)
+    g = block.norm(x).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(_energy_of(block, g), g)
+    torch.testing.assert_close(block.force(g), -slope, **CLOSE)
+    assert (block.energy(block(x)) < block.energy(x)).all()
+
+
+def _energy_of(block, g):
+    """The block's energy of activations."""
+    q, k = block._heads(g)
+    attention = bt.energy_attention(q, k, block.beta, exclude_self=True, layout="nhy").sum()
+    return attention - (g @ block.xi.T).relu().square().sum() / 2
+
+
+@pytest.mark.parametrize("learn_beta", [False, True])
+def test_recomputing_gives_the_same_gradients(learn_beta):
+    torch.manual_seed(0)
+    block = bt.EnergyBlock(16, 2, 4, 32, steps=3, learn_beta=learn_beta)
+    x = torch.randn(2, 7, 16)
+    gradients = []
+    for block.recompute in (False, True):
+        block.zero_grad()
+        block(x).square().sum().backward()
+        gradients.append([p.grad.clone() for p in block.parameters()])
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_block_over_a_graph():
+    torch.manual_seed(0)
+    block = bt.EnergyBlock(16, 2, 4, 32, steps=2)
+    pairs = bt.Pairs(edges_of(9), 9, both_ways=True, drop_self=True)
+    x = torch.randn(9, 16, requires_grad=True)
+    block(x, pairs).square().sum().backward()
+    assert torch.isfinite(x.grad).all()
+    complete = bt.Pairs([(i, j) for i in range(9) for j in range(9) if i != j], 9)
+    torch.testing.assert_close(block(x, complete), block(x))
+
+
+def test_it_trains_to_the_losses_of_basin():
+    """Figure 4: 100 steps of AdamW, the same first parameters, losses within 1e-4."""
+    dim, heads, width, memories = 24, 3, 8, 48
+    rng = numpy.random.default_rng(0)
+    first = {
+        "wq": rng.normal(size=(heads, width, dim)) * 0.2,
+        "wk": rng.normal(size=(heads, width, dim)) * 0.2,
+        "xi": rng.normal(size=(memories, dim)) * 0.2,
+        "gamma": numpy.ones(()),
+        "delta": numpy.zeros(dim),
+    }
+    first = {name: values.astype("f4") for name, values in first.items()}
+    wanted = rng.normal(size=(4, 11, dim)).astype("f4")
+    noisy = wanted + rng.normal(size=wanted.shape).astype("f4")
+    steps, alpha, rate, beta = 5, 0.1, 3e-3, width**-0.5
+
+    def loss(wq, wk, xi, gamma, delta, x, y):
+        @basin.energy(activation=lambda x: basin.layernorm(x, gamma, delta))
+        def block(g, wq, wk, xi):
+            q, k = (numpy.einsum("bnd,hyd->bnhy", g, w) for w in (wq, wk))
+            attention = -numpy.sum(basin.attention_lse(q, k, beta, exclude_self=True)) / beta
+            return attention - numpy.sum(basin.relu(numpy.einsum("bnd,md->bnm", g, xi)) ** 2) / 2
+
+        end = block.descended(x, steps=steps, alpha=alpha, wq=wq, wk=wk, xi=xi)
+        return numpy.mean((end - y) ** 2)
+
+    trainer = basin.Trainer(loss, first, rate=rate, decay=0.0, beta2=0.999, clip=0.0)
+    theirs = trainer.fit([{"x": noisy, "y": wanted}] * 100)
+
+    layer = bt.EnergyBlock(dim, heads, width, memories, steps=steps, alpha=alpha)
+    layer.load_state_dict({name: torch.from_numpy(values) for name, values in first.items()})
+    optimiser = torch.optim.AdamW(layer.parameters(), lr=rate, weight_decay=0.0)
+    ours = []
+    for _ in range(100):
+        optimiser.zero_grad()
+        value = (layer(torch.from_numpy(noisy)) - torch.from_numpy(wanted)).square().mean()
+        value.backward()
+        optimiser.step()
+        ours.append(value.item())
+    assert ours[-1] < 0.8 * ours[0]
+    assert numpy.abs(numpy.subtract(ours, theirs)).max() < 1e-4, (ours[-1], theirs[-1])
