@@ -41,9 +41,9 @@ typedef enum basin_eager_operation {
     BASIN_EAGER_REVERSE,
 } basin_eager_operation;
 
-/* Operands lie in the backend's memory, row-major and dense, T at multiples of 16 bytes. T is
- * `dtype`: F64 on ref, F32 or BF16 on cpu (computed in float) and cuda. R is double on ref and
- * float elsewhere. Results that are NULL are not computed.
+/* Operands lie in the backend's memory, row-major and dense. T is `dtype`: F64 on ref, F32 or BF16
+ * on cpu (computed in float) and cuda; where Y of them are a multiple of 16 bytes, so are their
+ * addresses. R is double on ref and float elsewhere. Results that are NULL are not computed.
  *
  * Heads may also be entries of the batch: [batch, H, N, Y] of one beta is [batch H, N, 1, Y]. */
 typedef struct basin_eager_attention {

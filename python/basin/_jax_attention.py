@@ -82,6 +82,27 @@ class _Problem:
         self.pattern = (flags, count, learns)
         self.operands = (self._laid(q), self._laid(k), beta, scale, listed)
 
+    def lse(self):
+        """[B, N, H]"""
+        q, k, *rest = self.operands
+        if rest[2] is None:
+            return lse(self.pattern, q, k, *rest)
+        return self._each(lambda q, k: lse(self.pattern, q, k, *rest)[0], q, k)
+
+    def force(self):
+        """dq, dk [B, N, H, Y]"""
+        q, k, *rest = self.operands
+        w = jnp.broadcast_to(1 / self.operands[2], q.shape[:-1]).astype(self.real)
+        if rest[2] is None:
+            return force(self.pattern, q, k, *rest, w)[:2]
+        return self._each(
+            lambda q, k, w: tuple(x[0] for x in force(self.pattern, q, k, *rest, w)[:2]), q, k, w
+        )
+
+    def _each(self, function, *operands):
+        """Over the batch of a list: kernels sum gradients of beta and scale over one entry."""
+        return jax.vmap(function)(*(x[:, None] for x in operands))
+
     def _laid(self, x):
         if self.first:
             return x.reshape(-1, x.shape[-2], 1, x.shape[-1])
@@ -93,8 +114,6 @@ class _Problem:
             return None
         sizes = (self.heads, *shape[1:]) if self.layout == "hny" else (*shape[1:], self.heads)
         wanted = (count, self.heads) if listed is not None else (*self.batch, *sizes)
-        if listed is not None and numpy.prod(self.batch, dtype=int) != 1:
-            raise BasinError(f"scale with a list of pairs in a batch {list(self.batch)}, wanted 1")
         try:
             scale = jnp.broadcast_to(jnp.asarray(scale, self.real), wanted)
         except ValueError:
@@ -126,11 +145,6 @@ class _Problem:
     def beta_of_rows(self):
         """beta as it divides rows of the caller's shape."""
         return self.beta[:, None] if self.beta.ndim and self.layout == "hny" else self.beta
-
-    def weights(self):
-        """The cotangent 1 / beta of each log-sum-exp."""
-        q = self.operands[0]
-        return jnp.broadcast_to(1 / self.operands[2], q.shape[:-1]).astype(self.real)
 
 
 def _check_tokens(q, k, tokens):
@@ -184,7 +198,7 @@ def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, lay
     [[1.   1.31 1.55]]
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    return problem.rows(lse(problem.pattern, *problem.operands))
+    return problem.rows(problem.lse())
 
 
 def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
@@ -198,7 +212,7 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
     -4.65
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    return -problem.rows(lse(problem.pattern, *problem.operands)) / problem.beta_of_rows()
+    return -problem.rows(problem.lse()) / problem.beta_of_rows()
 
 
 def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
@@ -212,5 +226,5 @@ def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, l
     [0.58 0.21 0.21]
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    dq, dk, _, _ = force(problem.pattern, *problem.operands, problem.weights())
+    dq, dk = problem.force()
     return problem.tokens(dq), problem.tokens(dk)

@@ -173,14 +173,32 @@ class _Problem:
         if len(batch) != 1:
             q, k = q.reshape(-1, *q.shape[-3:]), k.reshape(-1, *k.shape[-3:])
         packed, count, flags = _pattern_of(pairs, exclude_self, q, k)
-        if packed is not None and scale is not None and q.shape[0] != 1:
-            raise BasinError(f"scale with a list of pairs in a batch of {q.shape[0]}, wanted 1")
         self.number = None if isinstance(beta, torch.Tensor) else float(beta)
         if self.number == 0:
             raise BasinError("beta is 0, wanted another number: energies are divided by it")
         self.beta = beta = _beta_of(beta, q)
         scale = _scale_of(scale, q, k, count, packed is not None, layout, batch)
         self.operands = (q, k, beta, scale, packed, count, flags)
+        # The kernels sum gradients of beta and scale over one entry of a batch with a list.
+        shared = scale is not None or (beta.requires_grad and torch.is_grad_enabled())
+        self.apart = packed is not None and len(q) > 1 and shared
+
+    def lse(self):
+        """[B, H, N]"""
+        if not self.apart:
+            return lse(*self.operands)
+        q, k, *rest = self.operands
+        return torch.cat([lse(q[i : i + 1], k[i : i + 1], *rest) for i in range(len(q))])
+
+    def force(self):
+        """dq, dk [B, H, N, Y]"""
+        w = self.weights()
+        if not self.apart:
+            return force(*self.operands, w, DQ | DK)[:2]
+        q, k, *rest = self.operands
+        entries = [slice(i, i + 1) for i in range(len(q))]
+        parts = [force(q[i], k[i], *rest, w[i], DQ | DK)[:2] for i in entries]
+        return [torch.cat(part) for part in zip(*parts)]
 
     def energy(self, x):
         """-x / beta of x [B, H, N]."""
@@ -219,7 +237,7 @@ def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, lay
     tensor([[1.0000, 1.3100, 1.5500]])
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    return problem.back(lse(*problem.operands), tokens=False)
+    return problem.back(problem.lse(), tokens=False)
 
 
 def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
@@ -232,7 +250,7 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
     tensor(-4.6500)
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    return problem.back(problem.energy(lse(*problem.operands)), tokens=False)
+    return problem.back(problem.energy(problem.lse()), tokens=False)
 
 
 def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
@@ -246,5 +264,5 @@ def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, l
     tensor([0.5800, 0.2100, 0.2100])
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    dq, dk, _, _ = force(*problem.operands, problem.weights(), DQ | DK)
+    dq, dk = problem.force()
     return problem.back(dq), problem.back(dk)

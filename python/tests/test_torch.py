@@ -1,5 +1,5 @@
-"""Energy attention in PyTorch against its own formulas: values, derivatives of both orders, lists of
-pairs, compilers, AMP, errors; and the block against Basin's own training."""
+"""Energy attention in PyTorch against its own formulas: values, derivatives of both orders, lists
+of pairs, compilers, AMP, errors; and the block against Basin's own training."""
 
 import numpy
 import pytest
@@ -50,6 +50,7 @@ def mask_of(pairs):
     return left_out
 
 
+DOUBLE = {"dtype": torch.float64}
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
 PATTERNS = {
     "all": ({}, lambda n: None),
@@ -129,6 +130,22 @@ def test_a_list_of_pairs(batch):
         torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4)
 
 
+def test_a_list_in_a_batch_learns_beta_and_scale():
+    q, k = (x.requires_grad_() for x in tokens(2, 2, 5, 3, **DOUBLE))
+    pairs = bt.Pairs(edges_of(5), 5)
+    beta = torch.tensor([0.4, 0.6], **DOUBLE).requires_grad_()
+    scale = torch.linspace(0.5, 1.5, 2 * len(pairs), **DOUBLE).reshape(-1, 2).requires_grad_()
+
+    def energy(q, k, beta, scale):
+        return bt.energy_attention(q, k, beta, pairs, scale)
+
+    assert torch.autograd.gradcheck(energy, (q, k, beta, scale))
+    assert torch.autograd.gradgradcheck(energy, (q, k, beta, scale))
+    fq, fk = bt.attention_force(q, k, beta, pairs, scale)
+    slopes = torch.autograd.grad(energy(q, k, beta, scale).sum(), (q, k))
+    torch.testing.assert_close((-fq, -fk), slopes)
+
+
 def test_lists_are_made_of_edges_and_of_rows():
     pairs = bt.Pairs(torch.tensor([[0, 1], [2, 1], [0, 1]]), 3, both_ways=True, add_self=True)
     edges = pairs.edges().tolist()
@@ -137,9 +154,6 @@ def test_lists_are_made_of_edges_and_of_rows():
     assert torch.equal(again.packed, pairs.packed)
     with pytest.raises(basin.BasinError, match="names node 3, wanted 0 to 2"):
         bt.Pairs([(0, 3)], 3)
-
-
-DOUBLE = {"dtype": torch.float64}
 
 
 @pytest.mark.parametrize("pattern", ["all", "causal", "list"])

@@ -78,7 +78,9 @@ static basin_status check_present(basin_eager_operation operation, const basin_e
     return BASIN_OK;
 }
 
+/* Kernels read rows of whole vectors as vectors; others element by element. */
 static basin_status check_aligned(const basin_eager_attention *at, basin_error *error) {
+    if ((size_t)at->width * basin_dtype_size(at->dtype) % 16) return BASIN_OK;
     static const char *const name[] = {"q", "k", "a", "b", "dq", "dk", "gq", "gk"};
     const void *operand[] = {at->q, at->k, at->a, at->b, at->dq, at->dk, at->gq, at->gk};
     for (int i = 0; i < 8; i++)

@@ -1,0 +1,521 @@
+"""What a loss through an attention force costs: PyTorch's and JAX's own derivatives, and Basin's
+from both. Prints JSON lines: milliseconds (median), and memory beyond inputs and results.
+
+    python attention.py check       energy attention on cuda against formulas in double
+    python attention.py torch       --batch 32 --heads 12 --tokens 196 --precision bf16
+    python attention.py jax         the same from JAX
+    python attention.py list        a training step over the edges of a graph, Amazon's size
+    python attention.py jvp         jvp_flash_attention: the query's half of the same
+    python attention.py overhead    microseconds of a call on the cpu, over the call in C
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+
+def say(**figures):
+    print(json.dumps(figures), flush=True)
+
+
+def milliseconds(step, wait, reps, warm=5):
+    for _ in range(warm):
+        step()
+    wait()
+    times = []
+    for _ in range(reps):
+        begin = time.perf_counter()
+        step()
+        wait()
+        times.append(time.perf_counter() - begin)
+    return round(1e3 * statistics.median(times), 4)
+
+
+# ---- PyTorch ----
+
+
+def torch_operands(o, torch):
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[o.precision]
+    shape = (o.batch, o.heads, o.tokens, o.width)
+    generator = torch.Generator("cuda").manual_seed(0)
+    return [torch.randn(shape, device="cuda", dtype=dtype, generator=generator) for _ in range(4)]
+
+
+def torch_steps(o, torch):
+    """Ways to the same gradient: with PyTorch's formula and with ours."""
+    from basin.torch import attention_force, energy_attention
+
+    q, k, wq, wk = torch_operands(o, torch)
+    q.requires_grad_(), k.requires_grad_()
+    beta = o.width**-0.5
+    grad = torch.autograd.grad
+
+    def formula(q, k):
+        z = (q @ k.transpose(-1, -2)).float()
+        return -(torch.logsumexp(beta * z, -1) / beta).sum()
+
+    def ours(q, k):
+        return energy_attention(q, k, beta).sum()
+
+    def loss(fq, fk):
+        return (fq.float() * wq.float()).sum() + (fk.float() * wk.float()).sum()
+
+    def through(energy):
+        return grad(loss(*grad(energy(q, k), (q, k), create_graph=True)), (q, k))
+
+    def pulled(energy):
+        forces = grad(energy(q, k), (q, k), create_graph=True)
+        return grad(forces, (q, k), (wq, wk))
+
+    return {
+        "torch autograd": lambda: through(formula),
+        "torch autograd, grad_outputs": lambda: pulled(formula),
+        "basin, energy_attention": lambda: through(ours),
+        "basin, energy_attention, grad_outputs": lambda: pulled(ours),
+        "basin, attention_force": lambda: grad(loss(*attention_force(q, k, beta)), (q, k)),
+        "basin, attention_force, grad_outputs": lambda: grad(
+            attention_force(q, k, beta), (q, k), (wq, wk)
+        ),
+    }
+
+
+def captured(step, torch):
+    """The step as a CUDA graph of PyTorch's."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step()
+    graph.kept = results
+    return graph.replay
+
+
+def torch_memory(step, torch):
+    """MiB that a step takes at most beyond what lies there before it and what it returns."""
+    step()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    results = step()
+    torch.cuda.synchronize()
+    peak = torch.cuda.max_memory_allocated() - before
+    return peak, peak - sum(x.numel() * x.element_size() for x in results)
+
+
+def run_torch(o):
+    import torch
+
+    for name, step in torch_steps(o, torch).items():
+        try:
+            ms = milliseconds(step, torch.cuda.synchronize, o.reps)
+            peak, beyond = torch_memory(step, torch)
+            say(way=name, **sizes(o), ms=ms, peak_mib=mib(peak), beyond_mib=mib(beyond))
+            if "grad_outputs" in name or "basin" in name:
+                replay = captured(step, torch)
+                ms = milliseconds(replay, torch.cuda.synchronize, o.reps)
+                say(way=name + ", CUDA graph", **sizes(o), ms=ms)
+                del replay
+        except (RuntimeError, torch.OutOfMemoryError) as error:
+            say(way=name, **sizes(o), error=str(error)[:300])
+    operations_torch(o, torch)
+
+
+def operations_torch(o, torch):
+    """Each operation by itself."""
+    from basin import _torch_ops as ops
+
+    q, k, a, b = torch_operands(o, torch)
+    beta = torch.full((1,), o.width**-0.5, device="cuda")
+    w = torch.ones(q.shape[:3], device="cuda")
+    shared = (q, k, beta, None, None, 0, 0)
+    for name, step in {
+        "lse": lambda: ops.lse(*shared),
+        "force": lambda: ops.force(*shared, w, 3),
+        "reverse": lambda: ops.reverse(*shared, w, a, b, 3),
+    }.items():
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        step()
+        torch.cuda.synchronize()
+        events[0].record()
+        for _ in range(o.reps):
+            step()
+        events[1].record()
+        torch.cuda.synchronize()
+        say(operation=name, **sizes(o), ms=round(events[0].elapsed_time(events[1]) / o.reps, 4))
+
+
+def sizes(o):
+    names = ("batch", "heads", "tokens", "width", "precision")
+    return {name: getattr(o, name) for name in names}
+
+
+def mib(bytes_):
+    return round(bytes_ / 2**20, 2)
+
+
+# ---- JAX ----
+
+
+def run_jax(o):
+    import jax
+    import jax.numpy as jnp
+
+    from basin.jax import energy_attention
+
+    dtype = {"f32": jnp.float32, "bf16": jnp.bfloat16}[o.precision]
+    shape = (o.batch, o.heads, o.tokens, o.width)
+    keys = jax.random.split(jax.random.key(0), 4)
+    q, k, wq, wk = (jax.random.normal(key, shape, dtype) for key in keys)
+    jax.block_until_ready((q, k, wq, wk))
+    beta = o.width**-0.5
+
+    def formula(q, k):
+        z = beta * jnp.einsum("bhcy,bhky->bhck", q, k).astype(jnp.float32)
+        return -(jax.nn.logsumexp(z, -1) / beta).sum()
+
+    def ours(q, k):
+        return energy_attention(q, k, beta).sum()
+
+    def step_of(energy, both):
+        force = jax.grad(energy, (0, 1))
+
+        def pulled(q, k):
+            fq, fk = force(q, k)
+            return (fq.astype(jnp.float32) * wq).sum() + (fk.astype(jnp.float32) * wk).sum()
+
+        made = jax.value_and_grad if both else jax.grad
+        return jax.jit(made(pulled, (0, 1)))
+
+    # What is asked last has the higher peak: ours comes first.
+    for name, energy, both in (
+        ("basin from jax", ours, False), ("basin from jax, with the loss", ours, True),
+        ("jax", formula, False), ("jax, with the loss", formula, True),
+    ):  # fmt: skip
+        if o.only and o.only != name:
+            continue
+        step = step_of(energy, both)
+        results = jax.block_until_ready(step(q, k))
+        ms = milliseconds(lambda step=step: jax.block_until_ready(step(q, k)), lambda: None, o.reps)
+        device = jax.devices()[0]
+        stats = device.memory_stats() or {}
+        kept = sum(x.nbytes for x in jax.tree.leaves((q, k, wq, wk, results)))
+        peak = stats.get("peak_bytes_in_use", 0)
+        say(way=name, **sizes(o), ms=ms, peak_mib=mib(peak), beyond_mib=mib(peak - kept))
+
+
+# ---- a graph ----
+
+
+def run_list(o):
+    import torch
+    from torch.nn import functional
+
+    from basin.torch import Pairs, attention_force
+
+    n, device = o.nodes, "cuda"
+    torch.manual_seed(0)
+    codes = torch.randint(n * n, (int(1.05 * o.edges) + 64,), device=device).unique()
+    codes = codes[torch.randperm(len(codes), device=device)[: o.edges]].sort().values
+    dst, src = codes // n, codes % n  # by query
+    begin = time.perf_counter()
+    pairs = Pairs(torch.stack([dst, src], 1), n)
+    say(step="list of pairs", pairs=len(pairs), seconds=round(time.perf_counter() - begin, 2))
+    width = dim = 128
+    y = torch.randn(n, 25, device=device)
+    label = (torch.rand(n, device=device) < 0.07).long()
+
+    def new(*shape):
+        return torch.nn.Parameter(0.02 * torch.randn(*shape, device=device))
+
+    p = {
+        "wk": new(2, width, dim), "wq": new(2, width, dim), "xi": new(640, dim),
+        "emb": new(dim, 25), "out": new(2, 2 * dim),
+        "beta": torch.nn.Parameter(torch.tensor(width**-0.5, device=device)),
+    }  # fmt: skip
+    first = {name: x.detach().clone() for name, x in p.items()}
+
+    def scattered(q, k):
+        score = p["beta"] * (k[src] * q[dst]).sum(-1)
+        most = torch.full((n, 2), float("-inf"), device=device)
+        most = most.scatter_reduce(0, dst[:, None].expand_as(score), score.detach(), "amax")
+        e = torch.exp(score - most[dst])
+        total = torch.zeros_like(most).index_add(0, dst, e)
+        weight = (e / total[dst])[..., None]
+        dq = torch.zeros_like(k).index_add(0, dst, weight * k[src])
+        return dq, torch.zeros_like(q).index_add(0, src, weight * q[dst])
+
+    def ours(q, k):
+        return attention_force(q, k, p["beta"], pairs, layout="nhy")
+
+    def narrow(q, k):
+        return (x.float() for x in ours(q.bfloat16(), k.bfloat16()))
+
+    def step_of(force):
+        with torch.no_grad():
+            for name, x in p.items():
+                x.copy_(first[name])
+        optimiser = torch.optim.Adam(p.values(), lr=1e-3)
+
+        def step():
+            optimiser.zero_grad(set_to_none=True)
+            x = y @ p["emb"].T
+            g = before = functional.layer_norm(x, (dim,))
+            q, k = (torch.einsum("nd,hyd->nhy", g, p[name]) for name in ("wq", "wk"))
+            dq, dk = force(q, k)
+            f = torch.einsum("nhy,hyd->nd", dq, p["wq"]) + torch.einsum("nhy,hyd->nd", dk, p["wk"])
+            x = x + f + torch.relu(g @ p["xi"].T) @ p["xi"]
+            g = functional.layer_norm(x, (dim,))
+            rows = torch.cat([before, g], -1) @ p["out"].T
+            loss = functional.cross_entropy(
+                rows, label, weight=torch.tensor([1.0, 13.0], device=device)
+            )
+            loss.backward()
+            optimiser.step()
+            return loss
+
+        return step
+
+    for name, force in {"basin": ours, "basin, bf16": narrow, "torch scatter": scattered}.items():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        step = step_of(force)
+        losses = [round(step().item(), 6) for _ in range(3)]
+        ms = milliseconds(step, torch.cuda.synchronize, 3 if "scatter" in name else o.reps, 1)
+        peak = torch.cuda.max_memory_allocated()
+        say(way=name, nodes=n, pairs=len(pairs), ms=ms, peak_gib=round(peak / 2**30, 3),
+            losses=losses)  # fmt: skip
+
+
+# ---- jvp_flash_attention ----
+
+
+def run_jvp(o):
+    """attention(q, k, k) is the query's side of the force, so its backward pass is half of what
+    ours computes; the key's side cannot be written with it."""
+    import torch
+    from jvp_flash_attention.jvp_attention import JVPAttn, attention
+
+    q, k, wq, wk = torch_operands(o, torch)
+    q.requires_grad_(), k.requires_grad_()
+
+    def half():
+        return torch.autograd.grad(attention(q, k, k), (q, k), wq)
+
+    def dual():
+        q0, k0 = q.detach(), k.detach()
+        return torch.func.jvp(lambda q, k: JVPAttn.fwd_dual(q, k, k), (q0, k0), (wq, wk))
+
+    for name, step in (("half of the reverse", half), ("forward with tangents", dual)):
+        try:
+            ms = milliseconds(step, torch.cuda.synchronize, o.reps)
+            say(way="jvp_flash_attention, " + name, **sizes(o), ms=ms)
+        except Exception as error:
+            say(way="jvp_flash_attention, " + name, **sizes(o), error=str(error)[:300])
+
+
+# ---- the overhead of a call ----
+
+
+def run_overhead(o):
+    import torch
+
+    import basin.torch as bt
+    from basin import _eager
+    from basin._library import ffi, lib
+
+    torch.set_num_threads(1)
+    q, k = torch.randn(2, 1, 2, 8, 8)
+    out, beta = torch.empty(1, 2, 8), torch.full((1,), 0.3)
+    job = _eager.new_job("float32", (2, 8, 8, 1, 8, 0), 0)
+    for name, x in {"q": q, "k": k, "beta": beta, "lse": out}.items():
+        setattr(job, name, _eager.address(x.data_ptr()))
+    eager, error = _eager.opened("cpu", 1), ffi.new("basin_error *")
+    call = microseconds(lambda: lib.basin_eager_run(eager, _eager.LSE, job, error))
+    say(overhead="the call in C", us=call)
+    with torch.no_grad():
+        ways = {"torch": lambda: bt.attention_lse(q, k, 0.3)}
+        say(overhead="torch", us=round(microseconds(ways["torch"]) - call, 2))
+    learnt = q.clone().requires_grad_(), k.clone().requires_grad_()
+    us = microseconds(lambda: bt.attention_lse(*learnt, 0.3))
+    say(overhead="torch, recorded for derivatives", us=round(us - call, 2))
+    us = microseconds(lambda: bt.energy_attention(*learnt, 0.3))
+    say(overhead="torch, energy_attention, recorded", us=round(us - call, 2))
+    overhead_of_jax(call)
+
+
+def overhead_of_jax(call):
+    import jax
+
+    import basin.jax as bj
+
+    q, k = jax.random.normal(jax.random.key(0), (2, 1, 2, 8, 8))
+    ours = jax.jit(lambda q, k: bj.attention_lse(q, k, 0.3))
+    nothing = jax.jit(lambda q, k: q + k)
+    us = microseconds(lambda: ours(q, k).block_until_ready())
+    say(overhead="jax, jit", us=round(us - call, 2))
+    us = microseconds(lambda: nothing(q, k).block_until_ready())
+    say(overhead="jax, jit of q + k, for comparison", us=us)
+
+
+def microseconds(step, reps=5000):
+    times = []
+    for _ in range(200):
+        step()
+    for _ in range(reps):
+        begin = time.perf_counter_ns()
+        step()
+        times.append(time.perf_counter_ns() - begin)
+    return round(statistics.median(times) / 1e3, 2)
+
+
+# ---- whether it is right ----
+
+
+def wrong(found, wanted):
+    """The error relative to the largest number, as norms."""
+    return float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm())
+
+
+def check_torch(torch, device):
+    from basin.torch import Pairs, attention_lse
+
+    torch.manual_seed(0)
+    worst = {}
+    shapes = [(2, 3, 196, 64), (3, 2, 197, 64), (2, 2, 33, 17), (1, 2, 300, 32), (1, 1, 130, 128)]
+    for shape in shapes:
+        n = shape[2]
+        graph = torch.rand(n, n, device=device) < 0.2
+        graph[n // 2] = False
+        patterns = {
+            "all": (None, None), "causal": ("causal", torch.ones_like(graph).triu(1)),
+            "list": (Pairs(graph.nonzero(), n), ~graph),
+        }  # fmt: skip
+        for precision, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
+            for name, (pairs, left_out) in patterns.items():
+                for heads_beta in (False, True):
+                    error = check_one(
+                        torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, device
+                    )
+                    key = f"torch {precision} {name}"
+                    worst[key] = max(worst.get(key, 0), error)
+    return worst
+
+
+def check_one(torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, device):
+    q, k, a, b = (torch.randn(shape, device=device, dtype=dtype) for _ in range(4))
+    beta = torch.full((shape[1] if heads_beta else 1,), shape[3] ** -0.5, device=device)
+    beta = beta * torch.linspace(0.8, 1.2, len(beta), device=device)
+    there = slice(None) if left_out is None else ~left_out.all(1)
+
+    def formula(q, k, beta):
+        z = (q @ k.transpose(-1, -2)) * beta[:, None, None]
+        z = z if left_out is None else z.masked_fill(left_out, -torch.inf)
+        return torch.logsumexp(z[:, :, there], -1)
+
+    def ours(q, k, beta):
+        return attention_lse(q, k, beta, pairs)[:, :, there]
+
+    def results(lse, q, k, beta, a, b):
+        q, k, beta = (x.detach().clone().requires_grad_() for x in (q, k, beta))
+        value = lse(q, k, beta)
+        weight = torch.linspace(-1, 2, value.shape[2], device=device, dtype=value.dtype)
+        slopes = torch.autograd.grad((value * weight).sum(), (q, k, beta), create_graph=True)
+        loss = (slopes[0] * a).sum() + (slopes[1] * b).sum()
+        return [value, *slopes, *torch.autograd.grad(loss, (q, k, beta))]
+
+    doubles = [x.double() for x in (q, k, beta, a, b)]
+    pairs_of = zip(results(ours, q, k, beta, a, b), results(formula, *doubles))
+    return max(wrong(x, y) for x, y in pairs_of)
+
+
+def check_jax(torch):
+    import jax
+    import jax.numpy as jnp
+    import numpy
+
+    from basin.jax import Pairs, attention_lse
+
+    worst = {}
+    for shape in [(2, 3, 196, 64), (2, 2, 33, 17)]:
+        n = shape[2]
+        graph = numpy.random.default_rng(0).random((n, n)) < 0.2
+        patterns = {
+            "all": (None, numpy.zeros_like(graph)), "causal": ("causal", ~numpy.tri(n, dtype=bool)),
+            "list": (Pairs(numpy.argwhere(graph), n), ~graph),
+        }  # fmt: skip
+        values = numpy.random.default_rng(1).normal(size=(4, *shape))
+        for precision, dtype in {"f32": jnp.float32, "bf16": jnp.bfloat16}.items():
+            for name, (pairs, left_out) in patterns.items():
+                q, k, a, b = (jnp.asarray(x, dtype) for x in values)
+
+                def loss(q, k, pairs=pairs, a=a, b=b):
+                    energy = lambda q, k: attention_lse(q, k, 0.125, pairs).sum()  # noqa: E731
+                    fq, fk = jax.grad(energy, (0, 1))(q, k)
+                    return (fq * a).astype("f4").sum() + (fk * b).astype("f4").sum()
+
+                found = jax.jit(jax.grad(loss, (0, 1)))(q, k)
+                wanted = double_second(torch, (q, k, a, b), left_out)
+                errors = [
+                    wrong(torch.tensor(numpy.array(x, "f4")), y) for x, y in zip(found, wanted)
+                ]
+                key = f"jax {precision} {name}"
+                worst[key] = max(worst.get(key, 0), *errors)
+    batched = jax.vmap(lambda q, k: attention_lse(q, k, 0.125))(q, k)
+    worst["jax vmap"] = float(abs(batched - attention_lse(q, k, 0.125)).max())
+    return worst
+
+
+def double_second(torch, operands, left_out):
+    import numpy
+
+    q, k, a, b = (torch.tensor(numpy.array(x, "f4")).double() for x in operands)
+    q.requires_grad_(), k.requires_grad_()
+    z = (q @ k.transpose(-1, -2)) * 0.125
+    value = torch.logsumexp(z.masked_fill(torch.tensor(left_out), -torch.inf), -1).sum()
+    fq, fk = torch.autograd.grad(value, (q, k), create_graph=True)
+    return torch.autograd.grad((fq * a).sum() + (fk * b).sum(), (q, k))
+
+
+def run_check(o):
+    import torch
+
+    worst = check_torch(torch, o.device)
+    if not o.no_jax:
+        worst.update(check_jax(torch))
+    limits = {"f32": 2e-4, "bf16": 2e-2, "vmap": 1e-6}
+    bad = 0
+    for name, error in worst.items():
+        limit = next(limit for word, limit in limits.items() if word in name)
+        bad += not error < limit
+        say(check=name, error=error, limit=limit, right=error < limit)
+    say(check="all", right=bad == 0)
+    return 1 if bad else 0
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    names = ("check", "torch", "jax", "list", "jvp", "overhead")
+    a.add_argument("what", choices=names)
+    defaults = {"batch": 32, "heads": 12, "tokens": 196, "width": 64, "reps": 50,
+                "nodes": 11944, "edges": 8796784}  # fmt: skip
+    for name, value in defaults.items():
+        a.add_argument("--" + name, type=int, default=value)
+    a.add_argument("--precision", choices=["f32", "bf16"], default="bf16")
+    a.add_argument("--device", default="cuda", help="check: of PyTorch")
+    a.add_argument("--only", default="", help="jax: this way alone, so that its peak is its own")
+    a.add_argument("--no-jax", action="store_true", help="check: PyTorch alone")
+    o = a.parse_args()
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    return globals()["run_" + o.what](o)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
