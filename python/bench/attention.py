@@ -130,7 +130,7 @@ def run_torch(o):
 
 def operations_torch(o, torch):
     """Each operation by itself."""
-    from basin import _torch_ops as ops
+    from basin.torch import _ops as ops
 
     q, k, a, b = torch_operands(o, torch)
     beta = torch.full((1,), o.width**-0.5, device="cuda")

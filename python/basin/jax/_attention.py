@@ -1,12 +1,16 @@
 """Energy attention as functions of JAX arrays: what callers give, as the operations want it."""
 
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy
 
 from basin import _eager
-from basin._jax_ops import force, lse
 from basin._library import BasinError
+from basin.jax._ops import force, lse
 
 
 @jax.tree_util.register_pytree_node_class
@@ -183,7 +187,16 @@ def _pattern_of(pairs, exclude_self, queries, keys):
     return pairs.packed, pairs.count, flags
 
 
-def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+def attention_lse(
+    q: jax.Array,
+    k: jax.Array,
+    beta: float | jax.Array,
+    pairs: Pairs | str | None = None,
+    scale: jax.Array | None = None,
+    *,
+    exclude_self: bool = False,
+    layout: str = "hny",
+) -> jax.Array:
     """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
 
     q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
@@ -201,7 +214,16 @@ def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, lay
     return problem.rows(problem.lse())
 
 
-def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+def energy_attention(
+    q: jax.Array,
+    k: jax.Array,
+    beta: float | jax.Array,
+    pairs: Pairs | str | None = None,
+    scale: jax.Array | None = None,
+    *,
+    exclude_self: bool = False,
+    layout: str = "hny",
+) -> jax.Array:
     """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy
     is the sum of these. Arguments are those of `attention_lse`.
 
@@ -215,7 +237,16 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
     return -problem.rows(problem.lse()) / problem.beta_of_rows()
 
 
-def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+def attention_force(
+    q: jax.Array,
+    k: jax.Array,
+    beta: float | jax.Array,
+    pairs: Pairs | str | None = None,
+    scale: jax.Array | None = None,
+    *,
+    exclude_self: bool = False,
+    layout: str = "hny",
+) -> tuple[jax.Array, jax.Array]:
     """The force of `energy_attention`: minus the gradient of the summed energy with respect to q
     and k, like them, in one call.
 

@@ -4,6 +4,8 @@ Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [
 list [pairs, H]), w and lse [B, Nq, H]. A pattern is (flags, count, learns): flags of an operation,
 the length of the list, and whether gradients of beta are wanted."""
 
+# pyright: reportMissingImports=false
+
 import ctypes
 import functools
 

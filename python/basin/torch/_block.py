@@ -1,10 +1,12 @@
 """The paper's block as a layer of PyTorch: tokens descend the energy of attention and memories."""
 
+# pyright: reportMissingImports=false
+
 import torch
 import torch.utils.checkpoint
 
 from basin._library import BasinError
-from basin._torch_attention import attention_force, energy_attention
+from basin.torch._attention import attention_force, energy_attention
 
 
 class EnergyBlock(torch.nn.Module):

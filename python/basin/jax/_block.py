@@ -1,10 +1,12 @@
 """The paper's block as functions of JAX: tokens descend the energy of attention and memories."""
 
+# pyright: reportMissingImports=false
+
 import jax
 import jax.numpy as jnp
 
-from basin._jax_attention import attention_force, energy_attention
 from basin._library import BasinError
+from basin.jax._attention import attention_force, energy_attention
 
 
 def energy_block_init(key, dim, heads=12, head_dim=64, memories=None, dtype=jnp.float32):

@@ -14,12 +14,14 @@ layout="nhy". float32 and bfloat16 on cpu and cuda; float64 on cpu, in plain loo
 Memory grows with tokens, never with their square.
 """
 
+# pyright: reportMissingImports=false
+
 try:
     import torch  # noqa: F401
 except ImportError as missing:
     raise ImportError("basin.torch needs PyTorch: pip install torch") from missing
 
-from basin._torch_attention import Pairs, attention_force, attention_lse, energy_attention
-from basin._torch_block import EnergyBlock
+from basin.torch._attention import Pairs, attention_force, attention_lse, energy_attention
+from basin.torch._block import EnergyBlock
 
 __all__ = ["EnergyBlock", "Pairs", "attention_force", "attention_lse", "energy_attention"]

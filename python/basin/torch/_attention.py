@@ -1,13 +1,17 @@
 """Energy attention as functions of PyTorch tensors: what callers give, as the operations want
 it."""
 
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
 import functools
 
 import torch
 
 from basin import _eager
 from basin._library import BasinError
-from basin._torch_ops import DK, DQ, force, lse
+from basin.torch._ops import DK, DQ, force, lse
 
 
 class Pairs:
@@ -223,7 +227,16 @@ class _Problem:
         return x
 
 
-def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+def attention_lse(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    beta: float | torch.Tensor,
+    pairs: Pairs | str | None = None,
+    scale: torch.Tensor | None = None,
+    *,
+    exclude_self: bool = False,
+    layout: str = "hny",
+) -> torch.Tensor:
     """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
 
     q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
@@ -240,7 +253,16 @@ def attention_lse(q, k, beta, pairs=None, scale=None, *, exclude_self=False, lay
     return problem.back(problem.lse(), tokens=False)
 
 
-def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+def energy_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    beta: float | torch.Tensor,
+    pairs: Pairs | str | None = None,
+    scale: torch.Tensor | None = None,
+    *,
+    exclude_self: bool = False,
+    layout: str = "hny",
+) -> torch.Tensor:
     """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy
     is the sum of these. Arguments are those of `attention_lse`.
 
@@ -253,7 +275,16 @@ def energy_attention(q, k, beta, pairs=None, scale=None, *, exclude_self=False, 
     return problem.back(problem.energy(problem.lse()), tokens=False)
 
 
-def attention_force(q, k, beta, pairs=None, scale=None, *, exclude_self=False, layout="hny"):
+def attention_force(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    beta: float | torch.Tensor,
+    pairs: Pairs | str | None = None,
+    scale: torch.Tensor | None = None,
+    *,
+    exclude_self: bool = False,
+    layout: str = "hny",
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The force of `energy_attention`: minus the gradient of the summed energy with respect to q
     and k, like them. It is one operation, and cheaper than torch.autograd.grad of the energy; its
     own gradient is the reverse of the force.

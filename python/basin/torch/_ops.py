@@ -7,6 +7,8 @@ H, Y] is the kernels' own order; [B, H, N, Y] is that of B H sequences with one 
 one beta.
 """
 
+# pyright: reportMissingImports=false
+
 import torch
 
 from basin import _eager

@@ -14,14 +14,16 @@ Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which li
 beta of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
 float64 on cpu. jit, vmap, grad and grad of grad work; forward mode does not."""
 
+# pyright: reportMissingImports=false
+
 try:
     import jax  # noqa: F401
     import jax.ffi  # noqa: F401
 except ImportError as missing:
     raise ImportError("basin.jax needs JAX 0.5 or later: pip install jax") from missing
 
-from basin._jax_attention import Pairs, attention_force, attention_lse, energy_attention
-from basin._jax_block import energy_block, energy_block_init, energy_block_value
+from basin.jax._attention import Pairs, attention_force, attention_lse, energy_attention
+from basin.jax._block import energy_block, energy_block_init, energy_block_value
 
 __all__ = [
     "Pairs", "attention_force", "attention_lse", "energy_attention", "energy_block",
