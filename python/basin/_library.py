@@ -1,5 +1,7 @@
 """The C libraries: found, opened once, and their errors turned into exceptions."""
 
+import atexit
+import itertools
 import os
 import pathlib
 import sys
@@ -69,11 +71,22 @@ def check(function, *arguments):
     raise BasinError(message)
 
 
+_needs: dict = {}  # of objects that live; here, garbage collection does not see them as garbage
+_numbers = itertools.count()
+_ending: list = []
+atexit.register(_ending.append, True)
+
+
 def owned(pointer, free, *needs):
     """An object of the library's that is freed with its last reference, and before the objects
-    that it needs: a plan before its store."""
+    that it needs: a plan before its store, in cycles of garbage, too. When Python ends nothing is
+    freed any more: modules are then gone in any order."""
+    number = next(_numbers)
+    _needs[number] = needs
 
-    def release(dying, needs=needs):
-        free(dying)
+    def release(dying, number=number, needs=_needs, ending=_ending):
+        if not ending:
+            free(dying)
+            del needs[number]
 
     return ffi.gc(pointer, release)
