@@ -5,15 +5,21 @@ import pathlib
 import tempfile
 import warnings
 
+import numpy
+
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._plan import backend_of
+from basin._table import array_of_any
 from basin._watch import Watch
 from basin.settings import Settings, nearest, table
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.exceptions import NotFittedError
+    from sklearn.exceptions import DataConversionWarning, NotFittedError
 except ImportError:
+
+    class DataConversionWarning(UserWarning):
+        """Data were given in another form than was wanted."""
 
     class NotFittedError(ValueError, AttributeError):
         """Nothing was learnt yet."""
@@ -84,10 +90,16 @@ class Estimator(BaseEstimator):
     _own = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
 
     def __init_subclass__(cls, **options):
-        own = {**Estimator._own, **cls.__dict__.get("_own", {})}
+        """Gives a class the settings of its task as keywords. One that has an __init__ of its own
+        keeps it."""
+        own = {}
+        for parent in reversed(cls.__mro__):
+            own.update(parent.__dict__.get("_own", {}))
         cls._defaults = {**own, **dict.fromkeys(table(cls._task))}
-        cls.__init__ = _constructor(cls)
-        cls.__doc__ = (cls.__doc__ or "").rstrip() + _help(cls._task)
+        if "__init__" not in cls.__dict__:
+            cls.__init__ = _constructor(cls)
+        if cls.__doc__:
+            cls.__doc__ = cls.__doc__.rstrip() + _help(cls._task)
         super().__init_subclass__(**options)
 
     # ---- settings ----
@@ -212,13 +224,27 @@ def outcome_of(outcome) -> dict:
     return {**result, "best": score_of(outcome.best)}
 
 
-def labels_of(y, count, what="y"):
-    """Whole numbers [count]; refuses what would lose something."""
-    import numpy
-
-    values = numpy.asarray(y)
+def column_of(y, count, what="y"):
+    """An array [count]; of a column [count, 1], too, as scikit-learn's estimators take it."""
+    values = array_of_any(y)
+    if values.shape == (count, 1):
+        warnings.warn(
+            f"A column-vector {what} was passed when a 1d array was expected",
+            DataConversionWarning,
+            stacklevel=5,
+        )
+        values = values[:, 0]
     if values.shape != (count,):
         raise BasinError(f"{what} of shape {list(values.shape)}, wanted [{count}]")
+    if values.dtype.kind == "f" and not numpy.isfinite(values).all():
+        place = int(numpy.argmin(numpy.isfinite(values)))
+        raise BasinError(f"{what} of {place} is {values[place]}, wanted a class; -1 is unknown")
+    return values
+
+
+def labels_of(y, count, what="y"):
+    """Whole numbers [count]; refuses what would lose something."""
+    values = column_of(y, count, what)
     if values.dtype.kind not in "iub" and not (
         values.dtype.kind == "f" and numpy.array_equal(values, numpy.rint(values))
     ):

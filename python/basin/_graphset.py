@@ -1,4 +1,4 @@
-"""Sets of small graphs, from arrays, SciPy, NetworkX, PyTorch Geometric or files."""
+"""Sets of small graphs, from arrays, SciPy, NetworkX, PyTorch Geometric, SMILES or files."""
 
 import dataclasses
 from typing import Any, Optional
@@ -8,6 +8,7 @@ import numpy
 from basin._estimator import sized
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._network import edges_of
+from basin._table import array_of_any
 
 __all__ = ["Graph", "GraphSet"]
 
@@ -59,7 +60,14 @@ class Graph:
     def from_networkx(
         cls, graph, node_attributes=(), node_labels=(), edge_attributes=(), edge_labels=()
     ) -> "Graph":
-        """A graph of NetworkX with the data of these names, each a number a node or edge."""
+        """A graph of NetworkX with the data of these names, each a number a node or edge.
+
+        >>> import basin, networkx
+        >>> ring = networkx.cycle_graph(4)
+        >>> networkx.set_node_attributes(ring, 6, "atom")
+        >>> basin.Graph.from_networkx(ring, node_labels=["atom"]).node_labels.ravel()
+        array([6, 6, 6, 6], dtype=int32)
+        """
 
         def table(entries, names):
             return [[data[name] for name in names] for data in entries] if names else None
@@ -76,14 +84,50 @@ class Graph:
         )
 
     @classmethod
+    def from_smiles(cls, smiles: str) -> "Graph":
+        """A molecule, read by RDKit. Nodes are its atoms but for hydrogen, edges its bonds. Labels
+        of a node: atomic number, charge, hydrogens, and whether it is aromatic; of an edge: 1, 2 or
+        3 for a single, double or triple bond, 4 for an aromatic one, 0 for another.
+
+        >>> import basin
+        >>> basin.Graph.from_smiles("CC=O").edge_labels.ravel()
+        array([1, 2], dtype=int32)
+        """
+        try:
+            from rdkit import Chem
+        except ImportError as failure:
+            raise ImportError(
+                f"{smiles!r}: SMILES are read by RDKit: pip install rdkit"
+            ) from failure
+        molecule = Chem.MolFromSmiles(smiles)
+        if molecule is None:
+            raise BasinError(f"{smiles!r}, wanted a SMILES; RDKit's message says what is wrong")
+        kinds = {"SINGLE": 1, "DOUBLE": 2, "TRIPLE": 3, "AROMATIC": 4}
+        bonds = list(molecule.GetBonds())
+        atoms = [
+            [a.GetAtomicNum(), a.GetFormalCharge(), a.GetTotalNumHs(), int(a.GetIsAromatic())]
+            for a in molecule.GetAtoms()
+        ]
+        if not atoms:
+            raise BasinError(f"{smiles!r} has no atoms")
+        return cls(
+            [[bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()] for bond in bonds],
+            node_labels=atoms,
+            edge_labels=numpy.array(
+                [[kinds.get(bond.GetBondType().name, 0)] for bond in bonds], dtype="i4"
+            ).reshape(-1, 1),
+        )
+
+    @classmethod
     def of(cls, graph, number=0) -> "Graph":
-        """Anything that is a graph: this, NetworkX, PyTorch Geometric, edges, a SciPy matrix."""
+        """Anything that is a graph: this, NetworkX, PyTorch Geometric, SMILES, edges, a SciPy
+        matrix."""
         if isinstance(graph, cls):
             return graph
+        if isinstance(graph, str):
+            return cls.from_smiles(graph)
         if hasattr(graph, "edge_index"):
-            edges = numpy.asarray(graph.edge_index).T
-            attributes = getattr(graph, "edge_attr", None)
-            return cls(edges, graph.num_nodes, graph.x, edge_attributes=attributes)
+            return cls._of_geometric(graph)
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
             for what, data in (("node", graph.nodes(data=True)), ("edge", graph.edges(data=True))):
                 names = sorted({str(name) for entry in data for name in entry[-1]})
@@ -95,15 +139,35 @@ class Graph:
             return cls(graph, graph.number_of_nodes())
         return cls(graph)
 
+    @classmethod
+    def _of_geometric(cls, data):
+        """A `Data` of PyTorch Geometric: x are attributes of nodes where they are real numbers,
+        labels where they are whole numbers, as in ZINC; edge_attr likewise."""
+        given = {}
+        for what, name in (("node", "x"), ("edge", "edge_attr")):
+            values = getattr(data, name, None)
+            if values is not None:
+                values = array_of_any(values)
+                whole = values.dtype.kind in "iub"
+                given[f"{what}_labels" if whole else f"{what}_attributes"] = values
+        return cls(array_of_any(data.edge_index).T, int(data.num_nodes), **given)
+
 
 def _columns(values, dtype, what):
     if values is None:
         return None
-    values = numpy.asarray(values)
+    values = array_of_any(values)
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or values.dtype.kind not in ("iub" if dtype == "i4" else "iufb"):
-        raise BasinError(f"{what} of shape {list(values.shape)} and type {values.dtype}")
+        wanted = "whole numbers" if dtype == "i4" else "numbers"
+        raise BasinError(
+            f"{what} of shape {list(values.shape)} and type {values.dtype}, wanted {wanted} "
+            "[rows, columns]"
+        )
+    if not numpy.isfinite(values).all():
+        row = int(numpy.argmin(numpy.isfinite(values).all(axis=1)))
+        raise BasinError(f"{what} of row {row} hold NaN or inf, wanted numbers")
     return numpy.ascontiguousarray(values, dtype=dtype)
 
 

@@ -1,46 +1,36 @@
-"""Networks: one graph of many nodes, from arrays, SciPy, pandas, NetworkX or files."""
+"""Networks: one graph of many nodes, from arrays, SciPy, pandas, NetworkX, PyTorch Geometric or
+files."""
 
 import copy
+import logging
+import numbers
 import warnings
 
 import numpy
 
 from basin._estimator import labels_of, sized
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._table import Schema, Table, array_of_any, schema_of
+from basin._tensor import Borrowed
 
 __all__ = ["Network", "edges_of"]
 
-
-def features_of(values):
-    """Features as float32 [N, F], and the names of columns where they have some."""
-    if hasattr(values, "columns") and hasattr(values, "dtypes"):
-        for name, kind in values.dtypes.items():
-            if getattr(kind, "kind", "O") not in "iufb":
-                raise BasinError(f"column {name!r} of type {kind}, wanted numbers: encode it first")
-        return _matrix(values.to_numpy("f4")), [str(name) for name in values.columns]
-    if hasattr(values, "toarray"):
-        values = values.toarray()
-    values = numpy.asarray(values)
-    if values.dtype.kind not in "iufb":
-        raise BasinError(f"features of type {values.dtype}, wanted numbers")
-    return _matrix(values), None
+_log = logging.getLogger("basin")
 
 
-def _matrix(values):
-    if values.ndim != 2:
-        raise BasinError(f"features of shape {list(values.shape)}, wanted [nodes, features]")
-    return numpy.ascontiguousarray(values, dtype="f4")
+def edges_of(edges, nodes=None, index=None):
+    """Edges as int64 [E, 2]: of an array, a SciPy matrix [N, N] or a graph of NetworkX.
 
-
-def edges_of(edges):
-    """Edges as int64 [E, 2]: of an array, a SciPy matrix [N, N] or a graph of NetworkX."""
+    Where the features are a pandas table, `index` has the labels of its rows, by which edges in a
+    pandas table, and nodes of NetworkX, are found. `nodes` is how many there are, if that is known.
+    """
     if hasattr(edges, "tocoo"):
-        return _edges_of_matrix(edges.tocoo())
+        return _edges_of_matrix(edges.tocoo(), nodes)
     if hasattr(edges, "edges") and hasattr(edges, "nodes"):
-        number = {node: i for i, node in enumerate(edges.nodes)}
-        pairs = [(number[a], number[b]) for a, b in edges.edges()]
-        return numpy.array(pairs, dtype="i8").reshape(-1, 2)
-    edges = numpy.asarray(edges)
+        return _edges_of_networkx(edges, nodes, index)
+    if hasattr(edges, "iloc") and index is not None:
+        return _by_label(edges, index)
+    edges = array_of_any(edges)
     if edges.size == 0:
         edges = edges.reshape(0, 2).astype("i8")
     if edges.ndim != 2 or edges.shape[1] != 2:
@@ -51,92 +41,239 @@ def edges_of(edges):
     return numpy.ascontiguousarray(edges, dtype="i8")
 
 
-def _edges_of_matrix(matrix):
-    if matrix.shape[0] != matrix.shape[1]:
-        raise BasinError(f"a matrix of edges {list(matrix.shape)}, wanted as many rows as columns")
+def _edges_of_matrix(matrix, nodes):
+    if matrix.shape[0] != matrix.shape[1] or nodes not in (None, matrix.shape[0]):
+        wanted = "as many rows as columns" if nodes is None else f"[{nodes}, {nodes}]"
+        raise BasinError(f"a matrix of edges {list(matrix.shape)}, wanted {wanted}")
     there = matrix.data != 0
     if numpy.any(matrix.data[there] != 1):
-        warnings.warn("weights of edges are not used", stacklevel=4)
+        warnings.warn("weights of edges are not used", stacklevel=5)
     pairs = numpy.stack([matrix.row[there], matrix.col[there]], axis=1)
     return numpy.ascontiguousarray(pairs, dtype="i8")
+
+
+def _edges_of_networkx(graph, nodes, index):
+    """By labels of rows where these are known; by their numbers where nodes are whole numbers below
+    `nodes`; else row i is the i-th node of the graph, which must have as many."""
+    if index is not None and all(node in index for node in graph.nodes):
+        number = {label: i for i, label in enumerate(index)}
+    elif nodes is not None and all(_is_number(node, nodes) for node in graph.nodes):
+        number = {node: int(node) for node in graph.nodes}
+    elif nodes is None or graph.number_of_nodes() == nodes:
+        number = {node: i for i, node in enumerate(graph.nodes)}
+    else:
+        raise BasinError(
+            f"a graph of {graph.number_of_nodes()} nodes beside {nodes} rows, and its nodes are "
+            "not the numbers of rows"
+        )
+    pairs = [(number[a], number[b]) for a, b in graph.edges()]
+    return numpy.array(pairs, dtype="i8").reshape(-1, 2)
+
+
+def _is_number(node, nodes):
+    return isinstance(node, numbers.Integral) and 0 <= node < nodes
+
+
+def _by_label(edges, index):
+    """A pandas table of edges, whose ends are labels of the rows of features."""
+    if edges.shape[1] != 2:
+        raise BasinError(f"edges of columns {list(edges.columns)}, wanted two: from, to")
+    if not index.is_unique:
+        raise BasinError("edges by labels of rows, which are not unique: reset the index")
+    ends = [index.get_indexer(edges.iloc[:, side]) for side in (0, 1)]
+    for side, found in enumerate(ends):
+        if (found < 0).any():
+            row = int((found < 0).argmax())
+            raise BasinError(f"edge {row} ends at {edges.iat[row, side]!r}, which no row is called")
+    return numpy.ascontiguousarray(numpy.stack(ends, axis=1), dtype="i8")
 
 
 class Network:
     """One graph of many nodes: what an AnomalyDetector learns from.
 
-    `features` is [N, F], an array, a SciPy matrix or a pandas table, whose names of columns are
-    kept; `edges` an array [E, 2], a SciPy matrix [N, N] or a graph of NetworkX, or a dict of these
-    by the names of relations. Labels are 1 (anomalous), 0 (normal) and -1 (unknown). Masks [N]
-    say who trains, validates and tests. `missing` says what becomes of NaN: "error", "zero" or
-    "mean".
+    `features` is [N, F], an array, a SciPy matrix or a pandas table: names of columns are kept,
+    texts and categories become one feature a value, dates days since 1970. `edges` is an array
+    [E, 2], a SciPy matrix [N, N] or a graph of NetworkX, or a dict of these by the names of
+    relations. Labels are 1 (anomalous), 0 (normal) and -1 (unknown). Masks [N] say who trains,
+    validates and tests. `missing` says what becomes of NaN: "error", "zero" or "mean".
+
+    network[rows] is the same graph of which only these nodes are asked for: a detector trains on
+    their labels, and predicts them. So cross-validation over nodes keeps the graph whole.
 
     >>> import basin
-    >>> basin.Network([[0.5], [0.1], [0.9]], [[0, 1], [1, 2]], labels=[0, 0, 1])
+    >>> network = basin.Network([[0.5], [0.1], [0.9]], [[0, 1], [1, 2]], labels=[0, 0, 1])
+    >>> network
     <basin network of 3 nodes, 1 features, 2 edges>
+    >>> network[1:].labels
+    array([0, 1], dtype=int32)
     """
 
     def __init__(
         self, features, edges, labels=None, *, train=None, validation=None, test=None,
         directed=False, missing="error",
     ):  # fmt: skip
-        self._feature, self.columns = features_of(features)
-        self.nodes, self.features = self._feature.shape
+        self._table = Table(features)
+        self.nodes, self.features = self._table.rows, self._table.count
         relations = edges if isinstance(edges, dict) else {None: edges}
-        self._edges = {name: edges_of(some) for name, some in relations.items()}
+        index = self._table.index
+        self._edges = {n: edges_of(some, self.nodes, index) for n, some in relations.items()}
         self._label = None if labels is None else labels_of(labels, self.nodes).astype("i4")
         masks = {"train": train, "val": validation, "test": test}
         self._masks = {name: self._mask(m) for name, m in masks.items() if m is not None}
         self._options = {"directed": directed, "missing": _missing(missing)}
-        self._paths = None
+        self._gaps, self._paths, self._rows = missing, None, None
 
     @classmethod
     def open(cls, *paths, directed=False, missing="error") -> "Network":
-        """A network from files, as `basin anomaly train` takes them: npz, .mat, DGL, CSV."""
+        """A network from files, as `basin anomaly train` takes them: npz, .mat, DGL, CSV.
+
+        >>> import os, tempfile, numpy, basin
+        >>> path = os.path.join(tempfile.mkdtemp(), "network.npz")
+        >>> numpy.savez(path, x=numpy.eye(3), edges=[[0, 1], [1, 2]], y=[0, 0, 1])
+        >>> basin.Network.open(path).labels
+        array([0, 0, 1], dtype=int32)
+        """
         self = cls.__new__(cls)
         self._paths = [str(path) for path in paths]
+        self._label = self._rows = None
         self._options = {"directed": directed, "missing": _missing(missing)}
         pointer = self.build()
-        self.nodes, self.features, self.columns = pointer.nodes, pointer.features, None
+        self.nodes, self.features = pointer.nodes, pointer.features
         return self
 
-    def labelled(self, labels) -> "Network":
-        """The same network with these labels."""
-        if self._paths:
-            raise BasinError("labels beside a Network of files, which have their own")
+    @classmethod
+    def of(cls, data) -> "Network":
+        """A network, or a `Data` of PyTorch Geometric: x, edge_index, y and its masks.
+
+        >>> import numpy, basin
+        >>> class Data:  # or torch_geometric.data.Data
+        ...     x, edge_index = numpy.eye(3), numpy.array([[0, 1], [1, 2]])
+        >>> basin.Network.of(Data())
+        <basin network of 3 nodes, 3 features, 2 edges>
+        """
+        if isinstance(data, cls):
+            return data
+        if getattr(data, "edge_index", None) is None or getattr(data, "x", None) is None:
+            raise BasinError(f"{type(data).__name__}, wanted a Network, or Data with x, edge_index")
+        weights = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
+        if any(some is not None for some in weights):
+            warnings.warn("weights and attributes of edges are not used", stacklevel=3)
+        masks = {
+            name: None if mask is None else array_of_any(mask)
+            for name, mask in (
+                (name, getattr(data, f"{short}_mask", None))
+                for name, short in (("train", "train"), ("validation", "val"), ("test", "test"))
+            )
+        }
+        edges, label = array_of_any(data.edge_index).T, getattr(data, "y", None)
+        label = None if label is None else array_of_any(label).reshape(-1)
+        return cls(array_of_any(data.x), edges, label, **masks)
+
+    # ---- some of the nodes ----
+
+    @property
+    def shape(self):
+        """[nodes that are asked for, features]."""
+        return len(self), self.features
+
+    def __len__(self):
+        return self.nodes if self._rows is None else len(self._rows)
+
+    def __getitem__(self, rows) -> "Network":
+        """The same graph of which only these nodes are asked for: a slice, a mask or numbers."""
+        rows = [part for part in rows if part is not ...] if isinstance(rows, tuple) else [rows]
+        if len(rows) != 1:
+            raise BasinError(f"{len(rows)} subscripts of a network, wanted one: nodes")
         other = copy.copy(self)
-        other._label = labels_of(labels, self.nodes).astype("i4")
+        other._rows = numpy.atleast_1d(self.rows[rows[0]])
+        return other
+
+    @property
+    def rows(self) -> numpy.ndarray:
+        """The nodes that are asked for."""
+        return numpy.arange(self.nodes) if self._rows is None else self._rows
+
+    @property
+    def labels(self):
+        """The labels of the nodes that are asked for, [len(self)]; None where there are none."""
+        label = _labels(self.build()) if self._paths else self._label
+        return None if label is None else label[self.rows]
+
+    def labelled(self, labels) -> "Network":
+        """The same network with these labels of the nodes that are asked for."""
+        other, known = copy.copy(self), labels_of(labels, len(self)).astype("i4")
+        other._label = numpy.full(self.nodes, -1, "i4")
+        other._label[self.rows] = known
         return other
 
     def __repr__(self):
+        some = "" if self._rows is None else f"{len(self)} of "
         edges = "" if self._paths else f", {sum(map(len, self._edges.values()))} edges"
-        return f"<basin network of {self.nodes} nodes, {self.features} features{edges}>"
+        return f"<basin network of {some}{self.nodes} nodes, {self.features} features{edges}>"
 
     def _mask(self, mask):
-        mask = numpy.asarray(mask)
+        mask = array_of_any(mask)
         if mask.shape != (self.nodes,):
             raise BasinError(f"a mask of shape {list(mask.shape)}, wanted [{self.nodes}]")
         return numpy.ascontiguousarray(mask != 0, dtype="u1")
 
+    # ---- the library's ----
+
+    @property
+    def columns(self):
+        """The names of the columns of a pandas table; None of others."""
+        return None if self._paths else self._table.names
+
     def build(self, schema=ffi.NULL):
-        """The library's network, with columns in the order of the schema."""
-        options = ffi.new("basin_network_options *", {**self._options, "schema": schema})
+        """The library's network, with columns in the order of the schema. Only nodes that are asked
+        for have labels."""
         network = ffi.new("basin_network **")
         if self._paths:
             keep = [ffi.new("char[]", path.encode()) for path in self._paths]
             paths = ffi.new("const char *[]", keep)
+            options = self._given(schema)
             check(lib.basin_network_open, network, paths, len(keep), options)
         else:
-            arrays, keep = self._arrays()
-            check(lib.basin_network_from_arrays, network, arrays, options)
-        return owned(network[0], lib.basin_network_free)
+            arrays, columns, keep = self._arrays(Schema(schema) if schema else None)
+            if columns is not None:
+                relations = [name or "homo" for name in self._edges]
+                schema = schema_of(columns, self._options["directed"], self._gaps, relations)
+            check(lib.basin_network_from_arrays, network, arrays, self._given(schema))
+        result = owned(network[0], lib.basin_network_free)
+        self._relabel(result)
+        for line in (text(result.note) or "").splitlines():
+            _log.info("%s", line)
+        return result
 
-    def _arrays(self):
-        """A basin_network_arrays, and what it points to."""
-        keep = [ffi.new("basin_edges[]", [_edges(e) for e in self._edges.values()])]
+    def _given(self, schema):
+        return ffi.new("basin_network_options *", {**self._options, "schema": schema})
+
+    def _relabel(self, network):
+        """Labels that were given beside files; those of nodes that are not asked for are
+        forgotten."""
+        given = self._label if self._paths else None
+        if given is None and (self._rows is None or not network.label):
+            return
+        if network.file:
+            raise BasinError("other labels for a mapped file, wanted the files it was made of")
+        if not network.label:
+            check(lib.basin_network_set_labels, network, Borrowed(given).pointer, ffi.NULL)
+            return
+        labels = numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4")
+        if given is not None:
+            labels[:] = given
+        others = numpy.ones(network.nodes, bool)
+        others[self.rows] = False
+        labels[others] = -1
+
+    def _arrays(self, schema):
+        """A basin_network_arrays, the columns of a schema of its own, and what it points to."""
+        feature, names, columns = self._table.encode(schema)
+        keep = [ffi.new("basin_edges[]", [_edges(e) for e in self._edges.values()]), feature]
         fields = {
             "nodes": self.nodes,
-            "features": self.features,
-            "feature": _data("float *", self._feature),
+            "features": feature.shape[1],
+            "feature": _data("float *", feature),
             "label": _data("int32_t *", self._label),
             "relations": len(self._edges),
             "edges": keep[0],
@@ -144,9 +281,15 @@ class Network:
         }
         if None not in self._edges:
             fields["name"] = _texts(self._edges, keep)
-        if self.columns:
-            fields["column"] = _texts(self.columns, keep)
-        return sized("basin_network_arrays", **fields), keep
+        if names:
+            fields["column"] = _texts(names, keep)
+        return sized("basin_network_arrays", **fields), columns, keep
+
+
+def _labels(network):
+    if not network.label:
+        return None
+    return numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4").copy()
 
 
 def _data(kind, array):

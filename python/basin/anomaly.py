@@ -1,12 +1,14 @@
 """Detectors of anomalous nodes."""
 
 import dataclasses
+import warnings
 
 import numpy
 
-from basin._estimator import ClassifierMixin, Estimator, score_of, sized
+from basin._estimator import ClassifierMixin, Estimator, column_of, score_of, sized
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._network import Network
+from basin._table import Schema, Table
 
 __all__ = ["AnomalyDetector", "Explanation"]
 
@@ -31,9 +33,10 @@ class Explanation:
 class AnomalyDetector(ClassifierMixin, Estimator):
     """Finds anomalous nodes of a graph: learns from labelled nodes, gives each a probability.
 
-    Every method takes features [N, F] and edges, or a Network in place of both. `validation` is
-    the part of the labelled nodes that chooses epoch and threshold: None for the masks of the
-    network, or else 0.2; 0 for none.
+    Every method takes features [N, F] and edges, or in place of both a Network or a `Data` of
+    PyTorch Geometric. `validation` is the part of the labelled nodes that chooses epoch and
+    threshold: None for the masks of the network, or else 0.2; 0 for none. `anomalous` is the label
+    of anomalous nodes where it is not 1.
 
     >>> import numpy, basin
     >>> rng = numpy.random.default_rng(0)
@@ -45,23 +48,50 @@ class AnomalyDetector(ClassifierMixin, Estimator):
     """
 
     _task = _prefix = "anomaly"
-    _own = {"validation": None}
+    _own = {"validation": None, "anomalous": None}
 
     def fit(self, X, y=None, *, edges=None):  # noqa: N803
-        """Trains on the nodes whose label y is 0 or 1; -1 is unknown."""
-        given = _network(X, edges, y)
-        validation = 0 if self.validation is None else self.validation or -1
+        """Trains on the nodes whose label y is 0 or 1, or one of two others; -1, and None among
+        texts, is unknown."""
+        given = _network(X, edges)
+        if y is not None:
+            self.classes_, known = _classes(y, len(given), self.anomalous)
+            given = given.labelled(known)
+        else:
+            self.classes_ = numpy.array([0, 1])
         network = given.build()
+        if not network.label:
+            name = type(self).__name__
+            raise BasinError(f"{name} requires y to be passed, but the target y is None")
+        validation = 0 if self.validation is None else self.validation or -1
         data = sized("basin_anomaly_data", network=network, validation=validation)
         self._train(self._settings(), data)
-        self.n_features_in_ = given.features
-        if given.columns:
-            self.feature_names_in_ = numpy.array(given.columns, dtype=object)
-        self.classes_ = numpy.array([0, 1])
+        self._describe()
         return self
 
     def _opened(self):
         self.classes_ = numpy.array([0, 1])
+        self._describe()
+
+    def _describe(self):
+        """What scikit-learn wants to know of the columns."""
+        schema = self._schema()
+        if schema is not None:
+            self.n_features_in_ = schema.count
+            self.__dict__.pop("feature_names_in_", None)
+            if schema.names is not None:
+                self.feature_names_in_ = numpy.array(schema.names, dtype=object)
+
+    def _schema(self):
+        pointer = lib.basin_anomaly_get_schema(self._fitted())
+        return Schema(pointer) if pointer else None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
 
     @property
     def threshold_(self) -> float:
@@ -70,7 +100,8 @@ class AnomalyDetector(ClassifierMixin, Estimator):
 
     def predict_proba(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
         """[N, 2]: the probability of each node to be normal, and anomalous."""
-        anomalous = self._score(self._network(X, edges))
+        given = self._given(X, edges)
+        anomalous = self._score(self._build(given))[given.rows]
         return numpy.stack([1 - anomalous, anomalous], axis=1)
 
     def decision_function(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
@@ -78,12 +109,13 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         return self.predict_proba(X, edges=edges)[:, 1] - self.threshold_
 
     def predict(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
-        """1 for nodes above the threshold, else 0."""
-        return (self.decision_function(X, edges=edges) > 0).astype(int)
+        """The class of each node: 1, or the anomalous one of `classes_`, above the threshold."""
+        above = self.decision_function(X, edges=edges) > 0
+        return self.classes_[above.astype(int)]
 
     def measure(self, X, y=None, *, edges=None) -> dict:  # noqa: N803
-        """ "macro_f1", "auroc", "auprc" and "recall_at_k" over the nodes with a label."""
-        network = self._network(X, edges, y)
+        """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
+        network = self._build(self._labelled(X, y, edges))
         if not network.label:
             raise BasinError("no labels to measure with: give y")
         labels = numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4")
@@ -102,14 +134,32 @@ class AnomalyDetector(ClassifierMixin, Estimator):
 
     def explain(self, X, node: int, *, edges=None) -> Explanation:  # noqa: N803
         """Why a node scores as it does: neighbours and features that count."""
-        network, result = self._network(X, edges), ffi.new("basin_anomaly_explanation **")
+        network = self._build(self._given(X, edges))
+        result = ffi.new("basin_anomaly_explanation **")
         with self._backend().lock:
             check(lib.basin_anomaly_explain, result, self._fitted(), network, node, ffi.NULL)
         return _explanation(owned(result[0], lib.basin_anomaly_explanation_free))
 
-    def _network(self, X, edges, y=None):  # noqa: N803
-        """A network read as the one that was trained on."""
-        return _network(X, edges, y).build(lib.basin_anomaly_get_schema(self._fitted()))
+    def _given(self, X, edges):  # noqa: N803
+        """A network whose features are as many as those of training."""
+        self._fitted()
+        given, schema = _network(X, edges), self._schema()
+        named = schema is not None and schema.names is not None and given.columns
+        wanted = getattr(self, "n_features_in_", given.features)
+        if not named and given.columns is None and given.features != wanted:
+            raise BasinError(
+                f"X has {given.features} features, but {type(self).__name__} is expecting {wanted} "
+                "features as input"
+            )
+        return given
+
+    def _labelled(self, X, y, edges):  # noqa: N803
+        given = self._given(X, edges)
+        return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
+
+    def _build(self, given):
+        """The library's network, read as the one that was trained on."""
+        return given.build(lib.basin_anomaly_get_schema(self._fitted()))
 
     def _score(self, network):
         probability = numpy.empty(network.nodes)
@@ -121,14 +171,64 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         return probability
 
 
-def _network(X, edges, y):  # noqa: N803
-    if isinstance(X, Network):
+def _network(X, edges):  # noqa: N803
+    if isinstance(X, Network) or hasattr(X, "edge_index"):
         if edges is not None:
-            raise BasinError("edges beside a Network, which has its own")
-        return X if y is None else X.labelled(y)
+            raise BasinError(f"edges beside a {type(X).__name__}, which has its own")
+        return Network.of(X)
     if edges is None:
+        Table(X)  # says what is wrong with the features first
         raise BasinError("no edges: give edges=, or a Network")
-    return Network(X, edges, y)
+    return Network(X, edges)
+
+
+# ---- labels ----
+
+
+def _known(y, count):
+    """Labels, and which of them are known."""
+    values = column_of(y, count)
+    if values.dtype.kind == "f" and not numpy.array_equal(values, numpy.rint(values)):
+        raise BasinError(f"Unknown label type: y is continuous, wanted two classes of {count}")
+    if values.dtype.kind in "iuf":
+        return values, values != -1
+    if values.dtype.kind == "O":
+        return values, numpy.array([value is not None and value == value for value in values])
+    return values, numpy.ones(count, bool)
+
+
+def _classes(y, count, anomalous):
+    """The two classes, normal first, and the labels as 0, 1 and -1."""
+    values, known = _known(y, count)
+    classes = numpy.unique(values[known])
+    told = f"y has the {len(classes)} classes {classes.tolist()[:9]}"
+    if len(classes) > 2:
+        raise BasinError(f"Only binary classification is supported. {told}")
+    if len(classes) < 2:
+        told = (
+            f"y has 1 class, {classes.tolist()}" if len(classes) else "y has no class: all unknown"
+        )
+        raise BasinError(f"{told}; wanted nodes that are normal and nodes that are anomalous")
+    if anomalous is not None:
+        if anomalous not in classes:
+            raise BasinError(f"anomalous {anomalous!r}: {told}")
+        classes = classes[numpy.argsort(classes == anomalous)]
+    elif not numpy.array_equal(classes, [0, 1]):
+        warnings.warn(
+            f"{told}: {classes.tolist()[1]!r} counts as anomalous; anomalous= says otherwise",
+            stacklevel=3,
+        )
+    return classes, _codes(y, count, classes)
+
+
+def _codes(y, count, classes):
+    """Labels as 0, 1 and -1, by these classes."""
+    values, known = _known(y, count)
+    strange = known & ~numpy.isin(values, classes)
+    if strange.any():
+        found = values[strange].tolist()[0]
+        raise BasinError(f"y of {int(strange.argmax())} is {found!r}, wanted {classes.tolist()}")
+    return numpy.where(known, (values == classes[1]).astype("i8"), -1)
 
 
 _NEIGHBOUR = ("node", "share", "returned", "push", "probability")

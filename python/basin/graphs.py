@@ -1,20 +1,51 @@
 """Classes and values of small graphs."""
 
+import dataclasses
+
 import numpy
 
-from basin._estimator import ClassifierMixin, Estimator, RegressorMixin, sized
+from basin._estimator import ClassifierMixin, Estimator, RegressorMixin, column_of, sized
 from basin._graphset import GraphSet
-from basin._library import BasinError, check, ffi, lib
+from basin._library import BasinError, check, ffi, lib, owned
+from basin._table import array_of_any
 
-__all__ = ["GraphClassifier", "GraphRegressor"]
+__all__ = ["GraphClassifier", "GraphExplanation", "GraphRegressor"]
 
 _OWN = {"validation": 0.1, "directed": False}
+
+
+@dataclasses.dataclass
+class GraphExplanation:
+    """Which nodes and edges of a graph an output rests on."""
+
+    column: int
+    """The place of the class among classes_, or the number of the value."""
+    output: float
+    """The logarithm of the odds of that class, or the value."""
+    blank: float
+    """The same of a graph of this shape whose features are all 0."""
+    nodes: numpy.ndarray
+    """[nodes]: what each adds to the difference of the two."""
+    edges: numpy.ndarray
+    """[edges]: the same of edges."""
+    edge: numpy.ndarray
+    """[edges, 2]: from, to; an edge that goes both ways is there twice."""
+    attention: numpy.ndarray
+    """[nodes]: their share of the attention of the whole graph's token."""
+    energy: numpy.ndarray
+    """[nodes]: their energy in the last block; NaN where the model has none."""
 
 
 class _GraphEstimator(Estimator):
     """Both; what differs is what a graph is given."""
 
     _task = _prefix = "graphs"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a list of graphs
+        tags.target_tags.required = True
+        return tags
 
     def _fit(self, graphs):
         data = sized("basin_graphs_data", set=graphs.pointer, hold_out=self.validation or 0)
@@ -40,13 +71,53 @@ class _GraphEstimator(Estimator):
             )  # fmt: skip
         return output, likeliest
 
+    def explain(self, graphs, graph: int = 0, column: int = -1) -> GraphExplanation:
+        """Which nodes and edges of one of the graphs its output rests on; `column` is a class by
+        its place in classes_, or a value; -1: the likeliest class, or the first value.
+
+        >>> import basin
+        >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
+        >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
+        >>> model = basin.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
+        >>> _ = model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10)
+        >>> model.explain(stars, 4).nodes.shape
+        (9,)
+        """
+        model, given = self._fitted(), self._set(graphs)
+        if not 0 <= graph < len(given):
+            raise BasinError(f"graph {graph} of {len(given)}")
+        number = ffi.new("int64_t *", graph)
+        data = sized("basin_graphs_data", set=given.pointer, graph=number, graphs=1)
+        result = ffi.new("basin_graphs_explanation *")
+        with self._backend().lock:
+            check(lib.basin_graphs_explain, result, model, data, column)
+        return _explanation(owned(result, lib.basin_graphs_explanation_free), given.pointer)
+
+
+def _explanation(e, graphs):
+    def numbers(pointer, count):
+        return numpy.frombuffer(ffi.buffer(pointer, 8 * count), "f8").copy()
+
+    start = 2 * graphs.edge_start[e.graph]
+    edges = ffi.buffer(graphs.edge + start, 8 * e.edges) if e.edges else b""
+    return GraphExplanation(
+        column=e.column,
+        output=e.output,
+        blank=e.blank,
+        nodes=numbers(e.node, e.nodes),
+        edges=numbers(e.edge, e.edges),
+        edge=numpy.frombuffer(edges, "i4").reshape(-1, 2).copy(),
+        attention=numbers(e.attention, e.nodes),
+        energy=numbers(e.energy, e.nodes) if e.has_energy else numpy.full(e.nodes, numpy.nan),
+    )
+
 
 class GraphClassifier(ClassifierMixin, _GraphEstimator):
     """Tells classes of graphs.
 
     Graphs are a list of what basin.Graph.of takes (edges [E, 2], basin.Graph, NetworkX, SciPy,
-    PyTorch Geometric), or a GraphSet. `validation` is the part that chooses the epoch, 0 for none:
-    then the last one is kept. With `directed` an edge goes one way.
+    PyTorch Geometric, SMILES), or a GraphSet. `validation` is the part that chooses the epoch, 0
+    for none: then the last one is kept. With `directed` an edge goes one way.
 
     >>> import basin
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
@@ -66,10 +137,14 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
             self._fit(graphs)
             self._opened()
             return self
-        known = numpy.asarray(y)
-        if known.shape != (len(graphs),):
-            raise BasinError(f"y of shape {list(known.shape)}, wanted [{len(graphs)}]")
+        known = column_of(_own_target(graphs, y, self), len(graphs))
+        if known.dtype.kind == "f" and not numpy.array_equal(known, numpy.rint(known)):
+            raise BasinError("Unknown label type: y is continuous, wanted classes")
+        if known.dtype.kind == "f":
+            known = known.astype("i8")
         classes, number = numpy.unique(known, return_inverse=True)
+        if len(classes) == 1:
+            raise BasinError(f"y has 1 class, {classes.tolist()}; wanted two or more")
         if known.dtype.kind in "iu":  # the file keeps their own numbers
             number = known
         number = numpy.ascontiguousarray(number, dtype="i8")
@@ -90,7 +165,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
 
     def predict(self, graphs) -> numpy.ndarray:
         """The likeliest class of each graph."""
-        return self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+        likeliest = self.predict_proba(graphs).argmax(axis=1)
+        return self.classes_[likeliest]
 
     def decision_function(self, graphs) -> numpy.ndarray:
         """Logarithms of the probabilities; of two classes the second's over the first's."""
@@ -123,10 +199,16 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
             self._fit(graphs)
             self._opened()
             return self
+        y = array_of_any(_own_target(graphs, y, self))
         targets = _targets(y, len(graphs))
         self._fit(GraphSet(graphs, self.directed, targets=targets))
-        self._flat = numpy.ndim(y) == 1
+        self._flat = y.ndim == 1
         return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _opened(self):
         self._check_target(lib.BASIN_GRAPHS_VALUES, "classes")
@@ -134,7 +216,7 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     def predict(self, graphs) -> numpy.ndarray:
         """Values in the units of the training data, in y's shape."""
-        values = self._predict(graphs)[0]
+        values = self._predict(graphs)[0].astype("f8")
         return values[:, 0] if self._flat else values
 
     def score(self, graphs, y) -> float:
@@ -144,8 +226,22 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
         return float(numpy.mean(1 - wrong / numpy.nansum((y - numpy.nanmean(y, 0)) ** 2, axis=0)))
 
 
+def _own_target(graphs, y, estimator):
+    """y, or where it is None what graphs of PyTorch Geometric have, one `y` each."""
+    if y is not None:
+        return y
+    own = [getattr(graph, "y", None) for graph in graphs]
+    if not own or any(value is None for value in own):
+        name = type(estimator).__name__
+        raise BasinError(f"{name} requires y to be passed, but the target y is None")
+    rows = numpy.stack([array_of_any(value).reshape(-1) for value in own])
+    return rows[:, 0] if rows.shape[1] == 1 else rows
+
+
 def _targets(y, count):
-    targets = numpy.asarray(y)
+    targets = array_of_any(y)
+    if targets.dtype.kind == "O":
+        raise BasinError(f"Unknown label type: y of type {targets.dtype}, wanted numbers")
     if targets.ndim not in (1, 2) or len(targets) != count or targets.dtype.kind not in "iufb":
         raise BasinError(
             f"y of shape {list(targets.shape)}, wanted numbers [{count}] or more a graph"

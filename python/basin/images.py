@@ -65,6 +65,11 @@ class ImageCompleter(Estimator):
     _task = _prefix = "image"
     _own = {"hold_out": 0}
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
     def fit(self, pictures, y=None, *, test=None):
         """Trains; `test` are pictures that are scored after epochs. y is not used."""
         source = _Source(pictures, "train", hold_out=self.hold_out)

@@ -1,0 +1,343 @@
+"""Kinds of data that estimators take: each means what the same data as arrays mean."""
+
+import numpy
+import pytest
+
+import basin
+
+SMALL = {
+    "epochs": 10, "members": 1, "scaling": "standard", "hops": 0, "dim": 8, "rate": 0.01,
+    "warmup": 2, "trees": 0, "threads": 1,
+}  # fmt: skip
+GRAPHS = {"epochs": 10, "dim": 8, "memories": 8, "blocks": 1, "rate": 0.01, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def fitted(network):
+    x, edges, y = network
+    return basin.AnomalyDetector(**SMALL).fit(x, y, edges=edges)
+
+
+@pytest.fixture(scope="module")
+def wanted(fitted, network):
+    return fitted.predict_proba(network[0], edges=network[1])
+
+
+# ---- arrays ----
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.astype("f8"),
+        lambda x: numpy.asfortranarray(x),
+        lambda x: numpy.repeat(x, 2, axis=1)[:, ::2],
+        lambda x: x.tolist(),
+        lambda x: x.astype(object),
+        lambda x: x.astype(">f4"),
+    ],
+    ids=["double", "fortran", "strided", "lists", "objects", "big-endian"],
+)
+def test_features_of_any_layout(fitted, wanted, network, change):
+    found = fitted.predict_proba(change(network[0]), edges=network[1])
+    assert numpy.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda e: e.tolist(),
+        lambda e: e.astype("u2"),
+        lambda e: numpy.asfortranarray(e),
+        lambda e: numpy.concatenate([e, e[:, ::-1]]),
+    ],
+    ids=["lists", "short", "fortran", "both ways"],
+)
+def test_edges_of_any_layout(fitted, wanted, network, change):
+    assert numpy.array_equal(fitted.predict_proba(network[0], edges=change(network[1])), wanted)
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix", "coo_array", "lil_matrix"])
+def test_sparse_matrices_of_scipy(fitted, wanted, network, kind):
+    sparse = pytest.importorskip("scipy.sparse")
+    x, edges, _ = network
+    form = getattr(sparse, kind)
+    adjacency = sparse.coo_matrix((numpy.ones(len(edges)), edges.T), (120, 120))
+    found = fitted.predict_proba(form(x), edges=form(adjacency))
+    assert numpy.array_equal(found, wanted)
+    with pytest.raises(basin.BasinError, match=r"wanted \[120, 120\]"):
+        fitted.predict(x, edges=form(adjacency.tocsr()[:100, :100]))
+
+
+# ---- pandas ----
+
+
+@pytest.fixture(scope="module")
+def accounts(network):
+    """A table with a category, texts, dates, truth values and gaps, by account."""
+    pandas = pytest.importorskip("pandas")
+    x, edges, y = network
+    rng = numpy.random.default_rng(2)
+    table = pandas.DataFrame(x[:, :2], columns=["balance", "age"])
+    table["country"] = pandas.Categorical(rng.choice(["DE", "FR", "IT"], 120))
+    table["channel"] = numpy.where(y == 1, "phone", "web")
+    table["opened"] = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(
+        rng.integers(1000, size=120), unit="D"
+    )
+    table["vip"] = rng.random(120) > 0.5
+    table.index = pandas.Index([f"A{i:03}" for i in range(120)], name="account")
+    named = pandas.DataFrame({"payer": table.index[edges[:, 0]], "payee": table.index[edges[:, 1]]})
+    return table, named, y
+
+
+@pytest.fixture(scope="module")
+def of_accounts(accounts):
+    table, edges, y = accounts
+    return basin.AnomalyDetector(**SMALL).fit(table, y, edges=edges)
+
+
+def test_categories_and_dates_are_kept_by_the_model(of_accounts, accounts, tmp_path):
+    table, edges, _ = accounts
+    assert list(of_accounts.feature_names_in_) == list(table.columns)
+    assert of_accounts.n_features_in_ == 6
+    of_accounts.save(tmp_path / "model")
+    loaded = basin.AnomalyDetector.load(tmp_path / "model")
+    assert list(loaded.feature_names_in_) == list(table.columns)
+    shuffled = table[list(table.columns)[::-1]]
+    wanted = of_accounts.predict_proba(table, edges=edges)
+    assert numpy.array_equal(loaded.predict_proba(shuffled, edges=edges), wanted)
+
+
+def test_a_category_that_training_did_not_know(of_accounts, accounts):
+    table, edges, _ = accounts
+    other = table.assign(country="ES")
+    with pytest.warns(UserWarning, match="'country': 120 rows with values that training"):
+        found = of_accounts.predict_proba(other, edges=edges)
+    gaps = table.assign(country=None)
+    assert numpy.array_equal(found, of_accounts.predict_proba(gaps, edges=edges))
+    one = of_accounts.predict_proba(table.assign(country="DE"), edges=edges)
+    assert not numpy.array_equal(found, one)
+
+
+def test_the_program_reads_what_pandas_trained(of_accounts, accounts, program, tmp_path):
+    """The same table as CSV files gets the same scores."""
+    import subprocess
+
+    table, edges, _ = accounts
+    of_accounts.save(tmp_path / "model")
+    days = (table["opened"] - numpy.datetime64("1970-01-01")).dt.days
+    table.assign(opened=days, vip=table["vip"].astype(int)).to_csv(tmp_path / "accounts.csv")
+    edges.rename(columns={"payer": "src", "payee": "dst"}).to_csv(tmp_path / "e.csv", index=False)
+    command = [program, "anomaly", "score", "model", "accounts.csv", "e.csv", "--id", "account"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    rows = [line.split(",") for line in done.stdout.splitlines()]
+    column = rows[0].index("probability")
+    found = {row[0]: float(row[column]) for row in rows[1:]}
+    wanted = of_accounts.predict_proba(table, edges=edges)[:, 1]
+    assert [found[name] for name in table.index] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_edges_go_by_the_labels_of_rows(fitted, network):
+    pandas = pytest.importorskip("pandas")
+    x, edges, _ = network
+    order = numpy.random.default_rng(3).permutation(120)
+    table = pandas.DataFrame(x)
+    wanted = fitted.predict_proba(table, edges=pandas.DataFrame(edges))
+    shuffled = fitted.predict_proba(table.iloc[order], edges=pandas.DataFrame(edges))
+    assert shuffled == pytest.approx(wanted[order], abs=1e-6)
+    with pytest.raises(basin.BasinError, match="edge 0 ends at 'nobody'"):
+        fitted.predict(table, edges=pandas.DataFrame([["nobody", 3]]))
+
+
+def test_gaps_of_a_table(accounts):
+    table, edges, y = accounts
+    gaps = table.copy()
+    gaps.iloc[3, 0] = numpy.nan
+    with pytest.raises(basin.BasinError, match="balance|missing|nan"):
+        basin.AnomalyDetector(**SMALL).fit(gaps, y, edges=edges)
+    given = basin.Network(gaps, edges, y, missing="mean")
+    model = basin.AnomalyDetector(**SMALL).fit(given)
+    filled = table.copy()
+    filled.iloc[3, 0] = gaps["balance"].mean()
+    assert model.predict_proba(given) == pytest.approx(
+        model.predict_proba(filled, edges=edges), abs=1e-5
+    )
+
+
+def test_columns_of_many_texts_are_left_out(accounts):
+    table, edges, y = accounts
+    named = table.assign(iban=[f"DE{i}" for i in range(120)])
+    with pytest.warns(UserWarning, match="'iban' is left out: it has 120 different texts"):
+        model = basin.AnomalyDetector(**SMALL).fit(named, y, edges=edges)
+    assert "iban" not in model.feature_names_in_
+
+
+@pytest.mark.parametrize(
+    ("column", "told"), [([[1]] * 120, r"'odd' holds \[1\]"), ([1j] * 120, "'odd'.*Complex")]
+)
+def test_columns_of_other_things_are_refused(accounts, column, told):
+    table, edges, y = accounts
+    with pytest.raises(basin.BasinError, match=told):
+        basin.AnomalyDetector(**SMALL).fit(table.assign(odd=column), y, edges=edges)
+
+
+def test_labels_of_pandas_may_be_texts(accounts):
+    pandas = pytest.importorskip("pandas")
+    table, edges, y = accounts
+    named = pandas.Series(numpy.where(y == 1, "fraud", "normal"))
+    named[:10] = None
+    model = basin.AnomalyDetector(**SMALL, anomalous="fraud").fit(table, named, edges=edges)
+    assert model.classes_.tolist() == ["normal", "fraud"]
+    assert set(model.predict(table, edges=edges)) <= {"normal", "fraud"}
+    codes = numpy.where(numpy.arange(120) < 10, -1, y)
+    same = basin.AnomalyDetector(**SMALL).fit(table, codes, edges=edges)
+    assert numpy.array_equal(
+        same.predict_proba(table, edges=edges), model.predict_proba(table, edges=edges)
+    )
+    assert model.score(table, named, edges=edges) == same.score(table, codes, edges=edges)
+    with pytest.warns(UserWarning, match="'normal' counts as anomalous"):
+        basin.AnomalyDetector(**SMALL).fit(table, named, edges=edges)
+    with pytest.raises(basin.BasinError, match="anomalous 'Fraud'"):
+        basin.AnomalyDetector(**SMALL, anomalous="Fraud").fit(table, named, edges=edges)
+
+
+# ---- NetworkX ----
+
+
+def test_nodes_of_networkx_are_rows_by_number(fitted, wanted, network):
+    """A graph that was built from edges has its nodes in the order of the edges, and not all."""
+    networkx = pytest.importorskip("networkx")
+    x, edges, _ = network
+    graph = networkx.Graph(edges[::-1].tolist())
+    assert list(graph.nodes) != sorted(graph.nodes)
+    assert numpy.array_equal(fitted.predict_proba(x, edges=graph), wanted)
+
+
+def test_nodes_of_networkx_are_rows_by_label(of_accounts, accounts):
+    networkx = pytest.importorskip("networkx")
+    table, edges, _ = accounts
+    graph = networkx.Graph(edges.to_numpy().tolist())
+    wanted = of_accounts.predict_proba(table, edges=edges)
+    assert numpy.array_equal(of_accounts.predict_proba(table, edges=graph), wanted)
+
+
+def test_nodes_of_networkx_that_are_no_rows_are_refused(fitted, network):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph([("a", "b"), ("b", "c")])
+    with pytest.raises(basin.BasinError, match="3 nodes beside 120 rows"):
+        fitted.predict(network[0], edges=graph)
+
+
+# ---- PyTorch Geometric: its Data by the names of its parts ----
+
+
+class Tensor:
+    """What the package uses of a tensor that wants gradients and lies on a device."""
+
+    def __init__(self, values):
+        self._values = numpy.asarray(values)
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self._values
+
+    def __array__(self, *_, **__):
+        raise TypeError("can't convert a tensor that requires grad to numpy")
+
+
+class Data:
+    def __init__(self, **parts):
+        self.__dict__.update(parts)
+
+
+def test_a_network_of_pytorch_geometric(network):
+    x, edges, y = network
+    train = numpy.arange(120) < 80
+    both = numpy.concatenate([edges, edges[:, ::-1]]).T
+    data = Data(
+        x=Tensor(x), edge_index=Tensor(both), y=Tensor(y), train_mask=Tensor(train),
+        val_mask=Tensor(~train),
+    )  # fmt: skip
+    model = basin.AnomalyDetector(**SMALL).fit(data)
+    given = basin.Network(x, edges, y, train=train, validation=~train)
+    same = basin.AnomalyDetector(**SMALL).fit(given)
+    assert numpy.array_equal(model.predict_proba(data), same.predict_proba(given))
+    assert model.score(data) == same.score(given)
+
+
+def test_graphs_of_pytorch_geometric_bring_their_classes():
+    rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 11)]
+    stars = [[[0, i] for i in range(1, n)] for n in range(5, 11)]
+    classes = [0] * 6 + [1] * 6
+    data = [
+        Data(
+            edge_index=Tensor(numpy.array(edges).T),
+            num_nodes=int(numpy.max(edges)) + 1,
+            x=Tensor(numpy.ones((int(numpy.max(edges)) + 1, 1), "f4")),
+            edge_attr=Tensor(numpy.zeros(len(edges), "i8")),
+            y=Tensor([label]),
+        )
+        for edges, label in zip(rings + stars, classes)
+    ]
+    graph = basin.Graph.of(data[0])
+    assert graph.node_attributes.shape == (5, 1) and graph.edge_labels.shape == (5, 1)
+    model = basin.GraphClassifier(**GRAPHS, validation=0).fit(data)
+    assert model.score(data, classes) > 0.9
+    values = basin.GraphRegressor(**GRAPHS).fit(data)
+    assert values.predict(data).shape == (12,)
+
+
+def test_a_real_data_of_pytorch_geometric(network):
+    torch = pytest.importorskip("torch")
+    geometric = pytest.importorskip("torch_geometric.data")
+    x, edges, y = network
+    data = geometric.Data(
+        x=torch.tensor(x, requires_grad=True), edge_index=torch.tensor(edges.T), y=torch.tensor(y)
+    )
+    model = basin.AnomalyDetector(**SMALL).fit(data)
+    assert model.predict(data).shape == (120,)
+
+
+# ---- molecules ----
+
+
+def test_smiles_through_rdkit():
+    pytest.importorskip("rdkit")
+    graph = basin.Graph.from_smiles("c1ccccc1[O-]")
+    assert graph.nodes == 7 and len(graph.edges) == 7
+    assert graph.node_labels[6].tolist() == [8, -1, 0, 0]
+    assert graph.edge_labels.ravel().tolist().count(4) == 6
+    alcohols, alkanes = ["C" * n + "O" for n in range(1, 9)], ["C" * n for n in range(2, 10)]
+    model = basin.GraphClassifier(**{**GRAPHS, "epochs": 30}, validation=0)
+    model.fit(alcohols + alkanes, ["alcohol"] * 8 + ["alkane"] * 8)
+    assert model.predict(["CCCCO", "CCCCC"]).tolist() == ["alcohol", "alkane"]
+    with pytest.raises(basin.BasinError, match="'C1CC', wanted a SMILES"):
+        basin.GraphClassifier(**GRAPHS).fit(["CC", "C1CC"], [0, 1])
+
+
+def test_smiles_without_rdkit_say_so(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(ImportError, match="pip install rdkit"):
+        basin.Graph.from_smiles("CC")
+
+
+# ---- pictures ----
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA", "LA", "CMYK", "I;16"])
+def test_modes_of_pil(mode):
+    image = pytest.importorskip("PIL.Image")
+    from basin._pictures import pixels_of
+
+    grey = image.fromarray((numpy.arange(64, dtype="u1") // 32 * 255).reshape(8, 8))
+    if mode == "I;16":
+        picture = image.fromarray(numpy.asarray(grey).astype("u2") * 257)
+    else:
+        picture = grey.convert("RGB").convert(mode) if mode == "CMYK" else grey.convert(mode)
+    pixels = pixels_of(picture)
+    assert pixels.dtype == numpy.uint8
+    assert pixels[..., 0] == pytest.approx(numpy.asarray(grey).astype(int), abs=1)
