@@ -1,12 +1,14 @@
 """What estimators share: their keywords from the table of settings, training, files."""
 
 import inspect
+import json
 import pathlib
 import tempfile
 import warnings
 
 import numpy
 
+from basin import _plots
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._plan import backend_of
 from basin._table import array_of_any
@@ -141,10 +143,15 @@ class Estimator(BaseEstimator):
         backend = self._backend()
         model = ffi.new(f"basin_{self._prefix}_model **")
         outcome = ffi.new("basin_outcome *")
-        with backend.lock, Watch(self.progress) as watch:
-            fields = {"backend": backend.pointer, "watch": watch.pointer}
-            training = sized("basin_training", **fields)
-            check(self._c("train"), model, outcome, settings.pointer, data, training)
+        with tempfile.TemporaryDirectory(prefix="basin") as folder:
+            log = pathlib.Path(folder, "log")
+            told = ffi.new("char[]", str(log).encode())
+            with backend.lock, Watch(self.progress) as watch:
+                fields = {"backend": backend.pointer, "watch": watch.pointer, "log": told}
+                training = sized("basin_training", **fields)
+                check(self._c("train"), model, outcome, settings.pointer, data, training)
+            lines = log.read_text().splitlines() if log.exists() else []
+        self.history_ = [json.loads(line) for line in lines]
         self.notes_ = watch.notes
         self.outcome_ = outcome_of(outcome)
         if watch.stopped and not model[0]:
@@ -157,6 +164,13 @@ class Estimator(BaseEstimator):
                 stacklevel=3,
             )
         return self
+
+    def plot_training(self, ax=None):
+        """Loss and validation score by epoch, of this process's fit(), as a matplotlib figure."""
+        self._fitted()
+        if not self.__dict__.get("history_"):
+            raise BasinError("no history of training: files do not keep it, fit() does")
+        return _plots.training(self.history_, self.outcome_["best_epoch"], ax)
 
     # ---- files ----
 

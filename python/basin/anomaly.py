@@ -2,11 +2,13 @@
 
 import dataclasses
 import warnings
+from typing import Optional
 
 import numpy
 
+from basin import _plots
 from basin._estimator import ClassifierMixin, Estimator, column_of, score_of, sized
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._network import Network
 from basin._table import Schema, Table
 
@@ -28,6 +30,12 @@ class Explanation:
     """Dicts with node, share, returned, push and probability, by falling size of their push."""
     features: list
     """Dicts with column, hop, value, typical and share, by falling size of their share."""
+    names: Optional[list] = None
+    """The names of columns: "column 0" where they have none."""
+
+    def plot(self, ax=None):
+        """Neighbours and features that count most, as a matplotlib figure; `ax` are two axes."""
+        return _plots.explanation(self, self.names, ax=ax)
 
 
 class AnomalyDetector(ClassifierMixin, Estimator):
@@ -138,7 +146,18 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         result = ffi.new("basin_anomaly_explanation **")
         with self._backend().lock:
             check(lib.basin_anomaly_explain, result, self._fitted(), network, node, ffi.NULL)
-        return _explanation(owned(result[0], lib.basin_anomaly_explanation_free))
+        explanation = owned(result[0], lib.basin_anomaly_explanation_free)
+        return _explanation(explanation, _names(network))
+
+    def plot_curves(self, X, y=None, *, edges=None, ax=None):  # noqa: N803
+        """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
+        figure; `ax` are two axes."""
+        given = self._labelled(X, y, edges)
+        labels = given.labels
+        if labels is None or len(numpy.unique(labels[labels >= 0])) < 2:
+            raise BasinError("curves want labels of both kinds: give y")
+        probability = self.predict_proba(given)[:, 1]
+        return _plots.curves(probability[labels >= 0], labels[labels >= 0], ax)
 
     def _given(self, X, edges):  # noqa: N803
         """A network whose features are as many as those of training."""
@@ -235,7 +254,15 @@ _NEIGHBOUR = ("node", "share", "returned", "push", "probability")
 _FEATURE = ("column", "hop", "value", "typical", "share")
 
 
-def _explanation(e):
+def _names(network):
+    """The names of features; those without one go by their place."""
+    names = network.column
+    if not names.count:
+        return [f"column {i}" for i in range(network.features)]
+    return [text(names.text + names.at[i]) for i in range(names.count)]
+
+
+def _explanation(e, names):
     def rows(entries, count, names):
         return [{name: getattr(entries[i], name) for name in names} for i in range(count)]
 
@@ -247,4 +274,5 @@ def _explanation(e):
         energy=e.energy if e.has_energy else numpy.nan,
         neighbours=rows(e.neighbour, e.neighbours, _NEIGHBOUR),
         features=rows(e.feature, e.features, _FEATURE),
+        names=names,
     )

@@ -5,7 +5,7 @@ import functools
 
 import numpy
 
-from basin import operations
+from basin import _plots, operations
 from basin._expr import Expression, Graph, apply, as_expression
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._plan import Plan, Store, backend_of, write
@@ -35,17 +35,7 @@ class Descent:
 
     def plot(self, ax=None):
         """Energy by step, a line a part, as a matplotlib figure."""
-        from matplotlib import pyplot
-
-        ax = ax or pyplot.figure().add_subplot()
-        for name, values in self.parts.items():
-            ax.plot(values.sum(axis=1), label=name)
-        if len(self.parts) > 1:
-            ax.plot(self.energy.sum(axis=1), label="total", color="black")
-            ax.legend()
-        ax.set_xlabel("step")
-        ax.set_ylabel("energy")
-        return ax.figure
+        return _plots.descent(self, ax)
 
 
 class Energy:

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy
 
+from basin import _plots
 from basin._estimator import ClassifierMixin, Estimator, RegressorMixin, column_of, sized
 from basin._graphset import GraphSet
 from basin._library import BasinError, check, ffi, lib, owned
@@ -34,6 +35,10 @@ class GraphExplanation:
     """[nodes]: their share of the attention of the whole graph's token."""
     energy: numpy.ndarray
     """[nodes]: their energy in the last block; NaN where the model has none."""
+
+    def plot(self, ax=None):
+        """The graph, with what nodes and edges add, as a matplotlib figure."""
+        return _plots.graph_explanation(self, ax)
 
 
 class _GraphEstimator(Estimator):

@@ -5,6 +5,7 @@ import os
 
 import numpy
 
+from basin import _plots
 from basin._estimator import Estimator, sized
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._pictures import Pictures, array_of_picture
@@ -24,6 +25,11 @@ class Completion:
     """The picture after each step of the descent, where they were asked for."""
     share: float
     """How much the model's guesses count, 0 to 1; the smoothest surface has the rest."""
+
+    def plot(self, ax=None):
+        """What was shown, frames that were kept, and the completed picture, as a matplotlib
+        figure; `ax` are as many axes."""
+        return _plots.completion(self, ax)
 
 
 class _Source:
