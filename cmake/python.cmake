@@ -8,15 +8,16 @@ if(NOT BASIN_PYTHON)
 endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/_declarations.py
+set(declared ${CMAKE_BINARY_DIR}/_declarations.py ${CMAKE_BINARY_DIR}/_keywords.py)
+add_custom_command(OUTPUT ${declared}
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/declare.py
-        ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/_declarations.py
-        ${CMAKE_C_COMPILER}
-    DEPENDS python/declare.py ${BASIN_HEADERS} ${BASIN_TASK_HEADERS}
+        ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}
+        ${CMAKE_C_COMPILER} $<TARGET_FILE:basin_tasks_shared>
+    DEPENDS basin_shared basin_tasks_shared python/declare.py ${BASIN_HEADERS} ${BASIN_TASK_HEADERS}
     COMMENT "Declaring the headers for cffi" VERBATIM)
 add_custom_target(basin_python DEPENDS
-    basin_shared basin_tasks_shared ${CMAKE_BINARY_DIR}/_declarations.py)
-install(FILES ${CMAKE_BINARY_DIR}/_declarations.py DESTINATION basin COMPONENT python)
+    basin_shared basin_tasks_shared ${declared})
+install(FILES ${declared} DESTINATION basin COMPONENT python)
 
 # Links have no place in a wheel: the files themselves, under the names that the loader asks for.
 foreach(library basin_shared basin_tasks_shared)

@@ -1,10 +1,12 @@
-"""Writes basin/_declarations.py: what the C headers declare, for cffi.
+"""Writes basin/_declarations.py, what the C headers declare for cffi, and basin/_keywords.py, the
+settings of the tasks for type checkers.
 
-The structs and functions of the package are those of the headers it was built from, so that none is
-copied by hand. `cc -E` reads the headers with empty stand-ins for those of the system; what cffi
-has no use for (constants with values, attributes) is taken out.
+The structs and functions of the package are those of the headers it was built from, and the
+keywords those of the library, so that none is copied by hand. `cc -E` reads the headers with empty
+stand-ins for those of the system; what cffi has no use for (constants with values, attributes) is
+taken out.
 
-    python declare.py [INCLUDE_FOLDER [OUTPUT [CC]]]
+    python declare.py [INCLUDE_FOLDER [OUTPUT_FOLDER [CC [LIBRARY]]]]
 """
 
 import pathlib
@@ -40,14 +42,61 @@ def declarations(text):
     return re.sub(r"static const [^;=]*=[^;]*;", "", text)
 
 
+# ---- keywords ----
+
+HEAD = '''"""The settings of the tasks as keywords. Made by declare.py from the library's tables."""
+
+from collections.abc import Sequence
+from typing import Any, Callable, Literal, Optional, TypedDict, Union
+
+class Keywords(TypedDict, total=False):
+    preset: Optional[str]
+    backend: Any
+    threads: int
+    progress: Union[None, bool, Callable[[dict[str, Any]], Any]]
+'''
+TYPES = {"INTEGER": "int", "REAL": "float", "SWITCH": "bool", "CHANNELS": "Sequence[float]"}
+
+
+def rows_of(ffi, lib, task):
+    rows, table = [], lib.basin_settings_table(task.encode())
+    while table and table[len(rows)].name:
+        rows.append(table[len(rows)])
+    return rows
+
+
+def type_of(ffi, row):
+    kind = ffi.string(ffi.cast("basin_setting_kind", row.kind)).replace("BASIN_SETTING_", "")
+    choices = []
+    while row.choices and row.choices[len(choices)]:
+        choices.append(ffi.string(row.choices[len(choices)]).decode())
+    if choices:
+        return f"Literal[{', '.join(repr(choice) for choice in choices)}]".replace("'", '"')
+    return TYPES.get(kind, "str")
+
+
+def keywords(ffi, library):
+    lib, text = ffi.dlopen(str(library)), HEAD
+    for task in ("image", "anomaly", "graphs", "nodes"):
+        rows = rows_of(ffi, lib, task)
+        if rows:
+            text += f"\nclass {task.capitalize()}Keywords(Keywords, total=False):\n"
+        for row in rows:
+            text += f"    {ffi.string(row.name).decode()}: Optional[{type_of(ffi, row)}]\n"
+            text += f'    """{ffi.string(row.help).decode()}"""\n'
+    return text
+
+
 HERE = pathlib.Path(__file__).resolve().parent
+BUILT = HERE.parent / "build" / "libbasin_tasks.so"
 
 
-def main(include=HERE.parent / "include", output=HERE / "basin" / "_declarations.py", cc="cc"):
+def main(include=HERE.parent / "include", output=HERE / "basin", cc="cc", library=BUILT):
     ffi = cffi.FFI()
     ffi.cdef(declarations(preprocess(include, cc)))
+    pathlib.Path(output, "_keywords.py").write_text(keywords(ffi, library))
     ffi.set_source("basin._declarations", None)
-    ffi.emit_python_code(str(output))
+    ffi.emit_python_code(str(pathlib.Path(output, "_declarations.py")))
 
 
 if __name__ == "__main__":

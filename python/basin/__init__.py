@@ -9,6 +9,7 @@ array([-1.,  1.])
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from basin._library import BasinError, lib, text
 from basin._plan import Backend
@@ -34,9 +35,24 @@ _LATER = {
     "AnomalyDetector": "anomaly", "Explanation": "anomaly", "Network": "_network",
     "NodeClassifier": "nodes",
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
-    "GraphRegressor": "graphs", "ImageCompleter": "images", "Completion": "images",
-    "Settings": "settings", "settings": "settings",
+    "GraphRegressor": "graphs", "GraphExplanation": "graphs", "ImageCompleter": "images",
+    "Completion": "images", "Settings": "settings", "settings": "settings",
 }  # fmt: skip
+
+
+if TYPE_CHECKING:
+    from basin import settings as settings
+    from basin._graphset import Graph as Graph
+    from basin._graphset import GraphSet as GraphSet
+    from basin._network import Network as Network
+    from basin.anomaly import AnomalyDetector as AnomalyDetector
+    from basin.anomaly import Explanation as Explanation
+    from basin.graphs import GraphClassifier as GraphClassifier
+    from basin.graphs import GraphExplanation as GraphExplanation
+    from basin.graphs import GraphRegressor as GraphRegressor
+    from basin.images import Completion as Completion
+    from basin.images import ImageCompleter as ImageCompleter
+    from basin.settings import Settings as Settings
 
 
 def __getattr__(name):

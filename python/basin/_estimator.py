@@ -5,70 +5,48 @@ import json
 import pathlib
 import tempfile
 import warnings
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy
 
 from basin import _plots
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._plan import backend_of
+from basin._sklearn import (
+    BaseEstimator,
+    ClassifierMixin,
+    DataConversionWarning,
+    NotFittedError,
+    RegressorMixin,
+)
 from basin._table import array_of_any
 from basin._watch import Watch
 from basin.settings import Settings, nearest, table
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.exceptions import DataConversionWarning, NotFittedError
-except ImportError:
+if TYPE_CHECKING:
+    import os
 
-    class DataConversionWarning(UserWarning):
-        """Data were given in another form than was wanted."""
+    from matplotlib.figure import Figure
+    from typing_extensions import Self
 
-    class NotFittedError(ValueError, AttributeError):
-        """Nothing was learnt yet."""
-
-    class ClassifierMixin:
-        """Marks classifiers; scikit-learn is not installed."""
-
-    class RegressorMixin:
-        """Marks regressors; scikit-learn is not installed."""
-
-    class BaseEstimator:
-        """What estimators need of scikit-learn, where it is not installed."""
-
-        def get_params(self, deep=True):
-            return {name: getattr(self, name) for name in self._defaults}
-
-        def set_params(self, **given):
-            _check_names(type(self), given)
-            for name, value in given.items():
-                setattr(self, name, value)
-            return self
-
-        def __repr__(self):
-            given = ((name, getattr(self, name)) for name in self._defaults)
-            told = ", ".join(f"{n}={v!r}" for n, v in given if v != self._defaults[n])
-            return f"{type(self).__name__}({told})"
-
-
-def _check_names(cls, given):
-    for name in given:
-        if name not in cls._defaults:
-            close = nearest(name, cls._defaults)
-            raise TypeError(f"{cls.__name__} has no setting {name!r}{close}")
+__all__ = [
+    "ClassifierMixin", "Estimator", "RegressorMixin", "column_of", "labels_of", "outcome_of",
+    "score_of", "sized",
+]  # fmt: skip
 
 
 def _constructor(cls):
     """An __init__ that takes the settings of the task by name, with an explicit signature."""
 
     def __init__(self, **given):  # noqa: N807
-        _check_names(cls, given)
+        cls._check_names(given)
         for name, default in cls._defaults.items():
             setattr(self, name, given.get(name, default))
 
     kind = inspect.Parameter
     parameters = [kind("self", kind.POSITIONAL_OR_KEYWORD)]
     parameters += [kind(n, kind.KEYWORD_ONLY, default=v) for n, v in cls._defaults.items()]
-    __init__.__signature__ = inspect.Signature(parameters)
+    __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return __init__
 
 
@@ -89,7 +67,12 @@ class Estimator(BaseEstimator):
     """A model of one task. Subclasses name the task and the prefix of its C functions."""
 
     _task, _prefix = "", ""
-    _own = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
+    _own: dict = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
+    _defaults: dict
+    preset: Optional[str]
+    backend: Any
+    threads: int
+    progress: Any
 
     def __init_subclass__(cls, **options):
         """Gives a class the settings of its task as keywords. One that has an __init__ of its own
@@ -99,12 +82,19 @@ class Estimator(BaseEstimator):
             own.update(parent.__dict__.get("_own", {}))
         cls._defaults = {**own, **dict.fromkeys(table(cls._task))}
         if "__init__" not in cls.__dict__:
-            cls.__init__ = _constructor(cls)
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
         if cls.__doc__:
             cls.__doc__ = cls.__doc__.rstrip() + _help(cls._task)
         super().__init_subclass__(**options)
 
     # ---- settings ----
+
+    @classmethod
+    def _check_names(cls, given):
+        for name in given:
+            if name not in cls._defaults:
+                close = nearest(name, cls._defaults)
+                raise TypeError(f"{cls.__name__} has no setting {name!r}{close}")
 
     def _settings(self):
         """What was given by name, over the preset."""
@@ -165,7 +155,7 @@ class Estimator(BaseEstimator):
             )
         return self
 
-    def plot_training(self, ax=None):
+    def plot_training(self, ax: Any = None) -> "Figure":
         """Loss and validation score by epoch, of this process's fit(), as a matplotlib figure."""
         self._fitted()
         if not self.__dict__.get("history_"):
@@ -174,13 +164,15 @@ class Estimator(BaseEstimator):
 
     # ---- files ----
 
-    def save(self, path) -> None:
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the model file: the one that the program `basin` writes and reads."""
         with self._backend().lock:
             check(self._c("write"), str(path).encode(), self._fitted())
 
     @classmethod
-    def load(cls, path, backend="cpu", threads=0):
+    def load(
+        cls, path: Union[str, "os.PathLike[str]"], backend: Any = "cpu", threads: int = 0
+    ) -> "Self":
         """A model from a file that save() or the program wrote."""
         self = cls(backend=backend, threads=threads)
         self._open(path)

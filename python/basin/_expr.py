@@ -6,6 +6,7 @@ exception on the Python line that made it.
 """
 
 import numbers
+from typing import Any, Optional
 
 import numpy
 
@@ -210,7 +211,7 @@ class Expression:
         return call_function(function, arguments, options)
 
 
-def as_expression(value, graph):
+def as_expression(value, graph) -> "Optional[Expression]":
     """The value as an expression of the graph; None where it is nothing numeric."""
     if isinstance(value, Expression):
         if value._graph is not graph:
@@ -221,7 +222,16 @@ def as_expression(value, graph):
     return None
 
 
-def graph_of(values):
+def wanted_expression(value, graph) -> "Expression":
+    """The same; raises where it is nothing numeric."""
+    result = as_expression(value, graph)
+    if result is None:
+        raise BasinError(f"{value!r}, wanted an expression or numbers")
+    return result
+
+
+def graph_of(values) -> Any:
+    """The graph of the first expression among them, or inside lists of them; None without one."""
     for value in values:
         if isinstance(value, Expression):
             return value._graph
@@ -248,7 +258,8 @@ def transpose(a, axes=None):
 
 def _axes(a, axis):
     """The axes as sorted non-negative numbers."""
-    axes = range(a.ndim) if axis is None else [axis] if isinstance(axis, numbers.Integral) else axis
+    axes: Any = [axis] if isinstance(axis, numbers.Integral) else axis
+    axes = range(a.ndim) if axis is None else axes
     result = sorted(i + a.ndim if i < 0 else i for i in axes)
     if any(not 0 <= i < a.ndim for i in result) or len(set(result)) != len(result):
         raise BasinError(f"axis {axis} of {a!r}")

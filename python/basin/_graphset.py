@@ -1,7 +1,7 @@
 """Sets of small graphs, from arrays, SciPy, NetworkX, PyTorch Geometric, SMILES or files."""
 
 import dataclasses
-from typing import Any, Optional
+from typing import Any
 
 import numpy
 
@@ -26,7 +26,7 @@ class Graph:
     """
 
     edges: Any
-    nodes: Optional[int] = None
+    nodes: Any = None
     """How many; without it as many as the rows of nodes, or the edges, say."""
     node_attributes: Any = None
     node_labels: Any = None
@@ -185,11 +185,12 @@ class GraphSet:
         count = len(self.graphs)
         if not count:
             raise BasinError("no graphs")
-        start = numpy.cumsum([0] + [graph.nodes for graph in self.graphs])[:-1]
-        keep = {"edges": [g.edges + first for g, first in zip(self.graphs, start)]}
-        edges = numpy.ascontiguousarray(numpy.concatenate(keep["edges"]).T, dtype="i8")
         nodes = numpy.array([graph.nodes for graph in self.graphs], dtype="i8")
-        fields = {
+        start = numpy.cumsum(nodes) - nodes
+        parts = [graph.edges + first for graph, first in zip(self.graphs, start)]
+        edges = numpy.ascontiguousarray(numpy.concatenate(parts).T, dtype="i8")
+        keep: dict = {}
+        fields: dict = {
             "graphs": count,
             "nodes": _data("int64_t *", nodes),
             "edges": edges.shape[1],

@@ -5,14 +5,26 @@ import itertools
 import os
 import pathlib
 import sys
+from typing import Any, Optional
 
-from basin._declarations import ffi
+from basin import _declarations
 
 __all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "text"]
 
 
+ffi: Any = _declarations.ffi
+
+
 class BasinError(ValueError):
-    """What the library refused, in its own words: what was found and what was wanted."""
+    """What the library refused, in its own words: what was found and what was wanted.
+
+    >>> import basin
+    >>> try:
+    ...     basin.Settings("image", dim=0)
+    ... except basin.BasinError as error:
+    ...     print(error)
+    dim: 0 is too small; at least 1
+    """
 
 
 # The library stays mapped until the process ends: threads of OpenMP's still wait in libgomp, and
@@ -49,15 +61,16 @@ def _open():
     )
 
 
+lib: Any
 lib, library_path = _open()
 
 
-def text(pointer):
+def text(pointer: Any) -> Optional[str]:
     """A C string as str; None stays None."""
     return ffi.string(pointer).decode() if pointer else None
 
 
-def check(function, *arguments):
+def check(function: Any, *arguments: Any) -> None:
     """Calls a function whose last argument is an error, and raises what it reports."""
     error = ffi.new("basin_error *")
     status = function(*arguments, error)
@@ -77,7 +90,7 @@ _ending: list = []
 atexit.register(_ending.append, True)
 
 
-def owned(pointer, free, *needs):
+def owned(pointer: Any, free: Any, *needs: Any) -> Any:
     """An object of the library's that is freed with its last reference, and before the objects
     that it needs: a plan before its store, in cycles of garbage, too. When Python ends nothing is
     freed any more: modules are then gone in any order."""

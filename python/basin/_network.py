@@ -5,6 +5,7 @@ import copy
 import logging
 import numbers
 import warnings
+from typing import Any, Optional
 
 import numpy
 
@@ -71,7 +72,7 @@ def _edges_of_networkx(graph, nodes, index):
 
 
 def _is_number(node, nodes):
-    return isinstance(node, numbers.Integral) and 0 <= node < nodes
+    return isinstance(node, numbers.Integral) and 0 <= int(node) < nodes
 
 
 def _by_label(edges, index):
@@ -108,9 +109,13 @@ class Network:
     array([0, 1], dtype=int32)
     """
 
+    _paths: Optional[list] = None
+    _rows: Optional[numpy.ndarray] = None
+    _label: Optional[numpy.ndarray] = None
+
     def __init__(
-        self, features, edges, labels=None, *, train=None, validation=None, test=None,
-        directed=False, missing="error",
+        self, features: Any, edges: Any, labels: Any = None, *, train: Any = None,
+        validation: Any = None, test: Any = None, directed: bool = False, missing: str = "error",
     ):  # fmt: skip
         self._table = Table(features)
         self.nodes, self.features = self._table.rows, self._table.count
@@ -121,10 +126,10 @@ class Network:
         masks = {"train": train, "val": validation, "test": test}
         self._masks = {name: self._mask(m) for name, m in masks.items() if m is not None}
         self._options = {"directed": directed, "missing": _missing(missing)}
-        self._gaps, self._paths, self._rows = missing, None, None
+        self._gaps = missing
 
     @classmethod
-    def open(cls, *paths, directed=False, missing="error") -> "Network":
+    def open(cls, *paths: Any, directed: bool = False, missing: str = "error") -> "Network":
         """A network from files, as `basin anomaly train` takes them: npz, .mat, DGL, CSV.
 
         >>> import os, tempfile, numpy, basin
@@ -135,14 +140,13 @@ class Network:
         """
         self = cls.__new__(cls)
         self._paths = [str(path) for path in paths]
-        self._label = self._rows = None
         self._options = {"directed": directed, "missing": _missing(missing)}
         pointer = self.build()
         self.nodes, self.features = pointer.nodes, pointer.features
         return self
 
     @classmethod
-    def of(cls, data) -> "Network":
+    def of(cls, data: Any) -> "Network":
         """A network, or a `Data` of PyTorch Geometric: x, edge_index, y and its masks.
 
         >>> import numpy, basin
@@ -158,28 +162,23 @@ class Network:
         weights = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
         if any(some is not None for some in weights):
             warnings.warn("weights and attributes of edges are not used", stacklevel=3)
-        masks = {
-            name: None if mask is None else array_of_any(mask)
-            for name, mask in (
-                (name, getattr(data, f"{short}_mask", None))
-                for name, short in (("train", "train"), ("validation", "val"), ("test", "test"))
-            )
-        }
+        masks = [getattr(data, f"{name}_mask", None) for name in ("train", "val", "test")]
         edges, label = array_of_any(data.edge_index).T, getattr(data, "y", None)
         label = None if label is None else array_of_any(label).reshape(-1)
-        return cls(array_of_any(data.x), edges, label, **masks)
+        train, validation, test = masks
+        return cls(data.x, edges, label, train=train, validation=validation, test=test)
 
     # ---- some of the nodes ----
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """[nodes that are asked for, features]."""
         return len(self), self.features
 
     def __len__(self):
         return self.nodes if self._rows is None else len(self._rows)
 
-    def __getitem__(self, rows) -> "Network":
+    def __getitem__(self, rows: Any) -> "Network":
         """The same graph of which only these nodes are asked for: a slice, a mask or numbers."""
         rows = [part for part in rows if part is not ...] if isinstance(rows, tuple) else [rows]
         if len(rows) != 1:
@@ -194,12 +193,12 @@ class Network:
         return numpy.arange(self.nodes) if self._rows is None else self._rows
 
     @property
-    def labels(self):
+    def labels(self) -> Optional[numpy.ndarray]:
         """The labels of the nodes that are asked for, [len(self)]; None where there are none."""
         label = _labels(self.build()) if self._paths else self._label
         return None if label is None else label[self.rows]
 
-    def labelled(self, labels) -> "Network":
+    def labelled(self, labels: Any) -> "Network":
         """The same network with these labels of the nodes that are asked for."""
         other, known = copy.copy(self), labels_of(labels, len(self)).astype("i4")
         other._label = numpy.full(self.nodes, -1, "i4")
@@ -220,7 +219,7 @@ class Network:
     # ---- the library's ----
 
     @property
-    def columns(self):
+    def columns(self) -> Optional[list]:
         """The names of the columns of a pandas table; None of others."""
         return None if self._paths else self._table.names
 

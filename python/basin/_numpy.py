@@ -3,7 +3,7 @@
 import numpy
 
 from basin import _expr
-from basin._expr import Expression, apply, as_expression, graph_of
+from basin._expr import Expression, apply, graph_of, wanted_expression
 from basin._library import BasinError, ffi, lib
 from basin._tensor import shape_of
 
@@ -46,10 +46,10 @@ def call_ufunc(ufunc, method, inputs, options):
     if ufunc is numpy.less:
         ufunc, inputs = numpy.greater, inputs[::-1]
     graph = graph_of(inputs)
-    operands = [as_expression(value, graph) for value in inputs]
     function = _UNARY.get(ufunc) or _BINARY.get(ufunc)
-    if function is None or any(operand is None for operand in operands):
+    if function is None:
         raise BasinError(f"numpy.{ufunc.__name__} has no form for expressions")
+    operands = [wanted_expression(value, graph) for value in inputs]
     return graph.wrap(function(*(operand._pointer for operand in operands)))
 
 
@@ -65,7 +65,7 @@ def _concatenate(arrays, axis=0):
 
 def _joined(function, arrays, axis):
     graph = graph_of(arrays)
-    parts = [as_expression(a, graph)._pointer for a in arrays]
+    parts = [wanted_expression(a, graph)._pointer for a in arrays]
     return graph.wrap(function(ffi.new("basin_expr[]", parts), len(parts), axis))
 
 
@@ -93,13 +93,13 @@ def _swapaxes(a, axis1, axis2):
 
 def _where(condition, yes, no):
     graph = graph_of((condition, yes, no))
-    operands = (as_expression(value, graph)._pointer for value in (condition, yes, no))
+    operands = (wanted_expression(value, graph)._pointer for value in (condition, yes, no))
     return graph.wrap(lib.basin_select(*operands))
 
 
 def _einsum(spec, *operands):
     graph = graph_of(operands)
-    parts = [as_expression(value, graph)._pointer for value in operands]
+    parts = [wanted_expression(value, graph)._pointer for value in operands]
     spec = spec.replace(" ", "").encode()
     return graph.wrap(lib.basin_einsum_many(spec, ffi.new("basin_expr[]", parts), len(parts)))
 

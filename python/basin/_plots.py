@@ -9,7 +9,7 @@ __all__ = ["completion", "curves", "descent", "explanation", "graph_explanation"
 _DARK, _MARK, _PALE = "#1f3b57", "#c8553d", "#9fb4c7"
 
 
-def _axes(ax, width=6.4, height=4.0, count=1):
+def _axes(ax: Any, width: float = 6.4, height: float = 4.0, count: int = 1) -> Any:
     """The axes that were given, or some of a new figure; and their figure. A notebook shows what a
     cell returns: a figure that pyplot knew as well would be shown twice."""
     if ax is not None:

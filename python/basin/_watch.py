@@ -1,6 +1,5 @@
 """Watching a training run: progress, notes, and stopping it."""
 
-import contextlib
 import logging
 import signal
 import threading
@@ -61,7 +60,7 @@ class Watch:
     def __exit__(self, *failure):
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-        with contextlib.suppress(AttributeError):
+        if isinstance(self._callback, Bar):
             self._callback.close()
         if self._failure is not None and failure[0] is None:
             raise self._failure

@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
@@ -12,12 +12,27 @@ from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._network import Network
 from basin._table import Schema, Table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from typing_extensions import Self, Unpack
+
+    from basin._keywords import AnomalyKeywords
+
 __all__ = ["AnomalyDetector", "Explanation"]
 
 
 @dataclasses.dataclass
 class Explanation:
-    """Why a node scores as it does."""
+    """Why a node scores as it does.
+
+    >>> import numpy, basin
+    >>> rng = numpy.random.default_rng(0)
+    >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
+    >>> detector = basin.AnomalyDetector(epochs=30, members=1, hops=0, trees=0, threads=1)
+    >>> why = detector.fit(x, x[:, 2] > 1, edges=edges).explain(x, node=7, edges=edges)
+    >>> why.node, len(why.features) > 0
+    (7, True)
+    """
 
     node: int
     probability: float
@@ -33,7 +48,7 @@ class Explanation:
     names: Optional[list] = None
     """The names of columns: "column 0" where they have none."""
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> "Figure":
         """Neighbours and features that count most, as a matplotlib figure; `ax` are two axes."""
         return _plots.explanation(self, self.names, ax=ax)
 
@@ -57,8 +72,20 @@ class AnomalyDetector(ClassifierMixin, Estimator):
 
     _task = _prefix = "anomaly"
     _own = {"validation": None, "anomalous": None}
+    validation: Optional[float]
+    anomalous: Any
 
-    def fit(self, X, y=None, *, edges=None):  # noqa: N803
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            validation: Optional[float] = None,
+            anomalous: Any = None,
+            **settings: Unpack[AnomalyKeywords],
+        ) -> None: ...
+
+    def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "Self":  # noqa: N803
         """Trains on the nodes whose label y is 0 or 1, or one of two others; -1, and None among
         texts, is unknown."""
         given = _network(X, edges)
@@ -106,22 +133,22 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         """The probability above which a node counts as anomalous; validation chose it."""
         return lib.basin_anomaly_threshold(self._fitted())
 
-    def predict_proba(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+    def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """[N, 2]: the probability of each node to be normal, and anomalous."""
         given = self._given(X, edges)
         anomalous = self._score(self._build(given))[given.rows]
         return numpy.stack([1 - anomalous, anomalous], axis=1)
 
-    def decision_function(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+    def decision_function(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """The probability minus the threshold: above 0 for nodes that count as anomalous."""
         return self.predict_proba(X, edges=edges)[:, 1] - self.threshold_
 
-    def predict(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+    def predict(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """The class of each node: 1, or the anomalous one of `classes_`, above the threshold."""
         above = self.decision_function(X, edges=edges) > 0
         return self.classes_[above.astype(int)]
 
-    def measure(self, X, y=None, *, edges=None) -> dict:  # noqa: N803
+    def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
         """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
         network = self._build(self._labelled(X, y, edges))
         if not network.label:
@@ -136,11 +163,11 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         )  # fmt: skip
         return score_of(result)
 
-    def score(self, X, y=None, *, edges=None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any = None, *, edges: Any = None) -> float:  # noqa: N803
         """The area under the precision-recall curve, the "auprc" of measure()."""
         return self.measure(X, y, edges=edges)["auprc"]
 
-    def explain(self, X, node: int, *, edges=None) -> Explanation:  # noqa: N803
+    def explain(self, X: Any, node: int, *, edges: Any = None) -> Explanation:  # noqa: N803
         """Why a node scores as it does: neighbours and features that count."""
         network = self._build(self._given(X, edges))
         result = ffi.new("basin_anomaly_explanation **")
@@ -149,7 +176,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         explanation = owned(result[0], lib.basin_anomaly_explanation_free)
         return _explanation(explanation, _names(network))
 
-    def plot_curves(self, X, y=None, *, edges=None, ax=None):  # noqa: N803
+    def plot_curves(self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None) -> "Figure":  # noqa: N803, E501
         """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
         figure; `ax` are two axes."""
         given = self._labelled(X, y, edges)

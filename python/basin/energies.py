@@ -2,22 +2,32 @@
 
 import dataclasses
 import functools
+from typing import TYPE_CHECKING, Any, Callable, Optional, overload
 
 import numpy
 
 from basin import _plots, operations
-from basin._expr import Expression, Graph, apply, as_expression
+from basin._expr import Expression, Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._plan import Plan, Store, backend_of, write
 from basin._tensor import Borrowed, array_of
 from basin.functions import signature_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Descent", "Energy", "energy"]
 
 
 @dataclasses.dataclass
 class Descent:
-    """Where a descent went."""
+    """Where a descent went.
+
+    >>> import numpy, basin
+    >>> descent = basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0, 2.0], steps=3)
+    >>> descent.energy[:, 0].round(3), descent.converged
+    (array([2.5  , 2.025, 1.64 , 1.329]), False)
+    """
 
     x: numpy.ndarray
     """Tokens at the end."""
@@ -33,13 +43,19 @@ class Descent:
     converged: bool
     """Whether the tolerance was reached."""
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> "Figure":
         """Energy by step, a line a part, as a matplotlib figure."""
         return _plots.descent(self, ax)
 
 
 class Energy:
-    """A scalar function of activations g, written in Python; see basin.energy."""
+    """A scalar function of activations g, written in Python; see basin.energy.
+
+    >>> import numpy, basin
+    >>> bowl = basin.Energy(lambda g, k: k * numpy.sum(g**2) / 2)
+    >>> float(bowl([1.0, 2.0], k=3.0))
+    7.5
+    """
 
     def __init__(self, python_function, activation=None):
         self._function, self._activation = python_function, activation
@@ -52,18 +68,27 @@ class Energy:
 
     # ---- as expressions ----
 
-    def parts(self, g, **parameters):
+    def parts(self, g: Expression, **parameters: Any) -> dict[str, Any]:
         """Its parts by name at activations g, as expressions."""
         value = self._function(g, **parameters)
         return value if isinstance(value, dict) else {self.__name__: value}
 
-    def activation(self, x):
+    def activation(self, x: Expression) -> Expression:
         """g of tokens x, as expressions."""
         return x if self._activation is None else self._activation(x)
 
-    def descended(self, x, steps, alpha, recompute=False, **parameters):
+    def descended(
+        self, x: Expression, steps: int, alpha: float, recompute: bool = False, **parameters: Any
+    ) -> Expression:
         """The tokens after so many steps as an expression, through which a loss can be
-        differentiated. With `recompute`, memory grows by one token tensor a step."""
+        differentiated. With `recompute`, memory grows by one token tensor a step.
+
+        >>> import numpy, basin
+        >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
+        >>> end = basin.function(lambda x: bowl.descended(x, steps=2, alpha=0.5))
+        >>> end([1.0]), end.grad([1.0])
+        (array([0.25], dtype=float32), array([0.25], dtype=float32))
+        """
         if not isinstance(x, Expression):
             raise BasinError("x is no expression: descend() takes arrays, descended() expressions")
         bound = _Bound(self, x._graph, x, parameters)
@@ -75,24 +100,41 @@ class Energy:
 
     # ---- on arrays ----
 
-    def __call__(self, x, *, backend="cpu", **parameters):
+    def __call__(self, x: Any, *, backend: Any = "cpu", **parameters: Any) -> numpy.ndarray:
         """The energy of tokens x: a number, or one a sample."""
         return self._compute(x, backend, parameters, lambda g, total: total)
 
-    def force(self, x, *, backend="cpu", **parameters):
-        """-dE/dg at the activations of tokens x."""
+    def force(self, x: Any, *, backend: Any = "cpu", **parameters: Any) -> numpy.ndarray:
+        """-dE/dg at the activations of tokens x.
+
+        >>> import numpy, basin
+        >>> basin.energy(lambda g: numpy.sum(g**2) / 2).force([1.0, 2.0])
+        array([-1., -2.], dtype=float32)
+        """
         return self._compute(
             x, backend, parameters, lambda g, total: -operations.gradient(total, g)
         )
 
-    def grad(self, x, wrt, *, backend="cpu", **parameters):
-        """The gradient of the energy with respect to a parameter, by its name."""
+    def grad(self, x: Any, wrt: str, *, backend: Any = "cpu", **parameters: Any) -> numpy.ndarray:
+        """The gradient of the energy with respect to a parameter, by its name.
+
+        >>> import numpy, basin
+        >>> basin.energy(lambda g, k: k * numpy.sum(g**2) / 2).grad([1.0, 2.0], "k", k=3.0)
+        array(2.5, dtype=float32)
+        """
         if wrt not in self._parameters:
             raise BasinError(f"wrt {wrt!r}, wanted one of {self._parameters}")
         return self._compute(x, backend, parameters, None, wrt)
 
-    def hessian_vector(self, x, v, *, backend="cpu", **parameters):
-        """The second derivative of the energy by g, times v."""
+    def hessian_vector(
+        self, x: Any, v: Any, *, backend: Any = "cpu", **parameters: Any
+    ) -> numpy.ndarray:
+        """The second derivative of the energy by g, times v.
+
+        >>> import numpy, basin
+        >>> basin.energy(lambda g: numpy.sum(g**3)).hessian_vector([1.0, 2.0], [1.0, 1.0])
+        array([ 6., 12.], dtype=float32)
+        """
 
         def product(g, total):
             force = operations.gradient(total, g)
@@ -101,13 +143,18 @@ class Energy:
         return self._compute(x, backend, parameters, product)
 
     def descend(
-        self, x, *, steps=12, alpha=0.1, tolerance=0.0, guard=False, noise=0.0, seed=0,
-        backend="cpu", **parameters,
-    ):  # fmt: skip
+        self, x: Any, *, steps: int = 12, alpha: float = 0.1, tolerance: float = 0.0,
+        guard: bool = False, noise: float = 0.0, seed: int = 0, backend: Any = "cpu",
+        **parameters: Any,
+    ) -> Descent:  # fmt: skip
         """Lets tokens x go down the energy: x <- x - alpha dE/dg.
 
         Stops early where no element of g moved by more than `tolerance`; `guard` halves steps
         until the energy does not rise; `noise` makes it Langevin. Returns a Descent.
+
+        >>> import numpy, basin
+        >>> basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0], steps=2, alpha=0.5).x
+        array([0.25])
         """
         graph = Graph()
         tokens = graph.input("x", numpy.shape(x))
@@ -148,7 +195,7 @@ class Energy:
         g = apply(lib.basin_variable, self.activation(tokens))
         total = functools.reduce(lambda a, b: a + b, self.parts(g, **given).values())
         value = output(g, total) if wrt is None else operations.gradient(total, given[wrt])
-        plan = Plan(graph, [as_expression(value, graph)], Store(backend_of(backend)))
+        plan = Plan(graph, [wanted_expression(value, graph)], Store(backend_of(backend)))
         return plan([(tokens, x), *inputs])[0]
 
 
@@ -188,7 +235,7 @@ class _Bound:
     def _guarded(self, build):
         """What it builds, or NULL and the exception kept: C code lies in between."""
         try:
-            return as_expression(build(), self._graph)._pointer
+            return wanted_expression(build(), self._graph)._pointer
         except Exception as failure:  # noqa: BLE001
             self.failure = self.failure or failure
             return ffi.NULL
@@ -215,7 +262,21 @@ def _run(descent, x, names):
         lib.basin_descent_result_free(result)
 
 
-def energy(python_function=None, *, activation=None):
+@overload
+def energy(python_function: Callable[..., Any]) -> Energy: ...
+
+
+@overload
+def energy(
+    *, activation: Optional[Callable[..., Any]] = None
+) -> Callable[[Callable[..., Any]], Energy]: ...
+
+
+def energy(
+    python_function: Optional[Callable[..., Any]] = None,
+    *,
+    activation: Optional[Callable[..., Any]] = None,
+) -> Any:
     """Makes an energy of a Python function of activations g and parameters.
 
     The function returns one number a sample, or a dict of such parts. `activation` gives g from

@@ -1,6 +1,7 @@
 """Functions of arrays, traced once a shape and compiled: basin.function."""
 
 import inspect
+from typing import Any, Callable, Optional, overload
 
 import numpy
 
@@ -25,13 +26,20 @@ class Trace:
         self.inputs = {
             name: self.graph.input(name, numpy.shape(value)) for name, value in arguments.items()
         }
-        self.value = as_expression(python_function(**self.inputs), self.graph)
-        if self.value is None:
+        value = as_expression(python_function(**self.inputs), self.graph)
+        if value is None:
             raise BasinError(f"{python_function.__name__} returned no expression")
+        self.value = value
 
 
 class Function:
-    """A Python function that Basin computes and differentiates; see basin.function."""
+    """A Python function that Basin computes and differentiates; see basin.function.
+
+    >>> import basin
+    >>> square = basin.Function(lambda x: x * x)
+    >>> square([3.0]), square.grad([3.0])
+    (array([9.], dtype=float32), array([6.], dtype=float32))
+    """
 
     def __init__(self, python_function, backend="cpu"):
         self._function, self._backend, self._plans = python_function, backend, {}
@@ -39,14 +47,14 @@ class Function:
         self.__doc__ = python_function.__doc__
         self.__wrapped__ = python_function
 
-    def __call__(self, *args, **options):
+    def __call__(self, *args: Any, **options: Any) -> Any:
         """Its value: arrays in, an array out. On expressions it is the plain Python function."""
         arguments = self._bind(args, options)
         if any(isinstance(value, Expression) for value in arguments.values()):
             return self._function(**arguments)
         return self._run(arguments, None)[0]
 
-    def grad(self, *args, wrt=None, **options):
+    def grad(self, *args: Any, wrt: Any = None, **options: Any) -> Any:
         """The gradient of the sum of its value: an array of the shape of the argument `wrt` (a
         name; the first argument where it is None), or a dict of them for a list of names."""
         arguments = self._bind(args, options)
@@ -76,7 +84,15 @@ class Function:
         return plan([(trace.inputs[name], value) for name, value in arguments.items()])
 
 
-def function(python_function=None, *, backend="cpu"):
+@overload
+def function(python_function: Callable[..., Any], *, backend: Any = "cpu") -> Function: ...
+
+
+@overload
+def function(*, backend: Any = "cpu") -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def function(python_function: Optional[Callable[..., Any]] = None, *, backend: Any = "cpu") -> Any:
     """Makes a Python function of arrays one that Basin compiles, once for each set of shapes.
 
     >>> import numpy, basin

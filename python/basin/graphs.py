@@ -1,6 +1,7 @@
 """Classes and values of small graphs."""
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -12,12 +13,27 @@ from basin._table import array_of_any
 
 __all__ = ["GraphClassifier", "GraphExplanation", "GraphRegressor"]
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from typing_extensions import Self, Unpack
+
+    from basin._keywords import GraphsKeywords
+
 _OWN = {"validation": 0.1, "directed": False}
 
 
 @dataclasses.dataclass
 class GraphExplanation:
-    """Which nodes and edges of a graph an output rests on."""
+    """Which nodes and edges of a graph an output rests on.
+
+    >>> import basin
+    >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
+    >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
+    >>> model = basin.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
+    >>> why = model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10).explain(stars, 4)
+    >>> why.nodes.shape, why.edge.shape
+    ((9,), (16, 2))
+    """
 
     column: int
     """The place of the class among classes_, or the number of the value."""
@@ -36,7 +52,7 @@ class GraphExplanation:
     energy: numpy.ndarray
     """[nodes]: their energy in the last block; NaN where the model has none."""
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> "Figure":
         """The graph, with what nodes and edges add, as a matplotlib figure."""
         return _plots.graph_explanation(self, ax)
 
@@ -45,6 +61,18 @@ class _GraphEstimator(Estimator):
     """Both; what differs is what a graph is given."""
 
     _task = _prefix = "graphs"
+    validation: float
+    directed: bool
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            validation: float = 0.1,
+            directed: bool = False,
+            **settings: Unpack[GraphsKeywords],
+        ) -> None: ...
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -76,18 +104,9 @@ class _GraphEstimator(Estimator):
             )  # fmt: skip
         return output, likeliest
 
-    def explain(self, graphs, graph: int = 0, column: int = -1) -> GraphExplanation:
+    def explain(self, graphs: Any, graph: int = 0, column: int = -1) -> GraphExplanation:
         """Which nodes and edges of one of the graphs its output rests on; `column` is a class by
-        its place in classes_, or a value; -1: the likeliest class, or the first value.
-
-        >>> import basin
-        >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
-        >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
-        >>> model = basin.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
-        >>> _ = model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10)
-        >>> model.explain(stars, 4).nodes.shape
-        (9,)
-        """
+        its place in classes_, or a value; -1: the likeliest class, or the first value."""
         model, given = self._fitted(), self._set(graphs)
         if not 0 <= graph < len(given):
             raise BasinError(f"graph {graph} of {len(given)}")
@@ -134,7 +153,7 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
 
     _own = _OWN
 
-    def fit(self, graphs, y=None):
+    def fit(self, graphs: Any, y: Any = None) -> "Self":
         """Trains on a list of graphs and their classes y, numbers or texts."""
         if isinstance(graphs, GraphSet):
             if y is not None:
@@ -164,21 +183,21 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         values = ffi.buffer(lib.basin_graphs_class_values(model), 8 * count)
         self.classes_ = numpy.frombuffer(values, "i8").copy()
 
-    def predict_proba(self, graphs) -> numpy.ndarray:
+    def predict_proba(self, graphs: Any) -> numpy.ndarray:
         """[graphs, classes], in the order of classes_."""
         return self._predict(graphs)[0]
 
-    def predict(self, graphs) -> numpy.ndarray:
+    def predict(self, graphs: Any) -> numpy.ndarray:
         """The likeliest class of each graph."""
         likeliest = self.predict_proba(graphs).argmax(axis=1)
         return self.classes_[likeliest]
 
-    def decision_function(self, graphs) -> numpy.ndarray:
+    def decision_function(self, graphs: Any) -> numpy.ndarray:
         """Logarithms of the probabilities; of two classes the second's over the first's."""
         logits = numpy.log(numpy.maximum(self.predict_proba(graphs), 1e-30))
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
-    def score(self, graphs, y) -> float:
+    def score(self, graphs: Any, y: Any) -> float:
         """The part of the graphs whose class is right."""
         return float(numpy.mean(self.predict(graphs) == numpy.asarray(y)))
 
@@ -196,7 +215,7 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     _own = _OWN
 
-    def fit(self, graphs, y=None):
+    def fit(self, graphs: Any, y: Any = None) -> "Self":
         """Trains on a list of graphs and their values y, [graphs] or [graphs, values]."""
         if isinstance(graphs, GraphSet):
             if y is not None:
@@ -219,12 +238,12 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
         self._check_target(lib.BASIN_GRAPHS_VALUES, "classes")
         self._flat = lib.basin_graphs_columns(self._fitted()) == 1
 
-    def predict(self, graphs) -> numpy.ndarray:
+    def predict(self, graphs: Any) -> numpy.ndarray:
         """Values in the units of the training data, in y's shape."""
         values = self._predict(graphs)[0].astype("f8")
         return values[:, 0] if self._flat else values
 
-    def score(self, graphs, y) -> float:
+    def score(self, graphs: Any, y: Any) -> float:
         """R squared: 1 minus the squared error over the variance; the mean over values."""
         y = _targets(y, len(graphs)).astype("f8")
         wrong = numpy.nansum((y - self._predict(graphs)[0]) ** 2, axis=0)

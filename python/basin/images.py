@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -10,12 +11,26 @@ from basin._estimator import Estimator, sized
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._pictures import Pictures, array_of_picture
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from typing_extensions import Self, Unpack
+
+    from basin._keywords import ImageKeywords
+
 __all__ = ["Completion", "ImageCompleter"]
 
 
 @dataclasses.dataclass
 class Completion:
-    """A completed picture; arrays of bytes [height, width, channels]."""
+    """A completed picture; arrays of bytes [height, width, channels].
+
+    >>> import numpy, basin
+    >>> stripes = numpy.tile([0.0, 1.0], (40, 16, 8))
+    >>> model = basin.ImageCompleter(epochs=2, dim=16, heads=2, head_dim=8, memories=16, batch=8)
+    >>> told = model.fit(stripes).complete(stripes[0], rectangle=(4, 4, 4, 4))
+    >>> told.completed.shape, int(told.hole.sum())
+    ((16, 16, 1), 16)
+    """
 
     completed: numpy.ndarray
     masked: numpy.ndarray
@@ -26,7 +41,7 @@ class Completion:
     share: float
     """How much the model's guesses count, 0 to 1; the smoothest surface has the rest."""
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> "Figure":
         """What was shown, frames that were kept, and the completed picture, as a matplotlib
         figure; `ax` are as many axes."""
         return _plots.completion(self, ax)
@@ -70,13 +85,18 @@ class ImageCompleter(Estimator):
 
     _task = _prefix = "image"
     _own = {"hold_out": 0}
+    hold_out: int
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, hold_out: int = 0, **settings: Unpack[ImageKeywords]) -> None: ...
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         return tags
 
-    def fit(self, pictures, y=None, *, test=None):
+    def fit(self, pictures: Any, y: Any = None, *, test: Any = None) -> "Self":
         """Trains; `test` are pictures that are scored after epochs. y is not used."""
         source = _Source(pictures, "train", hold_out=self.hold_out)
         settings = self._settings()
@@ -92,8 +112,8 @@ class ImageCompleter(Estimator):
         return self._train(settings, sized("basin_image_data", **given))
 
     def complete(
-        self, picture, *, mask=None, rectangle=None, ratio=None, seed=0, resize=False,
-        plain=False, frames=False,
+        self, picture: Any, *, mask: Any = None, rectangle: Any = None, ratio: Any = None,
+        seed: int = 0, resize: bool = False, plain: bool = False, frames: bool = False,
     ) -> Completion:  # fmt: skip
         """Completes one picture. What is missing is where `mask` is not 0, a `rectangle` of left,
         top, width and height, or a `ratio` of the patches, drawn by the seed. `plain` shows what
@@ -102,7 +122,10 @@ class ImageCompleter(Estimator):
         masks = None if mask is None else [mask]
         return self._complete(Pictures([picture]), masks, rectangle, ratio, how)[0]
 
-    def predict(self, pictures, *, mask=None, rectangle=None, ratio=None, seed=0):
+    def predict(
+        self, pictures: Any, *, mask: Any = None, rectangle: Any = None, ratio: Any = None,
+        seed: int = 0,
+    ) -> Any:  # fmt: skip
         """Completes pictures, see complete(); `mask` is one for all, or a list of one each.
         Returns bytes: an array for an array, else a list."""
         given = Pictures(pictures)
@@ -114,7 +137,7 @@ class ImageCompleter(Estimator):
             return numpy.stack(completed).reshape(pictures.shape)
         return completed
 
-    def measure(self, pictures, masks=1) -> dict:
+    def measure(self, pictures: Any, masks: int = 1) -> dict[str, float]:
         """ "mse", "psnr" and "ssim" of pictures with patches hidden as in training, and
         "mean_mse", the error of the mean colour; means over so many draws of masks."""
         source = _Source(pictures, "test")
@@ -126,7 +149,7 @@ class ImageCompleter(Estimator):
         names = ("mse", "psnr", "ssim", "mean_mse", "pictures", "unreadable")
         return {name: getattr(scores, name) for name in names}
 
-    def score(self, pictures, y=None) -> float:
+    def score(self, pictures: Any, y: Any = None) -> float:
         """How much better than the mean colour: 1 - mse / mean_mse, so that more is better."""
         found = self.measure(pictures)
         return 1 - found["mse"] / found["mean_mse"]

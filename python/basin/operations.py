@@ -1,7 +1,9 @@
 """Functions of expressions that NumPy has no name for. Each takes expressions alone: inside
 functions that Basin traces."""
 
-from basin._expr import Expression, apply, as_expression, graph_of
+from typing import Any
+
+from basin._expr import Expression, apply, wanted_expression
 from basin._library import BasinError, ffi, lib
 from basin._tensor import shape_of
 
@@ -12,37 +14,72 @@ __all__ = [
 
 
 def relu(a: Expression) -> Expression:
-    """max(a, 0)."""
+    """max(a, 0).
+
+    >>> import basin
+    >>> basin.function(basin.relu)([-1.0, 2.0])
+    array([0., 2.], dtype=float32)
+    """
     return apply(lib.basin_relu, a)
 
 
 def heaviside(a: Expression) -> Expression:
-    """1 where a > 0, else 0; its gradient is 0."""
+    """1 where a > 0, else 0; its gradient is 0.
+
+    >>> import basin
+    >>> basin.function(basin.heaviside)([-1.0, 2.0])
+    array([0., 1.], dtype=float32)
+    """
     return apply(lib.basin_heaviside, a)
 
 
 def sigmoid(a: Expression) -> Expression:
-    """1 / (1 + exp(-a))."""
+    """1 / (1 + exp(-a)).
+
+    >>> import basin
+    >>> basin.function(basin.sigmoid)([0.0, 100.0])
+    array([0.5, 1. ], dtype=float32)
+    """
     return apply(lib.basin_sigmoid, a)
 
 
 def softplus(a: Expression) -> Expression:
-    """log(1 + exp(a)), without overflow."""
+    """log(1 + exp(a)), without overflow.
+
+    >>> import basin
+    >>> basin.function(basin.softplus)([-1000.0, 1000.0])
+    array([   0., 1000.], dtype=float32)
+    """
     return apply(lib.basin_softplus, a)
 
 
 def lncosh(a: Expression) -> Expression:
-    """log(cosh(a)), without overflow."""
+    """log(cosh(a)), without overflow.
+
+    >>> import basin
+    >>> basin.function(basin.lncosh)([0.0, 1000.0])
+    array([  0.     , 999.30686], dtype=float32)
+    """
     return apply(lib.basin_lncosh, a)
 
 
 def erf(a: Expression) -> Expression:
-    """The error function."""
+    """The error function.
+
+    >>> import basin
+    >>> basin.function(basin.erf)([0.0, 10.0])
+    array([0., 1.], dtype=float32)
+    """
     return apply(lib.basin_erf, a)
 
 
 def logsumexp(a: Expression, axis: int = -1) -> Expression:
-    """log(sum(exp(a))) over an axis, which vanishes; without overflow."""
+    """log(sum(exp(a))) over an axis, which vanishes; without overflow.
+
+    >>> import basin
+    >>> basin.function(basin.logsumexp)([[1000.0, 0.0], [0.0, -1000.0]])
+    array([1000.,    0.], dtype=float32)
+    """
     return apply(lib.basin_logsumexp_along, a, axis)
 
 
@@ -58,17 +95,27 @@ def softmax(a: Expression, axis: int = -1) -> Expression:
 
 
 def stop_gradient(a: Expression) -> Expression:
-    """The same value, through which no gradient flows."""
+    """The same value, through which no gradient flows.
+
+    >>> import basin
+    >>> basin.function(lambda a: a * basin.stop_gradient(a)).grad([3.0])
+    array([3.], dtype=float32)
+    """
     return apply(lib.basin_stop_gradient, a)
 
 
 def layernorm(x: Expression, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Expression:
-    """gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis."""
+    """gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis.
+
+    >>> import basin
+    >>> basin.function(basin.layernorm, backend="ref")([[1.0, 3.0]]).round(4)
+    array([[-1.,  1.]])
+    """
     graph = x._graph
-    gamma = as_expression(gamma, graph)
+    gamma = wanted_expression(gamma, graph)
     if delta is None:
         delta = graph.wrap(lib.basin_fill(graph.pointer, _last_axis(x), 0))
-    delta = as_expression(delta, graph)
+    delta = wanted_expression(delta, graph)
     return apply(lib.basin_layernorm, x, gamma._pointer, delta._pointer, epsilon)
 
 
@@ -86,9 +133,14 @@ def attention_lse(
     q [.., N, H, Y], k [.., M, H, Y], beta a number or [H]; the result is [.., N, H]. With
     `causal` a query sees its own token and those before it. One fused kernel computes it; memory
     grows with tokens, never with their square.
+
+    >>> import basin, numpy
+    >>> q = k = numpy.zeros((4, 2, 8))  # 4 tokens, 2 heads: the logarithm of 4 keys, each exp(0)
+    >>> basin.function(lambda q, k: basin.attention_lse(q, k, 0.5))(q, k).round(3)[0]
+    array([1.386, 1.386], dtype=float32)
     """
-    graph = graph_of((q, k))
-    beta = as_expression(beta, graph)
+    graph = q._graph
+    beta = wanted_expression(beta, graph)
     if beta.ndim == 0:
         beta = apply(lib.basin_broadcast, beta, shape_of(q.shape[-2:-1]))
     pattern = ffi.new("basin_pattern *", {"exclude_self": exclude_self, "causal": causal})
@@ -98,8 +150,13 @@ def attention_lse(
     )
 
 
-def gradient(y, x):
-    """The gradient of sum(y) with respect to x, an expression or a list of them."""
+def gradient(y: Expression, x: Any) -> Any:
+    """The gradient of sum(y) with respect to x, an expression or a list of them.
+
+    >>> import basin
+    >>> basin.function(lambda x: basin.gradient(x**3, x))([1.0, 2.0])
+    array([ 3., 12.], dtype=float32)
+    """
     many = isinstance(x, (list, tuple))
     xs = list(x) if many else [x]
     result = ffi.new("basin_expr[]", len(xs))

@@ -73,7 +73,7 @@ help='Height and width of a patch.', needs=None)
             low=row.low if ranged else None,
             high=row.high if ranged else None,
             choices=_listed(row.choices),
-            help=text(row.help),
+            help=text(row.help) or "",
             needs=text(row.needs),
         )
     return result
@@ -131,7 +131,9 @@ class Settings(Mapping):
     basin._library.BasinError: dim: 0 is too small; at least 1
     """
 
-    def __init__(self, task: str, preset: Optional[str] = None, **settings):
+    _owner: Any = None
+
+    def __init__(self, task: str, preset: Optional[str] = None, **settings: Any):
         _rows(task)
         pointer = ffi.new("basin_settings **")
         name = ffi.NULL if preset is None else preset.encode()
@@ -144,11 +146,8 @@ class Settings(Mapping):
     def of(cls, pointer, owner) -> "Settings":
         """A view of settings that belong to an object of the library's, `owner`."""
         self = cls.__new__(cls)
-        self.pointer, self.task, self._owner = (
-            pointer,
-            text(lib.basin_settings_task(pointer)),
-            owner,
-        )
+        self.pointer, self.task = pointer, text(lib.basin_settings_task(pointer)) or ""
+        self._owner = owner
         return self
 
     def __getitem__(self, name: str):

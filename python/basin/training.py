@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
@@ -16,30 +18,58 @@ __all__ = ["Constant", "Lecun", "Normal", "Trainer", "Uniform"]
 
 @dataclasses.dataclass(frozen=True)
 class _Init:
+    kind: ClassVar[str] = ""
     shape: tuple
     scale: float
 
 
 class Normal(_Init):
-    """First values from N(0, scale^2)."""
+    """First values from N(0, scale^2).
+
+    >>> import numpy, basin
+    >>> first = {"w": basin.Normal((100, 100), 0.1)}
+    >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x @ w), first, seed=1)
+    >>> float(trainer.parameters()["w"].std().round(2))
+    0.1
+    """
 
     kind = "NORMAL"
 
 
 class Uniform(_Init):
-    """First values uniform in (-scale, scale)."""
+    """First values uniform in (-scale, scale).
+
+    >>> import numpy, basin
+    >>> first = {"w": basin.Uniform((1000,), 0.5)}
+    >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x * w), first)
+    >>> bool((abs(trainer.parameters()["w"]) < 0.5).all())
+    True
+    """
 
     kind = "UNIFORM"
 
 
 class Constant(_Init):
-    """First values all equal to scale."""
+    """First values all equal to scale.
+
+    >>> import numpy, basin
+    >>> first = {"w": basin.Constant((3,), 2.0)}
+    >>> basin.Trainer(lambda w, x: numpy.sum(x * w), first).parameters()["w"]
+    array([2., 2., 2.], dtype=float32)
+    """
 
     kind = "CONSTANT"
 
 
 class Lecun(_Init):
-    """First values from N(0, 1 / fan_in), cut at two deviations; `scale` is fan_in."""
+    """First values from N(0, 1 / fan_in), cut at two deviations; `scale` is fan_in.
+
+    >>> import numpy, basin
+    >>> first = {"w": basin.Lecun((100, 50), 100)}
+    >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x @ w), first)
+    >>> bool(abs(trainer.parameters()["w"]).max() < 0.25)
+    True
+    """
 
     kind = "LECUN"
 
@@ -77,8 +107,11 @@ class Trainer:
     """
 
     def __init__(
-        self, loss, parameters, *, rate=1e-3, steps=0, warmup=0, rate_first=0.0, rate_last=None,
-        decay=0.05, beta1=0.9, beta2=0.99, epsilon=1e-8, clip=1.0, seed=0, backend="cpu",
+        self, loss: Callable[..., Any], parameters: Mapping[str, Any], *, rate: float = 1e-3,
+        steps: int = 0, warmup: int = 0, rate_first: float = 0.0,
+        rate_last: Optional[float] = None, decay: float = 0.05, beta1: float = 0.9,
+        beta2: float = 0.99, epsilon: float = 1e-8, clip: float = 1.0, seed: int = 0,
+        backend: Any = "cpu",
     ):  # fmt: skip
         """`parameters` maps names to first arrays or to Normal, Uniform, Constant or Lecun. The
         rate rises over `warmup` steps and falls as a cosine until step `steps`; with `steps` 0
@@ -101,12 +134,13 @@ class Trainer:
         self._initialise(seed)
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Steps taken so far."""
         return self._steps
 
-    def step(self, **batch):
-        """One step; returns the loss before it."""
+    def step(self, **batch: Any) -> float:
+        """One step on a batch, whose arrays are the other arguments of the loss; returns the loss
+        before it."""
         plan = self._plan(batch)
         for name, values in batch.items():
             write(plan.trainer.plan, plan.inputs[name], values)
@@ -116,7 +150,11 @@ class Trainer:
         self._steps = plan.trainer.step
         return value[0]
 
-    def fit(self, batches, callbacks=()):
+    def fit(
+        self,
+        batches: Iterable[Mapping[str, Any]],
+        callbacks: Sequence[Callable[["Trainer", float], Any]] = (),
+    ) -> list[float]:
         """A step on each of `batches`, which are dicts. A callback is called with the trainer and
         the loss after each step; one that returns True ends it. Ctrl-C ends it, too, and what was
         learnt stays. Returns the losses."""
@@ -128,18 +166,18 @@ class Trainer:
                     break
         return losses
 
-    def parameters(self):
+    def parameters(self) -> dict[str, numpy.ndarray]:
         """The parameters as arrays by name."""
         return {name: self._store.read(name) for name in self._declared}
 
-    def save(self, path):
+    def save(self, path: Any) -> None:
         """Everything needed to go on, moments included; written aside, then renamed."""
         check(
             lib.basin_checkpoint_write, str(path).encode(), self._store.pointer, self._steps,
             ffi.NULL, 0,
         )  # fmt: skip
 
-    def load(self, path, **batch):
+    def load(self, path: Any, **batch: Any) -> None:
         """Goes on from what save() wrote. `batch` gives the shapes of a batch where no step was
         taken yet."""
         if batch:

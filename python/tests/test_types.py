@@ -1,0 +1,68 @@
+"""Types and docstrings: pyright finds nothing in the package and mistakes in its use; every public
+name has an example."""
+
+import inspect
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import basin
+
+NAMES = sorted({*basin.__all__, *basin._LATER} - {"settings"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_has_a_docstring_with_an_example(name):
+    assert ">>>" in inspect.getdoc(getattr(basin, name))
+
+
+@pytest.mark.parametrize("kind", [basin.Energy, basin.Function, basin.Trainer])
+def test_public_methods_have_docstrings(kind):
+    for name, member in vars(kind).items():
+        assert name.startswith("_") or inspect.getdoc(member)
+
+
+def pyright(*arguments, cwd):
+    program = shutil.which("pyright", path=str(pathlib.Path(sys.executable).parent))
+    program = program or shutil.which("pyright")
+    if program is None:
+        pytest.skip("pyright is not installed")
+    try:
+        subprocess.run([program, "--version"], check=True, capture_output=True, timeout=120)
+    except (subprocess.SubprocessError, OSError):
+        pytest.skip("pyright does not run here: it needs Node")
+    command = [program, "--pythonpath", sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (pathlib.Path(basin.__file__).parent / "py.typed").exists()
+
+
+def test_pyright_finds_nothing_in_the_package(tmp_path):
+    for module in ("sklearn", "matplotlib", "pandas"):
+        pytest.importorskip(module)
+    package = pathlib.Path(basin.__file__).parent
+    (tmp_path / "pyrightconfig.json").write_text(f'{{"include": ["{package}"]}}')
+    done = pyright("-p", tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_pyright_finds_wrong_keywords(tmp_path):
+    (tmp_path / "use.py").write_text(
+        "import basin, numpy\n"
+        "basin.AnomalyDetector(epochs=3, scaling='standard', validation=0.1)\n"
+        "@basin.energy\n"
+        "def wells(g): return numpy.sum(g)\n"
+        "wells.descend([1.0], steps=3).x.round(2)\n"
+        "basin.AnomalyDetector(epoch=3)\n"
+        "basin.ImageCompleter(dim='many')\n"
+        "basin.GraphClassifier(arch='gut')\n"
+        "basin.Trainer.load('x')\n"
+    )
+    told = pyright(tmp_path / "use.py", cwd=tmp_path).stdout
+    lines = {int(line.split(":")[1]) for line in told.splitlines() if " - error" in line}
+    assert lines == {6, 7, 8, 9}, told
