@@ -66,9 +66,8 @@ class Function:
         return results[0] if wrt is None or isinstance(wrt, str) else dict(zip(names, results))
 
     def _bind(self, args, options):
-        bound = signature_of(self._function).bind(*args, **options)
-        bound.apply_defaults()
-        return dict(bound.arguments)
+        """What was given, by name. Arguments that have a default keep it as it is."""
+        return dict(signature_of(self._function).bind(*args, **options).arguments)
 
     def _run(self, arguments, wrt):
         backend = backend_of(self._backend)

@@ -57,8 +57,8 @@ def lncosh(a: Expression) -> Expression:
     """log(cosh(a)), without overflow.
 
     >>> import basin
-    >>> basin.function(basin.lncosh)([0.0, 1000.0])
-    array([  0.     , 999.30686], dtype=float32)
+    >>> basin.function(basin.lncosh)([0.0, 1000.0]).round(1)
+    array([  0. , 999.3], dtype=float32)
     """
     return apply(lib.basin_lncosh, a)
 

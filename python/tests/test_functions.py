@@ -112,3 +112,11 @@ def test_shapes_are_traced_once_each():
     for size in (3, 4, 3, 4):
         assert doubled(numpy.ones(size)) == pytest.approx(2 * numpy.ones(size))
     assert calls == [(3,), (4,)]
+
+
+def test_defaults_are_not_traced():
+    @basin.function
+    def total(a, axis=0, power=2):
+        return numpy.sum(a**power, axis=axis)
+
+    assert total(A) == pytest.approx((A**2).sum(axis=0), rel=1e-5)
