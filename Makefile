@@ -58,6 +58,7 @@ test-slow:
 	$(INSTALL_DEPS) build test browser
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	-@$(MAKE) --no-print-directory static
+	-@$(MAKE) --no-print-directory wheel
 	@$(CTEST) --test-dir $(BUILD) -L slow
 
 # The demo does without its pictures where they cannot be had.

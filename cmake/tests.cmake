@@ -195,4 +195,5 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
     basin_add_test(dist slow ${install_tests}/dist)
     basin_add_test(static slow
         ${install_tests}/static ${CMAKE_CURRENT_SOURCE_DIR}/build-static/basin)
+    basin_add_test(wheel slow ${install_tests}/wheel ${CMAKE_CURRENT_SOURCE_DIR}/dist)
 endif()

@@ -11,7 +11,7 @@ import basin
 
 SMALL = {
     "epochs": 40, "members": 1, "scaling": "standard", "hops": 0, "dim": 16, "rate": 0.01,
-    "warmup": 2, "threads": 1,
+    "warmup": 2, "trees": 0, "threads": 1,
 }  # fmt: skip
 
 
