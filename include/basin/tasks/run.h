@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "basin/plan.h"
+#include "basin/tasks/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,6 +58,7 @@ typedef struct basin_training {
     int64_t score_every;    /* epochs between scores; 0: the task's own */
     size_t memory;          /* bytes that may be used; 0: three quarters of what is free */
     double rehearse;        /* > 0: train for so many seconds, write nothing, tell the speed */
+    basin_ranks *ranks;     /* who trains; NULL: this process alone. Rank 0 writes all files */
 } basin_training;
 
 /* ---- what came of it ---- */

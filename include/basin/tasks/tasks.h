@@ -12,6 +12,7 @@
  *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     memory.h      associative memories: store, recall, capacity
+ *     ranks.h       several processes that do one task: mpirun, srun
  *     models.h      where the models that come with Basin lie
  *     picture.h     one picture: JPEG, PNG and WebP in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
@@ -34,6 +35,7 @@
 #include "basin/tasks/node.h"
 #include "basin/tasks/picture.h"
 #include "basin/tasks/pictures.h"
+#include "basin/tasks/ranks.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
 

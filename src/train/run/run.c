@@ -10,12 +10,6 @@
 #include "base/memory.h"
 #include "train/run/inside.h"
 
-basin_run_share basin_run_deal(const basin_ranks *ranks, int64_t items) {
-    if (!ranks) return (basin_run_share){0, items};
-    int64_t first = items * ranks->rank / ranks->count;
-    return (basin_run_share){first, items * (ranks->rank + 1) / ranks->count - first};
-}
-
 static basin_run_place place_of(const basin_run *r) {
     const basin_run_state *at = &r->at;
     return (basin_run_place){.member = at->member,

@@ -22,30 +22,13 @@
 
 enum { BASIN_MAX_MEMBERS = 64 };
 
-/* ---- ranks ---- */
-
-/* The processes of a distributed run, of which this is one; a run alone has none (NULL). They meet
- * in two places. Where batches are dealt: each computes its share of a step's items. After the
- * gradients and before the update: a trainer with this meeting sums them (basin_trainer_spec). */
-typedef struct basin_ranks {
-    int64_t rank, count;
-    basin_meeting meeting;
-} basin_ranks;
-
-/* The items first .. first + count - 1 of a step, of `items`, that this rank computes. */
-typedef struct basin_run_share {
-    int64_t first, count;
-} basin_run_share;
-basin_run_share basin_run_deal(const basin_ranks *ranks, int64_t items);
-
 /* ---- what a task gives ---- */
 
 /* Where a step stands. */
 typedef struct basin_run_place {
-    int64_t member, epoch;    /* from 0 */
-    int64_t step;             /* of this member, from 0 */
-    int64_t batch;            /* of this epoch, from 0 */
-    const basin_ranks *ranks; /* NULL: this process alone */
+    int64_t member, epoch; /* from 0 */
+    int64_t step;          /* of this member, from 0 */
+    int64_t batch;         /* of this epoch, from 0 */
 } basin_run_place;
 
 /* Losses, each times what it weighs, and the sum of weights. */

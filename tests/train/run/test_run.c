@@ -342,22 +342,6 @@ static void a_meeting_of_one_changes_nothing(void **state) {
     rig_close(&met);
 }
 
-static void shares_make_up_the_whole(void **state) {
-    (void)state;
-    for (int64_t items = 0; items < 20; items++)
-        for (int64_t count = 1; count < 8; count++) {
-            int64_t next = 0;
-            for (int64_t rank = 0; rank < count; rank++) {
-                basin_run_share s =
-                    basin_run_deal(&(basin_ranks){.rank = rank, .count = count}, items);
-                assert_int_equal(s.first, next);
-                next += s.count;
-            }
-            assert_int_equal(next, items);
-        }
-    assert_int_equal(basin_run_deal(NULL, 9).count, 9);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_run_ends_alike),
@@ -371,7 +355,6 @@ int main(void) {
         cmocka_unit_test(damaged_checkpoints_are_refused),
         cmocka_unit_test(a_checkpoint_without_moments_is_refused),
         cmocka_unit_test(a_meeting_of_one_changes_nothing),
-        cmocka_unit_test(shares_make_up_the_whole),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

@@ -1,0 +1,62 @@
+/* Several processes that do one task: `mpirun -n 4 program`, or srun. Each is a rank, 0 to count -
+ * 1. They talk through MPI, whose library is opened at run time, and only where a launcher started
+ * the program: alone there are no ranks (NULL), and every function takes that for one rank.
+ *
+ *     basin_ranks *ranks;
+ *     basin_ranks_open(&ranks, NULL, &error);
+ *     basin_training training = {.size = sizeof training, .ranks = ranks};
+ *     ...
+ *     basin_ranks_close(ranks);
+ *
+ * What is computed does not depend on how many there are. All ranks make the same calls in the same
+ * order, from one thread; files are written by rank 0 alone. */
+#ifndef BASIN_TASKS_RANKS_H
+#define BASIN_TASKS_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basin/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct basin_ranks basin_ranks;
+
+typedef struct basin_ranks_options {
+    size_t size; /* sizeof(basin_ranks_options): fields beyond it are taken as zero */
+    /* Called from a thread of its own where a rank was lost or has failed and this one, busy with
+     * something else, has not noticed within a few seconds. `line` says which rank on which host,
+     * and why. It should end the process; NULL: nobody is called, and the next call that needs the
+     * others fails. */
+    void (*lost)(void *context, const char *line);
+    void *context;
+} basin_ranks_options;
+
+/* Whether a launcher started this process as one of several, by its environment. */
+BASIN_API bool basin_ranks_launched(void);
+
+/* Meets the others. *ranks is NULL where this process is alone. `options` may be NULL. */
+BASIN_API basin_status basin_ranks_open(basin_ranks **ranks, const basin_ranks_options *options,
+                                        basin_error *error);
+/* After the last call that all make: waits for the others. After a failure it waits for nobody. */
+BASIN_API void basin_ranks_close(basin_ranks *ranks);
+
+BASIN_API int64_t basin_ranks_rank(const basin_ranks *ranks);       /* 0 alone */
+BASIN_API int64_t basin_ranks_count(const basin_ranks *ranks);      /* 1 alone */
+BASIN_API const char *basin_ranks_host(const basin_ranks *ranks);   /* this rank's; "" alone */
+BASIN_API const char *basin_ranks_engine(const basin_ranks *ranks); /* "Open MPI 4.1.4"; "" alone */
+
+/* All ranks say how something went for them: BASIN_OK where it went well for all. Otherwise the
+ * failure of the lowest rank, with `error` naming it and its host, on every rank. `error` holds
+ * this rank's own message where `mine` is a failure. */
+BASIN_API basin_status basin_ranks_agree(basin_ranks *ranks, basin_status mine, basin_error *error);
+/* This rank cannot go on: tells all others why, so that they end, too. Waits for nobody. */
+BASIN_API void basin_ranks_fail(basin_ranks *ranks, const basin_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,83 @@
+/* What ranks say to each other: see include/basin/tasks/ranks.h for what they are. All ranks make
+ * the same calls in the same order. NULL is one rank alone: then these copy, or do nothing.
+ *
+ * A call returns when its own part is done. Where a rank was lost, or has failed, all calls fail
+ * with a line that names it and its host: nobody waits for the dead. A slow rank is waited for. */
+#ifndef BASIN_RANKS_RANKS_H
+#define BASIN_RANKS_RANKS_H
+
+#include "basin/tasks/ranks.h"
+
+/* ---- bytes of host memory ---- */
+
+basin_status basin_ranks_barrier(basin_ranks *ranks, basin_error *error);
+/* `data` of rank `root` to all. */
+basin_status basin_ranks_broadcast(basin_ranks *ranks, void *data, size_t bytes, int64_t root,
+                                   basin_error *error);
+/* Every rank's bytes, in the order of ranks, on every rank; `mine` may be its own place in `all`.
+ */
+basin_status basin_ranks_gather(basin_ranks *ranks, void *all /* [count, bytes] */,
+                                const void *mine /* [bytes] */, size_t bytes, basin_error *error);
+/* The same with as many bytes of each rank as `bytes` says, alike on all. */
+basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all /* [sum of bytes] */,
+                                      const void *mine /* [bytes[rank]] */,
+                                      const size_t *bytes /* [count] */, basin_error *error);
+
+/* A message to or from one rank. Those between two ranks arrive in the order in which they were
+ * sent, and have the sizes that both sides name. */
+typedef struct basin_ranks_part {
+    void *data; /* is only read where it is sent */
+    size_t bytes;
+    int64_t rank; /* may be this one */
+} basin_ranks_part;
+
+/* Neighbours exchange: all parts leave and arrive at once. A part may be empty on both sides. */
+basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *send, int64_t sends,
+                                  const basin_ranks_part *receive, int64_t receives,
+                                  basin_error *error);
+/* The same in two halves, to compute in between; the parts' data stays untouched until the end.
+ * Several may be open, begun and ended in the same order on all ranks. Messages travel while
+ * somebody waits or asks (`_progress`, cheap). */
+typedef struct basin_ranks_transfer basin_ranks_transfer;
+basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_ranks *ranks,
+                                        const basin_ranks_part *send, int64_t sends,
+                                        const basin_ranks_part *receive, int64_t receives,
+                                        basin_error *error);
+basin_status basin_ranks_exchange_progress(basin_ranks_transfer *transfer, basin_error *error);
+/* Waits, and frees it, also where it fails. */
+basin_status basin_ranks_exchange_end(basin_ranks_transfer *transfer, basin_error *error);
+
+/* ---- numbers ---- */
+
+/* Sums of what many shards give, in one order for any number of ranks: the tree that adds 0 and 1,
+ * 2 and 3, .., then 0-1 and 2-3, .. Shards are dealt to ranks as basin_ranks_deal says. */
+typedef struct basin_ranks_share {
+    int64_t first, count;
+} basin_ranks_share;
+basin_ranks_share basin_ranks_deal(const basin_ranks *ranks, int64_t items);
+/* What rank `rank` of `count` would get. */
+basin_ranks_share basin_ranks_deal_to(int64_t rank, int64_t count, int64_t items);
+
+/* This rank's shards, one after the other; memory for a few of `count` numbers. */
+typedef struct basin_ranks_tree basin_ranks_tree;
+basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
+                                  int64_t count, basin_error *error);
+void basin_ranks_tree_free(basin_ranks_tree *tree);
+/* Where the next shard's numbers go; every number must be written. */
+float *basin_ranks_tree_next(basin_ranks_tree *tree); /* [count] */
+/* They are there: adds what can be added. */
+void basin_ranks_tree_push(basin_ranks_tree *tree);
+/* After this rank's last shard: the sum over all shards, on every rank, valid until the next push.
+ * The tree is empty again. */
+basin_status basin_ranks_tree_sum(const float **sum /* [count] */, basin_ranks_tree *tree,
+                                  basin_error *error);
+
+/* Sums of few numbers that do not depend on rounding, or need not: in the order of ranks. */
+basin_status basin_ranks_sum(basin_ranks *ranks, double *values /* [count] */, int64_t count,
+                             basin_error *error);
+basin_status basin_ranks_sum_integers(basin_ranks *ranks, int64_t *values /* [count] */,
+                                      int64_t count, basin_error *error);
+/* Whether it is true on any rank. */
+basin_status basin_ranks_any(basin_ranks *ranks, bool *value, basin_error *error);
+
+#endif
