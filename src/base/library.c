@@ -35,6 +35,8 @@ void *basin_library_open(const char *file) {
     return NULL;
 }
 
+void *basin_library_open_global(const char *file) { return basin_library_open(file); }
+
 void *basin_library_symbol(void *library, const char *name) {
     (void)library, (void)name;
     return NULL;
@@ -47,6 +49,8 @@ const char *basin_library_why(void) { return "this program is static and opens n
 static const bool is_static = false;
 
 void *basin_library_open(const char *file) { return dlopen(file, RTLD_NOW | RTLD_LOCAL); }
+
+void *basin_library_open_global(const char *file) { return dlopen(file, RTLD_NOW | RTLD_GLOBAL); }
 
 void *basin_library_symbol(void *library, const char *name) { return dlsym(library, name); }
 

@@ -61,6 +61,8 @@ bool basin_library_present(int library);     /* whether it is installed here */
 /* Any other library, by its file's name or path; NULL where it cannot be opened, and
  * basin_library_why then says why. */
 void *basin_library_open(const char *file);
+/* The same for one whose own plugins look for its symbols among all: MPI. */
+void *basin_library_open_global(const char *file);
 void *basin_library_symbol(void *library, const char *name); /* NULL where it has none */
 void basin_library_close(void *library);
 const char *basin_library_why(void);

@@ -84,7 +84,8 @@ static basin_status rig_epoch(rig *g, int64_t epoch, basin_error *error) {
     int64_t steps = g->set.items / g->settings.batch;
     basin_status status = BASIN_OK;
     for (int64_t s = 0; s < steps && !status; s++)
-        status = basin_image_input_write(g->input, g->plan, g->patches, epoch * steps + s, error);
+        status =
+            basin_image_input_write(g->input, g->plan, g->patches, epoch * steps + s, 0, error);
     return status ? status : basin_backend_wait(g->backend, error);
 }
 

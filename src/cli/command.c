@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/ranks/ranks.h"
 #include "cli/spelling.h"
 
 /* clang-format off */
@@ -182,6 +183,36 @@ static int run_parsed(const basin_command *command, const void *options, const b
     return command->run(options, operands, argument);
 }
 
+/* Ranks, and of the processors those that are this rank's, where the options leave it open. */
+static basin_status meet(basin_cli_ranks *ranks, const basin_command *command, void *options,
+                         basin_error *error) {
+    if (!command->ranks_at) return BASIN_OK;
+    basin_status status = basin_cli_ranks_open(ranks, error);
+    if (status) return status;
+    memcpy((char *)options + command->ranks_at, &ranks->ranks, sizeof ranks->ranks);
+    for (const basin_option *o = command->option; o->name && ranks->ranks; o++) {
+        int64_t *threads = (void *)((char *)options + o->offset);
+        if (!strcmp(o->name, "threads") && !*threads) *threads = basin_cli_ranks_threads(ranks);
+    }
+    return BASIN_OK;
+}
+
+/* Several copies of a command that knows nothing of each other would write the same files. */
+static bool runs_alone(const basin_command *command) {
+    return !command->ranks_at && command != &basin_command_version &&
+           command != &basin_command_help;
+}
+
+static int run_among_ranks(const basin_command *command, basin_cli_ranks *ranks, bool several,
+                           void *options, const basin_parsed *parsed, char **argument) {
+    basin_error error;
+    if (parsed->help) return run_parsed(command, options, parsed, argument);
+    if (several && runs_alone(command))
+        return basin_report_usage(command, "runs alone; wanted without mpirun or srun");
+    if (meet(ranks, command, options, &error)) return basin_report(&error);
+    return run_parsed(command, options, parsed, argument);
+}
+
 int basin_command_run(const basin_command *command, int count, char **argument) {
     basin_parsed parsed;
     basin_error error;
@@ -191,13 +222,17 @@ int basin_command_run(const basin_command *command, int count, char **argument) 
         return basin_report(&error);
     }
     int code = BASIN_EXIT_OK;
+    basin_cli_ranks ranks;
+    bool several = basin_cli_ranks_begin(&ranks);
     basin_status status = parse(options, &parsed, command, count, argument, &error);
     if (!status)
-        code = run_parsed(command, options, &parsed, argument);
+        code = run_among_ranks(command, &ranks, several, options, &parsed, argument);
     else if (status == BASIN_BAD_VALUE)
         code = basin_report_usage(command, "%s", error.text);
     else
         code = basin_report(&error); /* the file of --config */
+    fflush(NULL);
+    basin_cli_ranks_end(&ranks, code);
     basin_command_values_free(command, options);
     return code;
 }

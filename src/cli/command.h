@@ -1,13 +1,19 @@
 /* What a command is, and the list of them. A command parses (its option table), calls the library
  * and prints; it computes nothing itself.
  *
- * Exit codes: 0 success, 1 failure, 2 wrong usage. */
+ * Exit codes: 0 success, 1 failure, 2 wrong usage, 75 a run that was told to end and saved itself.
+ */
 #ifndef BASIN_CLI_COMMAND_H
 #define BASIN_CLI_COMMAND_H
 
 #include "cli/options.h"
 
-enum { BASIN_EXIT_OK = 0, BASIN_EXIT_FAILURE = 1, BASIN_EXIT_USAGE = 2 };
+enum {
+    BASIN_EXIT_OK = 0,
+    BASIN_EXIT_FAILURE = 1,
+    BASIN_EXIT_USAGE = 2,
+    BASIN_EXIT_AGAIN = 75, /* EX_TEMPFAIL: a run that a scheduler ended, and may begin again */
+};
 
 typedef struct basin_command {
     const char *name;     /* "info", or noun and verb: "graph train" */
@@ -23,6 +29,9 @@ typedef struct basin_command {
      * `settings_at` (basin_settings *), and at `start_at` where they start (basin_start). */
     const char *task; /* or NULL */
     size_t settings_at, start_at;
+    /* A command that several ranks may share finds them at `ranks_at` (basin_ranks *); the offset 0
+     * stands for none, so that they are never the first of the options. */
+    size_t ranks_at;
     int (*run)(const void *options, int operands, char **operand);
 } basin_command;
 

@@ -23,6 +23,7 @@ basin_training basin_training_make(const basin_training_flags *flags, basin_back
         .log_every = flags->log_every,
         .score_every = flags->score_every,
         .memory = (size_t)(flags->memory * (double)(1 << 30)),
+        .ranks = flags->ranks,
     };
 }
 
@@ -72,7 +73,7 @@ int basin_training_end(const basin_outcome *outcome, const basin_training_flags 
             "basin: interrupted at step %lld of %lld; to go on, give the same command with "
             "--resume\n",
             (long long)outcome->steps, (long long)outcome->steps_wanted);
-    return BASIN_EXIT_FAILURE;
+    return basin_cli_watch_signal() == SIGINT ? BASIN_EXIT_FAILURE : BASIN_EXIT_AGAIN;
 }
 
 int basin_print_config(const basin_settings *settings, const basin_outcome *rehearsed) {

@@ -13,6 +13,7 @@ typedef struct basin_training_flags {
     bool resume, restart, keep_checkpoint;
     double save_every, memory;
     int64_t log_every, score_every;
+    basin_ranks *ranks; /* no option: who trains; the command's `ranks_at` */
 } basin_training_flags;
 
 #define BASIN_TRAINING_DEFAULT                                                                     \

@@ -9,10 +9,9 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number) {
-    (void)number;
-    interrupted = 1;
-}
+static void on_signal(int number) { interrupted = number; }
+
+int basin_cli_watch_signal(void) { return interrupted; }
 
 static void catch_signals(void) {
     /* Once only: a second interrupt finds the default and ends a program that does not listen. */
@@ -20,6 +19,8 @@ static void catch_signals(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action,
+              NULL); /* schedulers send it ahead of time, and mpirun passes it on */
 }
 
 static void print_left(char *text, size_t size, double seconds) {

@@ -18,5 +18,7 @@ void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
 /* The same for work that cannot stop halfway: the first interrupt ends the program. */
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
 void basin_cli_watch_end(basin_cli_watch *watch);
+/* The signal that asked to stop; 0: none. */
+int basin_cli_watch_signal(void);
 
 #endif

@@ -67,9 +67,9 @@ void basin_ranks_tree_free(basin_ranks_tree *tree);
 float *basin_ranks_tree_next(basin_ranks_tree *tree); /* [count] */
 /* They are there: adds what can be added. */
 void basin_ranks_tree_push(basin_ranks_tree *tree);
-/* After this rank's last shard: the sum over all shards, on every rank, valid until the next push.
- * The tree is empty again. */
-basin_status basin_ranks_tree_sum(const float **sum /* [count] */, basin_ranks_tree *tree,
+/* After this rank's last shard: the sum over all shards, on every rank, the caller's to write to
+ * until the next shard begins. The tree is empty again. */
+basin_status basin_ranks_tree_sum(float **sum /* [count] */, basin_ranks_tree *tree,
                                   basin_error *error);
 
 /* Sums of few numbers that do not depend on rounding, or need not: in the order of ranks. */

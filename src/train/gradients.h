@@ -1,11 +1,18 @@
-/* The gradients that optimisers see. */
+/* The gradients that optimisers see, and the two halves of a step for those who sum them over
+ * several batches or processes in between. */
 #ifndef BASIN_TRAIN_GRADIENTS_H
 #define BASIN_TRAIN_GRADIENTS_H
 
-#include "basin/params.h"
+#include "basin/train.h"
 
 /* Of `loss`, one a parameter, passed through params->adjust. */
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
                              basin_error *error);
+
+/* A trainer with a meeting: computes the gradients of the batch that was written, which are then in
+ * the store as trainer->gradients names them. */
+basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error);
+/* Updates by the gradients that are there, at the schedule's rate. */
+basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
 #endif

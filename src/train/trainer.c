@@ -103,17 +103,32 @@ void basin_trainer_free(basin_trainer *trainer) {
     *trainer = (basin_trainer){0};
 }
 
-basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {
-    basin_trainer *t = trainer;
+/* The rate and corrections of this step, to the plan that updates. */
+static basin_status write_rate(basin_trainer *t, basin_error *error) {
     const basin_schedule *s = &t->schedule;
     double rate = basin_rate_cosine(t->step, s->warmup, s->total, s->first, s->peak, s->last);
-    basin_plan *last = t->update ? t->update : t->plan;
-    basin_status status = basin_adamw_write(&t->adamw, last, t->step + 1, rate, error);
+    return basin_adamw_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate, error);
+}
+
+basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error) {
+    return basin_plan_run(trainer->plan, error);
+}
+
+basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
+    basin_status status = write_rate(trainer, error);
+    if (!status) status = basin_plan_run(trainer->update, error);
+    if (!status) trainer->step++;
+    return status;
+}
+
+basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {
+    basin_trainer *t = trainer;
+    basin_status status = t->update ? BASIN_OK : write_rate(t, error);
     if (!status) status = basin_plan_run(t->plan, error);
     if (!status && t->update) status = meet(t, error);
-    if (!status && t->update) status = basin_plan_run(t->update, error);
+    if (!status && t->update) status = basin_trainer_apply(t, error);
     if (status) return status;
-    t->step++;
+    if (!t->update) t->step++;
     return loss ? basin_trainer_loss(t, loss, error) : BASIN_OK;
 }
 

@@ -51,6 +51,9 @@ typedef struct basin_feed_config {
     /* Told of each picture that cannot be read, from within basin_feed_next; may be NULL. */
     void (*unreadable)(void *context, const char *name, const char *why);
     void *context;
+    /* Training: only the places first .. first + count - 1 of each batch, for one of several ranks;
+     * 0: all. */
+    int64_t first, count;
 } basin_feed_config;
 
 typedef struct basin_feed_batch {

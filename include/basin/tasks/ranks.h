@@ -35,10 +35,12 @@ typedef struct basin_ranks_options {
     void *context;
 } basin_ranks_options;
 
-/* Whether a launcher started this process as one of several, by its environment. */
-BASIN_API bool basin_ranks_launched(void);
+/* Whether a launcher started this process, by its environment; and which of how many it is (0 of 1
+ * where none did). `rank` and `count` may be NULL. */
+BASIN_API bool basin_ranks_launched(int64_t *rank, int64_t *count);
 
-/* Meets the others. *ranks is NULL where this process is alone. `options` may be NULL. */
+/* Meets the others. *ranks is NULL where no launcher started this process. `options` may be NULL.
+ */
 BASIN_API basin_status basin_ranks_open(basin_ranks **ranks, const basin_ranks_options *options,
                                         basin_error *error);
 /* After the last call that all make: waits for the others. After a failure it waits for nobody. */
@@ -48,6 +50,11 @@ BASIN_API int64_t basin_ranks_rank(const basin_ranks *ranks);       /* 0 alone *
 BASIN_API int64_t basin_ranks_count(const basin_ranks *ranks);      /* 1 alone */
 BASIN_API const char *basin_ranks_host(const basin_ranks *ranks);   /* this rank's; "" alone */
 BASIN_API const char *basin_ranks_engine(const basin_ranks *ranks); /* "Open MPI 4.1.4"; "" alone */
+/* Whether this rank is the one that tells users of things: rank 0, or rank 1 once that is lost. */
+BASIN_API bool basin_ranks_speaks(const basin_ranks *ranks);
+/* Threads that this rank may keep busy: the processors it is bound to, shared with the other ranks
+ * that are bound to some of them. 0 alone: as many as there are. */
+BASIN_API int basin_ranks_threads(const basin_ranks *ranks);
 
 /* All ranks say how something went for them: BASIN_OK where it went well for all. Otherwise the
  * failure of the lowest rank, with `error` naming it and its host, on every rank. `error` holds

@@ -136,5 +136,6 @@ const basin_command basin_command_graph_train = {
     .task = "graphs",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
+    .ranks_at = offsetof(options, training.ranks),
     .run = run,
 };

@@ -95,6 +95,7 @@ static basin_status train(basin_outcome *outcome, basin_image_feeding *feeding, 
                              .test = o->test ? &test : NULL,
                              .keep_decoded = o->keep_decoded,
                              .cut_from = o->cut_from,
+                             .threads = o->training.ranks ? (int)o->threads : 0,
                              .feeding = feeding};
     basin_backend *backend;
     basin_cli_watch watch;
@@ -129,7 +130,7 @@ static int run(const void *values, int operands, char **operand) {
         print_json(&outcome, &feeding, o);
     else if (!outcome.finished_before && !outcome.stopped)
         print_text(&outcome, &feeding, o);
-    basin_note_gamma(o->training.output, o->quiet);
+    if (!basin_ranks_rank(o->training.ranks)) basin_note_gamma(o->training.output, o->quiet);
     return basin_training_end(&outcome, &o->training);
 }
 
@@ -157,5 +158,6 @@ const basin_command basin_command_image_train = {
     .task = "image",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
+    .ranks_at = offsetof(options, training.ranks),
     .run = run,
 };

@@ -72,7 +72,8 @@ static void print_overview(FILE *file) {
     }
     fputs("\nbasin help COMMAND tells more about one; basin --version names the build.\n"
           "Results go to standard output, progress and errors to standard error.\n"
-          "Exit codes: 0 success, 1 failure, 2 wrong usage.\n",
+          "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training that a signal other than "
+          "Ctrl-C\nended and that --resume goes on with.\n",
           file);
 }
 
@@ -83,7 +84,8 @@ static void print_manual(FILE *file) {
           "Every command takes `-h` and `--help`. Options may stand before or after the operands, "
           "as `--name VALUE`\nor `--name=VALUE`; `--` ends them. Results go to standard output, "
           "progress and errors to standard error; an\nerror is one line, `basin: ...`. Exit codes: "
-          "0 success, 1 failure, 2 wrong usage. Files are written aside and\nrenamed, so that a "
+          "0 success, 1 failure, 2 wrong usage, 75 training that a signal other than Ctrl-C\nended "
+          "and that `--resume` goes on with. Files are written aside and renamed, so that a "
           "file is never half there.\n",
           file);
     for (const basin_command *const *at = basin_commands; *at; at++) {

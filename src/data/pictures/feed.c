@@ -36,7 +36,8 @@ struct basin_feed {
     basin_feed_config config;
     int64_t *item; /* [items] */
     int64_t items, steps, values;
-    slot *slot; /* [ring] */
+    int64_t width; /* places of a step that this feed fills */
+    slot *slot;    /* [ring] */
     int ring;
     pthread_t *worker;
     int workers;
@@ -195,16 +196,15 @@ static basin_status fill_place(float *values, int64_t *index, basin_feed *feed, 
 
 /* How many places a step has; the last batch of an evaluation is smaller. */
 static int64_t places(const basin_feed *feed, int64_t step) {
-    if (feed->config.training) return feed->config.batch;
+    if (feed->config.training) return feed->width;
     int64_t left = feed->items - step * feed->config.batch;
     return left < 0 ? 0 : left < feed->config.batch ? left : feed->config.batch;
 }
 
 /* Takes the next run of places within one step; false where there is none now. */
 static bool take(int64_t *step, int64_t *from, int64_t *count, basin_feed *feed) {
-    int64_t batch = feed->config.batch;
-    *step = feed->issued / batch;
-    *from = feed->issued % batch;
+    *step = feed->issued / feed->width;
+    *from = feed->issued % feed->width;
     if (feed->pause || feed->failure.status || *step >= feed->consumed + feed->ring) return false;
     *count = places(feed, *step) - *from;
     if (*count <= 0) return false;
@@ -217,11 +217,12 @@ static void work(basin_feed *feed, basin_scratch *scratch, int64_t step, int64_t
                  int64_t count) {
     slot *s = &feed->slot[step % feed->ring];
     int64_t epoch = feed->config.training ? step / feed->steps : 0;
+    int64_t place = step % feed->steps * feed->config.batch + feed->config.first;
     basin_error error = {0};
     basin_status status = BASIN_OK;
     for (int64_t i = from; i < from + count && !status; i++)
-        status = fill_place(s->values + i * feed->values, &s->index[i], feed, epoch,
-                            step % feed->steps * feed->config.batch + i, scratch, &error);
+        status = fill_place(s->values + i * feed->values, &s->index[i], feed, epoch, place + i,
+                            scratch, &error);
     pthread_mutex_lock(&feed->lock);
     if (status && !feed->failure.status) feed->failure = error;
     s->done += count;
@@ -337,7 +338,7 @@ void basin_feed_seek(basin_feed *feed, int64_t step) {
     feed->pause = true;
     while (feed->busy > 0) pthread_cond_wait(&feed->ready, &feed->lock);
     for (int i = 0; i < feed->ring; i++) feed->slot[i].done = 0;
-    feed->issued = step * feed->config.batch;
+    feed->issued = step * feed->width;
     feed->consumed = feed->next = step;
     feed->pause = false;
     pthread_cond_broadcast(&feed->work);
@@ -366,6 +367,13 @@ static basin_status check(const basin_feed_config *c, int64_t items, basin_error
     if (c->batch < 1 || items < 1 || (c->training && c->batch > items))
         return basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
                           (long long)c->batch, (long long)items);
+    if (c->first < 0 || c->count < 0 || c->first + c->count > c->batch ||
+        (c->count && !c->training) || (c->first && !c->count))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "places %lld to %lld of batches of %lld, wanted some of a batch in "
+                          "training",
+                          (long long)c->first, (long long)(c->first + c->count - 1),
+                          (long long)c->batch);
     for (int64_t i = 0; c->item && i < items; i++)
         if (c->item[i] < 0 || c->item[i] >= count)
             return basin_fail(error, BASIN_BAD_VALUE, "item %lld is picture %lld, want 0 to %lld",
@@ -375,7 +383,7 @@ static basin_status check(const basin_feed_config *c, int64_t items, basin_error
 
 static bool allocate(basin_feed *feed) {
     const basin_feed_config *c = &feed->config;
-    size_t items = (size_t)feed->items, batch = (size_t)c->batch;
+    size_t items = (size_t)feed->items, batch = (size_t)feed->width;
     feed->item = basin_array_new(items, sizeof *feed->item);
     feed->noted = calloc(items, sizeof *feed->noted);
     feed->slot = calloc((size_t)feed->ring, sizeof *feed->slot);
@@ -419,6 +427,7 @@ basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, b
     feed->config = *config;
     feed->items = items;
     feed->values = basin_augment_values(&config->augment);
+    feed->width = config->count ? config->count : config->batch;
     feed->steps =
         config->training ? items / config->batch : (items + config->batch - 1) / config->batch;
     feed->ring = config->ahead > 0 ? config->ahead : AHEAD;

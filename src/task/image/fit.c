@@ -78,6 +78,7 @@ static basin_status fit(basin_settings *settings, const char **preset, const bas
         from ? from_model(&s, from, error) : from_pictures(&s, preset, set, error);
     if (status) return status;
     while (s.batch > set->items && s.batch > 1) s.batch /= 2;
+    s.shards = 0; /* of that run's ranks */
     basin_settings_underlay(settings, &s);
     return BASIN_OK;
 }

@@ -42,6 +42,7 @@
     X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
 #define BASIN_IMAGE_TRAINING_SETTINGS(X)                                                           \
     BASIN_RUN_SETTINGS(X)                                                                          \
+    BASIN_SHARD_SETTINGS(X)                                                                        \
     X(CHOICE, crop, BASIN_CHOICES("none", "random"),                                               \
       "How a picture becomes SIZE x SIZE in training: resized and cut in the middle, or a random " \
       "part of it, resized.")                                                                      \

@@ -25,7 +25,8 @@ struct basin_image_input {
     basin_feed *feed;   /* the host cuts */
     basin_album *album; /* the device cuts */
     basin_crop *crop;   /* [batch] */
-    int64_t next;       /* the step that the feed is at, or the crops are of; -1: not known */
+    const float *fed;   /* [places, N, P] of the feed's last step */
+    int64_t now;        /* the step that they, or the crops, are of; -1: none */
 };
 
 /* ---- memory ---- */
@@ -187,10 +188,12 @@ basin_status basin_image_input_new(basin_image_input **out, const basin_image_in
     basin_image_input *input = calloc(1, sizeof *input);
     if (!input) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the pictures of a run");
     input->config = *config;
-    input->next = -1;
+    input->now = -1;
     input->feed_config =
         basin_image_feed_config(config->set, config->settings, config->settings->batch, true,
                                 config->threads, config->watch);
+    input->feed_config.first = config->first;
+    input->feed_config.count = config->count;
     basin_status status = decide(input, error);
     if (status)
         basin_image_input_free(input);
@@ -231,23 +234,29 @@ static basin_crop crop_of(const basin_album_page *page, const basin_drawn *drawn
     return crop;
 }
 
+static int64_t places(const basin_image_input *input) {
+    const basin_feed_config *c = &input->feed_config;
+    return c->count ? c->count : c->batch;
+}
+
 void basin_image_input_prepare(basin_image_input *input, int64_t step) {
-    if (!input->album || input->next == step) return;
-    for (int64_t i = 0; i < input->feed_config.batch; i++) {
+    if (!input->album || input->now == step) return;
+    for (int64_t i = 0; i < places(input); i++) {
         const basin_album_page *page;
         basin_drawn drawn;
         int64_t index;
-        basin_album_draw(&page, &drawn, &index, input->album, step, i);
+        basin_album_draw(&page, &drawn, &index, input->album, step, input->feed_config.first + i);
         input->crop[i] = crop_of(page, &drawn);
     }
-    input->next = step;
+    input->now = step;
 }
 
 static basin_status write_crops(basin_image_input *input, basin_plan *plan, basin_expr patches,
-                                int64_t step, basin_error *error) {
+                                int64_t step, int64_t at, basin_error *error) {
     const basin_augment *a = &input->feed_config.augment;
-    basin_crop_batch batch = {.crop = input->crop,
-                              .count = input->feed_config.batch,
+    basin_image_input_prepare(input, step);
+    basin_crop_batch batch = {.crop = input->crop + at,
+                              .count = basin_expr_shape(patches).dim[0],
                               .size = a->size,
                               .patch = a->patch,
                               .channels = a->channels};
@@ -255,21 +264,28 @@ static basin_status write_crops(basin_image_input *input, basin_plan *plan, basi
         batch.factor[c] = 1 / (255 * a->deviation[c]);
         batch.offset[c] = -a->mean[c] / a->deviation[c];
     }
-    basin_image_input_prepare(input, step);
     return basin_plan_crop(plan, patches, &batch, error);
 }
 
-basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
-                                     int64_t step, basin_error *error) {
+static basin_status await_feed(basin_image_input *input, int64_t step, basin_error *error) {
     basin_feed_batch batch;
-    if (input->album) return write_crops(input, plan, patches, step, error);
+    if (input->now == step) return BASIN_OK;
     if (!input->feed) return basin_fail(error, BASIN_BAD_VALUE, "the pictures were not decoded");
-    if (input->next != step) basin_feed_seek(input->feed, step);
+    if (input->now + 1 != step || step == 0) basin_feed_seek(input->feed, step);
     basin_status status = basin_feed_next(&batch, input->feed, error);
+    input->now = status ? -1 : step;
+    input->fed = batch.values;
+    return status;
+}
+
+basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
+                                     int64_t step, int64_t at, basin_error *error) {
+    basin_shape shape = basin_expr_shape(patches);
+    if (input->album) return write_crops(input, plan, patches, step, at, error);
+    basin_status status = await_feed(input, step, error);
     if (status) return status;
-    input->next = step + 1;
-    basin_tensor tensor =
-        basin_tensor_borrow((void *)(uintptr_t)batch.values, BASIN_F32, basin_expr_shape(patches));
+    const float *from = input->fed + at * shape.dim[1] * shape.dim[2];
+    basin_tensor tensor = basin_tensor_borrow((void *)(uintptr_t)from, BASIN_F32, shape);
     return basin_plan_write(plan, patches, &tensor, error);
 }
 

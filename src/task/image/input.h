@@ -12,6 +12,7 @@ typedef struct basin_image_input_config {
     basin_backend *backend;
     const char *keep_decoded, *cut_from; /* as in basin_image_data */
     int threads;                         /* that decode; 0: as many as fit */
+    int64_t first, count;                /* the places of a batch that are wanted; 0: all */
     const basin_watch *watch;
 } basin_image_input_config;
 
@@ -25,9 +26,9 @@ void basin_image_input_free(basin_image_input *input);
 
 /* Draws what a step needs, ahead of writing it, while a device is busy. */
 void basin_image_input_prepare(basin_image_input *input, int64_t step);
-/* The batch of a step, to the input [B, N, P] of the plan. */
+/* Of the places of a step those from `at` on, as many as the input [B, N, P] of the plan has. */
 basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
-                                     int64_t step, basin_error *error);
+                                     int64_t step, int64_t at, basin_error *error);
 
 /* What "auto" came to, and what it takes. */
 const char *basin_image_input_keep(const basin_image_input *input); /* off, host, device */

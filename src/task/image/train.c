@@ -11,14 +11,15 @@
 #include "base/memory.h"
 #include "task/given.h"
 #include "task/image/adopt.h"
+#include "task/image/batch.h"
 #include "task/image/card.h"
 #include "task/image/eval.h"
-#include "task/image/input.h"
+#include "task/image/start.h"
 #include "train/run/average.h"
 #include "train/run/run.h"
+#include "train/run/shards.h"
 
-/* Masks of training come from another seed than weights and crops do. */
-enum { MASK_SALT = 0x6d61736b, LOG_STEPS = 20 };
+enum { LOG_STEPS = 20 };
 
 typedef struct job {
     basin_run *run;
@@ -28,60 +29,15 @@ typedef struct job {
     basin_image_graph graph;
     basin_trainer trainer;
     basin_average average; /* where the setting asks for it */
+    basin_shards shards;
     basin_image_set train, test;
-    basin_image_input *input;
-    uint8_t *mask;            /* [B, N] */
-    float *replaced, *counts; /* [B, N] */
-    int64_t masked_step;      /* the step that they are of; -1: none yet */
+    basin_image_batch batch;
     int64_t per_epoch, total; /* steps */
     size_t memory;            /* bytes of the plan */
     basin_outcome *outcome;   /* what the run has come to, once it is known */
 } job;
 
 /* ---- before the run ---- */
-
-/* A rehearsal asks for the time of a step alone, and saves the pass over the pictures. */
-static basin_status measure(job *j, basin_image_settings *settings, basin_error *error) {
-    if (!(j->training->rehearse > 0)) return basin_image_measure(settings, &j->train, error);
-    for (int c = 0; c < 3 && !(settings->deviation[c] > 0); c++)
-        settings->mean[c] = 0.5, settings->deviation[c] = 0.25;
-    return BASIN_OK;
-}
-
-/* Statistics that were not given are those of the checkpoint or of the model to begin with, whose
- * weights know them. */
-static void inherit(basin_image_settings *settings, const basin_image_settings *from) {
-    if (settings->deviation[0] > 0) return;
-    memcpy(settings->mean, from->mean, sizeof settings->mean);
-    memcpy(settings->deviation, from->deviation, sizeof settings->deviation);
-}
-
-static basin_status go_on(job *j, basin_image_settings *settings, const basin_bundle *checkpoint,
-                          basin_error *error) {
-    basin_image_settings saved;
-    basin_status status = basin_image_settings_read(&saved, checkpoint, error);
-    if (status) return status;
-    inherit(settings, &saved);
-    status = basin_settings_match(&saved, settings, basin_image_task.table,
-                                  basin_bundle_path(checkpoint), error);
-    if (!status && saved.epochs != settings->epochs)
-        basin_watch_note(j->training->watch,
-                         "the run was to have %lld epochs; from here on the learning rate is that "
-                         "of a run of %lld",
-                         (long long)saved.epochs, (long long)settings->epochs);
-    return status;
-}
-
-/* The settings to train with: those asked for, with statistics. */
-static basin_status choose_settings(basin_image_settings *settings, job *j, basin_error *error) {
-    const basin_bundle *checkpoint = basin_run_checkpoint(j->run), *from = basin_run_from(j->run);
-    if (checkpoint) return go_on(j, settings, checkpoint, error);
-    basin_image_settings first;
-    basin_status status = from ? basin_image_settings_read(&first, from, error) : BASIN_OK;
-    if (!status && from) inherit(settings, &first);
-    if (!status && from) status = basin_image_adopt_check(settings, from, error);
-    return status ? status : measure(j, settings, error);
-}
 
 /* Who trains a grey model on colour photographs should know it. */
 static basin_status compare_channels(const job *j, const basin_image_settings *settings,
@@ -148,13 +104,15 @@ static basin_status make_trainer(job *j, basin_error *error) {
     const basin_image_settings *s = &j->model->settings;
     j->per_epoch = j->train.items / s->batch;
     j->total = j->per_epoch * s->epochs;
-    basin_status status = basin_image_graph_new(&j->graph, s, s->batch, error);
+    basin_status status = basin_image_graph_new(&j->graph, s, s->batch / s->shards, error);
     if (status) return status;
     j->model->parameters = basin_params_total(&j->graph.params);
     basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
+    status = basin_shards_begin(&j->shards, j->training->ranks, s->shards, &j->graph.params, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
-                               .schedule = schedule(j)};
-    status = basin_image_graph_check(&j->graph, error);
+                               .schedule = schedule(j),
+                               .meeting = j->shards.tree ? &j->shards.meeting : NULL};
+    if (!status) status = basin_image_graph_check(&j->graph, error);
     if (!status)
         status =
             basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
@@ -165,16 +123,6 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
     j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
     return hold(j, error);
-}
-
-static basin_status make_buffers(job *j, basin_error *error) {
-    const basin_image_settings *s = &j->model->settings;
-    size_t count = (size_t)(s->batch * basin_image_tokens(s));
-    j->mask = basin_array_new(count, sizeof *j->mask);
-    j->replaced = basin_array_new(count, sizeof *j->replaced);
-    j->counts = basin_array_new(count, sizeof *j->counts);
-    if (j->mask && j->replaced && j->counts) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of masks");
 }
 
 /* What crops are cut from stays as it was when the run began: "auto" may see another memory after a
@@ -195,28 +143,50 @@ static basin_status choose_cut(const char **cut, const job *j, basin_error *erro
 }
 
 /* A rehearsal does not decode all pictures before it begins. */
-static basin_status make_input(job *j, basin_error *error) {
-    const char *cut, *keep = j->data.keep_decoded;
+static basin_status make_input(job *j, const char *cut, basin_error *error) {
+    const basin_image_settings *s = &j->model->settings;
+    const char *keep = j->data.keep_decoded;
+    int64_t each = s->batch / s->shards;
+    int64_t first = j->shards.share.first * each, count = j->shards.share.count * each;
     if (j->training->rehearse > 0 && (!keep || !strcmp(keep, "auto"))) keep = "off";
-    basin_status status = choose_cut(&cut, j, error);
-    if (status) return status;
+    basin_image_input *input;
     basin_image_input_config config = {.set = &j->train,
-                                       .settings = &j->model->settings,
+                                       .settings = s,
                                        .backend = j->model->backend,
                                        .keep_decoded = keep,
                                        .cut_from = cut,
                                        .threads = j->data.threads,
+                                       .first = first,
+                                       .count = count,
                                        .watch = j->training->watch};
-    return basin_image_input_new(&j->input, &config, error);
+    basin_status status = basin_image_input_new(&input, &config, error);
+    return status ? status : basin_image_batch_new(&j->batch, input, s, first, count, error);
 }
 
-/* Whom scores are of must not be trained on: copies of a picture may lie on both sides. */
+/* What "auto" comes to depends on memory: rank 0 chooses for all. */
+static basin_status make_inputs(job *j, basin_error *error) {
+    enum { NAME = 16 };
+    char cut[NAME] = "";
+    const char *chosen;
+    basin_ranks *ranks = j->training->ranks;
+    bool first = basin_ranks_rank(ranks) == 0;
+    basin_status status = choose_cut(&chosen, j, error);
+    if (!status && first) status = make_input(j, chosen, error);
+    if (!status && first) snprintf(cut, sizeof cut, "%s", basin_image_input_cut(j->batch.input));
+    status = basin_ranks_agree(ranks, status, error);
+    if (!status) status = basin_ranks_broadcast(ranks, cut, sizeof cut, 0, error);
+    if (!status && !first) status = make_input(j, cut, error);
+    return basin_ranks_agree(ranks, status, error);
+}
+
+/* Whom scores are of must not be trained on: copies of a picture may lie on both sides. Rank 0
+ * keeps the card. */
 static basin_status remember(job *j, basin_error *error) {
     basin_image_card *card = &j->model->card;
     basin_image_overlap overlap = {0};
     basin_bundle *from = NULL; /* read again: a resumed run has its weights from the checkpoint */
     basin_status status = BASIN_OK;
-    if (j->training->rehearse > 0) return BASIN_OK;
+    if (j->training->rehearse > 0 || basin_ranks_rank(j->training->ranks)) return BASIN_OK;
     if (j->training->from) status = basin_bundle_read(&from, j->training->from, error);
     if (!status) status = basin_image_card_begin(card, &j->train, &j->test, from, error);
     basin_bundle_free(from);
@@ -233,25 +203,22 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
     basin_image_settings settings = *(const basin_image_settings *)asked->values;
     basin_image_settings_resolve(&settings);
     basin_status status = open_pictures(j, &settings, error);
-    if (!status) status = choose_settings(&settings, j, error);
+    if (!status) status = basin_image_start(&settings, j->run, &j->train, error);
     if (!status) status = basin_image_model_bare(&j->model, &settings, j->training->backend, error);
     if (!status) status = make_trainer(j, error);
-    if (!status) status = make_buffers(j, error);
-    if (!status) status = make_input(j, error);
+    if (!status) status = make_inputs(j, error);
     return status ? status : remember(j, error);
 }
 
 static void job_free(job *j) {
-    basin_image_input_free(j->input);
+    basin_image_batch_free(&j->batch);
+    basin_shards_end(&j->shards);
     basin_average_free(&j->average);
     basin_trainer_free(&j->trainer);
     basin_image_graph_free(&j->graph);
     basin_image_close(j->model);
     basin_image_set_close(&j->train);
     basin_image_set_close(&j->test);
-    free(j->mask);
-    free(j->replaced);
-    free(j->counts);
     basin_run_close(j->run);
 }
 
@@ -285,49 +252,45 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     return status ? status : begin_average(j, error);
 }
 
-static basin_status write_input(job *j, basin_expr input, const float *values, basin_error *error) {
-    basin_tensor tensor =
-        basin_tensor_borrow((void *)(uintptr_t)values, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(j->trainer.plan, input, &tensor, error);
+static basin_status write_batch(job *j, int64_t step, int64_t at, basin_error *error) {
+    return basin_image_batch_write(&j->batch, j->trainer.plan, &j->graph, step, at, error);
 }
 
-/* What the host draws for a step, crops and masks. */
-static void prepare(job *j, int64_t step) {
-    const basin_image_settings *s = &j->model->settings;
-    int64_t tokens = basin_image_tokens(s);
-    basin_image_input_prepare(j->input, step);
-    if (j->masked_step == step) return;
-    j->masked_step = step;
-    for (int64_t i = 0; i < s->batch; i++)
-        basin_image_mask_train(j->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
-                               (uint64_t)(step * s->batch + i));
-    for (int64_t i = 0; i < s->batch * tokens; i++) {
-        j->replaced[i] = j->mask[i] == BASIN_PATCH_REPLACED;
-        j->counts[i] = j->mask[i] != BASIN_PATCH_SHOWN;
+/* This rank's shards, one after the other. */
+static basin_status step_shards(job *j, double *loss, int64_t step, basin_error *error) {
+    int64_t each = j->graph.batch;
+    double weight;
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < j->shards.share.count && !status; i++) {
+        status = write_batch(j, step, i * each, error);
+        if (!status)
+            status = basin_shards_add(&j->shards, &j->trainer,
+                                      basin_image_batch_weight(&j->batch, i * each, each), error);
     }
-}
-
-static basin_status write_batch(job *j, int64_t step, basin_error *error) {
-    prepare(j, step);
-    basin_status status =
-        basin_image_input_write(j->input, j->trainer.plan, j->graph.patches, step, error);
-    if (!status) status = write_input(j, j->graph.replaced, j->replaced, error);
-    if (!status) status = write_input(j, j->graph.occluded, j->counts, error);
-    return status;
+    return status ? status : basin_shards_step(&j->shards, loss, &weight, &j->trainer, error);
 }
 
 /* The next batch is prepared while a device computes this step, before its loss is waited for. */
+static basin_status step_whole(job *j, double *loss, int64_t step, basin_error *error) {
+    basin_status status = write_batch(j, step, 0, error);
+    if (!status) status = basin_trainer_step(&j->trainer, NULL, error);
+    if (!status && j->average.plan) status = basin_average_step(&j->average, step + 1, error);
+    if (!status && step + 1 < j->total) basin_image_batch_prepare(&j->batch, step + 1);
+    return status ? status : basin_trainer_loss(&j->trainer, loss, error);
+}
+
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
     double loss;
+    basin_status status;
     j->trainer.step = place->step;
-    basin_status status = write_batch(j, place->step, error);
-    if (!status) status = basin_trainer_step(&j->trainer, NULL, error);
-    if (!status && j->average.plan)
-        status = basin_average_step(&j->average, place->step + 1, error);
-    if (!status && place->step + 1 < j->total) prepare(j, place->step + 1);
-    if (!status) status = basin_trainer_loss(&j->trainer, &loss, error);
+    if (j->shards.tree) {
+        status = step_shards(j, &loss, place->step, error);
+        if (!status && j->average.plan)
+            status = basin_average_step(&j->average, place->step + 1, error);
+    } else
+        status = step_whole(j, &loss, place->step, error);
     if (status) return status;
     sum->loss += loss;
     sum->weight += 1;
@@ -364,8 +327,8 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
     job *j = context;
     basin_status status = basin_image_settings_write(checkpoint, &j->model->settings, error);
     if (!status)
-        status =
-            basin_bundle_meta_set(checkpoint, "basin.cut", basin_image_input_cut(j->input), error);
+        status = basin_bundle_meta_set(checkpoint, "basin.cut",
+                                       basin_image_input_cut(j->batch.input), error);
     return status;
 }
 
@@ -376,6 +339,7 @@ static basin_status write_card(job *j, basin_error *error) {
                                .outcome = j->outcome,
                                .held_out = j->test.items,
                                .batch = j->model->settings.batch};
+    if (basin_ranks_rank(j->training->ranks)) return BASIN_OK;
     basin_status status =
         basin_given_take(&train, sizeof train, j->data.train, "basin_image_source", error);
     return status ? status : basin_image_card_end(&j->model->card, &facts, error);
@@ -420,11 +384,11 @@ static void tell_feeding(const job *j) {
     if (!j->data.feeding) return;
     *j->data.feeding = (basin_image_feeding){
         .pictures = j->train.items,
-        .unreadable = basin_image_input_unreadable(j->input),
-        .keep_decoded = basin_image_input_keep(j->input),
-        .cut_from = basin_image_input_cut(j->input),
-        .kept = basin_image_input_bytes(j->input),
-        .waited = basin_image_input_waited(j->input),
+        .unreadable = basin_image_input_unreadable(j->batch.input),
+        .keep_decoded = basin_image_input_keep(j->batch.input),
+        .cut_from = basin_image_input_cut(j->batch.input),
+        .kept = basin_image_input_bytes(j->batch.input),
+        .waited = basin_image_input_waited(j->batch.input),
     };
 }
 
@@ -473,7 +437,7 @@ static basin_status check(const basin_settings *settings, basin_error *error) {
 basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
                                const basin_settings *settings, const basin_image_data *data,
                                const basin_training *training, basin_error *error) {
-    job j = {.masked_step = -1};
+    job j = {0};
     if (model) *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
     basin_status status = basin_given_take(&j.data, sizeof j.data, data, "basin_image_data", error);
@@ -481,6 +445,7 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
     if (!status) status = check(settings, error);
     if (!status) status = basin_run_open(&j.run, training, "image", error);
     if (!status) status = train(model, outcome, &j, settings, error);
+    basin_run_give_up(j.run, status, error);
     job_free(&j);
     return status;
 }

@@ -10,7 +10,9 @@ struct basin_run {
     char *checkpoint;    /* where the run is saved; NULL: nowhere */
     basin_bundle *saved; /* what it goes on from; NULL: it is new */
     basin_bundle *from;  /* whose weights it begins with; NULL: drawn ones */
+    void *shared[2];     /* what these two borrow from, where rank 0 read them */
     bool finished;
+    bool stopping; /* all ranks have agreed to stop */
     const basin_run_task *task;
     basin_run_state at;
     basin_run_log log;

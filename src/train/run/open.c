@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "io/file.h"
-#include "train/run/inside.h"
+#include "train/run/share.h"
 
 static char *join(const char *path, const char *suffix) {
     size_t size = strlen(path) + strlen(suffix) + 1;
@@ -117,7 +117,9 @@ basin_status basin_run_open(basin_run **run, const basin_training *training, con
     if (!r) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
     memcpy(&r->training, training, size);
     if (!(r->training.save_every > 0)) r->training.save_every = 60;
-    basin_status status = open_files(r, kind, error);
+    basin_ranks *ranks = r->training.ranks;
+    basin_status status = basin_ranks_rank(ranks) == 0 ? open_files(r, kind, error) : BASIN_OK;
+    status = basin_run_share_files(r, status, error);
     if (status)
         basin_run_close(r);
     else
@@ -130,6 +132,7 @@ void basin_run_close(basin_run *run) {
     basin_log_close(&run->log);
     basin_bundle_free(run->saved);
     basin_bundle_free(run->from);
+    for (int i = 0; i < 2; i++) free(run->shared[i]);
     free(run->checkpoint);
     free(run->epoch_seconds);
     free(run);

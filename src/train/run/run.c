@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "train/run/inside.h"
+#include "train/run/share.h"
 
 static basin_run_place place_of(const basin_run *r) {
     const basin_run_state *at = &r->at;
@@ -132,7 +132,10 @@ static basin_status judge(basin_run *r, basin_score *score, basin_error *error) 
     bool due = r->at.epoch == t->epochs || every < 2 || r->at.epoch % every == 0;
     *score = (basin_score){0};
     if (!t->score || !due) return BASIN_OK;
-    basin_status status = t->score(t->context, score, &place, error);
+    basin_status status = BASIN_OK;
+    if (t->score_together || !basin_ranks_rank(r->training.ranks))
+        status = t->score(t->context, score, &place, error);
+    if (!t->score_together) status = basin_run_share_score(r, score, status, error);
     if (status) return status;
     r->at.last = *score;
     if (!t->choose || !is_better(&r->at, score)) return BASIN_OK;
@@ -199,18 +202,21 @@ static bool rehearsed(const basin_run *r) {
     return limit > 0 && r->leg_steps >= LEAST && basin_clock() - r->began > limit;
 }
 
-static bool stopped(const basin_run *r) {
-    return basin_watch_stopped(r->training.watch) || rehearsed(r);
+/* Before each step all ranks learn whether one of them is to stop, so that none goes on alone. */
+static basin_status ask_to_stop(basin_run *r, basin_error *error) {
+    r->stopping = r->stopping || basin_watch_stopped(r->training.watch) || rehearsed(r);
+    return basin_run_share_stop(r, &r->stopping, error);
 }
 
 /* Until the epoch ends or the run is stopped. */
 static basin_status run_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
     int64_t end = (r->at.epoch + 1) * r->task->steps;
-    basin_status status = BASIN_OK;
-    while (!status && r->at.step < end && !stopped(r)) {
+    basin_status status = ask_to_stop(r, error);
+    while (!status && r->at.step < end && !r->stopping) {
         status = run_step(r, error);
         if (!status) show(r);
         if (!status && r->at.step < end) status = save_now_and_then(r, error);
+        if (!status && r->at.step < end) status = ask_to_stop(r, error);
     }
     if (status || r->at.step < end) return status;
     status = end_epoch(r, outcome, error);
@@ -255,7 +261,7 @@ static bool keeps_checkpoint(const basin_run *r) {
 
 static basin_status run_member(basin_run *r, basin_outcome *outcome, basin_error *error) {
     basin_status status = BASIN_OK;
-    while (!status && !member_done(r) && !stopped(r)) status = run_epoch(r, outcome, error);
+    while (!status && !member_done(r) && !r->stopping) status = run_epoch(r, outcome, error);
     outcome->stopped = !member_done(r);
     if (!status && (outcome->stopped || keeps_checkpoint(r))) status = save(r, error);
     if (outcome->stopped) outcome->loss = mean(&r->at.epoch_loss);
@@ -287,7 +293,7 @@ static basin_status begin(basin_run *r, basin_error *error) {
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;
     basin_log_place done = {at->member, at->epoch, at->step};
-    if (!status && !(r->training.rehearse > 0))
+    if (!status && !(r->training.rehearse > 0) && !basin_ranks_rank(r->training.ranks))
         status = basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
     r->began = r->saved_at = r->recent_since = basin_clock();
     return status;
@@ -326,7 +332,8 @@ static void tell(basin_outcome *o, basin_run *r) {
 static basin_status deliver(basin_run *r, basin_error *error) {
     const basin_training *t = &r->training;
     basin_status status = BASIN_OK;
-    if (t->output) status = r->task->write(r->task->context, t->output, error);
+    if (t->output && !basin_ranks_rank(t->ranks))
+        status = r->task->write(r->task->context, t->output, error);
     if (!status && r->checkpoint && !t->keep_checkpoint) unlink(r->checkpoint);
     return status;
 }
@@ -339,5 +346,6 @@ basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin
     if (!status) status = run_members(run, outcome, error);
     if (status) return status;
     tell(outcome, run);
-    return outcome->stopped || run->training.rehearse > 0 ? BASIN_OK : deliver(run, error);
+    if (!outcome->stopped && !(run->training.rehearse > 0)) status = deliver(run, error);
+    return basin_ranks_agree(run->training.ranks, status, error);
 }

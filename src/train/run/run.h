@@ -51,6 +51,7 @@ typedef struct basin_run_task {
     int64_t score_every;          /* epochs */
     int64_t patience;             /* epochs without a better score; 0: any number */
     bool choose;                  /* keep the weights of the best score */
+    bool score_together;          /* all ranks make the call `score`; else rank 0 does for all */
     size_t memory;                /* bytes of the plans, to be told */
     basin_schedule schedule;      /* for the log */
     basin_store *store;
@@ -109,6 +110,9 @@ basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advi
 /* Trains. Afterwards the store has the best weights of the last member. */
 basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
                              basin_error *error);
+
+/* After a failure: the other ranks learn of it, and end, too. */
+void basin_run_give_up(const basin_run *run, basin_status status, const basin_error *error);
 
 /* ---- states by prefix ---- */
 

@@ -104,6 +104,13 @@ typedef double basin_channels[3];
     X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW.", .absent = "0.999")                    \
     X(REAL, clip, "NORM", 0, 1e9, "Largest norm of the gradient; 0: any.")                         \
     X(INTEGER, seed, "N", 0, 9007199254740992.0, "Seed of all random numbers.")
+/* A run whose batches are cut into shards (train/run/shards.h). */
+#define BASIN_SHARD_SETTINGS(X)                                                                    \
+    X(INTEGER, shards, "N", 0, 65536,                                                              \
+      "Parts of a batch that are computed apart, their gradients added in one order: the weights " \
+      "do not depend on how many ranks share them. 0: 1, or with mpirun up to 8 that divide the "  \
+      "batch.",                                                                                    \
+      .since = "0.2", .absent = "1")
 /* The same, and a resumed run may change them. More epochs than before lengthen the run. */
 #define BASIN_LOOSE_SETTINGS(X)                                                                    \
     X(INTEGER, epochs, "N", 0, 1e9, "Passes over the training data.")                              \

@@ -1,0 +1,81 @@
+/* The program as one of several ranks; see ranks.h. */
+#define _GNU_SOURCE
+#include "cli/ranks/ranks.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+/* ---- silence ---- */
+
+/* Standard error of a silent rank is kept, so that its last line can be told. */
+static void silence(basin_cli_ranks *r) {
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    r->spoken = memfd_create("basin", MFD_CLOEXEC);
+    r->heard = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (r->spoken >= 0) dup2(r->spoken, STDERR_FILENO);
+    if (nowhere >= 0) {
+        dup2(nowhere, STDOUT_FILENO);
+        close(nowhere);
+    }
+}
+
+/* The last line that begins with "basin: ", without that. */
+static void last_words(basin_error *error, const basin_cli_ranks *r) {
+    char text[2 * BASIN_ERROR_TEXT] = "";
+    off_t end = r->spoken >= 0 ? lseek(r->spoken, 0, SEEK_END) : 0;
+    off_t from = end > (off_t)sizeof text - 1 ? end - ((off_t)sizeof text - 1) : 0;
+    ssize_t got = end > 0 ? pread(r->spoken, text, sizeof text - 1, from) : 0;
+    const char *line = NULL;
+    text[got > 0 ? got : 0] = 0;
+    for (const char *at = text; (at = strstr(at, "basin: ")); at++) line = at + strlen("basin: ");
+    int length = line ? (int)strcspn(line, "\n") : 0;
+    basin_fail(error, BASIN_BAD_VALUE, "%.*s", length ? length : 6, length ? line : "failed");
+}
+
+bool basin_cli_ranks_begin(basin_cli_ranks *r) {
+    int64_t count;
+    *r = (basin_cli_ranks){.spoken = -1, .heard = -1};
+    bool launched = basin_ranks_launched(&r->rank, &count);
+    if (r->rank > 0) silence(r);
+    return launched && count > 1;
+}
+
+/* ---- meeting and parting ---- */
+
+static void say(const basin_cli_ranks *r, const char *line) {
+    char text[2 * BASIN_ERROR_TEXT];
+    int length = snprintf(text, sizeof text, "basin: %s\n", line);
+    if (write(r->heard >= 0 ? r->heard : STDERR_FILENO, text, (size_t)length) < 0) return;
+}
+
+/* Another rank is gone while this one computes. */
+static void lost(void *context, const char *line) {
+    const basin_cli_ranks *r = context;
+    if (r->ranks ? basin_ranks_speaks(r->ranks) : r->rank == 0) say(r, line);
+    _exit(BASIN_EXIT_FAILURE);
+}
+
+basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error) {
+    basin_ranks_options options = {.size = sizeof options, .lost = lost, .context = r};
+    return basin_ranks_open(&r->ranks, &options, error);
+}
+
+int64_t basin_cli_ranks_threads(const basin_cli_ranks *r) { return basin_ranks_threads(r->ranks); }
+
+void basin_cli_ranks_end(basin_cli_ranks *r, int code) {
+    basin_error error;
+    if (r->ranks && code == BASIN_EXIT_FAILURE) {
+        last_words(&error, r);
+        if (r->rank > 0 && basin_ranks_speaks(r->ranks)) say(r, error.text);
+        basin_ranks_fail(r->ranks, &error);
+    }
+    basin_ranks_close(r->ranks);
+    if (r->heard >= 0) close(r->heard);
+    if (r->spoken >= 0) close(r->spoken);
+    r->ranks = NULL;
+}

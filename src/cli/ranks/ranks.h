@@ -1,0 +1,26 @@
+/* The program as one of several ranks: rank 0 prints, the others are silent, and what ends one of
+ * them is told by rank 0, or by rank 1 where rank 0 is lost. */
+#ifndef BASIN_CLI_RANKS_H
+#define BASIN_CLI_RANKS_H
+
+#include <stdbool.h>
+
+#include "basin/tasks/ranks.h"
+
+typedef struct basin_cli_ranks {
+    basin_ranks *ranks; /* NULL: alone */
+    int64_t rank;       /* by the launcher's word */
+    int spoken;         /* of a silent rank: where its standard error goes */
+    int heard;          /* of a silent rank: its standard error as it was */
+} basin_cli_ranks;
+
+/* By the environment alone, before anything is printed: silences all but rank 0. Whether there are
+ * several ranks. */
+bool basin_cli_ranks_begin(basin_cli_ranks *r);
+basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error);
+/* The processors that this rank may use of those that it shares with others on its host. */
+int64_t basin_cli_ranks_threads(const basin_cli_ranks *r);
+/* With the exit code; a rank that has failed takes the others along. */
+void basin_cli_ranks_end(basin_cli_ranks *r, int code);
+
+#endif

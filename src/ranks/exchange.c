@@ -1,0 +1,218 @@
+/* Messages between ranks; see ranks.h. MPI counts in ints, so that large parts go in pieces. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "ranks/inside.h"
+
+enum { PIECE = 1 << 28, TAG = 17 };
+/* Seconds of asking without a pause. */
+static const double EAGER = 0.002;
+
+/* ---- waiting ---- */
+
+/* Messages move while MPI is asked. Asking all the time would take a core from those who compute,
+ * so that who has waited for a while sleeps in between. */
+static void pause_between(double since) {
+    struct timespec nap = {.tv_nsec = 50000};
+    if (basin_clock() - since < EAGER)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
+/* Whether all that is left of `count` requests is done; *first is the first that is not. */
+static basin_status test(bool *done, int64_t *first, basin_ranks *r, basin_mpi_handle *request,
+                         int64_t count, basin_error *error) {
+    int flag = 1;
+    while (*first < count && flag) {
+        int code = r->mpi.Test(&request[*first], &flag, r->mpi.status_ignore);
+        if (code != BASIN_MPI_SUCCESS)
+            return basin_fail(error, BASIN_IO, "rank %lld: %s failed with code %d",
+                              (long long)r->rank, r->mpi.name, code);
+        *first += flag != 0;
+    }
+    *done = *first == count;
+    return basin_ranks_check(r, error);
+}
+
+/* A broken connection of MPI's own mostly means that a rank was lost, and that is better to tell.
+ */
+static basin_status explain(basin_ranks *r, basin_status status, basin_error *error) {
+    enum { MILLISECONDS = 6000 };
+    struct timespec nap = {.tv_nsec = 1000000};
+    for (int i = 0; i < MILLISECONDS && r->line; i++) {
+        basin_status found = basin_ranks_check(r, error);
+        if (found) return found;
+        nanosleep(&nap, NULL);
+    }
+    return status;
+}
+
+static basin_status wait_for(basin_ranks *r, basin_mpi_handle *request, int64_t count,
+                             int64_t first, basin_error *error) {
+    bool done = false;
+    double since = basin_clock();
+    basin_status status = test(&done, &first, r, request, count, error);
+    while (!done && !status) {
+        pause_between(since);
+        status = test(&done, &first, r, request, count, error);
+    }
+    return status ? explain(r, status, error) : BASIN_OK;
+}
+
+static basin_status begun(basin_ranks *r, int code, const char *what, basin_error *error) {
+    if (code == BASIN_MPI_SUCCESS) return BASIN_OK;
+    basin_fail(error, BASIN_IO, "rank %lld: %s cannot %s: code %d", (long long)r->rank, r->mpi.name,
+               what, code);
+    return explain(r, BASIN_IO, error);
+}
+
+/* ---- all to all ---- */
+
+basin_status basin_ranks_barrier(basin_ranks *ranks, basin_error *error) {
+    basin_mpi_handle request = 0;
+    if (!ranks) return BASIN_OK;
+    basin_status status = basin_ranks_check(ranks, error);
+    if (status) return status;
+    int code = ranks->mpi.Ibarrier(ranks->mpi.world, &request);
+    status = begun(ranks, code, "meet", error);
+    return status ? status : wait_for(ranks, &request, 1, 0, error);
+}
+
+basin_status basin_ranks_broadcast(basin_ranks *ranks, void *data, size_t bytes, int64_t root,
+                                   basin_error *error) {
+    if (!ranks || ranks->count == 1) return BASIN_OK;
+    basin_status status = basin_ranks_check(ranks, error);
+    for (size_t at = 0; at < bytes && !status; at += PIECE) {
+        basin_mpi_handle request = 0;
+        int count = bytes - at < PIECE ? (int)(bytes - at) : PIECE;
+        int code = ranks->mpi.Ibcast((char *)data + at, count, ranks->mpi.byte, (int)root,
+                                     ranks->mpi.world, &request);
+        status = begun(ranks, code, "send", error);
+        if (!status) status = wait_for(ranks, &request, 1, 0, error);
+    }
+    return status;
+}
+
+basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void *mine,
+                                      const size_t *bytes, basin_error *error) {
+    int64_t count = basin_ranks_count(ranks), rank = basin_ranks_rank(ranks);
+    basin_ranks_part *part = basin_array_new(2 * (size_t)count, sizeof *part);
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    size_t at = 0;
+    for (int64_t i = 0; i < count; i++) {
+        part[i] = (basin_ranks_part){(void *)(uintptr_t)mine, bytes[rank], i};
+        part[count + i] = (basin_ranks_part){(char *)all + at, bytes[i], i};
+        at += bytes[i];
+    }
+    basin_status status = basin_ranks_exchange(ranks, part, count, part + count, count, error);
+    free(part);
+    return status;
+}
+
+basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine, size_t bytes,
+                                basin_error *error) {
+    int64_t count = basin_ranks_count(ranks);
+    size_t *each = basin_array_new((size_t)count, sizeof *each);
+    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    for (int64_t i = 0; i < count; i++) each[i] = bytes;
+    basin_status status = basin_ranks_gather_parts(ranks, all, mine, each, error);
+    free(each);
+    return status;
+}
+
+/* ---- neighbours ---- */
+
+struct basin_ranks_transfer {
+    basin_ranks *ranks;
+    int64_t requests, first; /* the first that is not done */
+    basin_mpi_handle request[];
+};
+
+static int64_t pieces(const basin_ranks_part *part, int64_t parts, int64_t self) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < parts; i++)
+        if (part[i].rank != self) count += (int64_t)((part[i].bytes + PIECE - 1) / PIECE);
+    return count;
+}
+
+static basin_status post(basin_ranks_transfer *t, const basin_ranks_part *part, bool send,
+                         basin_error *error) {
+    const basin_mpi *m = &t->ranks->mpi;
+    int code = BASIN_MPI_SUCCESS;
+    for (size_t at = 0; at < part->bytes && code == BASIN_MPI_SUCCESS; at += PIECE) {
+        int count = part->bytes - at < PIECE ? (int)(part->bytes - at) : PIECE;
+        char *data = (char *)part->data + at;
+        basin_mpi_handle *request = &t->request[t->requests++];
+        code = send ? m->Isend(data, count, m->byte, (int)part->rank, TAG, m->world, request)
+                    : m->Irecv(data, count, m->byte, (int)part->rank, TAG, m->world, request);
+    }
+    return begun(t->ranks, code, send ? "send" : "receive", error);
+}
+
+/* What a rank sends to itself: the n-th such part to the n-th that it receives. */
+static basin_status copy_own(int64_t self, const basin_ranks_part *send, int64_t sends,
+                             const basin_ranks_part *receive, int64_t receives,
+                             basin_error *error) {
+    int64_t to = 0;
+    for (int64_t i = 0; i < sends; i++) {
+        if (send[i].rank != self) continue;
+        while (to < receives && receive[to].rank != self) to++;
+        if (to == receives || receive[to].bytes != send[i].bytes)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "a rank sends itself %zu bytes, and receives %zu", send[i].bytes,
+                              to == receives ? (size_t)0 : receive[to].bytes);
+        if (send[i].bytes) memmove(receive[to].data, send[i].data, send[i].bytes);
+        to++;
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_ranks *ranks,
+                                        const basin_ranks_part *send, int64_t sends,
+                                        const basin_ranks_part *receive, int64_t receives,
+                                        basin_error *error) {
+    int64_t self = basin_ranks_rank(ranks);
+    int64_t requests = pieces(send, sends, self) + pieces(receive, receives, self);
+    *transfer = calloc(1, sizeof **transfer + (size_t)requests * sizeof(basin_mpi_handle));
+    if (!*transfer) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    (*transfer)->ranks = ranks;
+    basin_status status = copy_own(self, send, sends, receive, receives, error);
+    if (!status) status = basin_ranks_check(ranks, error);
+    for (int64_t i = 0; i < receives && !status; i++)
+        if (receive[i].rank != self) status = post(*transfer, &receive[i], false, error);
+    for (int64_t i = 0; i < sends && !status; i++)
+        if (send[i].rank != self) status = post(*transfer, &send[i], true, error);
+    if (!status) return BASIN_OK;
+    free(*transfer);
+    *transfer = NULL;
+    return status;
+}
+
+basin_status basin_ranks_exchange_progress(basin_ranks_transfer *transfer, basin_error *error) {
+    bool done;
+    if (!transfer->ranks) return BASIN_OK;
+    return test(&done, &transfer->first, transfer->ranks, transfer->request, transfer->requests,
+                error);
+}
+
+basin_status basin_ranks_exchange_end(basin_ranks_transfer *transfer, basin_error *error) {
+    basin_ranks_transfer *t = transfer;
+    basin_status status = BASIN_OK;
+    if (t->ranks) status = wait_for(t->ranks, t->request, t->requests, t->first, error);
+    free(t);
+    return status;
+}
+
+basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *send, int64_t sends,
+                                  const basin_ranks_part *receive, int64_t receives,
+                                  basin_error *error) {
+    basin_ranks_transfer *transfer;
+    basin_status status =
+        basin_ranks_exchange_begin(&transfer, ranks, send, sends, receive, receives, error);
+    return status ? status : basin_ranks_exchange_end(transfer, error);
+}

@@ -1,0 +1,126 @@
+/* Opening MPI; see mpi.h. */
+#include "ranks/mpi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/library.h"
+
+/* ---- which library ---- */
+
+enum { CANDIDATES = 4 };
+
+/* The launcher's own library first: one that does not know the launcher sees one rank. */
+static void list(const char *file[CANDIDATES]) {
+    static const char *const open_mpi[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", NULL};
+    static const char *const mpich[] = {"libmpi.so.12", "libmpich.so.12", "libmpi.so.40", NULL};
+    bool hydra = getenv("PMI_SIZE") && !getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK");
+    memcpy(file, hydra ? mpich : open_mpi, CANDIDATES * sizeof *file);
+}
+
+static void *find(const char *file, basin_error *error) {
+    const char *candidate[CANDIDATES] = {file, NULL};
+    if (!file) list(candidate);
+    for (int i = 0; candidate[i]; i++) {
+        void *library = basin_library_open_global(candidate[i]);
+        if (library) return library;
+    }
+    basin_fail(error, BASIN_UNSUPPORTED,
+               "MPI, wanted for several ranks, cannot be used: %.300s; Debian's package "
+               "libopenmpi3 has it, or BASIN_MPI names another file",
+               basin_library_why());
+    return NULL;
+}
+
+static basin_status load(basin_mpi *mpi, void *library, basin_error *error) {
+    struct {
+        const char *name;
+        size_t at;
+    } wanted[] = {
+#define WANTED(name, arguments) {"MPI_" #name, offsetof(basin_mpi, name)},
+        BASIN_MPI_FUNCTIONS(WANTED)
+#undef WANTED
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *function = basin_library_symbol(library, wanted[i].name);
+        if (!function)
+            return basin_fail(error, BASIN_UNSUPPORTED, "MPI lacks %s; wanted version 3 or later",
+                              wanted[i].name);
+        memcpy((char *)mpi + wanted[i].at, &function, sizeof function);
+    }
+    return BASIN_OK;
+}
+
+/* ---- which dialect ---- */
+
+/* "Open MPI v4.1.4, package: .." and "MPICH Version:\t4.0.2\n.." without what follows the number.
+ */
+static void take_name(basin_mpi *mpi) {
+    enum { LONGEST = 8192 }; /* MPI_MAX_LIBRARY_VERSION_STRING of either */
+    char text[LONGEST] = "";
+    int length = 0;
+    mpi->Get_library_version(text, &length);
+    text[strcspn(text, ",\n")] = 0;
+    const char *number = strpbrk(text, "0123456789");
+    size_t words = number ? (size_t)(number - text) : strlen(text);
+    while (words && strchr(" v\t:", text[words - 1])) words--;
+    snprintf(mpi->name, sizeof mpi->name, "%.*s%s%s", (int)words, text, number ? " " : "",
+             number ? number : "");
+    char *version = strstr(mpi->name, " Version");
+    if (version) memmove(version, version + 8, strlen(version + 8) + 1);
+}
+
+static basin_status take_dialect(basin_mpi *mpi, void *library, basin_error *error) {
+    void *world = basin_library_symbol(library, "ompi_mpi_comm_world");
+    void *byte = basin_library_symbol(library, "ompi_mpi_byte");
+    void *returns = basin_library_symbol(library, "ompi_mpi_errors_return");
+    static const char *const kin[] = {"MPICH", "Intel", "MVAPICH", "CRAY"};
+    if (world && byte && returns) {
+        mpi->world = (uintptr_t)world;
+        mpi->byte = (uintptr_t)byte;
+        mpi->errors_return = (uintptr_t)returns;
+        mpi->status_ignore = NULL;
+        return BASIN_OK;
+    }
+    for (size_t i = 0; i < sizeof kin / sizeof *kin; i++)
+        if (!strncmp(mpi->name, kin[i], strlen(kin[i]))) {
+            mpi->world = 0x44000000; /* of the ABI that they share */
+            mpi->byte = 0x4c00010d;
+            mpi->errors_return = 0x54000001;
+            mpi->status_ignore = (void *)1; /* NOLINT(performance-no-int-to-ptr): theirs */
+            return BASIN_OK;
+        }
+    return basin_fail(error, BASIN_UNSUPPORTED, "MPI is '%s', wanted Open MPI or MPICH and its kin",
+                      mpi->name);
+}
+
+/* ---- beginning and end ---- */
+
+static basin_status begin(basin_mpi *mpi, basin_error *error) {
+    int there = 0, provided = 0;
+    mpi->Initialized(&there);
+    if (there) return BASIN_OK;
+    if (mpi->Init_thread(NULL, NULL, BASIN_MPI_SERIALIZED, &provided))
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s cannot begin", mpi->name);
+    mpi->began = 1;
+    return BASIN_OK;
+}
+
+basin_status basin_mpi_begin(basin_mpi *mpi, const char *file, basin_error *error) {
+    *mpi = (basin_mpi){0};
+    void *library = find(file, error); /* stays open: MPI does not like to be unloaded */
+    if (!library) return BASIN_UNSUPPORTED;
+    basin_status status = load(mpi, library, error);
+    if (status) return status;
+    take_name(mpi);
+    status = take_dialect(mpi, library, error);
+    if (!status) status = begin(mpi, error);
+    if (!status) mpi->Comm_set_errhandler(mpi->world, mpi->errors_return);
+    return status;
+}
+
+void basin_mpi_end(basin_mpi *mpi) {
+    if (mpi->began) mpi->Finalize();
+    mpi->began = 0;
+}

@@ -1,0 +1,53 @@
+/* MPI, opened at run time: the few functions that ranks use, through declarations of our own, so
+ * that no header of MPI is needed and one program runs under any of them.
+ *
+ * Open MPI's handles are addresses of objects, those of MPICH and its kin (Intel MPI, MVAPICH,
+ * Cray) are numbers of 32 bits. Both fit a word and travel in the same registers on the 64-bit
+ * machines that Basin knows, all little-endian. What differs besides is in the fields below the
+ * functions. */
+#ifndef BASIN_RANKS_MPI_H
+#define BASIN_RANKS_MPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basin/status.h"
+
+typedef uintptr_t basin_mpi_handle;
+
+/* Result, name, arguments. */
+#define BASIN_MPI_FUNCTIONS(X)                                                                     \
+    X(Get_library_version, (char *text, int *length))                                              \
+    X(Initialized, (int *flag))                                                                    \
+    X(Init_thread, (int *argc, char ***argv, int wanted, int *provided))                           \
+    X(Finalize, (void))                                                                            \
+    X(Comm_set_errhandler, (basin_mpi_handle comm, basin_mpi_handle handler))                      \
+    X(Comm_rank, (basin_mpi_handle comm, int *rank))                                               \
+    X(Comm_size, (basin_mpi_handle comm, int *size))                                               \
+    X(Ibarrier, (basin_mpi_handle comm, basin_mpi_handle * request))                               \
+    X(Ibcast, (void *data, int count, basin_mpi_handle type, int root, basin_mpi_handle comm,      \
+               basin_mpi_handle *request))                                                         \
+    X(Isend, (const void *data, int count, basin_mpi_handle type, int rank, int tag,               \
+              basin_mpi_handle comm, basin_mpi_handle *request))                                   \
+    X(Irecv, (void *data, int count, basin_mpi_handle type, int rank, int tag,                     \
+              basin_mpi_handle comm, basin_mpi_handle *request))                                   \
+    X(Test, (basin_mpi_handle * request, int *flag, void *status))
+
+typedef struct basin_mpi {
+#define BASIN_MPI_FIELD(name, arguments) int(*name) arguments;
+    BASIN_MPI_FUNCTIONS(BASIN_MPI_FIELD)
+#undef BASIN_MPI_FIELD
+    basin_mpi_handle world, byte, errors_return;
+    void *status_ignore;
+    char name[80]; /* "Open MPI 4.1.4" */
+    int began;     /* by us, and to be ended by us */
+} basin_mpi;
+
+enum { BASIN_MPI_SUCCESS = 0, BASIN_MPI_SERIALIZED = 2 };
+
+/* Finds the library that belongs to the launcher, and begins. `file` names another one; NULL: none.
+ */
+basin_status basin_mpi_begin(basin_mpi *mpi, const char *file, basin_error *error);
+void basin_mpi_end(basin_mpi *mpi);
+
+#endif

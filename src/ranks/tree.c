@@ -1,0 +1,280 @@
+/* Sums over shards in one order; see ranks.h.
+ *
+ * The node (level l, place i) is the sum of the shards i 2^l .. (i + 1) 2^l - 1: its left half plus
+ * its right half. A rank adds up the nodes that lie wholly within its shards. Of what is left each
+ * rank then gets a slice of the numbers, adds up the rest of the tree, and gives its slice to all:
+ * every number travels twice, and the order of additions is the tree's, whoever makes them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ranks/inside.h"
+
+enum { LEVELS = 64 };
+
+typedef struct node {
+    int level;
+    int64_t place;
+    float *value;
+} node;
+
+/* Nodes from left to right, none of which can be added to its neighbour yet. */
+typedef struct stack {
+    node node[2 * LEVELS];
+    int count;
+} stack;
+
+struct basin_ranks_tree {
+    basin_ranks *ranks;
+    basin_ranks_share share;
+    int64_t shards, count, done; /* shards of this rank that were pushed */
+    stack stack;
+    float *spare[2 * LEVELS + 2]; /* arrays [count] that nobody uses */
+    int spares;
+    float *next;     /* [count], being written; NULL: none */
+    float *sum;      /* [count] */
+    float *received; /* [nodes of all ranks, this rank's slice] */
+};
+
+basin_ranks_share basin_ranks_deal_to(int64_t rank, int64_t count, int64_t items) {
+    int64_t first = items * rank / count;
+    return (basin_ranks_share){first, items * (rank + 1) / count - first};
+}
+
+basin_ranks_share basin_ranks_deal(const basin_ranks *ranks, int64_t items) {
+    return basin_ranks_deal_to(basin_ranks_rank(ranks), basin_ranks_count(ranks), items);
+}
+
+/* ---- adding ---- */
+
+static void add(float *to, const float *from, int64_t count) {
+    for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+static void release(basin_ranks_tree *t, float *value) {
+    if (t) t->spare[t->spares++] = value;
+}
+
+/* Puts a node to the right of the others, and adds halves of a node while there are two. `t` takes
+ * back arrays that are free; NULL: they are not its own. */
+static void put(stack *s, node n, int64_t count, basin_ranks_tree *t) {
+    while (s->count) {
+        const node *left = &s->node[s->count - 1];
+        if (left->level != n.level || left->place + 1 != n.place || left->place % 2) break;
+        if (count) add(left->value, n.value, count);
+        release(t, n.value);
+        n = (node){n.level + 1, left->place / 2, left->value};
+        s->count--;
+    }
+    s->node[s->count++] = n;
+}
+
+/* At the end of the shards a half may be alone; then it stands for its node. */
+static float *fold(stack *s, int64_t count) {
+    while (s->count > 1) {
+        s->count--;
+        add(s->node[s->count - 1].value, s->node[s->count].value, count);
+    }
+    return s->node[0].value;
+}
+
+/* The nodes that a rank will have left. */
+static int outline(stack *s, basin_ranks_share share) {
+    s->count = 0;
+    for (int64_t i = 0; i < share.count; i++) put(s, (node){0, share.first + i, NULL}, 0, NULL);
+    return s->count;
+}
+
+/* ---- this rank's shards ---- */
+
+static basin_ranks_share slice(const basin_ranks_tree *t, int64_t rank) {
+    return basin_ranks_deal_to(rank, basin_ranks_count(t->ranks), t->count);
+}
+
+static basin_ranks_share share_of(const basin_ranks_tree *t, int64_t rank) {
+    return basin_ranks_deal_to(rank, basin_ranks_count(t->ranks), t->shards);
+}
+
+static int64_t nodes_of_all(const basin_ranks_tree *t) {
+    int64_t nodes = 0;
+    stack s;
+    for (int64_t r = 0; r < basin_ranks_count(t->ranks); r++) nodes += outline(&s, share_of(t, r));
+    return nodes;
+}
+
+/* As many arrays as the stack will ever hold, and one to write into. */
+static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
+    int64_t ranks = basin_ranks_count(t->ranks), mine = slice(t, basin_ranks_rank(t->ranks)).count;
+    stack s = {.count = 0};
+    int most = 0;
+    for (int64_t i = 0; i < t->share.count; i++) {
+        put(&s, (node){0, t->share.first + i, NULL}, 0, NULL);
+        most = s.count > most ? s.count : most;
+    }
+    bool good = true;
+    while (t->spares < most + 1 && good) {
+        float *array = basin_array_new((size_t)t->count, sizeof *array);
+        good = array != NULL;
+        if (good) t->spare[t->spares++] = array;
+    }
+    if (good && ranks > 1) {
+        size_t received = (size_t)(nodes_of_all(t) * mine);
+        t->sum = basin_array_new((size_t)t->count, sizeof *t->sum);
+        t->received = basin_array_new(received ? received : 1, sizeof *t->received);
+        good = t->sum && t->received;
+    }
+    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+}
+
+basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
+                                  int64_t count, basin_error *error) {
+    *tree = NULL;
+    if (shards < basin_ranks_count(ranks))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "shards is %lld, and there are %lld ranks; wanted a shard a rank at least",
+            (long long)shards, (long long)basin_ranks_count(ranks));
+    basin_ranks_tree *t = calloc(1, sizeof *t);
+    if (!t) return basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+    t->ranks = ranks;
+    t->shards = shards;
+    t->count = count;
+    t->share = basin_ranks_deal(ranks, shards);
+    basin_status status = reserve(t, error);
+    if (status)
+        basin_ranks_tree_free(t);
+    else
+        *tree = t;
+    return status;
+}
+
+void basin_ranks_tree_free(basin_ranks_tree *tree) {
+    if (!tree) return;
+    for (int i = 0; i < tree->spares; i++) free(tree->spare[i]);
+    for (int i = 0; i < tree->stack.count; i++) free(tree->stack.node[i].value);
+    free(tree->next);
+    free(tree->sum);
+    free(tree->received);
+    free(tree);
+}
+
+float *basin_ranks_tree_next(basin_ranks_tree *tree) {
+    if (!tree->next) tree->next = tree->spare[--tree->spares];
+    return tree->next;
+}
+
+void basin_ranks_tree_push(basin_ranks_tree *tree) {
+    node leaf = {0, tree->share.first + tree->done++, tree->next};
+    tree->next = NULL;
+    put(&tree->stack, leaf, tree->count, tree);
+}
+
+/* ---- all ranks' shards ---- */
+
+/* A slice of each of our nodes to its rank, and ours of theirs. */
+static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
+    int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
+    int64_t nodes = nodes_of_all(t), sends = ranks * t->stack.count, at = 0;
+    int64_t mine = slice(t, self).count;
+    stack s;
+    basin_ranks_part *part = basin_array_new((size_t)(sends + nodes), sizeof *part);
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    for (int64_t r = 0; r < ranks; r++) {
+        basin_ranks_share to = slice(t, r);
+        for (int i = 0; i < t->stack.count; i++)
+            part[at++] = (basin_ranks_part){t->stack.node[i].value + to.first,
+                                            (size_t)to.count * sizeof(float), r};
+    }
+    float *from = t->received;
+    for (int64_t r = 0; r < ranks; r++)
+        for (int i = outline(&s, share_of(t, r)); i > 0; i--, from += mine)
+            part[at++] = (basin_ranks_part){from, (size_t)mine * sizeof(float), r};
+    basin_status status = basin_ranks_exchange(t->ranks, part, sends, part + sends, nodes, error);
+    free(part);
+    return status;
+}
+
+/* The sum of this rank's slice, in its place in `sum`. */
+static void add_slices(basin_ranks_tree *t) {
+    basin_ranks_share mine = slice(t, basin_ranks_rank(t->ranks));
+    stack all = {.count = 0}, s;
+    float *from = t->received;
+    for (int64_t r = 0; r < basin_ranks_count(t->ranks); r++) {
+        int nodes = outline(&s, share_of(t, r));
+        for (int i = 0; i < nodes; i++, from += mine.count)
+            put(&all, (node){s.node[i].level, s.node[i].place, from}, mine.count, NULL);
+    }
+    memcpy(t->sum + mine.first, fold(&all, mine.count), (size_t)mine.count * sizeof(float));
+}
+
+static basin_status gather_slices(basin_ranks_tree *t, basin_error *error) {
+    int64_t ranks = basin_ranks_count(t->ranks);
+    size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
+    if (!bytes) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    for (int64_t r = 0; r < ranks; r++) bytes[r] = (size_t)slice(t, r).count * sizeof(float);
+    const float *mine = t->sum + slice(t, basin_ranks_rank(t->ranks)).first;
+    basin_status status = basin_ranks_gather_parts(t->ranks, t->sum, mine, bytes, error);
+    free(bytes);
+    return status;
+}
+
+basin_status basin_ranks_tree_sum(float **sum, basin_ranks_tree *tree, basin_error *error) {
+    basin_status status = BASIN_OK;
+    if (tree->done != tree->share.count)
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld shards were given, wanted %lld",
+                          (long long)tree->done, (long long)tree->share.count);
+    if (basin_ranks_count(tree->ranks) > 1) {
+        status = deal_nodes(tree, error);
+        if (!status) add_slices(tree);
+        if (!status) status = gather_slices(tree, error);
+        *sum = tree->sum;
+    } else {
+        stack whole = tree->stack;
+        *sum = fold(&whole, tree->count);
+    }
+    for (int i = 0; i < tree->stack.count; i++) release(tree, tree->stack.node[i].value);
+    tree->stack.count = 0;
+    tree->done = 0;
+    return status;
+}
+
+/* ---- few numbers ---- */
+
+basin_status basin_ranks_sum(basin_ranks *ranks, double *values, int64_t count,
+                             basin_error *error) {
+    int64_t n = basin_ranks_count(ranks);
+    if (n == 1) return BASIN_OK;
+    double *all = basin_array_new((size_t)(n * count), sizeof *all);
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a sum");
+    basin_status status =
+        basin_ranks_gather(ranks, all, values, (size_t)count * sizeof *all, error);
+    for (int64_t i = 0; i < count && !status; i++) {
+        values[i] = all[i];
+        for (int64_t r = 1; r < n; r++) values[i] += all[r * count + i];
+    }
+    free(all);
+    return status;
+}
+
+basin_status basin_ranks_sum_integers(basin_ranks *ranks, int64_t *values, int64_t count,
+                                      basin_error *error) {
+    int64_t n = basin_ranks_count(ranks);
+    if (n == 1) return BASIN_OK;
+    int64_t *all = basin_array_new((size_t)(n * count), sizeof *all);
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a sum");
+    basin_status status =
+        basin_ranks_gather(ranks, all, values, (size_t)count * sizeof *all, error);
+    for (int64_t i = 0; i < count && !status; i++) {
+        values[i] = all[i];
+        for (int64_t r = 1; r < n; r++) values[i] += all[r * count + i];
+    }
+    free(all);
+    return status;
+}
+
+basin_status basin_ranks_any(basin_ranks *ranks, bool *value, basin_error *error) {
+    int64_t true_on = *value;
+    basin_status status = basin_ranks_sum_integers(ranks, &true_on, 1, error);
+    if (!status) *value = true_on > 0;
+    return status;
+}

@@ -1,0 +1,45 @@
+/* A step's batch in shards: each is computed by itself, by whichever rank it is dealt to, and the
+ * gradients are added in one order (ranks/ranks.h). So the weights are a function of the settings,
+ * of which `shards` is one, and not of the number of ranks.
+ *
+ *     for (i = 0; i < shards.share.count; i++) {
+ *         ... write shard shards.share.first + i to the trainer's plan
+ *         basin_shards_add(&shards, &trainer, weight, &error);
+ *     }
+ *     basin_shards_step(&shards, &loss, &weight, &trainer, &error);
+ *
+ * The batch's loss is the mean of its shards' by weight. */
+#ifndef BASIN_TRAIN_RUN_SHARDS_H
+#define BASIN_TRAIN_RUN_SHARDS_H
+
+#include "basin/train.h"
+#include "ranks/ranks.h"
+
+typedef struct basin_shards {
+    int64_t count;           /* of a batch; 1: a batch is one plan's, and there is one rank */
+    basin_ranks_share share; /* this rank's */
+    basin_ranks_tree *tree;  /* NULL where count is 1 */
+    basin_meeting meeting;   /* for the trainer's spec where count is above 1 */
+    int64_t numbers;         /* of all gradients */
+} basin_shards;
+
+/* What the setting `shards` comes to: what was asked for, that of the checkpoint (0: none), or, of
+ * 0, with ranks up to eight that divide the batch and alone one. */
+int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const basin_ranks *ranks);
+
+/* `params` are those that the trainers have. */
+basin_status basin_shards_begin(basin_shards *shards, basin_ranks *ranks, int64_t count,
+                                const basin_params *params, basin_error *error);
+void basin_shards_end(basin_shards *shards);
+
+/* Computes the gradients of the shard that was written, and takes them. */
+basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, double weight,
+                              basin_error *error);
+/* A shard without items. */
+void basin_shards_add_empty(basin_shards *shards);
+/* After the last of this rank: the update, alike on all ranks, with the batch's loss and weight.
+ * Any trainer of these parameters will do. */
+basin_status basin_shards_step(basin_shards *shards, double *loss, double *weight,
+                               basin_trainer *trainer, basin_error *error);
+
+#endif

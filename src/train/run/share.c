@@ -1,0 +1,78 @@
+/* What ranks of a run tell each other; see share.h. */
+#include "train/run/share.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file.h"
+
+/* ---- files ---- */
+
+/* The bytes of the file that rank 0's bundle was read from; *data is to be freed on the others. */
+static basin_status share_bytes(void **data, uint64_t *size, basin_ranks *ranks, const char *path,
+                                basin_error *error) {
+    basin_map map = {0};
+    basin_status status = path ? basin_map_open(&map, path, error) : BASIN_OK;
+    bool first = basin_ranks_rank(ranks) == 0;
+    *size = map.size;
+    *data = NULL;
+    status = basin_ranks_agree(ranks, status, error);
+    if (!status) status = basin_ranks_broadcast(ranks, size, sizeof *size, 0, error);
+    if (!status && !first && *size) {
+        *data = malloc(*size);
+        if (!*data) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
+    }
+    status = basin_ranks_agree(ranks, status, error);
+    void *bytes = first ? (void *)(uintptr_t)map.data : *data;
+    if (!status && *size) status = basin_ranks_broadcast(ranks, bytes, *size, 0, error);
+    basin_map_close(&map);
+    return status;
+}
+
+/* As basin_bundle_read tells them apart. */
+static basin_status parse(basin_bundle **bundle, const void *data, uint64_t size, const char *path,
+                          basin_error *error) {
+    bool zip = size > 2 && !memcmp(data, "PK", 2);
+    return zip ? basin_npz_parse(bundle, data, size, path, error)
+               : basin_safetensors_parse(bundle, data, size, path, error);
+}
+
+static basin_status share_bundle(basin_bundle **bundle, void **data, basin_run *run,
+                                 const char *path, basin_error *error) {
+    uint64_t size;
+    basin_ranks *ranks = run->training.ranks;
+    basin_status status =
+        share_bytes(data, &size, ranks, *bundle ? basin_bundle_path(*bundle) : NULL, error);
+    if (!status && *data) status = parse(bundle, *data, size, path, error);
+    return basin_ranks_agree(ranks, status, error);
+}
+
+basin_status basin_run_share_files(basin_run *run, basin_status status, basin_error *error) {
+    basin_ranks *ranks = run->training.ranks;
+    const char *saved = run->checkpoint ? run->checkpoint : "the checkpoint";
+    if (basin_ranks_count(ranks) == 1) return status;
+    status = basin_ranks_agree(ranks, status, error);
+    if (!status)
+        status = basin_ranks_broadcast(ranks, &run->finished, sizeof run->finished, 0, error);
+    if (!status) status = share_bundle(&run->saved, &run->shared[0], run, saved, error);
+    if (!status) status = share_bundle(&run->from, &run->shared[1], run, run->training.from, error);
+    return status;
+}
+
+/* ---- while it trains ---- */
+
+basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error) {
+    return basin_ranks_any(run->training.ranks, stop, error);
+}
+
+basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
+                                   basin_error *error) {
+    basin_ranks *ranks = run->training.ranks;
+    status = basin_ranks_agree(ranks, status, error);
+    return status ? status : basin_ranks_broadcast(ranks, score, sizeof *score, 0, error);
+}
+
+void basin_run_give_up(const basin_run *run, basin_status status, const basin_error *error) {
+    basin_error silent = {.status = status, .text = "training failed"};
+    if (run && status) basin_ranks_fail(run->training.ranks, error ? error : &silent);
+}
