@@ -84,8 +84,8 @@ basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
         t->meeting = *spec->meeting;
         status = has_statistics(params)
                      ? basin_fail(error, BASIN_UNSUPPORTED,
-                                  "statistics of batches that several processes share; wanted a "
-                                  "model without batch norm, or one process")
+                                  "batch norm, whose statistics are of whole batches, and a batch "
+                                  "in shards; wanted a model without it, or shards 1 and one rank")
                      : make_apart(t, params, spec, error);
     } else {
         status = basin_adamw_new(&t->adamw, params, loss, &spec->adamw, error);

@@ -138,6 +138,7 @@ static basin_status run_member(basin_graphs_fold *result, worker *w, int64_t mem
     basin_graphs_settings settings = *p->settings;
     basin_graphs_model *model;
     settings.seed += w->number * p->spec.members + member;
+    settings.shards = basin_shards_choose(settings.shards, 0, settings.batch, NULL);
     basin_status status = basin_graphs_model_new(
         &model, &settings, &p->input->set, w->fold->item[0], w->fold->count[0], w->backend, error);
     if (status) return status;

@@ -6,6 +6,7 @@
 #include "basin/model.h"
 #include "basin/tasks/graphs.h"
 #include "train/run/run.h"
+#include "train/run/shards.h"
 
 /* ---- settings ---- */
 
@@ -56,6 +57,7 @@
       "10.")
 #define BASIN_GRAPHS_TRAINING_SETTINGS(X)                                                          \
     BASIN_RUN_SETTINGS(X)                                                                          \
+    BASIN_SHARD_SETTINGS(X)                                                                        \
     X(REAL, smoothing, "X", 0, 0.99, "Label smoothing.")                                           \
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
@@ -258,6 +260,12 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
                                      int64_t count, uint64_t epoch, basin_error *error);
 basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum *sum,
                                        basin_error *error);
+/* For a shard of a batch: writes the graphs to the plan that takes them, whose trainer has yet to
+ * be run. `weight` is what they weigh in the loss. Without graphs: any plan, nothing written. */
+basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
+                                     basin_graphs_plans *plans, const basin_graphs_input *input,
+                                     const int64_t *graph, int64_t count, uint64_t epoch,
+                                     basin_error *error);
 
 /* ---- measures ---- */
 

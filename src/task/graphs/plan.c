@@ -98,7 +98,8 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
     if (found) return basin_fail(error, found->status, "%s", found->text);
     if (!schedule) return compile_scores(p, model, look, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
-                               .schedule = *schedule};
+                               .schedule = *schedule,
+                               .meeting = s->shards > 1 ? &basin_shards_meeting : NULL};
     if (s->centralise) p->params.adjust = centralise;
     return basin_trainer_new(&p->trainer, model->store, &p->params, p->loss, &spec, error);
 }

@@ -102,6 +102,8 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
                               const basin_graphset *set, const int64_t *graph, int64_t count,
                               const basin_schedule *schedule) {
     int64_t batch = model->settings.batch < count ? model->settings.batch : count;
+    int64_t shards = schedule && model->settings.shards ? model->settings.shards : 1;
+    batch = (batch + shards - 1) / shards;
     *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
     plans->batch = batch > 0 ? batch : 1;
     if (schedule) plans->schedule = *schedule;
@@ -391,11 +393,12 @@ static void node_targets(basin_graphs_plans *p, const basin_graphset *set, const
     if (m->settings.weight_classes) weigh_classes(p, p->data.tokens);
 }
 
-/* Weights sum to 1, so that the loss is a mean. */
-static void normalise(float *weight, int64_t count) {
+/* Weights sum to 1, so that the loss is a mean; returns what they summed to. */
+static double normalise(float *weight, int64_t count) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += (double)weight[i];
     for (int64_t i = 0; i < count && sum > 0; i++) weight[i] = (float)((double)weight[i] / sum);
+    return sum;
 }
 
 /* Each graph's pairs share 1 / (graphs x those of its features that are not 0), as published, where
@@ -413,7 +416,7 @@ static void pair_weights(basin_graphs_plans *p) {
     }
 }
 
-static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan,
+static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_graphs_plan *plan,
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   basin_error *error) {
     const basin_graphs_model *m = p->model;
@@ -425,7 +428,7 @@ static basin_status write_targets(basin_graphs_plans *p, basin_graphs_plan *plan
         node_targets(p, set, graph, count);
     else
         graph_targets(p, set, graph, count);
-    normalise(p->weight, rows);
+    *weight = normalise(p->weight, rows);
     writer w = {p, plan->trainer.plan, BASIN_OK, error};
     write_rows(&w, plan->target, p->target, rows, BASIN_F32, 0);
     write_rows(&w, plan->weight, p->weight, rows, BASIN_F32, 0);
@@ -453,10 +456,11 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
                                      const basin_graphs_input *input, const int64_t *graph,
                                      int64_t count, uint64_t epoch, basin_error *error) {
     basin_graphs_plan *plan;
+    double weight;
     basin_status status = fill(plans, input, graph, count, epoch, error);
     if (!status) status = basin_graphs_plans_settle(plans, sum, error);
     if (!status) status = prepare(&plan, plans, error);
-    if (!status) status = write_targets(plans, plan, &input->set, graph, count, error);
+    if (!status) status = write_targets(&weight, plans, plan, &input->set, graph, count, error);
     if (status) return status;
     plan->trainer.step = plans->step;
     status = basin_trainer_step(&plan->trainer, NULL, error);
@@ -465,4 +469,16 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
     plans->running = plan;
     plans->running_graphs = count;
     return BASIN_OK;
+}
+
+basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
+                                     basin_graphs_plans *plans, const basin_graphs_input *input,
+                                     const int64_t *graph, int64_t count, uint64_t epoch,
+                                     basin_error *error) {
+    *weight = 0;
+    if (!count) return plan_for(plan, plans, capacity_for(plans, 0, 0), error);
+    basin_status status = fill(plans, input, graph, count, epoch, error);
+    if (!status) status = prepare(plan, plans, error);
+    if (!status) status = write_targets(weight, plans, *plan, &input->set, graph, count, error);
+    return status;
 }

@@ -19,8 +19,10 @@ typedef struct job {
     const basin_graphs_input *input;
     const basin_fold *fold;
     basin_graphs_plans train, score;
+    basin_shards shards;
     int64_t *order, *batch; /* [trains] of the epoch `shuffled` */
     int64_t shuffled;
+    int64_t step_graphs; /* of a whole batch */
     basin_run_task task;
 } job;
 
@@ -40,15 +42,43 @@ static void shuffle(job *j, int64_t epoch) {
     j->shuffled = epoch;
 }
 
+/* This rank's shards of a batch of `count` graphs. Noise is drawn for each shard anew. */
+static basin_status step_shards(job *j, basin_run_sum *sum, const basin_run_place *place,
+                                const int64_t *graph, int64_t count, basin_error *error) {
+    basin_shards *s = &j->shards;
+    basin_graphs_plan *plan = NULL;
+    double loss, weight;
+    basin_status status = BASIN_OK;
+    for (int64_t i = s->share.first; i < s->share.first + s->share.count && !status; i++) {
+        basin_ranks_share part = basin_ranks_deal_to(i, s->count, count);
+        j->train.step = place->step * s->count + i;
+        status = basin_graphs_plans_load(&plan, &weight, &j->train, j->input, graph + part.first,
+                                         part.count, (uint64_t)place->epoch, error);
+        if (!status && weight > 0) status = basin_shards_add(s, &plan->trainer, weight, error);
+        if (!status && !(weight > 0)) basin_shards_add_empty(s);
+    }
+    if (status) return status;
+    plan->trainer.step = place->step;
+    status = basin_shards_step(s, &loss, &weight, &plan->trainer, error);
+    if (status) return status;
+    sum->loss += loss * (double)count;
+    sum->weight += (double)count;
+    return BASIN_OK;
+}
+
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
-    int64_t size = j->train.batch, at = place->batch * size, left = j->fold->count[0] - at;
+    int64_t size = j->step_graphs, at = place->batch * size, left = j->fold->count[0] - at;
+    int64_t count = left < size ? left : size;
+    basin_status status;
     shuffle(j, place->epoch);
     j->train.step = place->step;
-    basin_status status =
-        basin_graphs_plans_step(&j->train, sum, j->input, j->batch + at, left < size ? left : size,
-                                (uint64_t)place->epoch, error);
+    if (j->shards.tree)
+        status = step_shards(j, sum, place, j->batch + at, count, error);
+    else
+        status = basin_graphs_plans_step(&j->train, sum, j->input, j->batch + at, count,
+                                         (uint64_t)place->epoch, error);
     j->task.memory = j->train.bytes;
     return status;
 }
@@ -127,6 +157,7 @@ static basin_run_task task_of(job *j) {
     const basin_graphs_settings *s = &j->model->settings;
     int64_t trains = j->fold->count[0], batch = s->batch < trains ? s->batch : trains;
     int64_t steps = (trains + batch - 1) / batch;
+    j->step_graphs = batch;
     return (basin_run_task){.context = j,
                             .unit = "graphs",
                             .members = 1,
@@ -162,9 +193,12 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     j.train.run = run;
     j.order = basin_array_new(trains, sizeof *j.order);
     j.batch = basin_array_new(trains, sizeof *j.batch);
-    basin_status status = j.order && j.batch
-                              ? basin_run_train(outcome, run, &j.task, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+    basin_status status = basin_shards_begin(&j.shards, basin_run_training(run)->ranks,
+                                             model->settings.shards, &model->params, error);
+    if (!status && (!j.order || !j.batch))
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+    if (!status) status = basin_run_train(outcome, run, &j.task, error);
+    basin_shards_end(&j.shards);
     basin_graphs_plans_free(&j.train);
     basin_graphs_plans_free(&j.score);
     free(j.order);
@@ -176,7 +210,8 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
 
 typedef struct work {
     basin_graphs_data data;
-    const basin_graphs_settings *settings; /* as asked for */
+    const basin_graphs_settings *settings; /* as asked for, */
+    basin_graphs_settings chosen;          /* and with the shards that these leave open */
     basin_run *run;
     basin_graphset read;
     basin_graphs_input input;
@@ -287,9 +322,23 @@ static basin_status match_settings(const work *w, const basin_bundle *saved, bas
     return status;
 }
 
+/* Shards that were left open are those of the checkpoint, or for as many ranks as come. */
+static basin_status choose_shards(work *w, const basin_bundle *saved, basin_error *error) {
+    basin_graphs_settings before = {.shards = 0};
+    basin_status status = saved ? basin_graphs_settings_read(&before, saved, error) : BASIN_OK;
+    w->chosen = *w->settings;
+    w->chosen.shards = basin_shards_choose(w->settings->shards, before.shards, w->settings->batch,
+                                           basin_run_training(w->run)->ranks);
+    w->settings = &w->chosen;
+    if (status || w->chosen.shards <= w->chosen.batch) return status;
+    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted at most the batch, %lld",
+                      (long long)w->chosen.shards, (long long)w->chosen.batch);
+}
+
 static basin_status open_model(work *w, basin_error *error) {
     const basin_bundle *saved = basin_run_checkpoint(w->run), *from = basin_run_from(w->run);
-    basin_status status = saved ? match_settings(w, saved, error) : BASIN_OK;
+    basin_status status = choose_shards(w, saved, error);
+    if (!status && saved) status = match_settings(w, saved, error);
     if (status) return status;
     if (saved || from) return open_earlier(w, saved ? saved : from, error);
     return basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->fold.item[0],
@@ -335,6 +384,7 @@ basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outco
     if (!status) status = basin_settings_check_effect(settings, error);
     if (!status) status = basin_run_open(&w.run, training, "graph", error);
     if (!status) status = train(&w, outcome, error);
+    basin_run_give_up(w.run, status, error);
     basin_run_close(w.run);
     basin_graphs_input_free(&w.input);
     basin_graphset_free(&w.read);

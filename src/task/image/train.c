@@ -111,7 +111,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
     status = basin_shards_begin(&j->shards, j->training->ranks, s->shards, &j->graph.params, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = schedule(j),
-                               .meeting = j->shards.tree ? &j->shards.meeting : NULL};
+                               .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     if (!status) status = basin_image_graph_check(&j->graph, error);
     if (!status)
         status =

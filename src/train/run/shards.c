@@ -30,11 +30,13 @@ static basin_status no_meeting(void *context, basin_store *store, const char *co
     return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard alone");
 }
 
+const basin_meeting basin_shards_meeting = {.sum = no_meeting};
+
 basin_status basin_shards_begin(basin_shards *shards, basin_ranks *ranks, int64_t count,
                                 const basin_params *params, basin_error *error) {
+    if (count < 1) count = 1;
     *shards = (basin_shards){.count = count,
                              .share = basin_ranks_deal(ranks, count),
-                             .meeting = {.sum = no_meeting},
                              .numbers = basin_params_total(params)};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
     return basin_ranks_tree_new(&shards->tree, ranks, count, shards->numbers + 2, error);

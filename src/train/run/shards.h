@@ -19,9 +19,11 @@ typedef struct basin_shards {
     int64_t count;           /* of a batch; 1: a batch is one plan's, and there is one rank */
     basin_ranks_share share; /* this rank's */
     basin_ranks_tree *tree;  /* NULL where count is 1 */
-    basin_meeting meeting;   /* for the trainer's spec where count is above 1 */
     int64_t numbers;         /* of all gradients */
 } basin_shards;
+
+/* For the spec of trainers where there is more than one shard. */
+extern const basin_meeting basin_shards_meeting;
 
 /* What the setting `shards` comes to: what was asked for, that of the checkpoint (0: none), or, of
  * 0, with ranks up to eight that divide the batch and alone one. */
