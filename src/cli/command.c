@@ -158,10 +158,15 @@ static basin_status parse(void *options, basin_parsed *parsed, const basin_comma
     return basin_options_parse(options, parsed, &set, count, argument, error);
 }
 
-static bool is_quiet(const basin_command *command, const void *options) {
+static const basin_option *find_option(const basin_command *command, const char *name) {
     for (const basin_option *o = command->option; o->name; o++)
-        if (!strcmp(o->name, "quiet")) return *(const bool *)((const char *)options + o->offset);
-    return false;
+        if (!strcmp(o->name, name)) return o;
+    return NULL;
+}
+
+static bool is_quiet(const basin_command *command, const void *options) {
+    const basin_option *o = find_option(command, "quiet");
+    return o && *(const bool *)((const char *)options + o->offset);
 }
 
 static void print_notes(const char *notes) {
@@ -190,10 +195,10 @@ static basin_status meet(basin_cli_ranks *ranks, const basin_command *command, v
     basin_status status = basin_cli_ranks_open(ranks, error);
     if (status) return status;
     memcpy((char *)options + command->ranks_at, &ranks->ranks, sizeof ranks->ranks);
-    for (const basin_option *o = command->option; o->name && ranks->ranks; o++) {
-        int64_t *threads = (void *)((char *)options + o->offset);
-        if (!strcmp(o->name, "threads") && !*threads) *threads = basin_cli_ranks_threads(ranks);
-    }
+    const basin_option *o = find_option(command, "threads");
+    int64_t *threads = o ? (void *)((char *)options + o->offset) : NULL;
+    bool divides = find_option(command, "jobs"); /* among its jobs, by itself */
+    if (ranks->ranks && threads && !divides && !*threads) *threads = basin_cli_ranks_threads(ranks);
     return BASIN_OK;
 }
 

@@ -185,6 +185,7 @@ typedef struct basin_graphs_cv {
     basin_products products;
     const char *cache;        /* as in basin_graphs_data */
     const basin_watch *watch; /* told from the calling thread */
+    basin_ranks *ranks; /* folds are dealt to them, and every rank gets all results; NULL: alone */
 } basin_graphs_cv;
 
 typedef struct basin_graphs_fold {

@@ -308,7 +308,7 @@ static basin_status prepare(basin_eval *b, basin_error *error) {
     b->figures = calloc((size_t)(b->models * b->runs), sizeof *b->figures);
     if (!b->part || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
-    basin_status opened = o->scores ? open_scores(&b->scores, o->scores, error) : BASIN_OK;
+    basin_status opened = o->scores ? basin_eval_scores_begin(b, error) : BASIN_OK;
     if (opened) return opened;
     char seed[32];
     basin_status status = basin_settings_get(seed, sizeof seed, o->settings, "seed", error);
@@ -337,6 +337,19 @@ static int finish(basin_eval *b, basin_status status, const basin_error *error) 
     return code;
 }
 
+/* A rank that is told to stop takes the others along: its runs would lack. */
+static basin_status run_splits(basin_eval *b, basin_error *error) {
+    int64_t first, last;
+    basin_status status = BASIN_OK;
+    basin_eval_deal(b, &first, &last);
+    for (int64_t i = first; i < last && !status && !b->stopped; i++)
+        status = run_split(b, i, error);
+    if (!status && b->stopped && b->o->ranks)
+        status = basin_fail(error, BASIN_BAD_VALUE, "interrupted");
+    if (status) basin_ranks_fail(b->o->ranks, error);
+    return status || b->stopped ? status : basin_eval_share(b, error);
+}
+
 static int run(const void *values, int operands, char **operand) {
     basin_eval b = {.o = values};
     basin_error error;
@@ -352,11 +365,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_status status = basin_network_flags_open(&b.network, &data, NULL, b.o->memory, operands,
                                                    operand, b.o->quiet, &error);
     if (!status) status = prepare(&b, &error);
-    for (int64_t i = 0; i < b.runs && !status && !b.stopped; i++) status = run_split(&b, i, &error);
-    if (b.scores.file && !status && !b.stopped)
-        status = basin_writer_commit(&b.scores, &error);
-    else if (b.scores.file)
-        basin_writer_discard(&b.scores);
+    if (!status) status = run_splits(&b, &error);
+    status = basin_eval_scores_end(&b, status, &error);
     return finish(&b, status, &error);
 }
 
@@ -387,5 +397,6 @@ const basin_command basin_command_anomaly_eval = {
     .task = "anomaly",
     .settings_at = offsetof(basin_eval_options, settings),
     .start_at = offsetof(basin_eval_options, start),
+    .ranks_at = offsetof(basin_eval_options, ranks),
     .run = run,
 };

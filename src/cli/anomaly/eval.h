@@ -18,6 +18,7 @@ typedef struct basin_eval_options {
     int64_t runs, first, split_seed, threads;
     bool best_run, reliability, no_baselines, only_baselines, unseen, json, quiet;
     const char *backend, *products, *dtype;
+    basin_ranks *ranks; /* runs are dealt to them */
 } basin_eval_options;
 
 enum { BASIN_EVAL_RUNS = 1000 }; /* at most */
@@ -62,6 +63,13 @@ typedef struct basin_eval {
 basin_status basin_cli_scores_write(const char *path, const basin_network *network,
                                     const uint8_t *part /* [N] */,
                                     const double *probability /* [N] */, basin_error *error);
+/* The file of scores: rank 0 writes it, the others keep theirs aside until it is shared. */
+basin_status basin_eval_scores_begin(basin_eval *eval, basin_error *error);
+/* Keeps the file, or after a failure or a stop discards it. */
+basin_status basin_eval_scores_end(basin_eval *eval, basin_status status, basin_error *error);
+/* The runs that this rank makes, and afterwards: every rank gets all figures, rank 0 all scores. */
+void basin_eval_deal(const basin_eval *eval, int64_t *first, int64_t *last);
+basin_status basin_eval_share(basin_eval *eval, basin_error *error);
 
 /* Whether a model has a row. */
 bool basin_eval_shown(const basin_eval *eval, int model);

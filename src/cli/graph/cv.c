@@ -18,6 +18,7 @@ typedef struct options {
     double inner;
     int64_t folds, fold, repeats, members, jobs, threads;
     bool no_baselines, quiet, json;
+    basin_ranks *ranks;
 } options;
 
 static const options defaults = {.start = {.preset = "default"},
@@ -118,7 +119,8 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                             .backend = o->backend,
                             .products = basin_option_products(o->products),
                             .cache = basin_graph_cache(o->cache, text, sizeof text),
-                            .watch = &watch.watch};
+                            .watch = &watch.watch,
+                            .ranks = o->ranks};
     status = basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set, folds,
                                          &spec, error);
     basin_cli_watch_end(&watch);
@@ -450,5 +452,6 @@ const basin_command basin_command_graph_cv = {
     .task = "graphs",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
+    .ranks_at = offsetof(options, ranks),
     .run = run,
 };

@@ -25,6 +25,7 @@ typedef struct pool {
     pthread_mutex_t lock;
     pthread_cond_t news;
     int64_t next, last;    /* folds that nobody has begun */
+    int64_t first, dealt;  /* folds of all ranks */
     int64_t working;       /* threads */
     int64_t epochs, total; /* done, over all folds and members; at most */
     double loss;           /* of the last of them */
@@ -167,8 +168,12 @@ static void measure_mean(basin_graphs_measures *measures, worker *w, int part) {
                          w->scale);
 }
 
+static int64_t cores_of(const pool *p) {
+    return p->spec.ranks ? basin_ranks_threads(p->spec.ranks) : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static int threads_of(const pool *p) {
-    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN), share = cores / p->jobs;
+    int64_t share = cores_of(p) / p->jobs;
     return p->spec.threads > 0 ? p->spec.threads : share > 1 ? (int)share : 1;
 }
 
@@ -300,11 +305,26 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     if (p->spec.fold < 0 || p->spec.fold > folds)
         return basin_fail(error, BASIN_BAD_VALUE, "fold %lld of %lld", (long long)p->spec.fold,
                           (long long)folds);
-    p->next = p->spec.fold ? p->spec.fold - 1 : 0;
-    p->last = p->spec.fold ? p->spec.fold : folds;
-    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, p->last - p->next, sysconf(_SC_NPROCESSORS_ONLN),
-                                   p->spec.backend);
+    p->first = p->spec.fold ? p->spec.fold - 1 : 0;
+    p->dealt = p->spec.fold ? 1 : folds;
+    basin_ranks_share share = basin_ranks_deal(p->spec.ranks, p->dealt);
+    p->next = p->first + share.first;
+    p->last = p->next + share.count;
+    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, share.count, cores_of(p), p->spec.backend);
+    if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
     return BASIN_OK;
+}
+
+/* Every rank gets what the others' folds came to. */
+static basin_status share_results(pool *p, basin_error *error) {
+    basin_ranks *ranks = p->spec.ranks;
+    basin_status status = BASIN_OK;
+    for (int64_t r = 0; r < basin_ranks_count(ranks) && !status; r++) {
+        basin_ranks_share share = basin_ranks_deal_to(r, basin_ranks_count(ranks), p->dealt);
+        size_t bytes = (size_t)share.count * sizeof *p->result;
+        status = basin_ranks_broadcast(ranks, p->result + p->first + share.first, bytes, r, error);
+    }
+    return status;
 }
 
 basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_settings *settings,
@@ -324,6 +344,8 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
             p.spec.members * basin_graphs_epochs(p.settings, &input.set, folds->fold[f].item[0],
                                                  folds->fold[f].count[0]);
     if (!status) status = run_all(&p, error);
+    if (status && error) basin_ranks_fail(p.spec.ranks, error);
+    if (!status) status = share_results(&p, error);
     basin_graphs_input_free(&input);
     return status;
 }
