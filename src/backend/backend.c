@@ -1,6 +1,7 @@
 /* Opening a backend by name, and what every backend does through its table. */
 #include <string.h>
 
+#include "backend/collective.h"
 #include "backend/crop.h"
 #include "backend/device.h"
 #include "backend/eager.h"
@@ -54,7 +55,7 @@ basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
 }
 int basin_backend_threads(const basin_backend *backend) { return backend->threads; }
 
-/* ---- device.h, crop.h, eager.h ---- */
+/* ---- device.h, crop.h, collective.h, eager.h ---- */
 
 void *basin_device_alloc(basin_backend *backend, size_t bytes) {
     return backend->table->alloc(backend, bytes);
@@ -65,13 +66,26 @@ void basin_device_free(basin_backend *backend, void *memory) {
 void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
     backend->table->copy_in(backend, device, host, bytes);
 }
+basin_status basin_device_copy_out(basin_backend *backend, void *host, const void *device,
+                                   size_t bytes, basin_error *error) {
+    backend->table->copy_out(backend, host, device, bytes);
+    return backend->table->wait(backend, error);
+}
 size_t basin_device_free_bytes(basin_backend *backend) {
     return backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
 }
 
-const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
+static const void *extension(const basin_backend *backend, const char *name) {
     const basin_backend_table *table = backend->table;
-    return table->extension ? table->extension(backend, BASIN_CROP_EXTENSION) : NULL;
+    return table->extension ? table->extension(backend, name) : NULL;
+}
+
+const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
+    return extension(backend, BASIN_CROP_EXTENSION);
+}
+
+const basin_collective_table *basin_backend_collective(const basin_backend *backend) {
+    return extension(backend, BASIN_COLLECTIVE_EXTENSION);
 }
 
 basin_status basin_backend_open_eager(basin_backend **backend, const char *name, int threads,
@@ -81,6 +95,5 @@ basin_status basin_backend_open_eager(basin_backend **backend, const char *name,
 }
 
 const basin_eager_table *basin_backend_eager(const basin_backend *backend) {
-    const basin_backend_table *table = backend->table;
-    return table->extension ? table->extension(backend, BASIN_EAGER_EXTENSION) : NULL;
+    return extension(backend, BASIN_EAGER_EXTENSION);
 }

@@ -12,6 +12,9 @@ void *basin_device_alloc(basin_backend *backend, size_t bytes);
 void basin_device_free(basin_backend *backend, void *memory);
 /* The host's memory may change as soon as it returns. */
 void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
+/* Waits for what was queued. */
+basin_status basin_device_copy_out(basin_backend *backend, void *host, const void *device,
+                                   size_t bytes, basin_error *error);
 /* Bytes that could still be allocated; SIZE_MAX where that is not known. */
 size_t basin_device_free_bytes(basin_backend *backend);
 

@@ -1,5 +1,6 @@
 /* Stores: named states in a backend's memory, and the copies in and out of it. */
 #include "plan/store.h"
+#include "plan/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,12 @@ basin_status basin_store_write(basin_store *store, const char *name, const basin
     if (status) return status;
     store->changes++;
     return basin_device_write(store->backend, store->entry[i].memory, BASIN_REAL, tensor, error);
+}
+
+void *basin_store_memory(basin_store *store, const char *name, bool change) {
+    int i = find(store, name);
+    if (i >= 0 && change) store->changes++;
+    return i < 0 ? NULL : store->entry[i].memory;
 }
 
 basin_status basin_store_read(basin_store *store, const char *name, basin_tensor *tensor,

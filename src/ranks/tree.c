@@ -5,7 +5,6 @@
  * rank then gets a slice of the numbers, adds up the rest of the tree, and gives its slice to all:
  * every number travels twice, and the order of additions is the tree's, whoever makes them. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "ranks/inside.h"
@@ -26,6 +25,7 @@ typedef struct stack {
 
 struct basin_ranks_tree {
     basin_ranks *ranks;
+    basin_ranks_memory memory;
     basin_ranks_share share;
     int64_t shards, count, done; /* shards of this rank that were pushed */
     stack stack;
@@ -47,33 +47,34 @@ basin_ranks_share basin_ranks_deal(const basin_ranks *ranks, int64_t items) {
 
 /* ---- adding ---- */
 
-static void add(float *to, const float *from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) to[i] += from[i];
+static void add(basin_ranks_tree *t, float *to, const float *from, int64_t count) {
+    t->memory.add(t->memory.context, to, from, count);
 }
 
-static void release(basin_ranks_tree *t, float *value) {
-    if (t) t->spare[t->spares++] = value;
+static void release(basin_ranks_tree *t, float *value) { t->spare[t->spares++] = value; }
+
+/* Whether two neighbours are the halves of a node. */
+static bool are_halves(const node *left, const node *right) {
+    return left->level == right->level && left->place + 1 == right->place && left->place % 2 == 0;
 }
 
-/* Puts a node to the right of the others, and adds halves of a node while there are two. `t` takes
- * back arrays that are free; NULL: they are not its own. */
-static void put(stack *s, node n, int64_t count, basin_ranks_tree *t) {
-    while (s->count) {
-        const node *left = &s->node[s->count - 1];
-        if (left->level != n.level || left->place + 1 != n.place || left->place % 2) break;
-        if (count) add(left->value, n.value, count);
-        release(t, n.value);
+/* Puts a node to the right of the others, and adds halves of a node while there are two. Of nodes
+ * that are only outlined (`t` NULL) there is nothing to add. */
+static void put(stack *s, node n, int64_t count, basin_ranks_tree *t, bool own) {
+    while (s->count && are_halves(&s->node[s->count - 1], &n)) {
+        const node *left = &s->node[--s->count];
+        if (t) add(t, left->value, n.value, count);
+        if (t && own) release(t, n.value);
         n = (node){n.level + 1, left->place / 2, left->value};
-        s->count--;
     }
     s->node[s->count++] = n;
 }
 
 /* At the end of the shards a half may be alone; then it stands for its node. */
-static float *fold(stack *s, int64_t count) {
+static float *fold(basin_ranks_tree *t, stack *s, int64_t count) {
     while (s->count > 1) {
         s->count--;
-        add(s->node[s->count - 1].value, s->node[s->count].value, count);
+        add(t, s->node[s->count - 1].value, s->node[s->count].value, count);
     }
     return s->node[0].value;
 }
@@ -81,7 +82,8 @@ static float *fold(stack *s, int64_t count) {
 /* The nodes that a rank will have left. */
 static int outline(stack *s, basin_ranks_share share) {
     s->count = 0;
-    for (int64_t i = 0; i < share.count; i++) put(s, (node){0, share.first + i, NULL}, 0, NULL);
+    for (int64_t i = 0; i < share.count; i++)
+        put(s, (node){0, share.first + i, NULL}, 0, NULL, false);
     return s->count;
 }
 
@@ -108,26 +110,50 @@ static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
     stack s = {.count = 0};
     int most = 0;
     for (int64_t i = 0; i < t->share.count; i++) {
-        put(&s, (node){0, t->share.first + i, NULL}, 0, NULL);
+        put(&s, (node){0, t->share.first + i, NULL}, 0, NULL, false);
         most = s.count > most ? s.count : most;
     }
     bool good = true;
     while (t->spares < most + 1 && good) {
-        float *array = basin_array_new((size_t)t->count, sizeof *array);
+        float *array = t->memory.alloc(t->memory.context, t->count);
         good = array != NULL;
         if (good) t->spare[t->spares++] = array;
     }
     if (good && ranks > 1) {
-        size_t received = (size_t)(nodes_of_all(t) * mine);
-        t->sum = basin_array_new((size_t)t->count, sizeof *t->sum);
-        t->received = basin_array_new(received ? received : 1, sizeof *t->received);
+        int64_t received = nodes_of_all(t) * mine;
+        t->sum = t->memory.alloc(t->memory.context, t->count);
+        t->received = t->memory.alloc(t->memory.context, received ? received : 1);
         good = t->sum && t->received;
     }
     return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
 }
 
+/* ---- the host's memory ---- */
+
+static float *host_alloc(void *context, int64_t count) {
+    (void)context;
+    return basin_array_new((size_t)count, sizeof(float));
+}
+
+static void host_free(void *context, float *array) {
+    (void)context;
+    free(array);
+}
+
+static void host_add(void *context, float *to, const float *from, int64_t count) {
+    (void)context;
+    for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+static basin_status host_exchange(void *context, const basin_ranks_part *send, int64_t sends,
+                                  const basin_ranks_part *receive, int64_t receives,
+                                  basin_error *error) {
+    return basin_ranks_exchange(context, send, sends, receive, receives, error);
+}
+
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, basin_error *error) {
+                                  int64_t count, const basin_ranks_memory *memory,
+                                  basin_error *error) {
     *tree = NULL;
     if (shards < basin_ranks_count(ranks))
         return basin_fail(
@@ -137,6 +163,9 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
     basin_ranks_tree *t = calloc(1, sizeof *t);
     if (!t) return basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
     t->ranks = ranks;
+    t->memory = memory
+                    ? *memory
+                    : (basin_ranks_memory){ranks, host_alloc, host_free, host_add, host_exchange};
     t->shards = shards;
     t->count = count;
     t->share = basin_ranks_deal(ranks, shards);
@@ -150,11 +179,12 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
 
 void basin_ranks_tree_free(basin_ranks_tree *tree) {
     if (!tree) return;
-    for (int i = 0; i < tree->spares; i++) free(tree->spare[i]);
-    for (int i = 0; i < tree->stack.count; i++) free(tree->stack.node[i].value);
-    free(tree->next);
-    free(tree->sum);
-    free(tree->received);
+    const basin_ranks_memory *m = &tree->memory;
+    for (int i = 0; i < tree->spares; i++) m->free(m->context, tree->spare[i]);
+    for (int i = 0; i < tree->stack.count; i++) m->free(m->context, tree->stack.node[i].value);
+    if (tree->next) m->free(m->context, tree->next);
+    if (tree->sum) m->free(m->context, tree->sum);
+    if (tree->received) m->free(m->context, tree->received);
     free(tree);
 }
 
@@ -166,7 +196,7 @@ float *basin_ranks_tree_next(basin_ranks_tree *tree) {
 void basin_ranks_tree_push(basin_ranks_tree *tree) {
     node leaf = {0, tree->share.first + tree->done++, tree->next};
     tree->next = NULL;
-    put(&tree->stack, leaf, tree->count, tree);
+    put(&tree->stack, leaf, tree->count, tree, true);
 }
 
 /* ---- all ranks' shards ---- */
@@ -189,32 +219,39 @@ static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
     for (int64_t r = 0; r < ranks; r++)
         for (int i = outline(&s, share_of(t, r)); i > 0; i--, from += mine)
             part[at++] = (basin_ranks_part){from, (size_t)mine * sizeof(float), r};
-    basin_status status = basin_ranks_exchange(t->ranks, part, sends, part + sends, nodes, error);
+    basin_status status =
+        t->memory.exchange(t->memory.context, part, sends, part + sends, nodes, error);
     free(part);
     return status;
 }
 
-/* The sum of this rank's slice, in its place in `sum`. */
-static void add_slices(basin_ranks_tree *t) {
-    basin_ranks_share mine = slice(t, basin_ranks_rank(t->ranks));
+/* The sum of this rank's slice. */
+static float *add_slices(basin_ranks_tree *t) {
+    int64_t count = slice(t, basin_ranks_rank(t->ranks)).count;
     stack all = {.count = 0}, s;
     float *from = t->received;
     for (int64_t r = 0; r < basin_ranks_count(t->ranks); r++) {
         int nodes = outline(&s, share_of(t, r));
-        for (int i = 0; i < nodes; i++, from += mine.count)
-            put(&all, (node){s.node[i].level, s.node[i].place, from}, mine.count, NULL);
+        for (int i = 0; i < nodes; i++, from += count)
+            put(&all, (node){s.node[i].level, s.node[i].place, from}, count, t, false);
     }
-    memcpy(t->sum + mine.first, fold(&all, mine.count), (size_t)mine.count * sizeof(float));
+    return fold(t, &all, count);
 }
 
-static basin_status gather_slices(basin_ranks_tree *t, basin_error *error) {
-    int64_t ranks = basin_ranks_count(t->ranks);
-    size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
-    if (!bytes) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
-    for (int64_t r = 0; r < ranks; r++) bytes[r] = (size_t)slice(t, r).count * sizeof(float);
-    const float *mine = t->sum + slice(t, basin_ranks_rank(t->ranks)).first;
-    basin_status status = basin_ranks_gather_parts(t->ranks, t->sum, mine, bytes, error);
-    free(bytes);
+static basin_status gather_slices(basin_ranks_tree *t, float *mine, basin_error *error) {
+    int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
+    basin_ranks_part *part = basin_array_new(2 * (size_t)ranks, sizeof *part);
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    size_t bytes = (size_t)slice(t, self).count * sizeof(float);
+    for (int64_t r = 0; r < ranks; r++) {
+        basin_ranks_share from = slice(t, r);
+        part[r] = (basin_ranks_part){mine, bytes, r};
+        part[ranks + r] =
+            (basin_ranks_part){t->sum + from.first, (size_t)from.count * sizeof(float), r};
+    }
+    basin_status status =
+        t->memory.exchange(t->memory.context, part, ranks, part + ranks, ranks, error);
+    free(part);
     return status;
 }
 
@@ -225,12 +262,11 @@ basin_status basin_ranks_tree_sum(float **sum, basin_ranks_tree *tree, basin_err
                           (long long)tree->done, (long long)tree->share.count);
     if (basin_ranks_count(tree->ranks) > 1) {
         status = deal_nodes(tree, error);
-        if (!status) add_slices(tree);
-        if (!status) status = gather_slices(tree, error);
+        if (!status) status = gather_slices(tree, add_slices(tree), error);
         *sum = tree->sum;
     } else {
         stack whole = tree->stack;
-        *sum = fold(&whole, tree->count);
+        *sum = fold(tree, &whole, tree->count);
     }
     for (int i = 0; i < tree->stack.count; i++) release(tree, tree->stack.node[i].value);
     tree->stack.count = 0;

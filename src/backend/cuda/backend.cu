@@ -84,6 +84,7 @@ static void close_backend(basin_backend *backend) {
     basin_cuda_factors_free(cuda);
     basin_cuda_staging_free(cuda);
     basin_cuda_crops_free(cuda);
+    basin_cuda_collective_free(cuda);
     if (cuda->lt) cublasLtDestroy(cuda->lt);
     if (cuda->lt_workspace) cudaFree(cuda->lt_workspace);
     if (cuda->fault_taken) cudaFree(cuda->fault_taken);
@@ -107,6 +108,7 @@ static const basin_crop_table crops = {basin_cuda_crop, basin_cuda_alloc_host,
 static const void *extension(const basin_backend *backend, const char *name) {
     (void)backend;
     if (strcmp(name, BASIN_EAGER_EXTENSION) == 0) return &basin_cuda_eager;
+    if (strcmp(name, BASIN_COLLECTIVE_EXTENSION) == 0) return &basin_cuda_collectives;
     return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &crops : NULL;
 }
 
@@ -137,6 +139,12 @@ static const basin_backend_table make_table(bool hopper) {
 
 static const basin_backend_table table = make_table(false), hopper_table = make_table(true);
 
+/* The number in BASIN_CUDA_DEVICE. Ranks of one host take devices in turn, so that it may exceed
+ * them. */
+static int wanted_device(const char *wanted, int devices) {
+    return (int)(strtoul(wanted, NULL, 10) % (unsigned long)devices);
+}
+
 basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error) {
     int devices = 0, major = 0, minor = 0, shared = 0;
     cudaError_t code = cudaGetDeviceCount(&devices);
@@ -144,7 +152,11 @@ basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend cuda: there is no CUDA device here (%s)",
                           code != cudaSuccess ? cudaGetErrorString(code) : "the driver counts 0");
-    BASIN_CUDA_TRY(cuda, cudaGetDevice(&cuda->device));
+    const char *wanted = getenv("BASIN_CUDA_DEVICE");
+    if (wanted)
+        cuda->device = wanted_device(wanted, devices);
+    else
+        BASIN_CUDA_TRY(cuda, cudaGetDevice(&cuda->device));
     BASIN_CUDA_TRY(cuda, cudaSetDevice(cuda->device));
     BASIN_CUDA_TRY(cuda,
                    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->device));

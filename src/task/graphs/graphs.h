@@ -6,7 +6,7 @@
 #include "basin/model.h"
 #include "basin/tasks/graphs.h"
 #include "train/run/run.h"
-#include "train/run/shards.h"
+#include "train/shards/shards.h"
 
 /* ---- settings ---- */
 

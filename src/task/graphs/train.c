@@ -55,7 +55,7 @@ static basin_status step_shards(job *j, basin_run_sum *sum, const basin_run_plac
         status = basin_graphs_plans_load(&plan, &weight, &j->train, j->input, graph + part.first,
                                          part.count, (uint64_t)place->epoch, error);
         if (!status && weight > 0) status = basin_shards_add(s, &plan->trainer, weight, error);
-        if (!status && !(weight > 0)) basin_shards_add_empty(s);
+        if (!status && !(weight > 0)) status = basin_shards_add_empty(s, &plan->trainer, error);
     }
     if (status) return status;
     plan->trainer.step = place->step;
@@ -193,8 +193,10 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     j.train.run = run;
     j.order = basin_array_new(trains, sizeof *j.order);
     j.batch = basin_array_new(trains, sizeof *j.batch);
-    basin_status status = basin_shards_begin(&j.shards, basin_run_training(run)->ranks,
+    basin_status status = basin_shards_begin(&j.shards, basin_run_training(run),
                                              model->settings.shards, &model->params, error);
+    if (!status && *j.shards.how)
+        basin_watch_note(basin_run_training(run)->watch, "%s", j.shards.how);
     if (!status && (!j.order || !j.batch))
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
     if (!status) status = basin_run_train(outcome, run, &j.task, error);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "task/image/adopt.h"
-#include "train/run/shards.h"
+#include "train/shards/shards.h"
 
 /* A rehearsal asks for the time of a step alone, and saves the pass over the pictures; rank 0 makes
  * it for all. */

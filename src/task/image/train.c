@@ -17,7 +17,7 @@
 #include "task/image/start.h"
 #include "train/run/average.h"
 #include "train/run/run.h"
-#include "train/run/shards.h"
+#include "train/shards/shards.h"
 
 enum { LOG_STEPS = 20 };
 
@@ -108,10 +108,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     if (status) return status;
     j->model->parameters = basin_params_total(&j->graph.params);
     basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
-    status = basin_shards_begin(&j->shards, j->training->ranks, s->shards, &j->graph.params, error);
+    status = basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = schedule(j),
                                .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
+    if (!status && *j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
     if (!status) status = basin_image_graph_check(&j->graph, error);
     if (!status)
         status =

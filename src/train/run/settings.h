@@ -104,7 +104,7 @@ typedef double basin_channels[3];
     X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW.", .absent = "0.999")                    \
     X(REAL, clip, "NORM", 0, 1e9, "Largest norm of the gradient; 0: any.")                         \
     X(INTEGER, seed, "N", 0, 9007199254740992.0, "Seed of all random numbers.")
-/* A run whose batches are cut into shards (train/run/shards.h). */
+/* A run whose batches are cut into shards (train/shards/shards.h). */
 #define BASIN_SHARD_SETTINGS(X)                                                                    \
     X(INTEGER, shards, "N", 0, 65536,                                                              \
       "Parts of a batch that are computed apart, their gradients added in one order: the weights " \

@@ -9,17 +9,22 @@
  *     basin_shards_step(&shards, &loss, &weight, &trainer, &error);
  *
  * The batch's loss is the mean of its shards' by weight. */
-#ifndef BASIN_TRAIN_RUN_SHARDS_H
-#define BASIN_TRAIN_RUN_SHARDS_H
+#ifndef BASIN_TRAIN_SHARDS_SHARDS_H
+#define BASIN_TRAIN_SHARDS_SHARDS_H
 
+#include "basin/tasks/run.h"
 #include "basin/train.h"
-#include "ranks/ranks.h"
+#include "train/shards/device.h"
 
 typedef struct basin_shards {
+    basin_ranks *ranks;
     int64_t count;           /* of a batch; 1: a batch is one plan's, and there is one rank */
     basin_ranks_share share; /* this rank's */
-    basin_ranks_tree *tree;  /* NULL where count is 1 */
-    int64_t numbers;         /* of all gradients */
+    basin_ranks_tree *tree;  /* of gradients; NULL where count is 1 */
+    double *told;            /* [count, 2] losses, times their weights, and weights */
+    int64_t done;            /* of this rank's in this step */
+    basin_shards_device device;
+    const char *how; /* gradients travel, for people; "" where there is nothing to tell */
 } basin_shards;
 
 /* For the spec of trainers where there is more than one shard. */
@@ -29,16 +34,17 @@ extern const basin_meeting basin_shards_meeting;
  * 0, with ranks up to eight that divide the batch and alone one. */
 int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const basin_ranks *ranks);
 
-/* `params` are those that the trainers have. */
-basin_status basin_shards_begin(basin_shards *shards, basin_ranks *ranks, int64_t count,
+/* `params` are those that the trainers have. The shards must stay where they are. */
+basin_status basin_shards_begin(basin_shards *shards, const basin_training *training, int64_t count,
                                 const basin_params *params, basin_error *error);
 void basin_shards_end(basin_shards *shards);
 
 /* Computes the gradients of the shard that was written, and takes them. */
 basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, double weight,
                               basin_error *error);
-/* A shard without items. */
-void basin_shards_add_empty(basin_shards *shards);
+/* A shard without items; the trainer is any. */
+basin_status basin_shards_add_empty(basin_shards *shards, basin_trainer *trainer,
+                                    basin_error *error);
 /* After the last of this rank: the update, alike on all ranks, with the batch's loss and weight.
  * Any trainer of these parameters will do. */
 basin_status basin_shards_step(basin_shards *shards, double *loss, double *weight,
