@@ -1,0 +1,75 @@
+/* The program as several ranks, under mpirun. */
+#ifndef TESTS_CLI_RANKS_H
+#define TESTS_CLI_RANKS_H
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "cli/kill.h"
+
+/* Words for Open MPI by its environment: root may run it, more ranks than cores, none bound to one.
+ * What MPI itself leaks is no matter of ours. */
+#define MPI_WORDS                                                                                  \
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                                   \
+    "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none "                 \
+    "ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" "
+
+/* Of what can be measured here; valgrind would watch MPI. Returns 77, which CTest shows as skipped.
+ */
+static inline int ranks_absent(void) {
+    if (!strstr(BASIN_PROGRAM, "valgrind") && system("command -v mpirun >/dev/null") == 0) return 0;
+    printf("skipped: no mpirun here (or valgrind, which would watch MPI)\n");
+    return 77;
+}
+
+static inline double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* `mpirun WORDS` in the folder of `state`, where WORDS say how many of which program, PROGRAM being
+ * ours. A minute at most: nothing may hang. */
+static inline const program *run_mpi(void **state, const char *format, ...) {
+    static program result;
+    char words[3000], line[6000], path[PATH_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    snprintf(line, sizeof line,
+             "cd '%s' && export PROGRAM='%s' " MPI_WORDS "&& timeout -s KILL 120 mpirun %s "
+             ">.out 2>.err",
+             (const char *)*state, BASIN_PROGRAM, words);
+    int status = system(line);
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    slurp(result.out, sizeof result.out, folder_path(path, state, ".out"));
+    slurp(result.err, sizeof result.err, folder_path(path, state, ".err"));
+    return &result;
+}
+
+/* `basin ARGUMENTS` as `n` ranks. */
+static inline const program *run_ranks(void **state, int n, const char *arguments) {
+    return run_mpi(state, "-n %d $PROGRAM %s", n, arguments);
+}
+
+/* The same, and rank `victim` is killed without warning after so many milliseconds. */
+static inline const program *run_and_kill_rank(void **state, int n, int victim,
+                                               unsigned milliseconds, const char *arguments) {
+    char before[2000] = "", after[2000] = "";
+    if (victim > 0) snprintf(before, sizeof before, "-n %d $PROGRAM %s : ", victim, arguments);
+    if (victim + 1 < n)
+        snprintf(after, sizeof after, " : -n %d $PROGRAM %s", n - victim - 1, arguments);
+    return run_mpi(state, "%s-n 1 timeout -s KILL %u.%03u $PROGRAM %s%s", before,
+                   milliseconds / 1000, milliseconds % 1000, arguments, after);
+}
+
+/* How many lines begin with "basin: ". */
+static inline int basin_lines(const char *text) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, "basin: ")); at++)
+        count += at == text || at[-1] == '\n';
+    return count;
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* Several ranks under mpirun: the same bits as one, one that prints, errors in one line. */
+#include "cli/ranks_work.h"
+
+/* As one process with as many shards, and as 2 ranks; the log as well, but for times. */
+static void same_bits(void **state, const char *command) {
+    char line[2000];
+    const program *p = run(state, "%s --shards 8 -o one.safetensors --log one.log", command);
+    if (p->code) fail_msg("%s", p->err);
+    snprintf(line, sizeof line, "%s -o two.safetensors --log two.log", command);
+    p = run_ranks(state, 2, line);
+    if (p->code) fail_msg("%s", p->err);
+    assert_int_equal(basin_lines(p->err), 0);
+    assert_null(strstr(strchr(p->out, '\n') + 1, "parameters")); /* one rank has printed */
+    same_file(state, "one.safetensors", "two.safetensors");
+    snprintf(line, sizeof line,
+             "cd '%s' && for i in one two; do sed 's/\"items_per_second.*//; s/\"seconds.*//' "
+             "$i.log >$i.cut; done; cmp one.cut two.cut",
+             (const char *)*state);
+    assert_int_equal(system(line), 0);
+}
+
+static void images_have_the_same_bits(void **state) { same_bits(state, IMAGES(2)); }
+static void graphs_have_the_same_bits(void **state) { same_bits(state, GRAPHS(3)); }
+
+/* A model of one shard is what it was before there were shards: no gradient passes through sums. */
+static void shards_are_settings(void **state) {
+    const program *p = run(state, IMAGES(1) "--shards 3 -o m.safetensors");
+    assert_error(p, 1, "shards is 3, wanted a divisor of the batch, 16");
+    p = run(state, GRAPHS(1) "--shards 17 -o m.safetensors");
+    assert_error(p, 1, "shards is 17, wanted at most the batch, 16");
+    p = run(state, GRAPHS(1) "--preset gin --shards 2 -o m.safetensors");
+    assert_int_not_equal(p->code, 0);
+}
+
+static void folds_are_dealt(void **state) {
+    char alone[4000];
+    static const char line[] = "graph cv set.safetensors --folds 3 --epochs 2 --dim 16 --heads 2 "
+                               "--head-dim 8 --memories 16 --blocks 1 --cache none --quiet";
+    const program *p = run(state, "%s", line);
+    if (p->code) fail_msg("%s", p->err);
+    snprintf(alone, sizeof alone, "%.3999s", p->out);
+    p = run_ranks(state, 2, line);
+    if (p->code) fail_msg("%s", p->err);
+    assert_string_equal(p->out, alone);
+}
+
+/* The failure of any rank is told once, by rank 0, with the rank and its host. */
+static void failures_are_told_once(void **state) {
+    char host[64] = "", wanted[200];
+    double began = seconds_now();
+    const program *p =
+        run_mpi(state, "-n 1 $PROGRAM " IMAGES(900) "-o m.safetensors : -n 1 $PROGRAM "
+                                                    "image train nowhere/ --preset fashion "
+                                                    "-o m.safetensors");
+    gethostname(host, sizeof host - 1);
+    snprintf(wanted, sizeof wanted, "basin: rank 1 on %s: nowhere/", host);
+    assert_int_equal(p->code, 1);
+    assert_int_equal(basin_lines(p->err), 1);
+    assert_contains(p->err, wanted);
+    assert_true(seconds_now() - began < 60); /* of 10 s on a free machine */
+}
+
+static void usage_is_told_once(void **state) {
+    const program *p = run_ranks(state, 2, "image train --nonsense");
+    assert_int_equal(p->code, 2);
+    assert_int_equal(basin_lines(p->err), 1);
+    p = run_ranks(state, 2, "info set.safetensors");
+    assert_int_equal(p->code, 2);
+    assert_contains(p->err, "runs alone; wanted without mpirun or srun");
+    p = run_ranks(state, 3, GRAPHS(1) "--shards 2 -o m.safetensors");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "shards is 2, and there are 3 ranks");
+}
+
+/* Nothing of MPI is looked at by a process that no launcher started. */
+static void alone_needs_no_mpi(void **state) {
+    setenv("BASIN_MPI", "/nowhere", 1);
+    const program *p = run(state, IMAGES(1) "-o m.safetensors");
+    unsetenv("BASIN_MPI");
+    if (p->code) fail_msg("%s", p->err);
+    p = run_mpi(state, "-n 2 -x BASIN_MPI=/nowhere $PROGRAM " IMAGES(1) "-o m.safetensors");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "MPI, wanted for several ranks, cannot be used: /nowhere");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(images_have_the_same_bits, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(graphs_have_the_same_bits, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(shards_are_settings, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(folds_are_dealt, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(failures_are_told_once, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(usage_is_told_once, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(alone_needs_no_mpi, work_new, program_teardown),
+    };
+    int absent = ranks_absent();
+    return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+}
