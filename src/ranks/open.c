@@ -129,6 +129,13 @@ const char *basin_ranks_host(const basin_ranks *ranks) {
 }
 const char *basin_ranks_engine(const basin_ranks *ranks) { return ranks ? ranks->mpi.name : ""; }
 
+int64_t basin_ranks_local(const basin_ranks *ranks) {
+    int64_t before = 0;
+    for (int64_t i = 0; ranks && i < ranks->rank; i++)
+        before += !strcmp(ranks->hosts[i], ranks->hosts[ranks->rank]);
+    return before;
+}
+
 int basin_ranks_threads(const basin_ranks *ranks) { return ranks ? ranks->threads : 0; }
 
 bool basin_ranks_speaks(const basin_ranks *ranks) {

@@ -69,12 +69,14 @@ typedef struct basin_ranks_memory {
                              const basin_ranks_part *receive, int64_t receives, basin_error *error);
 } basin_ranks_memory;
 
-/* This rank's shards, one after the other; memory for a few of `count` numbers. `memory` NULL: the
- * host's. */
+/* This rank's shards, one after the other; memory for a few of `count` numbers. */
 typedef struct basin_ranks_tree basin_ranks_tree;
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, const basin_ranks_memory *memory,
-                                  basin_error *error);
+                                  int64_t count, basin_error *error);
+/* The same in other memory; NULL: the host's. */
+basin_status basin_ranks_tree_new_in(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
+                                     int64_t count, const basin_ranks_memory *memory,
+                                     basin_error *error);
 void basin_ranks_tree_free(basin_ranks_tree *tree);
 /* Where the next shard's numbers go; every number must be written. */
 float *basin_ranks_tree_next(basin_ranks_tree *tree); /* [count] */

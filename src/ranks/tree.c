@@ -152,8 +152,13 @@ static basin_status host_exchange(void *context, const basin_ranks_part *send, i
 }
 
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, const basin_ranks_memory *memory,
-                                  basin_error *error) {
+                                  int64_t count, basin_error *error) {
+    return basin_ranks_tree_new_in(tree, ranks, shards, count, NULL, error);
+}
+
+basin_status basin_ranks_tree_new_in(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
+                                     int64_t count, const basin_ranks_memory *memory,
+                                     basin_error *error) {
     *tree = NULL;
     if (shards < basin_ranks_count(ranks))
         return basin_fail(

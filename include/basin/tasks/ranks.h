@@ -52,6 +52,7 @@ BASIN_API const char *basin_ranks_host(const basin_ranks *ranks);   /* this rank
 BASIN_API const char *basin_ranks_engine(const basin_ranks *ranks); /* "Open MPI 4.1.4"; "" alone */
 /* Whether this rank is the one that tells users of things: rank 0, or rank 1 once that is lost. */
 BASIN_API bool basin_ranks_speaks(const basin_ranks *ranks);
+BASIN_API int64_t basin_ranks_local(const basin_ranks *ranks); /* its number on its host, from 0 */
 /* Threads that this rank may keep busy: the processors it is bound to, shared with the other ranks
  * that are bound to some of them. 0 alone: as many as there are. */
 BASIN_API int basin_ranks_threads(const basin_ranks *ranks);

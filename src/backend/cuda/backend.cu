@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/inside.h"
+#include "backend/cuda/collective.h"
 #include "basin/version.h"
 
 extern "C" {
@@ -84,13 +84,13 @@ static void close_backend(basin_backend *backend) {
     basin_cuda_factors_free(cuda);
     basin_cuda_staging_free(cuda);
     basin_cuda_crops_free(cuda);
-    basin_cuda_collective_free(cuda);
+    basin_cuda_nccl_free(cuda);
     if (cuda->lt) cublasLtDestroy(cuda->lt);
     if (cuda->lt_workspace) cudaFree(cuda->lt_workspace);
     if (cuda->fault_taken) cudaFree(cuda->fault_taken);
     if (cuda->fault_host) cudaFreeHost(cuda->fault_host);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
-    delete cuda;
+    delete (basin_cuda_state *)cuda;
 }
 
 static size_t workspace(basin_backend *backend, const basin_call *call) {
@@ -212,7 +212,7 @@ static basin_status open_backend(basin_backend **backend, const char *version, b
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; wanted %s",
                           BASIN_VERSION_STRING, version);
-    basin_cuda *cuda = new (std::nothrow) basin_cuda();
+    basin_cuda_state *cuda = new (std::nothrow) basin_cuda_state();
     if (!cuda) return basin_fail(error, BASIN_NO_MEMORY, "backend cuda: no memory for its state");
     cuda->base.table = &table;
     cuda->base.threads = 1;

@@ -3,7 +3,7 @@
 #include <new>
 #include <string.h>
 
-#include "backend/cuda/inside.h"
+#include "backend/cuda/collective.h"
 
 extern "C" {
 #include "base/library.h"
@@ -17,7 +17,7 @@ struct nccl_id {
 typedef void *nccl_comm;
 enum { NCCL_FLOAT = 7 };
 
-struct basin_cuda_collective {
+struct basin_cuda_nccl {
     int (*get_id)(nccl_id *id);
     int (*init)(nccl_comm *comm, int count, nccl_id id, int rank);
     int (*destroy)(nccl_comm comm);
@@ -35,14 +35,14 @@ template <typename F> static bool find(F *function, void *library, const char *n
     return symbol != NULL;
 }
 
-static basin_status open_library(basin_cuda *cuda, basin_error *error) {
-    if (cuda->collective) return BASIN_OK;
+static basin_status open_library(basin_cuda_state *cuda, basin_error *error) {
+    if (cuda->nccl) return BASIN_OK;
     void *library = basin_library_open("libnccl.so.2"); /* stays open */
     if (!library)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "NCCL, wanted for ranks with a GPU each, cannot be used: %.300s",
                           basin_library_why());
-    basin_cuda_collective *c = new (std::nothrow) basin_cuda_collective();
+    basin_cuda_nccl *c = new (std::nothrow) basin_cuda_nccl();
     if (!c) return basin_fail(error, BASIN_NO_MEMORY, "no memory for NCCL");
     bool whole = find(&c->get_id, library, "ncclGetUniqueId") &&
                  find(&c->init, library, "ncclCommInitRank") &&
@@ -52,17 +52,17 @@ static basin_status open_library(basin_cuda *cuda, basin_error *error) {
                  find(&c->receive, library, "ncclRecv") &&
                  find(&c->error, library, "ncclGetErrorString");
     if (whole) {
-        cuda->collective = c;
+        cuda->nccl = c;
         return BASIN_OK;
     }
     delete c;
     return basin_fail(error, BASIN_UNSUPPORTED, "NCCL lacks a function; wanted 2.7 or later");
 }
 
-static basin_status nccl_status(const basin_cuda *cuda, int code, const char *what,
+static basin_status nccl_status(const basin_cuda_state *cuda, int code, const char *what,
                                 basin_error *error) {
     if (!code) return BASIN_OK;
-    return basin_fail(error, BASIN_IO, "NCCL cannot %s: %s", what, cuda->collective->error(code));
+    return basin_fail(error, BASIN_IO, "NCCL cannot %s: %s", what, cuda->nccl->error(code));
 }
 
 /* ---- sums ---- */
@@ -106,7 +106,7 @@ static void copy(basin_backend *backend, float *to, const float *from, int64_t c
 /* ---- processes ---- */
 
 static void name(basin_backend *backend, char text[BASIN_COLLECTIVE_NAME]) {
-    basin_cuda *cuda = (basin_cuda *)backend;
+    basin_cuda_state *cuda = (basin_cuda_state *)backend;
     cudaDeviceProp properties;
     memset(text, 0, BASIN_COLLECTIVE_NAME);
     if (BASIN_CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, cuda->device)))
@@ -115,30 +115,30 @@ static void name(basin_backend *backend, char text[BASIN_COLLECTIVE_NAME]) {
 
 static basin_status invite(basin_backend *backend, char id[BASIN_COLLECTIVE_ID],
                            basin_error *error) {
-    basin_cuda *cuda = (basin_cuda *)backend;
+    basin_cuda_state *cuda = (basin_cuda_state *)backend;
     nccl_id made;
     basin_status status = open_library(cuda, error);
-    if (!status) status = nccl_status(cuda, cuda->collective->get_id(&made), "begin", error);
+    if (!status) status = nccl_status(cuda, cuda->nccl->get_id(&made), "begin", error);
     if (!status) memcpy(id, made.bytes, sizeof made.bytes);
     return status;
 }
 
 static basin_status join(basin_backend *backend, const char id[BASIN_COLLECTIVE_ID], int rank,
                          int count, basin_error *error) {
-    basin_cuda *cuda = (basin_cuda *)backend;
+    basin_cuda_state *cuda = (basin_cuda_state *)backend;
     nccl_id theirs;
     memcpy(theirs.bytes, id, sizeof theirs.bytes);
     basin_status status = open_library(cuda, error);
     if (status) return status;
-    return nccl_status(cuda, cuda->collective->init(&cuda->collective->comm, count, theirs, rank),
-                       "join", error);
+    return nccl_status(cuda, cuda->nccl->init(&cuda->nccl->comm, count, theirs, rank), "join",
+                       error);
 }
 
 static basin_status exchange(basin_backend *backend, const basin_collective_part *send,
                              int64_t sends, const basin_collective_part *receive, int64_t receives,
                              basin_error *error) {
-    basin_cuda *cuda = (basin_cuda *)backend;
-    basin_cuda_collective *c = cuda->collective;
+    basin_cuda_state *cuda = (basin_cuda_state *)backend;
+    basin_cuda_nccl *c = cuda->nccl;
     int code = c->begin();
     for (int64_t i = 0; i < sends && !code; i++)
         if (send[i].count)
@@ -152,11 +152,10 @@ static basin_status exchange(basin_backend *backend, const basin_collective_part
     return nccl_status(cuda, code ? code : ended, "exchange", error);
 }
 
-void basin_cuda_collective_free(basin_cuda *cuda) {
-    if (cuda->collective && cuda->collective->comm)
-        cuda->collective->destroy(cuda->collective->comm);
-    delete cuda->collective;
-    cuda->collective = NULL;
+void basin_cuda_nccl_free(basin_cuda *cuda) {
+    basin_cuda_nccl *nccl = ((basin_cuda_state *)cuda)->nccl;
+    if (nccl && nccl->comm) nccl->destroy(nccl->comm);
+    delete nccl;
 }
 
 const basin_collective_table basin_cuda_collectives = {add,    scale, copy,    name,

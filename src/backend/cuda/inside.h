@@ -5,7 +5,6 @@
 
 #include "backend/cuda/device.h"
 extern "C" {
-#include "backend/collective.h"
 #include "backend/crop.h"
 #include "backend/eager.h"
 #include "backend/form.h"
@@ -42,9 +41,6 @@ size_t basin_cuda_free_bytes(basin_backend *backend);
 /* crop.cu */
 void basin_cuda_crop(basin_backend *backend, float *values, const basin_crop_batch *batch);
 void basin_cuda_crops_free(basin_cuda *cuda);
-/* collective.cu */
-extern const basin_collective_table basin_cuda_collectives;
-void basin_cuda_collective_free(basin_cuda *cuda);
 void *basin_cuda_alloc_host(basin_backend *backend, size_t bytes);
 void basin_cuda_free_host(basin_backend *backend, void *memory);
 

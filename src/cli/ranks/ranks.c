@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -62,7 +63,11 @@ static void lost(void *context, const char *line) {
 
 basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error) {
     basin_ranks_options options = {.size = sizeof options, .lost = lost, .context = r};
-    return basin_ranks_open(&r->ranks, &options, error);
+    char device[32];
+    basin_status status = basin_ranks_open(&r->ranks, &options, error);
+    snprintf(device, sizeof device, "%lld", (long long)basin_ranks_local(r->ranks));
+    if (!status && r->ranks) setenv("BASIN_CUDA_DEVICE", device, 0);
+    return status;
 }
 
 int64_t basin_cli_ranks_threads(const basin_cli_ranks *r) { return basin_ranks_threads(r->ranks); }

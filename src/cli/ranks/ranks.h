@@ -17,6 +17,7 @@ typedef struct basin_cli_ranks {
 /* By the environment alone, before anything is printed: silences all but rank 0. Whether there are
  * several ranks. */
 bool basin_cli_ranks_begin(basin_cli_ranks *r);
+/* Meets the others. Ranks of one host take its GPUs in turn. */
 basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error);
 /* The processors that this rank may use of those that it shares with others on its host. */
 int64_t basin_cli_ranks_threads(const basin_cli_ranks *r);

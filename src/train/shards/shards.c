@@ -45,8 +45,8 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
         basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error);
     if (status) return status;
     basin_ranks_memory memory = basin_shards_device_memory(&shards->device);
-    return basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
-                                shards->device.table ? &memory : NULL, error);
+    return basin_ranks_tree_new_in(&shards->tree, ranks, count, basin_params_total(params),
+                                   shards->device.table ? &memory : NULL, error);
 }
 
 void basin_shards_end(basin_shards *shards) {

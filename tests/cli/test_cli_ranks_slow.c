@@ -1,0 +1,112 @@
+/* Ranks that are killed, told to end, stopped for a while, or whose disk is full: nothing is lost
+ * but the steps since the checkpoint, and nothing hangs. */
+#include "cli/ranks_work.h"
+
+enum { CASES = 20 };
+
+static unsigned draw(basin_random *random, unsigned below) {
+    return (unsigned)basin_random_below(random, below);
+}
+
+/* One random case: as `n` ranks one of which is killed, then as others until one lot ends it. */
+static void survive(void **state, basin_random *random, int number) {
+    static const int counts[] = {1, 2, 3, 4, 8};
+    bool images = draw(random, 2);
+    const char *work = images ? IMAGES(12) : GRAPHS(60);
+    unsigned shards = images ? 8 : 8 + draw(random, 6);
+    char line[1500];
+    const program *p =
+        run(state, "%s --shards %u --seed %d -o whole.safetensors", work, shards, number);
+    if (p->code) fail_msg("case %d: %s", number, p->err);
+    int kills = 0;
+    snprintf(line, sizeof line,
+             "%s --shards %u --seed %d -o cut.safetensors --save-every 0 --resume", work, shards,
+             number);
+    for (int time = 0; time < 2; time++) {
+        int n = counts[1 + draw(random, 4)], victim = (int)draw(random, (unsigned)n);
+        double began = seconds_now();
+        p = run_and_kill_rank(state, n, victim, 600 + draw(random, 2000), line);
+        kills += p->code != 0;
+        if (seconds_now() - began > 90) fail_msg("case %d: %d ranks hang", number, n);
+    }
+    int last = counts[draw(random, 5)];
+    p = last == 1 ? run(state, "%s", line) : run_ranks(state, last, line);
+    if (p->code) fail_msg("case %d, %d kills, %d ranks: %s", number, kills, last, p->err);
+    same_file(state, "whole.safetensors", "cut.safetensors");
+    printf("case %d: %s, %u shards, %d kills, ended by %d\n", number, images ? "images" : "graphs",
+           shards, kills, last);
+}
+
+static void kills_at_random(void **state) {
+    basin_random random = basin_random_start(2026, 11, 0);
+    char line[600];
+    for (int i = 0; i < CASES; i++) {
+        survive(state, &random, i);
+        snprintf(line, sizeof line, "cd '%s' && rm -f whole* cut*", (const char *)*state);
+        assert_int_equal(system(line), 0);
+    }
+}
+
+static void every_rank_is_missed(void **state) {
+    char wanted[100];
+    for (int victim = 0; victim < 3; victim++) {
+        double began = seconds_now();
+        const program *p =
+            run_and_kill_rank(state, 3, victim, 3000, IMAGES(9000) "-o m.safetensors --restart");
+        assert_int_not_equal(p->code, 0);
+        snprintf(wanted, sizeof wanted, "basin: rank %d on ", victim);
+        assert_contains(p->err, wanted);
+        assert_contains(p->err, "was lost");
+        assert_int_equal(basin_lines(p->err), 1);
+        assert_true(seconds_now() - began < 30);
+    }
+}
+
+/* A scheduler's signal to one rank: all save and end with the code that asks to be run again. */
+static void schedulers_are_obeyed(void **state) {
+    const program *p = run(state, IMAGES(300) "--shards 8 -o whole.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    for (int i = 0; i < 2; i++) {
+        p = run_mpi(state,
+                    "-n 1 $PROGRAM " IMAGES(300) "-o m.safetensors --resume : -n 1 timeout -s %s "
+                                                 "2.5 $PROGRAM " IMAGES(300) "-o m.safetensors "
+                                                                             "--resume",
+                    i ? "USR1" : "TERM");
+        if (i == 0 || p->code) assert_contains(p->err, "with --resume");
+    }
+    p = run_ranks(state, 3, IMAGES(300) "-o m.safetensors --resume");
+    if (p->code) fail_msg("%s", p->err);
+    same_file(state, "whole.safetensors", "m.safetensors");
+}
+
+static void a_full_disk_ends_all(void **state) {
+    const program *p =
+        run_ranks(state, 2, IMAGES(900) "-o m.safetensors --checkpoint /dev/full --save-every 0.5");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "basin: /dev/full: ");
+    assert_contains(p->err, "No space left on device");
+    assert_int_equal(basin_lines(p->err), 1);
+}
+
+/* Stopped for longer than it takes to notice a loss. */
+static void a_slow_rank_is_waited_for(void **state) {
+    const program *p = run(state, IMAGES(20) "--shards 8 -o whole.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    p = run_mpi(state, "-n 1 $PROGRAM " IMAGES(20) "-o m.safetensors : -n 1 sh -c '(sleep 1; kill "
+                                                   "-STOP $$; sleep 15; kill -CONT $$) & exec "
+                                                   "$PROGRAM " IMAGES(20) "-o m.safetensors'");
+    if (p->code) fail_msg("%s", p->err);
+    same_file(state, "whole.safetensors", "m.safetensors");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_rank_is_missed, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(schedulers_are_obeyed, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_ends_all, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(a_slow_rank_is_waited_for, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(kills_at_random, work_new, program_teardown),
+    };
+    int absent = ranks_absent();
+    return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+}
