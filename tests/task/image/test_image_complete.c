@@ -360,6 +360,40 @@ static void what_cannot_be_completed_is_refused(void **state) {
     bench_close(&b);
 }
 
+/* Also where the hole touches the end of the picture, so that windows cannot move on. */
+static void patches_lie_in_four_ways_everywhere(void **state) {
+    (void)state;
+    static const int64_t places[] = {0, 40, 96, 192};
+    enum { HOLE = 64, SIDE = 224, PATCH = 16 };
+    int32_t depth[HOLE * HOLE];
+    basin_error error = {0};
+    for (int i = 0; i < HOLE * HOLE; i++) depth[i] = 1;
+    for (int i = 0; i < 4; i++) {
+        basin_windows w = {0};
+        basin_hole hole = {.box = {places[i], places[3 - i], HOLE, HOLE},
+                           .depth = depth,
+                           .missing = (int64_t)HOLE * HOLE,
+                           .deepest = 1};
+        basin_cover cover = {.hole = &hole,
+                             .height = 256,
+                             .width = 256,
+                             .side = SIDE,
+                             .across = SIDE / PATCH,
+                             .reach = 1,
+                             .looks = BASIN_LOOKS,
+                             .lanes = 1};
+        must(basin_windows_cover(&w, &cover, &error), &error);
+        unsigned down = 0, right = 0;
+        for (size_t k = 0; k < w.count; k++) {
+            down |= 1U << (w.window[k].top % PATCH);
+            right |= 1U << (w.window[k].left % PATCH);
+        }
+        assert_int_equal(__builtin_popcount(down), 4);
+        assert_int_equal(__builtin_popcount(right), 4);
+        basin_windows_free(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rectangle_is_all_that_changes),
@@ -373,6 +407,7 @@ int main(void) {
         cmocka_unit_test(the_last_frame_is_the_completed_picture),
         cmocka_unit_test(a_batch_is_its_pictures_one_by_one),
         cmocka_unit_test(what_cannot_be_completed_is_refused),
+        cmocka_unit_test(patches_lie_in_four_ways_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,12 @@ static basin_status add(basin_windows *w, const basin_window *window, size_t fir
     return BASIN_OK;
 }
 
+/* Moved on by a part of a patch; at the end of the picture back, so that patches lie the same. */
+static int64_t move_on(int64_t from, int64_t by, int64_t patch, int64_t last) {
+    int64_t to = from + by;
+    return clamp(to > last ? to - patch : to, 0, last);
+}
+
 /* A window in several looks: patches aligned with the hole first, then moved by quarters of a patch
  * so that their borders lie in ever new places. */
 static basin_status add_looks(basin_windows *w, const basin_cover *c, int64_t top, int64_t left,
@@ -123,8 +129,8 @@ static basin_status add_looks(basin_windows *w, const basin_cover *c, int64_t to
     for (int i = 0; i < c->looks && !status; i++)
         for (int lane = 0; lane < c->lanes && !status; lane++) {
             basin_window one = {
-                .top = clamp(top + look[i].down * patch / 4, 0, c->height - c->side),
-                .left = clamp(left + look[i].right * patch / 4, 0, c->width - c->side),
+                .top = move_on(top, look[i].down * patch / 4, patch, c->height - c->side),
+                .left = move_on(left, look[i].right * patch / 4, patch, c->width - c->side),
                 .height = c->side,
                 .width = c->side,
                 .flip = c->flips && look[i].flip,
