@@ -162,7 +162,7 @@ typedef struct basin_anomaly_feature {
     double typical; /* the median over the graph */
     double share;   /* of the logit's distance: integrated gradients of the network, Shapley values
                        of trees, each with its weight */
-    int64_t fact;   /* which total of what edges carry it is, for basin_anomaly_fact_name; -1: none */
+    int64_t fact; /* which total of what edges carry it is, for basin_anomaly_fact_name; -1: none */
 } basin_anomaly_feature;
 
 enum { BASIN_FACT_TEXT = 220 };

@@ -90,11 +90,11 @@ typedef struct basin_network {
     float *own_feature;
     int32_t *own_label;
     basin_names own_column;
-    basin_schema *schema; /* NULL: none is known */
-    basin_facts facts;    /* what every relation's `fact` has */
-    double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
-    double *own_since;    /* of those, where they do not lie in the mapped file */
-    uint8_t *own_masks;   /* [3, N] train, val and test, likewise */
+    basin_schema *schema;   /* NULL: none is known */
+    basin_facts facts;      /* what every relation's `fact` has */
+    double *since;          /* [N] the time of a node's first edge, NaN: none; or NULL */
+    double *own_since;      /* of those, where they do not lie in the mapped file */
+    uint8_t *own_masks;     /* [3, N] train, val and test, likewise */
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
 } basin_network;
 

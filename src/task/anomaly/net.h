@@ -28,9 +28,9 @@ typedef struct basin_anomaly_net {
     basin_expr seen;  /* [N, columns] the features, masked */
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
     basin_expr facts[BASIN_ANOMALY_RELATIONS]; /* [pairs, facts], or NULL */
-    basin_expr label, weight, seed;       /* for training: [N], [N], [2]; else NULL */
-    basin_expr logits, probability, loss; /* [N], [N], []; of C classes label, logits and
-                                             probability are [N, C] */
+    basin_expr label, weight, seed;            /* for training: [N], [N], [2]; else NULL */
+    basin_expr logits, probability, loss;      /* [N], [N], []; of C classes label, logits and
+                                                  probability are [N, C] */
 } basin_anomaly_net;
 
 /* Whether it is an Energy Transformer that descends as the paper has it. */
