@@ -4,7 +4,7 @@
  * include/basin/tasks/anomaly.h and node.h. From the top down:
  *
  *     train.c     a run from data to a model
- *     choose.c    inputs that validation prefers, by quick probes; baselines.c: the plain models
+ *     choose.c    inputs that validation prefers, by quick probes; the plain models are in rival/
  *     fit.c       trains with settings that leave nothing open
  *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c

@@ -132,6 +132,7 @@ static basin_status open_tables(basin_explainer *x, basin_error *error) {
     basin_status status = BASIN_OK;
     x->ensemble = x->model->ensemble.fits ? &x->model->ensemble : &x->plain;
     x->plain.degree = x->model->settings.degree;
+    x->plain.facts = basin_facts_are_features(&x->model->settings);
     if (!x->model->ensemble.fits)
         status = basin_anomaly_ensemble_name(&x->plain, x->network, error);
     if (!status)
