@@ -74,6 +74,13 @@ static void print_histogram(const char *name, const basin_degrees *d) {
     }
 }
 
+static void print_facts(const basin_facts *facts) {
+    printf("edges carry:");
+    for (int64_t i = 0; i < facts->count; i++)
+        printf("%s %s", i ? "," : "", facts->name.text + facts->name.at[i]);
+    printf("\n");
+}
+
 static bool print_text(const basin_network *n, const basin_degrees *degrees, const options *o) {
     printf("%s: %lld nodes, %lld features, %s%s\n", n->path, (long long)n->nodes,
            (long long)n->features, n->directed ? "directed" : "undirected",
@@ -86,6 +93,7 @@ static bool print_text(const basin_network *n, const basin_degrees *degrees, con
         printf("masks: %lld split%s; the first %lld train, %lld validate, %lld test\n",
                (long long)n->splits, n->splits == 1 ? "" : "s", (long long)count_mask(n, n->train),
                (long long)count_mask(n, n->val), (long long)count_mask(n, n->test));
+    if (n->facts.count) print_facts(&n->facts);
     if (n->id.count) printf("ids: %s ... %s\n", n->id.text, n->id.text + n->id.at[n->id.count - 1]);
     basin_table rows = {.layout = "lrrrrrrrrr"};
     const char *heading[] = {"relation", "edges", "mean",  "min",       "median",

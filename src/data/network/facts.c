@@ -100,9 +100,8 @@ basin_status basin_relation_copy_facts(basin_relation *part, const basin_relatio
     return BASIN_OK;
 }
 
-/* Into the entry of `other` in a node's row; loops that were dropped have none. */
-static void add_to(basin_relation *r, int64_t node, int64_t other, const float *fact,
-                   const basin_facts *facts) {
+void basin_relation_add_fact(basin_relation *r, int64_t node, int64_t other, const float *fact,
+                             const basin_facts *facts) {
     int64_t at = basin_relation_find(r, node, (int32_t)other);
     if (at >= 0) basin_facts_merge(r->fact + at * facts->count, fact, facts);
 }
@@ -119,8 +118,8 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
         int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
         basin_schema_fill_facts(fact, network->schema, cell + i * cells);
-        add_to(relation, v, u, fact, facts);
-        if (!network->directed && u != v) add_to(relation, u, v, fact, facts);
+        basin_relation_add_fact(relation, v, u, fact, facts);
+        if (!network->directed && u != v) basin_relation_add_fact(relation, u, v, fact, facts);
     }
     free(fact);
     return status;

@@ -237,6 +237,20 @@ static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
     return status;
 }
 
+/* npz has no metadata: the schema is an array of bytes. */
+static basin_status put_schema_bytes(basin_bundle *bundle, const basin_schema *schema,
+                                     basin_error *error) {
+    char *text = basin_schema_print(schema);
+    basin_tensor t = {0};
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    basin_status status = basin_tensor_new(&t, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)), error);
+    if (!status) memcpy(t.data, text, strlen(text));
+    if (!status) status = basin_bundle_add(bundle, "schema", &t, error);
+    basin_tensor_free(&t);
+    free(text);
+    return status;
+}
+
 static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin_error *error) {
     char number[32];
     snprintf(number, sizeof number, "%" PRId64, n->nodes);
@@ -282,6 +296,29 @@ static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
     return status;
 }
 
+/* The facts of those edges, [E, facts]. */
+static basin_status put_edge_facts(basin_bundle *bundle, const basin_network *n,
+                                   const basin_relation *r, int64_t count, basin_error *error) {
+    char key[300];
+    basin_tensor t = {0};
+    int64_t F = n->facts.count;
+    bool homo = !strcmp(r->name, "homo");
+    if (!r->fact) return BASIN_OK;
+    basin_status status = basin_tensor_new(&t, BASIN_F32, BASIN_SHAPE(count, F), error);
+    if (status) return status;
+    float *fact = t.data;
+    for (int64_t v = 0; v < n->nodes; v++)
+        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) {
+            if (!n->directed && r->col[e] > v) continue;
+            memcpy(fact, r->fact + e * F, (size_t)F * sizeof *fact);
+            fact += F;
+        }
+    snprintf(key, sizeof key, "fact%s%.280s", homo ? "" : "_", homo ? "" : r->name);
+    status = basin_bundle_add(bundle, key, &t, error);
+    basin_tensor_free(&t);
+    return status;
+}
+
 /* Edges [E, 2] as other programs like them; of an undirected network each once. */
 static basin_status put_edges(basin_bundle *bundle, const basin_network *n, const basin_relation *r,
                               basin_error *error) {
@@ -304,7 +341,7 @@ static basin_status put_edges(basin_bundle *bundle, const basin_network *n, cons
     }
     free(key);
     basin_tensor_free(&t);
-    return status;
+    return status ? status : put_edge_facts(bundle, n, r, count, error);
 }
 
 static bool ends_in(const char *text, const char *end) {
@@ -319,6 +356,8 @@ basin_status basin_network_write(const char *path, const basin_network *network,
     basin_status status = basin_bundle_new(&bundle, error);
     if (!status && !npz) status = put_meta(bundle, network, error);
     if (!status) status = put_nodes(bundle, network, error);
+    if (!status && npz && network->facts.count)
+        status = put_schema_bytes(bundle, network->schema, error);
     if (!status && !npz) status = put_names(bundle, "id", &network->id, error);
     if (!status && !npz) status = put_names(bundle, "column", &network->column, error);
     if (!status && !npz) status = put_names(bundle, "class", &network->class_name, error);

@@ -107,6 +107,9 @@ void basin_network_find_now(basin_network *network);
 /* Zeros for every entry, where edges carry facts. */
 basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
                                         basin_error *error);
+/* Merges facts into the entry of `other` in a node's row; loops that were dropped have none. */
+void basin_relation_add_fact(basin_relation *relation, int64_t node, int64_t other,
+                             const float *fact, const basin_facts *facts);
 /* Merges the facts of a relation's edges into those of another, whose edges they are, too. */
 void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, int64_t nodes,
                                 const basin_facts *facts);

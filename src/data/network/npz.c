@@ -5,6 +5,8 @@
  *     edges_NAME [E, 2]      the relation NAME
  *     edge.COLUMN [E]        what edges carry, a number each; edge_NAME.COLUMN of edges_NAME. All
  *                            relations have the same columns
+ *     schema U8, fact [E, facts], fact_NAME   what a network that was written as npz had of columns
+ *                            and of facts that its edges add up to; in place of edge.COLUMN
  *     labelled [N]           0 where the label does not count
  *     train_mask(s), val_mask(s), test_mask(s) [N] or [splits, N]
  *
@@ -101,7 +103,6 @@ static basin_status read_column(float *cell, const basin_network *n, const basin
 
 static basin_status add_facts(basin_network *n, const basin_bundle *bundle, const char *key,
                               const basin_edges *edges, basin_error *error) {
-    if (!n->facts.count) return BASIN_OK;
     size_t count, cells = (size_t)n->schema->cells;
     float *cell = NULL;
     if (basin_size_multiply(&count, (size_t)edges->count, cells))
@@ -114,6 +115,53 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
         status = basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell, error);
     free(cell);
     return status;
+}
+
+/* Facts that were written with the schema: of an undirected edge once. */
+static basin_status take_facts(basin_network *n, const basin_bundle *bundle, const char *key,
+                               const basin_edges *edges, basin_error *error) {
+    char name[300], text[BASIN_SHAPE_TEXT];
+    const basin_tensor *t;
+    int64_t F = n->facts.count;
+    basin_relation *r = &n->relation[n->relations - 1];
+    snprintf(name, sizeof name, "fact%.280s", key + strlen("edges"));
+    basin_status status = basin_bundle_get(&t, bundle, name, error);
+    if (status) return status;
+    if (t->dtype != BASIN_F32 || !basin_shape_equal(t->shape, BASIN_SHAPE(edges->count, F)))
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %s is %s %s, wanted F32 [%" PRId64 ", %" PRId64 "]", n->path, name,
+                          basin_dtype_name(t->dtype), basin_shape_print(text, t->shape),
+                          edges->count, F);
+    if (basin_tensor_first_bad(t) >= 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %s holds NaN or infinity", n->path, name);
+    status = basin_relation_alloc_facts(r, &n->facts, error);
+    for (int64_t i = 0; i < edges->count && !status; i++) {
+        const float *fact = (const float *)t->data + i * F;
+        int64_t end[] = {basin_whole_at(edges->from, edges->dtype, i * edges->stride),
+                         basin_whole_at(edges->to, edges->dtype, i * edges->stride)};
+        basin_relation_add_fact(r, end[1], end[0], fact, &n->facts);
+        if (!n->directed && end[0] != end[1])
+            basin_relation_add_fact(r, end[0], end[1], fact, &n->facts);
+    }
+    return status;
+}
+
+/* A schema that was written, and the names of features that it has. */
+static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *t = basin_bundle_find(bundle, "schema");
+    if (!t || t->dtype != BASIN_U8 || t->shape.rank != 1) return BASIN_OK;
+    char *text = basin_array_new((size_t)t->shape.dim[0] + 1, 1);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a schema", n->path);
+    memcpy(text, t->data, (size_t)t->shape.dim[0]);
+    text[t->shape.dim[0]] = 0;
+    basin_status status = basin_schema_parse(&n->schema, text, n->path, error);
+    free(text);
+    if (!status && n->schema->features != (n->feature ? n->features : 0))
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
+                            n->schema->features, n->features);
+    if (!status && n->schema->named) status = basin_schema_names(&n->column, n->schema, error);
+    return status ? status : basin_schema_facts(&n->facts, n->schema, error);
 }
 
 /* ---- edges ---- */
@@ -142,9 +190,12 @@ static basin_status add_edges(basin_network *n, const char *key, const char *nam
                          .dtype = t->dtype,
                          .stride = 2,
                          .count = t->shape.dim[0]};
-    basin_status status = n->relations ? BASIN_OK : list_columns(n, bundle, key, error);
+    bool written = basin_bundle_find(bundle, "schema");
+    basin_status status = n->relations || written ? BASIN_OK : list_columns(n, bundle, key, error);
     if (!status) status = basin_network_add_relation(n, name, &edges, o, error);
-    if (!status) status = add_facts(n, bundle, key, &edges, error);
+    if (!status && n->facts.count)
+        status = written ? take_facts(n, bundle, key, &edges, error)
+                         : add_facts(n, bundle, key, &edges, error);
     basin_tensor_free(&wide);
     return status;
 }
@@ -203,6 +254,7 @@ basin_status basin_network_npz_read(basin_network **network, const basin_bundle 
     basin_status status = count_nodes(&nodes, bundle, error);
     if (!status) status = basin_network_new(network, basin_bundle_path(bundle), nodes, error);
     if (!status && x) status = basin_network_set_features(*network, x, o, error);
+    if (!status) status = read_schema(*network, bundle, error);
     if (!status) status = add_labels(*network, bundle, o, error);
     if (!status) status = add_masks(*network, bundle, error);
     if (!status) status = add_relations(*network, bundle, o, error);
