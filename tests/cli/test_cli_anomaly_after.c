@@ -1,4 +1,5 @@
-/* What comes after training a detector: back-tests on new labels, what the model remembers. */
+/* What comes after training a detector: back-tests on new labels, what the model remembers, drift,
+ * reasons; and what needs no training, oddness without labels. */
 #include <math.h>
 
 #include "cli/accounts.h"
@@ -255,6 +256,64 @@ static void reasons_are_in_the_users_units(void **state) {
     assert_contains(p->out, "opened 2026-11-01 (typical 2019-03-04) +");
 }
 
+/* ---- without labels ---- */
+
+static bool misplaced(int i) { return i % 20 == 7; }
+
+/* Two groups that trade among themselves; some accounts look like those of the other group. */
+static void write_groups(void **state, const char *name, bool labels) {
+    char path[PATH_TEXT];
+    FILE *nodes = fopen(folder_path(path, state, name), "w");
+    assert_non_null(nodes);
+    fputs(labels ? "id,label,a,b,c\n" : "id,a,b,c\n", nodes);
+    for (int i = 0; i < 160; i++) {
+        double side = (i % 2 == 0) != misplaced(i) ? 3 : -3;
+        fprintf(nodes, "g%d,", i);
+        if (labels) fprintf(nodes, "%d,", misplaced(i));
+        for (uint64_t k = 0; k < 3; k++)
+            fprintf(nodes, "%.4f%c", side + basin_random_normal_at(8, k, (uint64_t)i),
+                    k < 2 ? ',' : '\n');
+    }
+    fclose(nodes);
+    FILE *edges = fopen(folder_path(path, state, "groups-edges.csv"), "w");
+    assert_non_null(edges);
+    fputs("source,target\n", edges);
+    for (int i = 0; i < 160; i++)
+        for (uint64_t k = 0; k < 4; k++) {
+            double u = basin_random_uniform_at(8, 9, 4 * (uint64_t)i + k);
+            fprintf(edges, "g%d,g%d\n", i, i % 2 + 2 * (int)(u * 80));
+        }
+    fclose(edges);
+}
+
+/* Finds them, and the same numbers to the bit whether or not the table has labels. */
+static void energies_find_what_does_not_fit(void **state) {
+    static char first[65536];
+    write_groups(state, "groups.csv", true);
+    write_groups(state, "bare.csv", false);
+    const program *p = run(state, "anomaly eval --unsupervised groups.csv groups-edges.csv --quiet "
+                                  "--threads 1 --json");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(tree, "auroc") > 95);
+    assert_int_equal(json_number(tree, "anomalous"), 8);
+    assert_null(cJSON_GetObjectItemCaseSensitive(tree, "threshold"));
+    cJSON_Delete(tree);
+    p = run(state, "anomaly score --unsupervised groups.csv groups-edges.csv --quiet --threads 1");
+    if (p->code) fail_msg("%s", p->err);
+    assert_true(!strncmp(p->out, "node,energy,rank\ng0,", 20));
+    snprintf(first, sizeof first, "%s", p->out);
+    p = run(state, "anomaly score --unsupervised bare.csv groups-edges.csv --quiet --threads 1");
+    assert_string_equal(p->out, first);
+    p = run(state, "anomaly score --unsupervised bare.csv groups-edges.csv -q --explain --top 3");
+    assert_error(p, 2, "want a model");
+    p = run(state, "anomaly eval --unsupervised groups.csv groups-edges.csv -q --epochs 3");
+    assert_error(p, 2, "has no effect with --unsupervised");
+    p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv -q --seed 3");
+    assert_error(p, 2, "--seed wants --unsupervised");
+    p = run(state, "anomaly score accounts.csv -q");
+    assert_error(p, 2, "wants MODEL FILE...");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eval_judges_a_saved_model),
@@ -264,6 +323,7 @@ int main(void) {
         cmocka_unit_test(score_tells_of_drift),
         cmocka_unit_test(score_names_reasons),
         cmocka_unit_test(reasons_are_in_the_users_units),
+        cmocka_unit_test(energies_find_what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, make_model, program_teardown);
 }

@@ -223,6 +223,18 @@ BASIN_API const char *basin_anomaly_reason_print(char text[BASIN_REASON_TEXT],
                                                  const basin_network *network,
                                                  const basin_schema *schema, int n);
 
+/* ---- without labels ---- */
+
+/* How odd every node is, without labels and without a model: an Energy Transformer learns, on this
+ * network, to complete nodes whose features are hidden from their neighbours by descent; the energy
+ * of a node is what it is off by when it is hidden itself, half the squared distance, summed over
+ * scaled features. *stopped: the watcher stopped it, and energies are not there. */
+BASIN_API basin_status basin_anomaly_unsupervised(double *energy /* [N] */, bool *stopped,
+                                                  const basin_network *network, uint64_t seed,
+                                                  basin_backend *backend,
+                                                  const basin_anomaly_work *work,
+                                                  basin_error *error);
+
 /* ---- a page ---- */
 
 /* What a page on a model and the nodes that it scores has. Zero in place of numbers: the default.
@@ -279,7 +291,8 @@ typedef struct basin_anomaly_figures {
     basin_anomaly_budget budget[BASIN_ANOMALY_BUDGETS];
 } basin_anomaly_figures;
 
-/* Over the nodes of part `which`; all labelled ones where `part` is NULL. */
+/* Over the nodes of part `which`; all labelled ones where `part` is NULL. Without a model the
+ * scores may be any numbers, and reliability stays zero. */
 BASIN_API basin_status basin_anomaly_backtest(basin_anomaly_figures *figures,
                                               const basin_anomaly_model *model,
                                               const basin_network *network,

@@ -1,4 +1,5 @@
-/* basin anomaly eval --model: a saved model judged by labels, without training; see backtest.h. */
+/* basin anomaly eval --model: a saved model judged by labels, without training; --unsupervised:
+ * what was found without labels, judged by them. See backtest.h. */
 #include "cli/anomaly/backtest.h"
 
 #include <stdlib.h>
@@ -20,11 +21,16 @@ typedef struct job {
 
 /* ---- options that go with training alone ---- */
 
+/* Any but the seed of --unsupervised. */
 static bool settings_given(const basin_eval_options *o) {
     basin_settings *usual = NULL;
     basin_error error;
-    char *own = basin_settings_json(o->settings), *other = NULL;
-    if (!basin_settings_new(&usual, "anomaly", NULL, &error)) other = basin_settings_json(usual);
+    char *own = basin_settings_json(o->settings), *other = NULL, seed[32] = "0";
+    basin_status status = basin_settings_new(&usual, "anomaly", NULL, &error);
+    if (!status && o->unsupervised)
+        status = basin_settings_get(seed, sizeof seed, o->settings, "seed", &error);
+    if (!status) status = basin_settings_set(usual, "seed", seed, &error);
+    if (!status) other = basin_settings_json(usual);
     bool given = o->start.config || strcmp(o->start.preset, "default") != 0 ||
                  (own && other && strcmp(own, other) != 0);
     basin_settings_free(usual);
@@ -38,7 +44,10 @@ static const char *idle_option(const basin_eval_options *o, const basin_eval_opt
     const struct {
         const char *name;
         bool given;
-    } option[] = {{"--ratio", o->ratio != usual->ratio},
+    } option[] = {{"--model", o->model && o->unsupervised},
+                  {"--unseen", o->unseen && o->unsupervised},
+                  {"--threshold-for", o->threshold_for && o->unsupervised},
+                  {"--ratio", o->ratio != usual->ratio},
                   {"--runs", o->runs != usual->runs},
                   {"--split-seed", o->split_seed != usual->split_seed},
                   {"--split ratio", !strcmp(o->split, "ratio")},
@@ -101,13 +110,7 @@ static void print_seen(const job *j) {
         printf("  none of them took part in training\n");
 }
 
-bool basin_cli_figures_print(const basin_anomaly_figures *f) {
-    printf("  AUROC %.2f  AUPRC %.2f  recall@k %.2f  ECE %.2f\n", 100 * f->auroc, 100 * f->auprc,
-           100 * f->recall_at_k, 100 * f->reliability.ece);
-    printf(
-        "  at threshold %.4f: %lld alert%s, precision %.2f  recall %.2f  F1 %.2f  macro-F1 %.2f\n",
-        f->threshold, (long long)f->alerts, f->alerts == 1 ? "" : "s", 100 * f->precision,
-        100 * f->recall, 100 * f->f1, 100 * f->macro_f1);
+static bool print_budgets(const basin_anomaly_figures *f) {
     if (!f->budgets) return true;
     basin_table rows = {.layout = "rrr"};
     static const char *const heading[] = {"alerts", "precision", "recall"};
@@ -120,7 +123,27 @@ bool basin_cli_figures_print(const basin_anomaly_figures *f) {
     return basin_table_print(&rows, stdout, 2);
 }
 
+static bool print_figures(const basin_anomaly_figures *f) {
+    printf("  AUROC %.2f  AUPRC %.2f  recall@k %.2f  ECE %.2f\n", 100 * f->auroc, 100 * f->auprc,
+           100 * f->recall_at_k, 100 * f->reliability.ece);
+    printf("  at threshold %.4f: %lld alert%s, precision %.2f  recall %.2f  F1 %.2f  macro-F1 "
+           "%.2f\n",
+           f->threshold, (long long)f->alerts, f->alerts == 1 ? "" : "s", 100 * f->precision,
+           100 * f->recall, 100 * f->f1, 100 * f->macro_f1);
+    return print_budgets(f);
+}
+
+static bool print_unsupervised(const job *j) {
+    const basin_anomaly_figures *f = &j->figures;
+    printf("%s, %s: %lld nodes, %lld anomalous; energies found without labels; percent\n",
+           j->network->path, j->judged, (long long)f->nodes, (long long)f->anomalous);
+    printf("  AUROC %.2f  AUPRC %.2f  recall@k %.2f\n", 100 * f->auroc, 100 * f->auprc,
+           100 * f->recall_at_k);
+    return print_budgets(f);
+}
+
 static bool print_text(const job *j) {
+    if (j->o->unsupervised) return print_unsupervised(j);
     const basin_anomaly_card *card = basin_anomaly_get_card(j->model);
     const basin_anomaly_figures *f = &j->figures;
     printf("%s on %s, %s: %lld nodes, %lld anomalous; percent\n", j->o->model, j->network->path,
@@ -130,12 +153,12 @@ static bool print_text(const job *j) {
                card->data, (long long)card->trained_on, 100 * card->base_rate,
                100 * (double)f->anomalous / (double)f->nodes);
     print_seen(j);
-    bool good = basin_cli_figures_print(f);
+    bool good = print_figures(f);
     printf("probabilities beside frequencies:\n");
     return basin_cli_reliability_print(&f->reliability) && good;
 }
 
-void basin_put_figures(basin_json *json, const basin_anomaly_figures *f) {
+static void put_figures(basin_json *json, const basin_anomaly_figures *f) {
     const struct {
         const char *name;
         double value;
@@ -147,9 +170,10 @@ void basin_put_figures(basin_json *json, const basin_anomaly_figures *f) {
     basin_json_integer(json, "anomalous", f->anomalous);
     if (f->trained_on >= 0) basin_json_integer(json, "trained_on", f->trained_on);
     if (f->trained_on >= 0) basin_json_integer(json, "validated_on", f->validated_on);
-    basin_json_number(json, "threshold", f->threshold);
-    basin_json_integer(json, "alerts", f->alerts);
-    for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
+    bool probable = f->reliability.log_loss > 0; /* else energies, without a threshold */
+    if (probable) basin_json_number(json, "threshold", f->threshold);
+    if (probable) basin_json_integer(json, "alerts", f->alerts);
+    for (size_t i = 0; i < (probable ? sizeof figure / sizeof *figure : 3); i++)
         basin_json_number(json, figure[i].name, 100 * figure[i].value);
     basin_json_array(json, "budgets");
     for (int i = 0; i < f->budgets; i++) {
@@ -160,16 +184,16 @@ void basin_put_figures(basin_json *json, const basin_anomaly_figures *f) {
         basin_json_end(json);
     }
     basin_json_end(json);
-    basin_put_reliability(json, &f->reliability);
+    if (probable) basin_put_reliability(json, &f->reliability);
 }
 
 static void print_json(const job *j) {
     basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "model", j->o->model);
+    if (j->o->model) basin_json_text(&json, "model", j->o->model);
     basin_json_text(&json, "data", j->network->path);
     basin_json_text(&json, "part", j->judged);
     if (j->o->unseen) basin_json_integer(&json, "left_out", j->left_out);
-    basin_put_figures(&json, &j->figures);
+    put_figures(&json, &j->figures);
     basin_json_end(&json);
 }
 
@@ -179,8 +203,11 @@ static basin_status open_all(job *j, int operands, char **operand, basin_error *
     const basin_eval_options *o = j->o;
     basin_status status =
         basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) status = basin_anomaly_open(&j->model, o->model, j->backend, error);
-    if (!status)
+    if (!status && o->model) status = basin_anomaly_open(&j->model, o->model, j->backend, error);
+    if (!status && !o->model)
+        status = basin_network_flags_open(&j->network, &o->data, NULL, o->memory, operands, operand,
+                                          o->quiet, error);
+    else if (!status)
         status = basin_open_as_trained(&j->network, j->model, o->model, &o->data, o->memory,
                                        operands, operand, o->quiet, error);
     if (status) return status;
@@ -190,6 +217,14 @@ static basin_status open_all(job *j, int operands, char **operand, basin_error *
     j->seen = calloc(nodes + 1, 1);
     if (j->probability && j->part && j->seen) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for a back-test");
+}
+
+/* Of --seed, which is a setting. */
+static uint64_t seed_of(const basin_eval_options *o) {
+    char text[32];
+    basin_error error;
+    if (basin_settings_get(text, sizeof text, o->settings, "seed", &error)) return 0;
+    return strtoull(text, NULL, 10);
 }
 
 static basin_status backtest(job *j, int operands, char **operand, basin_error *error) {
@@ -202,9 +237,15 @@ static basin_status backtest(job *j, int operands, char **operand, basin_error *
     basin_anomaly_work work = {.size = sizeof work,
                                .watch = &watch.watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
-    status = basin_anomaly_score(j->probability, j->model, j->network, &work, error);
+    bool stopped = false;
+    if (j->model)
+        status = basin_anomaly_score(j->probability, j->model, j->network, &work, error);
+    else
+        status = basin_anomaly_unsupervised(j->probability, &stopped, j->network, seed_of(o),
+                                            j->backend, &work, error);
     basin_cli_watch_end(&watch);
-    double threshold = basin_anomaly_threshold(j->model);
+    if (!status && stopped) status = basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept");
+    double threshold = j->model ? basin_anomaly_threshold(j->model) : 0;
     if (!status && o->threshold_for)
         status = basin_anomaly_threshold_for(&threshold, j->model, o->threshold_for, j->probability,
                                              j->network->nodes, error);
@@ -222,8 +263,8 @@ int basin_cli_backtest(const basin_eval_options *o, const basin_eval_options *un
     basin_error error;
     const char *idle = idle_option(o, untouched);
     if (idle)
-        return basin_report_usage(&basin_command_anomaly_eval,
-                                  "%s has no effect with --model, which trains nothing", idle);
+        return basin_report_usage(&basin_command_anomaly_eval, "%s has no effect with --%s", idle,
+                                  o->unsupervised ? "unsupervised" : "model, which trains nothing");
     basin_status status = backtest(&j, operands, operand, &error);
     int code = BASIN_EXIT_OK;
     if (status)

@@ -22,8 +22,12 @@ static const basin_option table[] = {
     BASIN_TEXT(basin_eval_options, model, 0, "model", "MODEL",
                "A back-test: judge this trained model by the labels of the files, and train "
                "nothing."),
+    BASIN_FLAG(basin_eval_options, unsupervised, 0, "unsupervised",
+               "How well energies find the labelled anomalies that score --unsupervised gives; "
+               "labels are looked at afterwards alone."),
     BASIN_CHOICE(basin_eval_options, part, "part", "auto|train|val|test|all",
-                 "With --model: the nodes to judge by, those of split --first of the file's masks, "
+                 "With --model or --unsupervised: the nodes to judge by, those of split --first of "
+                 "the file's masks, "
                  "or all labelled ones; auto: test where the file has such a part, else all."),
     BASIN_FLAG(basin_eval_options, unseen, 0, "unseen",
                "With --model: leave out nodes that took part in training, validation included."),
@@ -354,7 +358,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_eval b = {.o = values};
     basin_error error;
     if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
-    if (b.o->model) return basin_cli_backtest(b.o, &defaults, operands, operand);
+    if (b.o->model || b.o->unsupervised)
+        return basin_cli_backtest(b.o, &defaults, operands, operand);
     if (b.o->unseen || b.o->threshold_for || strcmp(b.o->part, defaults.part) != 0)
         return basin_report_usage(&basin_command_anomaly_eval,
                                   "--part, --unseen and --threshold-for want --model MODEL");

@@ -16,7 +16,7 @@ typedef struct basin_eval_options {
     basin_network_flags data;
     double ratio, memory;
     int64_t runs, first, split_seed, threads;
-    bool best_run, reliability, no_baselines, only_baselines, unseen, json, quiet;
+    bool best_run, reliability, no_baselines, only_baselines, unseen, unsupervised, json, quiet;
     const char *backend, *products, *dtype;
     basin_ranks *ranks; /* runs are dealt to them */
 } basin_eval_options;

@@ -12,8 +12,8 @@ typedef struct options {
     const char *output, *base, *threshold_for, *backend, *products, *dtype;
     basin_network_flags data;
     double memory;
-    int64_t top, reasons, threads;
-    bool sort, only_new, explain, json, quiet;
+    int64_t top, reasons, seed, threads;
+    bool sort, only_new, explain, unsupervised, json, quiet;
 } options;
 
 static const options defaults = {
@@ -23,6 +23,12 @@ static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
     BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
     BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
+    BASIN_FLAG(options, unsupervised, 0, "unsupervised",
+               "Without a model and without labels: learn from the files themselves to complete "
+               "hidden nodes from their neighbours, and print the energy that each keeps, how odd "
+               "it is."),
+    BASIN_INTEGER(options, seed, "seed", "N", 0, 9007199254740992.0,
+                  "With --unsupervised: the seed of all random numbers."),
     BASIN_FLAG(options, explain, 0, "explain",
                "With --top or --new: why each of the nodes that are printed scores as it does."),
     BASIN_INTEGER(options, reasons, "reasons", "N", 1, 100,
@@ -97,14 +103,15 @@ static void put_reasons(FILE *file, const job *j, const basin_anomaly_explanatio
 
 static void put_csv(FILE *file, const job *j) {
     char id[BASIN_NODE_TEXT], number[BASIN_NUMBER_TEXT];
-    fputs("node,probability,rank,anomalous", file);
+    fputs(j->model ? "node,probability,rank,anomalous" : "node,energy,rank", file);
     for (int64_t k = 1; k <= j->o->reasons && j->why; k++) fprintf(file, ",reason_%d", (int)k);
     fputc('\n', file);
     for (int64_t i = 0; i < j->count; i++) {
         const place *p = &j->list[i];
         basin_csv_put(file, basin_network_id(j->network, p->node, id));
-        fprintf(file, ",%s,%lld,%d", basin_number_print(number, (float)p->probability),
-                (long long)p->rank, p->probability > j->threshold);
+        fprintf(file, ",%s,%lld", basin_number_print(number, (float)p->probability),
+                (long long)p->rank);
+        if (j->model) fprintf(file, ",%d", p->probability > j->threshold);
         if (j->why) put_reasons(file, j, j->why[i]);
         fputc('\n', file);
     }
@@ -113,16 +120,16 @@ static void put_csv(FILE *file, const job *j) {
 static void put_json(FILE *file, const job *j) {
     char id[BASIN_NODE_TEXT];
     basin_json json = basin_json_begin(file);
-    basin_json_number(&json, "threshold", j->threshold);
+    if (j->model) basin_json_number(&json, "threshold", j->threshold);
     if (j->drift.columns) basin_put_drift(&json, &j->drift);
     basin_json_array(&json, "nodes");
     for (int64_t i = 0; i < j->count; i++) {
         const place *p = &j->list[i];
         basin_json_object(&json, NULL);
         basin_json_text(&json, "node", basin_network_id(j->network, p->node, id));
-        basin_json_number(&json, "probability", p->probability);
+        basin_json_number(&json, j->model ? "probability" : "energy", p->probability);
         basin_json_integer(&json, "rank", p->rank);
-        basin_json_boolean(&json, "anomalous", p->probability > j->threshold);
+        if (j->model) basin_json_boolean(&json, "anomalous", p->probability > j->threshold);
         if (j->why)
             basin_put_reasons(&json, j->why[i], j->network, basin_anomaly_get_schema(j->model),
                               j->o->reasons, j->o->reasons);
@@ -165,8 +172,7 @@ static basin_status open_graphs(job *j, char **operand, int operands, basin_erro
                                        operands - 1, operand + 1, o->quiet, error);
     if (status) return status;
     if (o->only_new) j->first = j->base->nodes;
-    j->nodes = j->network->nodes - j->first;
-    if (j->nodes) return BASIN_OK;
+    if (j->first < j->network->nodes) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no node that %s lacks", operand[1], o->base);
 }
 
@@ -174,9 +180,14 @@ static basin_status open_all(job *j, char **operand, int operands, basin_error *
     const options *o = j->o;
     basin_status status =
         basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) status = basin_anomaly_open(&j->model, operand[0], j->backend, error);
-    if (!status) status = open_graphs(j, operand, operands, error);
+    if (!status && o->unsupervised)
+        status = basin_network_flags_open(&j->network, &o->data, NULL, o->memory, operands, operand,
+                                          o->quiet, error);
+    if (!status && !o->unsupervised)
+        status = basin_anomaly_open(&j->model, operand[0], j->backend, error);
+    if (!status && !o->unsupervised) status = open_graphs(j, operand, operands, error);
     if (status) return status;
+    j->nodes = j->network->nodes - j->first;
     j->probability = calloc((size_t)j->network->nodes, sizeof *j->probability);
     j->list = calloc((size_t)j->nodes, sizeof *j->list);
     if (j->probability && j->list) return BASIN_OK;
@@ -207,6 +218,14 @@ static basin_status explain(job *j, const basin_anomaly_work *work, basin_error 
     return status;
 }
 
+static basin_status find_odd(job *j, const basin_anomaly_work *work, basin_error *error) {
+    bool stopped;
+    basin_status status = basin_anomaly_unsupervised(j->probability, &stopped, j->network,
+                                                     (uint64_t)j->o->seed, j->backend, work, error);
+    if (status || !stopped) return status;
+    return basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept");
+}
+
 static basin_status score(job *j, char **operand, int operands, basin_cli_watch *watch,
                           basin_error *error) {
     const options *o = j->o;
@@ -214,10 +233,12 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
                                .watch = &watch->watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
     basin_status status = open_all(j, operand, operands, error);
-    if (!status) basin_note_gamma(operand[0], o->quiet);
-    if (!status) status = basin_anomaly_score(j->probability, j->model, j->network, &work, error);
+    if (!status && j->model) basin_note_gamma(operand[0], o->quiet);
+    if (!status)
+        status = j->model ? basin_anomaly_score(j->probability, j->model, j->network, &work, error)
+                          : find_odd(j, &work, error);
     if (status) return status;
-    j->threshold = basin_anomaly_threshold(j->model);
+    j->threshold = j->model ? basin_anomaly_threshold(j->model) : 0;
     if (o->threshold_for)
         status = basin_anomaly_threshold_for(&j->threshold, j->model, o->threshold_for,
                                              j->probability, j->network->nodes, error);
@@ -225,7 +246,7 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
     j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
     status = explain(j, &work, error);
     basin_cli_watch_end(watch);
-    if (!status) status = find_drift(j, error);
+    if (!status && j->model) status = find_drift(j, error);
     return status ? status : put(j, error);
 }
 
@@ -240,6 +261,14 @@ static int run(const void *values, int operands, char **operand) {
         return basin_report_usage(&basin_command_anomaly_score, "--explain wants --top N or --new");
     if (o->reasons != defaults.reasons && !o->explain)
         return basin_report_usage(&basin_command_anomaly_score, "--reasons wants --explain");
+    if (o->unsupervised && (o->explain || o->base || o->threshold_for))
+        return basin_report_usage(&basin_command_anomaly_score,
+                                  "--explain, --base and --threshold-for want a model, which "
+                                  "--unsupervised does without");
+    if (!o->unsupervised && o->seed)
+        return basin_report_usage(&basin_command_anomaly_score, "--seed wants --unsupervised");
+    if (!o->unsupervised && operands < 2)
+        return basin_report_usage(&basin_command_anomaly_score, "wants MODEL FILE...");
     basin_cli_watch_begin(&watch, o->quiet);
     basin_status status = score(&j, operand, operands, &watch, &error);
     basin_cli_watch_end(&watch);
@@ -259,7 +288,7 @@ const basin_command basin_command_anomaly_score = {
     .name = "anomaly score",
     .summary = "Score every node of a graph with a trained detector",
     .operands = "MODEL FILE...",
-    .operands_least = 2,
+    .operands_least = 1, /* with --unsupervised there is no model */
     .operands_most = 17,
     .text = "Writes node, probability, rank (1: the most anomalous) and whether the probability is "
             "above the threshold that validation chose, or one for the goal of --threshold-for. "
@@ -272,6 +301,7 @@ const basin_command basin_command_anomaly_score = {
     .example = "  basin anomaly score model.safetensors accounts.csv transfers.csv --top 100\n"
                "  basin anomaly score model.safetensors network.basin -o scores.csv\n"
                "  basin anomaly score model.safetensors network.basin --top 100 --explain\n"
+               "  basin anomaly score --unsupervised accounts.csv transfers.csv --top 100\n"
                "  basin anomaly score model.safetensors --base network.basin --new account.csv "
                "transfers.csv\n",
     .option = table,

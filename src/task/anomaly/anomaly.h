@@ -11,6 +11,7 @@
  *     classes/    several classes: their names, their figures, their inputs
  *     rival/      graph networks in place of the Energy Transformer
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
+ *     unsupervised/   oddness without labels
  *     explain/    why nodes score as they do
  *     after/      what a model remembers of its training; back-tests, drift
  */

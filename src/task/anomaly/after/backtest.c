@@ -65,7 +65,7 @@ static basin_status try_budgets(basin_anomaly_figures *f, const basin_anomaly_sa
     return status;
 }
 
-static basin_status judge(basin_anomaly_figures *f, const basin_anomaly_samples *s,
+static basin_status judge(basin_anomaly_figures *f, const basin_anomaly_samples *s, bool probable,
                           const char *path, basin_error *error) {
     basin_ranking ranking;
     f->nodes = s->count;
@@ -81,7 +81,7 @@ static basin_status judge(basin_anomaly_figures *f, const basin_anomaly_samples 
     double both = f->precision + f->recall;
     f->f1 = both > 0 ? 2 * f->precision * f->recall / both : 0;
     f->macro_f1 = basin_confusion_macro_f1(&c);
-    f->reliability = basin_reliability_measure(s->score, s->label, s->count);
+    if (probable) f->reliability = basin_reliability_measure(s->score, s->label, s->count);
     basin_status status = basin_ranking_measure(&ranking, s->score, s->label, s->count, 0, error);
     if (status) return status;
     f->auroc = ranking.auroc;
@@ -121,8 +121,9 @@ basin_status basin_anomaly_backtest(basin_anomaly_figures *figures,
         if (!all) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a back-test");
     }
     if (!status) status = basin_anomaly_samples_take(&s, probability, network, part, which, error);
-    if (!status) status = judge(figures, &s, network->path, error);
-    if (!status) status = count_seen(figures, model, network, part, which, error);
+    if (!status) status = judge(figures, &s, model != NULL, network->path, error);
+    figures->trained_on = figures->validated_on = -1;
+    if (!status && model) status = count_seen(figures, model, network, part, which, error);
     basin_anomaly_samples_free(&s);
     free(all);
     return status;
