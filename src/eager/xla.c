@@ -176,10 +176,20 @@ static void *fail_status(const xla_frame *frame, const basin_error *error) {
     return fail(frame, memory ? XLA_RESOURCE_EXHAUSTED : XLA_INVALID_ARGUMENT, error->text);
 }
 
-/* Device memory for the call; *failure where there is none. */
+/* XLA refuses to promise a coarser alignment; kernels want a finer one. */
+enum { XLA_ALIGNMENT = 16, SCRATCH_ALIGNMENT = 256 };
+
+static void *align(void *data) {
+    uintptr_t past = (uintptr_t)data % SCRATCH_ALIGNMENT;
+    return past ? (char *)data + (SCRATCH_ALIGNMENT - past) : data;
+}
+
+/* Device memory for the call, to be aligned; *failure where there is none. */
 static void *scratch_new(void **failure, const xla_frame *frame, size_t bytes) {
-    xla_allocate_arguments arguments = {
-        .size = sizeof arguments, .context = frame->context, .bytes = bytes, .alignment = 64};
+    xla_allocate_arguments arguments = {.size = sizeof arguments,
+                                        .context = frame->context,
+                                        .bytes = bytes,
+                                        .alignment = XLA_ALIGNMENT};
     *failure = bytes ? frame->api->memory_allocate(&arguments) : NULL;
     return arguments.data;
 }
@@ -197,13 +207,14 @@ static void *run_groups(const request *r, const basin_eager *eager) {
     void *failure = NULL, *scratch = NULL;
     size_t bytes = 0;
     basin_status status = basin_eager_workspace(&bytes, eager, operation, &first, &error);
-    if (!status && eager->device) scratch = scratch_new(&failure, r->frame, bytes);
+    size_t taken = bytes ? bytes + SCRATCH_ALIGNMENT : 0;
+    if (!status && eager->device) scratch = scratch_new(&failure, r->frame, taken);
     for (int64_t i = 0; i < r->groups && !status && !failure; i++) {
         basin_eager_attention at = job_of_group(r, i);
-        at.workspace = scratch, at.workspace_bytes = bytes, at.stream = r->at.stream;
+        at.workspace = align(scratch), at.workspace_bytes = bytes, at.stream = r->at.stream;
         status = basin_eager_run(eager, operation, &at, &error);
     }
-    void *late = scratch_free(r->frame, scratch, bytes);
+    void *late = scratch_free(r->frame, scratch, taken);
     if (status) return fail_status(r->frame, &error);
     return failure ? failure : late;
 }
