@@ -186,8 +186,8 @@ static void check_company(void *context, const row *r) {
 
 static void has_one_flag_for_one_thing(void **state) {
     static meanings m;
-    /* How many commands that compute still lack it; each number may only fall, but for --json, which
-     * a report does without: it is a page. */
+    /* How many commands that compute still lack it; each number may only fall, but for --json,
+     * which a report does without: it is a page. */
     static const struct {
         const char *name;
         int without;

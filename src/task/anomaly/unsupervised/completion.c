@@ -64,16 +64,17 @@ static void scale_together(float *x, int64_t rows, int64_t columns) {
 }
 
 static basin_status prepare(completion *c, basin_error *error) {
-    basin_scaler scale = {0};
+    basin_scaler scale = {0}, edge_scale = {0};
     bool share = is_share(c->network);
     c->settings.scaling = share ? "none" : "standard";
     c->settings.degree = !share;
+    c->settings.facts = c->network->facts.count ? "features" : "none";
     basin_status status = basin_node_inputs_open(&c->inputs, c->network, &c->settings, error);
     int64_t N = c->network->nodes, *node = basin_array_new((size_t)N, sizeof *node);
     if (!status && !node) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for nodes");
     for (int64_t i = 0; i < N && !status; i++) node[i] = i;
-    if (!status) status = basin_node_inputs_fit(&scale, &c->inputs, node, N, error);
-    if (!status) status = basin_node_inputs_scale(&c->inputs, &scale, error);
+    if (!status) status = basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error);
+    if (!status) status = basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error);
     if (!status && share) scale_together(c->inputs.table, N, c->inputs.shape.columns);
     basin_scaler_free(&scale);
     free(node);
