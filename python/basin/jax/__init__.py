@@ -14,7 +14,8 @@ Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which li
 beta of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
 float64 on cpu. jit, vmap, grad and grad of grad work; forward mode does not."""
 
-# pyright: reportMissingImports=false
+# Where the framework is not installed, pyright takes this folder for it.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 try:
     import jax  # noqa: F401

@@ -1,6 +1,5 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Energy attention as functions of JAX arrays: what callers give, as the operations want it."""
-
-# pyright: reportMissingImports=false
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The paper's block as functions of JAX: tokens descend the energy of attention and memories."""
-
-# pyright: reportMissingImports=false
 
 import jax
 import jax.numpy as jnp

@@ -1,10 +1,9 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The three operations as JAX sees them: custom calls, each the derivative of the one before.
 
 Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a
 list [pairs, H]), w and lse [B, Nq, H]. A pattern is (flags, count, learns): flags of an operation,
 the length of the list, and whether gradients of beta are wanted."""
-
-# pyright: reportMissingImports=false
 
 import ctypes
 import functools

@@ -1,6 +1,5 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The paper's block as a layer of PyTorch: tokens descend the energy of attention and memories."""
-
-# pyright: reportMissingImports=false
 
 import torch
 import torch.utils.checkpoint

@@ -1,3 +1,4 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The three operations as PyTorch sees them: torch.ops.basin.attention_lse, _force and _reverse,
 each the derivative of the one before.
 
@@ -6,8 +7,6 @@ list: [pairs, H]), w and lse [B, H, Nq]. Where heads lie in memory is read from 
 H, Y] is the kernels' own order; [B, H, N, Y] is that of B H sequences with one head, if they share
 one beta.
 """
-
-# pyright: reportMissingImports=false
 
 import torch
 
