@@ -18,7 +18,7 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs dist static clean wheel test-python
+        format format-check gates docs dist static clean wheel test-python test-wheel
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -38,9 +38,11 @@ help:
 	@echo "  make fuzz        fuzz the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "  make tidy        clang-tidy over src, with the checks of .clang-tidy"
 	@echo "  make format      clang-format over all sources; format-check only says what differs"
-	@echo "  make gates       all that a change must pass: test, format-check, tidy, sanitize, coverage"
+	@echo "  make gates       all that a change must pass: test, test-python, format-check, tidy, sanitize,"
+	@echo "                   coverage"
 	@echo "  make wheel       the Python package, in dist/"
-	@echo "  make test-python the Python package, installed into an empty environment and tested"
+	@echo "  make test-python the tests of the Python package, over the libraries of $(BUILD)"
+	@echo "  make test-wheel  the same over the wheel, installed into an environment of its own"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
@@ -128,8 +130,14 @@ wheel:
 	@scripts/wheel
 
 test-python:
-	$(INSTALL_DEPS) build
+	$(INSTALL_DEPS) build python
+	@scripts/build $(BUILD) product $(OPTIONS)
 	@scripts/test-python $(BUILD)
+
+test-wheel:
+	$(INSTALL_DEPS) build python
+	@scripts/build $(BUILD) product $(OPTIONS)
+	@scripts/test-python --wheel $(BUILD)
 
 dist:
 	@scripts/dist $(BUILD)/dist

@@ -195,6 +195,9 @@ class Expression:
     def __getitem__(self, index):
         return _subscript(self, index if isinstance(index, tuple) else (index,))
 
+    def __setitem__(self, index, value):
+        raise BasinError(f"{self!r} does not change: make another, with numpy.where for example")
+
     # ---- NumPy's protocols ----
 
     def __array__(self, *_, **__):

@@ -1,5 +1,7 @@
 """What NumPy's names mean for expressions: one table of pointwise functions, one of the others."""
 
+import inspect
+
 import numpy
 
 from basin import _expr
@@ -175,4 +177,8 @@ def call_function(function, arguments, options):
     ours = _FUNCTIONS.get(function)
     if ours is None:
         raise BasinError(f"numpy.{function.__name__} has no form for expressions")
+    try:
+        inspect.signature(ours).bind(*arguments, **options)
+    except TypeError as failure:
+        raise BasinError(f"numpy.{function.__name__} of an expression: {failure}") from None
     return ours(*arguments, **options)

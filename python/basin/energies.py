@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any, Callable, Optional, overload
 
 import numpy
 
 from basin import _plots, operations
-from basin._expr import Expression, Graph, apply, wanted_expression
+from basin._expr import Expression, Graph, apply, as_expression, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._plan import Plan, Store, backend_of, write
 from basin._tensor import Borrowed, array_of
@@ -57,7 +58,13 @@ class Energy:
     7.5
     """
 
-    def __init__(self, python_function, activation=None):
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        activation: Optional[Callable[..., Any]] = None,
+    ):
+        if not callable(python_function):
+            raise BasinError(f"{python_function!r}, wanted a function of activations g")
         self._function, self._activation = python_function, activation
         self.__name__ = python_function.__name__
         self.__doc__ = python_function.__doc__
@@ -71,7 +78,19 @@ class Energy:
     def parts(self, g: Expression, **parameters: Any) -> dict[str, Any]:
         """Its parts by name at activations g, as expressions."""
         value = self._function(g, **parameters)
-        return value if isinstance(value, dict) else {self.__name__: value}
+        parts = value if isinstance(value, dict) else {self.__name__: value}
+        for name, part in parts.items():
+            if as_expression(part, g._graph) is None:
+                told = f"part {name!r} is {part!r}" if value is parts else f"it returned {part!r}"
+                raise BasinError(f"{self._where()}: {told}, wanted an expression of g")
+        return parts
+
+    def _where(self):
+        """The function and its first line, for errors that come of what it returned."""
+        code = getattr(self._function, "__code__", None)
+        if code is None:
+            return self.__name__
+        return f"{self.__name__} ({code.co_filename}, line {code.co_firstlineno})"
 
     def activation(self, x: Expression) -> Expression:
         """g of tokens x, as expressions."""
@@ -171,9 +190,9 @@ class Energy:
             check(
                 lib.basin_descent_new, descent, store.pointer, bound.pointer, tokens._pointer, spec
             )
-        except BasinError:
+        except BasinError as failure:
             bound.reraise()
-            raise
+            raise BasinError(f"{self._where()}: {failure}") from None
         descent = owned(descent[0], lib.basin_descent_free, store.pointer, graph.pointer)
         plan = lib.basin_descent_plan(descent)
         for expression, values in inputs:
@@ -234,6 +253,8 @@ class _Bound:
 
     def _guarded(self, build):
         """What it builds, or NULL and the exception kept: C code lies in between."""
+        if lib.basin_graph_error(self._graph.pointer):
+            return ffi.NULL  # the library has refused something already, and says what
         try:
             return wanted_expression(build(), self._graph)._pointer
         except Exception as failure:  # noqa: BLE001
@@ -249,6 +270,7 @@ def _run(descent, x, names):
         energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
         energy = energy.reshape(shape).copy()
         change = numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy()
+        _say_where_it_left(energy.sum(axis=(1, 2)))
         return Descent(
             x=array_of(result.x),
             g=array_of(result.g),
@@ -260,6 +282,19 @@ def _run(descent, x, names):
         )
     finally:
         lib.basin_descent_result_free(result)
+
+
+def _say_where_it_left(energy):
+    """Warns of energies that are no numbers."""
+    lost = ~numpy.isfinite(energy)
+    if lost[0]:
+        warnings.warn("the energy of the tokens is not finite", RuntimeWarning, stacklevel=4)
+    elif lost.any():
+        warnings.warn(
+            f"the energy is not finite from step {int(lost.argmax())} on: a smaller alpha may help",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 @overload

@@ -53,7 +53,11 @@ class _Source:
     def __init__(self, pictures, split, **fields):
         if isinstance(pictures, (str, os.PathLike)):
             pictures = [pictures]
+        if isinstance(pictures, numpy.ndarray) and pictures.ndim == 2:
+            raise BasinError(f"one picture {list(pictures.shape)}, wanted several: [N, ..]")
         pictures = list(pictures)
+        if not pictures:
+            raise BasinError("no pictures")
         self._keep = []
         if all(isinstance(picture, (str, os.PathLike)) for picture in pictures):
             self._keep = [ffi.new("char[]", os.fspath(p).encode()) for p in pictures]

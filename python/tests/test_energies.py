@@ -87,6 +87,99 @@ def test_errors_name_the_line_and_the_shapes():
     assert any("the line" in str(entry.statement) for entry in caught.traceback)
 
 
+def line_of(function, text):
+    """The last line of this file in the traceback of what a call of the function raises."""
+    with pytest.raises((basin.BasinError, IndexError)) as caught:
+        function()
+    assert text in str(caught.value)
+    here = [entry for entry in caught.traceback if entry.path.name == "test_energies.py"]
+    return str(here[-1].statement)
+
+
+def conditional(g):
+    if g[0] > 0:
+        return numpy.sum(g)
+    return -numpy.sum(g)
+
+
+def assigned(g):
+    g[0] = 3
+    return numpy.sum(g)
+
+
+MISTAKES = [
+    (conditional, "if g[0] > 0", "numpy.where instead of if"),
+    (assigned, "g[0] = 3", "does not change"),
+    (lambda g: numpy.sum(numpy.arctan(g)), "numpy.arctan", "arctan has no form"),
+    (lambda g: numpy.sum(numpy.sort(g)), "numpy.sort", "sort has no form"),
+    (lambda g: numpy.sum(g, dtype=float), "dtype=float", "numpy.sum of an expression"),
+    (lambda g: g[5], "g[5]", "subscript 5"),
+    (lambda g: numpy.sum(g @ numpy.ones(7)), "g @ numpy.ones(7)", "do not multiply"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)))
+@pytest.mark.parametrize("way", ["__call__", "descend", "force"])
+def test_errors_name_the_line_of_the_function(number, way):
+    function, line, told = MISTAKES[number]
+    ours = basin.energy(function)
+    assert line in line_of(lambda: getattr(ours, way)([1.0, 2.0]), told)
+
+
+@pytest.mark.parametrize("value", [None, "text", {"a": None}])
+def test_what_is_no_energy_names_the_function(value):
+    def forgetful(g):
+        return value
+
+    first = forgetful.__code__.co_firstlineno
+    for way in ("__call__", "descend", "force"):
+        with pytest.raises(basin.BasinError, match=rf"test_energies.py, line {first}\)"):
+            getattr(basin.energy(forgetful), way)([1.0])
+
+
+def test_parts_of_other_shapes_name_the_function():
+    ours = basin.energy(lambda g: {"a": numpy.sum(g), "b": g})
+    with pytest.raises(basin.BasinError, match=r"test_energies.py, line \d+\): .*'b' has shape"):
+        ours.descend([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("x", "told"),
+    [
+        ([["a"]], "type <U1"),
+        (numpy.zeros((2, 2), complex), "type complex128"),
+        (numpy.array([[None]]), "type object"),
+    ],
+)
+def test_tokens_that_are_no_numbers_are_refused(x, told):
+    with pytest.raises(basin.BasinError, match=told):
+        basin.energy(lambda g: numpy.sum(g))(x)
+
+
+def test_layouts_and_types_of_tokens_do_not_matter():
+    ours = basin.energy(lambda g: numpy.sum(g * numpy.array([1.0, 10.0])))
+    wanted = ours([[1.0, 2.0], [3.0, 4.0]])
+    for x in (
+        [[1, 2], [3, 4]],
+        numpy.array([[1, 3], [2, 4]]).T,
+        numpy.array([[1, 9, 2], [3, 9, 4]], "f2")[:, ::2],
+    ):
+        assert ours(x) == wanted
+
+
+def test_a_descent_that_leaves_the_numbers_says_so():
+    quartic = basin.energy(lambda g: numpy.sum(g**4))
+    with pytest.warns(RuntimeWarning, match="not finite from step . on"):
+        quartic.descend([10.0], steps=9, alpha=1.0)
+    with pytest.warns(RuntimeWarning, match="the energy of the tokens is not finite"):
+        quartic.descend([numpy.nan])
+
+
+def test_an_energy_is_a_function():
+    with pytest.raises(basin.BasinError, match="3, wanted a function"):
+        basin.energy(3)
+
+
 def test_an_unknown_parameter_is_refused():
     with pytest.raises(basin.BasinError, match="no parameter 'wv'"):
         block(TOKENS, wv=numpy.zeros(3), **WEIGHTS)

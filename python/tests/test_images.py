@@ -84,3 +84,9 @@ def test_files_and_pickles_keep_the_model(fitted, stripes, tmp_path):
 def test_mistakes_are_told(fitted, picture, how, told):
     with pytest.raises(basin.BasinError, match=told):
         fitted.complete(picture, **how)
+
+
+@pytest.mark.parametrize(("pictures", "told"), [(numpy.zeros((16, 16)), "one pic"), ([], "no pic")])
+def test_what_is_not_several_pictures_is_refused(pictures, told):
+    with pytest.raises(basin.BasinError, match=told):
+        basin.ImageCompleter(**SMALL).fit(pictures)
