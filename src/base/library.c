@@ -19,6 +19,7 @@ static const struct {
     [BASIN_LIBRARY_CURL] = {"libcurl", BASIN_SONAME_CURL, "downloads", false},
     [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs", true},
     [BASIN_LIBRARY_MATIO] = {"matio", BASIN_SONAME_MATIO, ".mat files", false},
+    [BASIN_LIBRARY_METIS] = {"METIS", "libmetis.so.5", "cutting graphs into parts", false},
     [BASIN_LIBRARY_MPI] = {"MPI", "libmpi.so.40", "several ranks", false},
     [BASIN_LIBRARY_NCCL] = {"NCCL", "libnccl.so.2", "ranks with a GPU each", false},
     [BASIN_LIBRARY_PQ] = {"libpq", "libpq.so.5", "PostgreSQL databases", false},

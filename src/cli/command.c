@@ -41,6 +41,7 @@ const basin_command *const basin_commands[] = {
     &basin_command_data_convert,
     &basin_command_data_info,
     &basin_command_data_make,
+    &basin_command_data_part,
     &basin_command_data_get,
     &basin_command_info,
     &basin_command_verify,

@@ -62,6 +62,7 @@ extern const basin_command basin_command_bench_pictures;
 extern const basin_command basin_command_data_convert;
 extern const basin_command basin_command_data_info;
 extern const basin_command basin_command_data_make;
+extern const basin_command basin_command_data_part;
 extern const basin_command basin_command_data_get;
 extern const basin_command basin_command_descend;
 extern const basin_command basin_command_graph_cv;

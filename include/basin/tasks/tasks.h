@@ -25,6 +25,7 @@
 
 #include "basin/tasks/anomaly.h"
 #include "basin/tasks/augment.h"
+#include "basin/tasks/cut.h"
 #include "basin/tasks/feed.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"

@@ -5,8 +5,8 @@
 
 #include "data/network/network.h"
 
-static basin_status check_rows(const basin_network *n, const basin_relation *r,
-                               basin_error *error) {
+basin_status basin_network_check_rows(const basin_network *n, const basin_relation *r,
+                                      basin_error *error) {
     int64_t bad = n->nodes;
 #pragma omp parallel for reduction(min : bad) schedule(static)
     for (int64_t i = 0; i < n->nodes; i++)
@@ -60,7 +60,7 @@ static basin_status check_facts(const basin_network *n, const basin_relation *r,
 
 static basin_status check_relation(const basin_network *n, const basin_relation *r,
                                    basin_error *error) {
-    basin_status status = check_rows(n, r, error);
+    basin_status status = basin_network_check_rows(n, r, error);
     if (!status) status = check_columns(n, r, error);
     if (!status) status = check_facts(n, r, error);
     return status ? status : check_order(n, r, error);
@@ -100,13 +100,18 @@ static basin_status check_masks(const basin_network *n, basin_error *error) {
     return BASIN_OK;
 }
 
-basin_status basin_network_check_tables(const basin_network *network, basin_error *error) {
+basin_status basin_network_check_nodes(const basin_network *network, basin_error *error) {
     basin_status status = check_names(network, &network->id, "id", error);
     if (!status) status = check_names(network, &network->column, "column name", error);
-    for (int r = 0; r < network->relations && !status; r++)
-        status = check_relation(network, &network->relation[r], error);
     if (!status) status = check_labels(network, error);
     return status ? status : check_masks(network, error);
+}
+
+basin_status basin_network_check_tables(const basin_network *network, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int r = 0; r < network->relations && !status; r++)
+        status = check_relation(network, &network->relation[r], error);
+    return status ? status : basin_network_check_nodes(network, error);
 }
 
 int64_t basin_network_first_gap(const basin_network *network) {

@@ -349,21 +349,35 @@ static bool ends_in(const char *text, const char *end) {
     return a >= b && !strcmp(text + a - b, end);
 }
 
+basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *network,
+                                    basin_error *error) {
+    basin_status status = put_meta(bundle, network, error);
+    if (!status) status = put_nodes(bundle, network, error);
+    if (!status) status = put_names(bundle, "id", &network->id, error);
+    if (!status) status = put_names(bundle, "column", &network->column, error);
+    if (!status) status = put_names(bundle, "class", &network->class_name, error);
+    for (int r = 0; r < network->relations && !status; r++)
+        status = put_relation(bundle, network, &network->relation[r], error);
+    return status;
+}
+
+static basin_status put_npz(basin_bundle *bundle, const basin_network *network,
+                            basin_error *error) {
+    basin_status status = put_nodes(bundle, network, error);
+    if (!status && network->facts.count) status = put_schema_bytes(bundle, network->schema, error);
+    for (int r = 0; r < network->relations && !status; r++)
+        status = put_edges(bundle, network, &network->relation[r], error);
+    return status;
+}
+
 basin_status basin_network_write(const char *path, const basin_network *network,
                                  basin_error *error) {
     bool npz = ends_in(path, ".npz");
     basin_bundle *bundle;
     basin_status status = basin_bundle_new(&bundle, error);
-    if (!status && !npz) status = put_meta(bundle, network, error);
-    if (!status) status = put_nodes(bundle, network, error);
-    if (!status && npz && network->facts.count)
-        status = put_schema_bytes(bundle, network->schema, error);
-    if (!status && !npz) status = put_names(bundle, "id", &network->id, error);
-    if (!status && !npz) status = put_names(bundle, "column", &network->column, error);
-    if (!status && !npz) status = put_names(bundle, "class", &network->class_name, error);
-    for (int r = 0; r < network->relations && !status; r++)
-        status = npz ? put_edges(bundle, network, &network->relation[r], error)
-                     : put_relation(bundle, network, &network->relation[r], error);
+    if (!status)
+        status =
+            npz ? put_npz(bundle, network, error) : basin_network_file_put(bundle, network, error);
     if (!status)
         status = npz ? basin_npz_write(path, bundle, error)
                      : basin_safetensors_write(path, bundle, error);

@@ -66,6 +66,9 @@ basin_status basin_network_database_read(basin_network **network, const char *ad
 /* Takes the bundle over where it succeeds. */
 basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
                                      basin_error *error);
+/* The tensors and metadata of such a file into a bundle, which borrows from the network. */
+basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *network,
+                                    basin_error *error);
 /* Whether a bundle is a network that can be mapped. */
 bool basin_network_file_is(const basin_bundle *bundle);
 
@@ -90,6 +93,10 @@ basin_status basin_network_forget_labels(basin_network *network,
 /* Where the first feature that is NaN or infinite lies in [N, F], or -1; and what to say of it. */
 int64_t basin_network_first_gap(const basin_network *network);
 basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error);
+/* Where the rows of a relation begin and end; and ids, names of columns, labels and masks. */
+basin_status basin_network_check_rows(const basin_network *network, const basin_relation *relation,
+                                      basin_error *error);
+basin_status basin_network_check_nodes(const basin_network *network, basin_error *error);
 /* basin_network_check without the features. */
 basin_status basin_network_check_tables(const basin_network *network, basin_error *error);
 void basin_relation_free(basin_relation *relation);

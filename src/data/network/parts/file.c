@@ -1,0 +1,202 @@
+/* The files of a cut: part-0.basin, part-1.basin, .. of a folder. Each is the mapped network of its
+ * own nodes (data/network/file.c) with the metadata `format` "basin part", `part`, `parts`, `total`
+ * (nodes of the whole) and `stamp` (alike in all parts of a cut), and beside its tensors
+ *
+ *     node I64 [n]   numbers of its nodes in the whole graph, ascending
+ *     halo_at I64 [parts + 1]   send_at I64 [parts + 1], send I32 []   see basin/tasks/cut.h
+ *
+ * A number of col.NAME from n on is a node of the halo. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "data/network/network.h"
+#include "data/network/parts/parts.h"
+
+static const char format_name[] = "basin part";
+
+char *basin_part_path(const char *folder, int64_t number) {
+    size_t room = strlen(folder) + 40;
+    char *path = malloc(room);
+    if (path) snprintf(path, room, "%s/part-%" PRId64 ".basin", folder, number);
+    return path;
+}
+
+bool basin_cut_is(const char *path) {
+    struct stat found;
+    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) return false;
+    char *first = basin_part_path(path, 0);
+    bool is = first && stat(first, &found) == 0;
+    free(first);
+    return is;
+}
+
+/* ---- writing ---- */
+
+static basin_status put(basin_bundle *bundle, const char *name, const void *data, basin_dtype dtype,
+                        int64_t count, basin_error *error) {
+    basin_tensor t = basin_tensor_borrow((void *)(uintptr_t)data, dtype, BASIN_SHAPE(count));
+    return basin_bundle_add(bundle, name, &t, error);
+}
+
+static basin_status put_meta(basin_bundle *bundle, const basin_part *part, basin_error *error) {
+    const struct {
+        const char *key;
+        int64_t value;
+    } number[] = {{"part", part->part}, {"parts", part->parts}, {"total", part->total}};
+    char text[40];
+    basin_status status = basin_bundle_meta_set(bundle, "format", format_name, error);
+    for (int i = 0; i < 3 && !status; i++) {
+        snprintf(text, sizeof text, "%" PRId64, number[i].value);
+        status = basin_bundle_meta_set(bundle, number[i].key, text, error);
+    }
+    snprintf(text, sizeof text, "%016" PRIx64, part->stamp);
+    return status ? status : basin_bundle_meta_set(bundle, "stamp", text, error);
+}
+
+basin_status basin_part_write(const char *path, const basin_part *part, basin_error *error) {
+    const basin_network *n = part->network;
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status) status = basin_network_file_put(bundle, n, error);
+    if (!status) status = put_meta(bundle, part, error);
+    if (!status) status = put(bundle, "node", n->origin, BASIN_I64, n->nodes, error);
+    if (!status) status = put(bundle, "halo_at", part->halo_at, BASIN_I64, part->parts + 1, error);
+    if (!status) status = put(bundle, "send_at", part->send_at, BASIN_I64, part->parts + 1, error);
+    if (!status)
+        status = put(bundle, "send", part->send, BASIN_I32, part->send_at[part->parts], error);
+    if (!status) status = basin_safetensors_write(path, bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static basin_status get_number(int64_t *value, const basin_bundle *bundle, const char *key,
+                               int64_t low, int64_t high, basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, key);
+    char *end = NULL;
+    *value = text ? strtoll(text, &end, 10) : -1;
+    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %s is %.40s in the metadata, wanted %" PRId64 " to %" PRId64,
+                      basin_bundle_path(bundle), key, text ? text : "absent", low, high);
+}
+
+static basin_status get_list(const void **data, int64_t *count, const basin_bundle *bundle,
+                             const char *name, basin_dtype dtype, basin_error *error) {
+    const basin_tensor *t;
+    basin_status status = basin_bundle_get(&t, bundle, name, error);
+    if (status) return status;
+    if (t->dtype != dtype || t->shape.rank != 1 || (*count >= 0 && t->shape.dim[0] != *count)) {
+        char found[BASIN_SHAPE_TEXT];
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %s is %s %s, wanted %s [%" PRId64 "] (-1: any)",
+                          basin_bundle_path(bundle), name, basin_dtype_name(t->dtype),
+                          basin_shape_print(found, t->shape), basin_dtype_name(dtype), *count);
+    }
+    *data = t->data;
+    *count = t->shape.dim[0];
+    return BASIN_OK;
+}
+
+static basin_status bad(const basin_part *part, const char *what, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, wanted a part as basin data part writes it",
+                      part->network->path, what);
+}
+
+/* Begins of lists: from 0, never falling. */
+static bool rises(const int64_t *at, int64_t count) {
+    bool good = at[0] == 0;
+    for (int64_t i = 0; i < count; i++) good = good && at[i + 1] >= at[i];
+    return good;
+}
+
+static basin_status check_lists(const basin_part *part, int64_t sent, basin_error *error) {
+    const basin_network *n = part->network;
+    if (!rises(part->halo_at, part->parts) || !rises(part->send_at, part->parts) ||
+        part->send_at[part->parts] != sent || part->halo > part->total - n->nodes)
+        return bad(part, "halo_at or send_at do not fit", error);
+    for (int64_t i = 0; i < sent; i++)
+        if (part->send[i] < 0 || part->send[i] >= n->nodes)
+            return bad(part, "send names a node that it has not", error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (n->origin[i] < 0 || n->origin[i] >= part->total ||
+            (i && n->origin[i] <= n->origin[i - 1]))
+            return bad(part, "the numbers of its nodes do not rise", error);
+    for (int r = 0; r < n->relations; r++) {
+        basin_status status = basin_network_check_rows(n, &n->relation[r], error);
+        if (status) return status;
+        for (int64_t e = 0; e < n->relation[r].edges; e++)
+            if (n->relation[r].col[e] < 0 || n->relation[r].col[e] >= n->nodes + part->halo)
+                return bad(part, "an edge leads to no node of it or its halo", error);
+    }
+    return basin_network_check_nodes(n, error);
+}
+
+static basin_status fill(basin_part *part, const basin_bundle *bundle, basin_error *error) {
+    const char *stamp = basin_bundle_meta(bundle, "stamp");
+    int64_t begins = part->parts + 1, sent = -1, nodes = part->network->nodes;
+    const void *node = NULL, *halo_at = NULL, *send_at = NULL, *send = NULL;
+    basin_status status = get_list(&node, &nodes, bundle, "node", BASIN_I64, error);
+    if (!status) status = get_list(&halo_at, &begins, bundle, "halo_at", BASIN_I64, error);
+    if (!status) status = get_list(&send_at, &begins, bundle, "send_at", BASIN_I64, error);
+    if (!status) status = get_list(&send, &sent, bundle, "send", BASIN_I32, error);
+    if (status) return status;
+    part->network->origin = (int64_t *)(uintptr_t)node;
+    part->halo_at = halo_at, part->send_at = send_at, part->send = send;
+    part->halo = part->halo_at[part->parts];
+    part->stamp = stamp ? strtoull(stamp, NULL, 16) : 0;
+    return check_lists(part, sent, error);
+}
+
+/* The bundle of part `number`, and what its metadata say. */
+static basin_status read_meta(basin_bundle **bundle, basin_part *part, const char *folder,
+                              int64_t number, basin_error *error) {
+    char *path = basin_part_path(folder, number);
+    if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", folder);
+    basin_status status = basin_safetensors_read(bundle, path, error);
+    free(path);
+    if (status) return status;
+    const char *format = basin_bundle_meta(*bundle, "format");
+    if (!format || strcmp(format, format_name) != 0)
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: is no part of a graph (format %.40s)",
+                            basin_bundle_path(*bundle), format ? format : "unknown");
+    if (!status) status = get_number(&part->parts, *bundle, "parts", 1, BASIN_MAX_PARTS, error);
+    if (!status) status = get_number(&part->part, *bundle, "part", number, number, error);
+    if (!status) status = get_number(&part->total, *bundle, "total", 1, BASIN_NETWORK_NODES, error);
+    if (status) basin_bundle_free(*bundle);
+    return status;
+}
+
+basin_status basin_cut_count(int64_t *parts, const char *folder, basin_error *error) {
+    basin_bundle *bundle;
+    basin_part first = {0};
+    basin_status status = read_meta(&bundle, &first, folder, 0, error);
+    if (status) return status;
+    *parts = first.parts;
+    basin_bundle_free(bundle);
+    return BASIN_OK;
+}
+
+basin_status basin_part_open(basin_part **part, const char *folder, int64_t number,
+                             basin_error *error) {
+    basin_bundle *bundle;
+    *part = NULL;
+    basin_part *p = calloc(1, sizeof *p);
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", folder);
+    basin_status status = read_meta(&bundle, p, folder, number, error);
+    if (!status) {
+        status = basin_network_file_read(&p->network, bundle, error);
+        if (status) basin_bundle_free(bundle); /* else it is the network's */
+    }
+    if (!status) status = fill(p, p->network->file, error);
+    if (status)
+        basin_part_free(p);
+    else
+        *part = p;
+    return status;
+}
