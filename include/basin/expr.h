@@ -214,6 +214,11 @@ BASIN_API basin_expr basin_uniform(basin_expr seed, basin_shape shape);
  * the mean stays. `a` itself where the seed is NULL or the rate 0. */
 BASIN_API basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed);
 
+/* Rows [n, ..] and behind them `halo` more, [n + halo, ..], which the plans of other parts of the
+ * same tokens have; its reverse sends what was found for them back, where it is added in the order
+ * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
+BASIN_API basin_expr basin_exchange(basin_expr a, int64_t halo);
+
 /* Which pairs (query, key) see each other. All pairs of `queries` x `keys` within each of `batch`
  * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */
 typedef struct basin_pattern {
@@ -224,13 +229,15 @@ typedef struct basin_pattern {
     basin_expr column; /* [keys + 1], the same pairs by key: */
     basin_expr query;  /* [pairs] */
     basin_expr pair;   /* [pairs], numbers in CSR order */
+    int64_t halo;      /* of a list: the last so many keys are rows of other parts (basin_exchange),
+                          and keys are given without them */
 } basin_pattern;
-static const basin_pattern BASIN_ALL_PAIRS = {false, false, NULL, NULL, NULL, NULL, NULL};
-static const basin_pattern BASIN_OTHER_PAIRS = {true, false, NULL, NULL, NULL, NULL, NULL};
+static const basin_pattern BASIN_ALL_PAIRS = {false, false, NULL, NULL, NULL, NULL, NULL, 0};
+static const basin_pattern BASIN_OTHER_PAIRS = {true, false, NULL, NULL, NULL, NULL, NULL, 0};
 /* A token sees itself and those before it, or those before it alone; these take about half as long
  * as all pairs. */
-static const basin_pattern BASIN_CAUSAL_PAIRS = {false, true, NULL, NULL, NULL, NULL, NULL};
-static const basin_pattern BASIN_EARLIER_PAIRS = {true, true, NULL, NULL, NULL, NULL, NULL};
+static const basin_pattern BASIN_CAUSAL_PAIRS = {false, true, NULL, NULL, NULL, NULL, NULL, 0};
+static const basin_pattern BASIN_EARLIER_PAIRS = {true, true, NULL, NULL, NULL, NULL, NULL, 0};
 
 /* log-sum-exp of the scores of each query and head, the heart of energy attention:
  *     z[q, k, h] = scale[pair, h] * sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h]

@@ -94,6 +94,32 @@ BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basi
 /* A scalar output as a double; NaN if it cannot be read. */
 BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
 
+/* ---- plans of parts ---- */
+
+/* What one plan gives and takes where it exchanges rows (basin_exchange). Forward, `from` has `own`
+ * rows and `to` becomes those and `halo` rows of others. Back, `from` has own + halo rows and `to`
+ * becomes the own ones with what others found for them added. Both are in the host's memory. */
+typedef struct basin_exchange_rows {
+    const void *from;
+    void *to;
+    int64_t own, halo, width; /* rows, and numbers of a row */
+    basin_dtype dtype;        /* F32 or F64 */
+    bool back;
+} basin_exchange_rows;
+
+/* Who moves the rows: between the plans at hand, and to and from other processes. Called in the
+ * same order on all of these. */
+typedef struct basin_exchange_way {
+    basin_status (*move)(void *context, const basin_exchange_rows *rows /* [plans] */, int plans,
+                         basin_error *error);
+    void *context;
+} basin_exchange_way;
+
+/* Runs plans that are alike but for what was written to them, each on one part, together: all stop
+ * where rows are exchanged. basin_plan_run refuses such plans. */
+BASIN_API basin_status basin_plans_run(basin_plan *const *plan, int plans,
+                                       const basin_exchange_way *way, basin_error *error);
+
 /* ---- all of it together, for small programs ----
  *
  *     basin_engine engine;

@@ -333,6 +333,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status) status = write_data(plan, error);
     if (!status) status = find_bounds(plan, error);
     if (!status) find_missing(plan);
+    if (!status) status = basin_plan_find_stops(plan, error);
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
     plan->stats.calls = (int)plan->calls;
@@ -374,5 +375,6 @@ void basin_plan_free(basin_plan *plan) {
     free(plan->input);
     free(plan->output);
     free(plan->block);
+    free(plan->staging);
     free(plan);
 }

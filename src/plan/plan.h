@@ -35,11 +35,24 @@ struct basin_plan {
     size_t blocks;
     bool shares;   /* computes in the store's arena */
     bool updates;  /* changes states */
+    bool stops;    /* exchanges rows with other plans */
+    void *staging; /* rows on their way where the backend's memory is not the host's; NULL: it is */
     uint64_t made; /* the store's count of changes when hoisted calls ran last; 0: they never did
                     */
     basin_plan_stats stats;
     basin_simple simple; /* what was planned */
     basin_ir ir;         /* keeps the programs and values that calls were made of */
 };
+
+/* ---- run.c: a run in pieces ---- */
+
+/* Up to the first call that is not hoisted; and what follows the last one. */
+basin_status basin_plan_begin(basin_plan *plan, basin_error *error);
+basin_status basin_plan_end(basin_plan *plan, basin_error *error);
+
+/* ---- together.c ---- */
+
+/* Finds out whether the plan stops, and makes room for rows on their way. */
+basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error);
 
 #endif

@@ -94,21 +94,36 @@ static basin_status refuse_missing(const basin_plan *plan, basin_error *error) {
                       basin_expr_print(text, input->expr));
 }
 
-basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
+basin_status basin_plan_begin(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
-    const basin_backend_table *table = backend->table;
-    size_t hoisted = plan->ir.hoisted;
     basin_status status = BASIN_OK;
     if (plan->missing) return refuse_missing(plan, error);
     if (plan->shares) /* it is lost if it failed to grow for another plan */
         status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
-    if (status) return status;
-    if (!take_arena(plan)) table->run(backend, plan->call, hoisted, plan->block);
-    table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
+    if (!status && !take_arena(plan))
+        backend->table->run(backend, plan->call, plan->ir.hoisted, plan->block);
+    return status;
+}
+
+basin_status basin_plan_end(basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    const basin_backend_table *table = backend->table;
     plan->store->changes += plan->updates;
-    status = table->check ? table->check(backend, error) : table->wait(backend, error);
+    basin_status status = table->check ? table->check(backend, error) : table->wait(backend, error);
     plan->made = status ? 0 : plan->store->changes; /* hoisted calls do not read what it updates */
     return status;
+}
+
+basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    size_t hoisted = plan->ir.hoisted;
+    if (plan->stops)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a plan that exchanges rows with others runs with them alone");
+    basin_status status = basin_plan_begin(plan, error);
+    if (status) return status;
+    backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
+    return basin_plan_end(plan, error);
 }
 
 basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

@@ -17,6 +17,14 @@ static basin_expr as_rank_4(basin_expr a, const char *what) {
                             basin_expr_print(text, a));
 }
 
+/* Keys [.., tokens, H, Y] of one batch entry and those of other parts. */
+static basin_expr with_halo(basin_expr k, const basin_pattern *p) {
+    const int64_t *dim = k->shape.dim;
+    if (!p->halo || !pattern_is_list(p) || k->shape.rank < 3) return k;
+    return basin_exchange(
+        basin_reshape(k, BASIN_SHAPE(-1, dim[k->shape.rank - 2], dim[k->shape.rank - 1])), p->halo);
+}
+
 static bool is_index(basin_expr a, int64_t length) {
     return a && a->kind == BASIN_INDEX && a->shape.rank == 1 && a->shape.dim[0] == length;
 }
@@ -80,7 +88,7 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
 /* `scale` multiplies the scores, or is added to them. */
 static basin_expr attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
                                 bool added, basin_expr mix, const basin_pattern *pattern) {
-    if (!q || !k || !beta) return NULL;
+    if (!q || !k || !beta || !(k = with_halo(k, pattern))) return NULL;
     basin_expr q4 = as_rank_4(q, "q"), k4 = as_rank_4(k, "k");
     if (!q4 || !k4) return NULL;
     const int64_t *dim = q4->shape.dim;
@@ -268,6 +276,7 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                 "pair_dot: %s and %s, wanted [N, H, Y] of equal H and Y",
                                 basin_expr_print(a, x), basin_expr_print(b, z));
+    if (!(z = with_halo(z, pattern))) return NULL;
     if (!check_pairs(z, pattern, x->shape.dim[0], "pair_dot")) return NULL;
     list_of(list, pattern);
     return pair_node(BASIN_OP_PAIR_DOT, false, x, z, list,
@@ -277,7 +286,7 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
 basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern) {
     char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     basin_expr list[5];
-    if (!w || !z) return NULL;
+    if (!w || !z || !(z = with_halo(z, pattern))) return NULL;
     int64_t queries = pattern->row ? pattern->row->shape.dim[0] - 1 : 0;
     if (!check_pairs(z, pattern, queries, "pair_sum")) return NULL;
     basin_shape want = BASIN_SHAPE(pattern->key->shape.dim[0], z->shape.dim[1]);

@@ -234,3 +234,30 @@ void basin_rule_scatter(basin_node *node, const basin_expr *cotangent, const boo
                         basin_expr *grad) {
     if (want[0]) grad[0] = basin_gather(cotangent[0], node->in[1]);
 }
+
+/* ---- rows of other parts ---- */
+
+/* To `rows` rows; EXCHANGE where that is more, else its reverse. */
+static basin_expr exchange(basin_expr a, int64_t rows) {
+    basin_attr attr = {0};
+    if (!a) return NULL;
+    basin_shape shape = a->shape;
+    basin_op op = rows > shape.dim[0] ? BASIN_OP_EXCHANGE : BASIN_OP_EXCHANGE_BACK;
+    shape.dim[0] = rows;
+    return basin_node_single(a->graph, op, &attr, &a, 1, shape);
+}
+
+basin_expr basin_exchange(basin_expr a, int64_t halo) {
+    char text[BASIN_EXPR_TEXT];
+    if (!a || halo == 0) return a;
+    if (a->shape.rank < 1 || halo < 0)
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                                "exchange: %s with %lld rows of others, wanted rows and some",
+                                basin_expr_print(text, a), (long long)halo);
+    return exchange(a, a->shape.dim[0] + halo);
+}
+
+void basin_rule_exchange(basin_node *node, const basin_expr *cotangent, const bool *want,
+                         basin_expr *grad) {
+    if (want[0]) grad[0] = exchange(cotangent[0], node->in[0]->shape.dim[0]);
+}

@@ -27,6 +27,7 @@ static bool begins_moving(const basin_ir *ir, const basin_ir_value *value) {
  * it. */
 static bool is_moving(const basin_ir *ir, const basin_ir_instruction *instruction,
                       const bool *moving) {
+    if (basin_op_exchanges(instruction->op)) return true; /* others run, too */
     for (int k = 0; k < instruction->ins; k++)
         if (instruction->in[k] >= 0 && moving[root_of(ir, instruction->in[k])]) return true;
     for (int k = 0; k < instruction->outs; k++)
