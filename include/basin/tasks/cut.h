@@ -15,16 +15,17 @@
 #define BASIN_TASKS_CUT_H
 
 #include "basin/tasks/network.h"
+#include "basin/tasks/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { BASIN_MAX_PARTS = 1024 };
+enum { BASIN_CUT_PARTS = 1024 };
 
 typedef struct basin_cut_spec {
     size_t size;        /* sizeof(basin_cut_spec): fields beyond it are taken as zero */
-    int64_t parts;      /* 1 to BASIN_MAX_PARTS */
+    int64_t parts;      /* 1 to BASIN_CUT_PARTS */
     const char *method; /* "metis", "stream", "range"; "auto" or NULL: the first where it is
                            installed and the graph fits, else the second */
     size_t memory;      /* bytes that METIS may take; 0: three quarters of what is free */
@@ -78,6 +79,25 @@ BASIN_API void basin_cut_free(basin_cut *cut);
 BASIN_API basin_cut_report basin_cut_get_report(const basin_cut *cut);
 BASIN_API basin_status basin_cut_take(basin_part **part, const basin_cut *cut, int64_t number,
                                       basin_error *error);
+
+/* ---- all parts, over ranks ---- */
+
+/* The parts of a network, dealt to ranks (basin/tasks/ranks.h; NULL: this process has all). All
+ * ranks make the same calls in the same order. */
+typedef struct basin_parts basin_parts;
+/* Of a folder; or of a network that every rank has opened, which may be freed afterwards. */
+BASIN_API basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ranks *ranks,
+                                        basin_error *error);
+BASIN_API basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
+                                       const basin_cut_spec *spec, basin_ranks *ranks,
+                                       basin_error *error);
+BASIN_API void basin_parts_close(basin_parts *parts);
+BASIN_API int64_t basin_parts_count(const basin_parts *parts);
+/* The whole graph without its edges and features: how many nodes and features it has, labels,
+ * masks, schema, names of columns and relations; the same on every rank. */
+BASIN_API const basin_network *basin_parts_face(const basin_parts *parts);
+/* Gives the face its ids, where the graph has any: for printing. */
+BASIN_API basin_status basin_parts_name_nodes(basin_parts *parts, basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,8 @@ typedef struct options {
     const char *output, *base, *threshold_for, *backend, *products, *dtype;
     basin_network_flags data;
     double memory;
-    int64_t top, reasons, seed, threads;
+    int64_t top, reasons, seed, threads, parts;
+    basin_ranks *ranks;
     bool sort, only_new, explain, unsupervised, json, quiet;
 } options;
 
@@ -36,6 +37,10 @@ static const basin_option table[] = {
     BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
     BASIN_TEXT(options, base, 0, "base", "FILE",
                "A graph that is there already, as one file: the tables add nodes and edges to it."),
+    BASIN_INTEGER(
+        options, parts, "parts", "N", 0, BASIN_CUT_PARTS,
+        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "
+        "as there are ranks."),
     BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add."),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
@@ -80,7 +85,9 @@ typedef struct job {
     const options *o;
     basin_backend *backend;
     basin_anomaly_model *model;
-    basin_network *base, *network;
+    basin_network *base, *opened;
+    basin_parts *parts;           /* or NULL */
+    const basin_network *network; /* what was opened, or the parts' face */
     int64_t first, nodes; /* node to print; how many there are from there on */
     double *probability;  /* [N] */
     place *list;          /* [nodes] */
@@ -168,24 +175,57 @@ static basin_status open_graphs(job *j, char **operand, int operands, basin_erro
     }
     flags.base = j->base;
     if (!status)
-        status = basin_open_as_trained(&j->network, j->model, operand[0], &flags, o->memory,
+        status = basin_open_as_trained(&j->opened, j->model, operand[0], &flags, o->memory,
                                        operands - 1, operand + 1, o->quiet, error);
     if (status) return status;
+    j->network = j->opened;
     if (o->only_new) j->first = j->base->nodes;
     if (j->first < j->network->nodes) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no node that %s lacks", operand[1], o->base);
+}
+
+/* Parts of the graph: those of a folder, or of what was opened, which is not held any longer. */
+static basin_status open_parts(job *j, const char *folder, basin_error *error) {
+    const options *o = j->o;
+    int64_t ranks = basin_ranks_count(o->ranks), parts = o->parts;
+    if (!folder && !parts && !o->ranks) return BASIN_OK;
+    basin_cut_spec spec = {.size = sizeof spec, .parts = parts ? parts : ranks > 8 ? ranks : 8};
+    basin_status status = folder ? basin_parts_open(&j->parts, folder, o->ranks, error)
+                                 : basin_parts_cut(&j->parts, j->opened, &spec, o->ranks, error);
+    if (!status) status = basin_parts_name_nodes(j->parts, error);
+    if (!status) j->network = basin_parts_face(j->parts);
+    basin_network_free(j->opened);
+    j->opened = NULL;
+    return status;
+}
+
+/* What the model is asked about. */
+static basin_status open_trained(job *j, char **operand, int operands, basin_error *error) {
+    const options *o = j->o;
+    bool folder = operands == 2 && basin_cut_is(operand[1]);
+    if (folder && (o->base || o->parts))
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: is in parts; wanted no %s", operand[1],
+                          o->base ? "--base" : "--parts");
+    if (o->explain && (folder || o->parts || o->ranks))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "--explain with a graph in parts: wanted the graph whole, on one rank");
+    basin_status status = basin_anomaly_open(&j->model, operand[0], j->backend, error);
+    if (!status && !folder) status = open_graphs(j, operand, operands, error);
+    status = basin_ranks_agree(o->ranks, status, error);
+    return status ? status : open_parts(j, folder ? operand[1] : NULL, error);
 }
 
 static basin_status open_all(job *j, char **operand, int operands, basin_error *error) {
     const options *o = j->o;
     basin_status status =
         basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status && o->unsupervised)
-        status = basin_network_flags_open(&j->network, &o->data, NULL, o->memory, operands, operand,
+    if (!status && o->unsupervised) {
+        status = basin_network_flags_open(&j->opened, &o->data, NULL, o->memory, operands, operand,
                                           o->quiet, error);
-    if (!status && !o->unsupervised)
-        status = basin_anomaly_open(&j->model, operand[0], j->backend, error);
-    if (!status && !o->unsupervised) status = open_graphs(j, operand, operands, error);
+        j->network = j->opened;
+    } else if (!status) {
+        status = open_trained(j, operand, operands, error);
+    }
     if (status) return status;
     j->nodes = j->network->nodes - j->first;
     j->probability = calloc((size_t)j->network->nodes, sizeof *j->probability);
@@ -233,6 +273,7 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
                                .watch = &watch->watch,
                                .memory = (size_t)(o->memory * (double)(1 << 30))};
     basin_status status = open_all(j, operand, operands, error);
+    work.parts = j->parts;
     if (!status && j->model) basin_note_gamma(operand[0], o->quiet);
     if (!status)
         status = j->model ? basin_anomaly_score(j->probability, j->model, j->network, &work, error)
@@ -243,10 +284,11 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
         status = basin_anomaly_threshold_for(&j->threshold, j->model, o->threshold_for,
                                              j->probability, j->network->nodes, error);
     if (status) return status;
+    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
     j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
     status = explain(j, &work, error);
     basin_cli_watch_end(watch);
-    if (!status && j->model) status = find_drift(j, error);
+    if (!status && j->model && !j->parts) status = find_drift(j, error);
     return status ? status : put(j, error);
 }
 
@@ -261,10 +303,10 @@ static int run(const void *values, int operands, char **operand) {
         return basin_report_usage(&basin_command_anomaly_score, "--explain wants --top N or --new");
     if (o->reasons != defaults.reasons && !o->explain)
         return basin_report_usage(&basin_command_anomaly_score, "--reasons wants --explain");
-    if (o->unsupervised && (o->explain || o->base || o->threshold_for))
+    if (o->unsupervised && (o->explain || o->base || o->threshold_for || o->parts || o->ranks))
         return basin_report_usage(&basin_command_anomaly_score,
-                                  "--explain, --base and --threshold-for want a model, which "
-                                  "--unsupervised does without");
+                                  "--explain, --base, --threshold-for, --parts and ranks want a "
+                                  "model, which --unsupervised does without");
     if (!o->unsupervised && o->seed)
         return basin_report_usage(&basin_command_anomaly_score, "--seed wants --unsupervised");
     if (!o->unsupervised && operands < 2)
@@ -276,7 +318,8 @@ static int run(const void *values, int operands, char **operand) {
     free(j.why);
     basin_anomaly_drift_free(&j.drift);
     basin_anomaly_close(j.model);
-    basin_network_free(j.network);
+    basin_parts_close(j.parts);
+    basin_network_free(j.opened);
     basin_network_free(j.base);
     basin_backend_close(j.backend);
     free(j.probability);
@@ -307,5 +350,6 @@ const basin_command basin_command_anomaly_score = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
+    .ranks_at = offsetof(options, ranks),
     .run = run,
 };

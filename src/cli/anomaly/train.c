@@ -222,5 +222,6 @@ const basin_command basin_command_anomaly_train = {
     .task = "anomaly",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
+    .ranks_at = offsetof(options, training.ranks),
     .run = run,
 };

@@ -19,7 +19,7 @@ static const options defaults = {
     .output = "parts", .method = "auto", .parts = 8, .network = BASIN_NETWORK_UNITED};
 
 static const basin_option table[] = {
-    {"parts", 'n', BASIN_OPTION_INTEGER, offsetof(options, parts), "N", 1, BASIN_MAX_PARTS,
+    {"parts", 'n', BASIN_OPTION_INTEGER, offsetof(options, parts), "N", 1, BASIN_CUT_PARTS,
      "So many parts; at least as many as there will be processes."},
     BASIN_TEXT(options, output, 'o', "output", "FOLDER", "The folder for them; made if absent."),
     BASIN_CHOICE(options, method, "method", "auto|metis|stream|range",

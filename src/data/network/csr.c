@@ -293,17 +293,18 @@ static void pairs_by_key(basin_pairs *p) {
     p->column[0] = 0;
 }
 
-basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
-                                 basin_self_loops self, basin_error *error) {
+basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *network,
+                                       int relation, basin_self_loops self, int64_t room,
+                                       int64_t halo, basin_error *error) {
     const basin_relation *r = &network->relation[relation];
-    int64_t nodes = network->nodes;
+    int64_t nodes = network->nodes, keys = room + halo;
     int64_t most = r->edges + (self == BASIN_SELF_ADD ? nodes : 0);
-    *pairs = (basin_pairs){.queries = nodes, .keys = nodes};
+    *pairs = (basin_pairs){.queries = nodes, .keys = keys};
     if (most > INT32_MAX)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " edges in '%s', more than 2^31",
                           network->path, most, r->name);
     pairs->row = basin_array_new((size_t)nodes + 1, sizeof(int32_t));
-    pairs->column = basin_array_new((size_t)nodes + 1, sizeof(int32_t));
+    pairs->column = basin_array_new((size_t)keys + 1, sizeof(int32_t));
     pairs->key = basin_array_new((size_t)most, sizeof(int32_t));
     pairs->query = basin_array_new((size_t)most, sizeof(int32_t));
     pairs->pair = basin_array_new((size_t)most, sizeof(int32_t));
@@ -318,6 +319,13 @@ basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *networ
             pairs->row[q] + (int32_t)pair_row(pairs->key + pairs->row[q], r, q, self);
     }
     pairs->pairs = pairs->row[nodes];
+    for (int64_t e = 0; e < pairs->pairs && halo; e++)
+        if (pairs->key[e] >= nodes) pairs->key[e] += (int32_t)(room - nodes);
     pairs_by_key(pairs);
     return BASIN_OK;
+}
+
+basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
+                                 basin_self_loops self, basin_error *error) {
+    return basin_network_pairs_apart(pairs, network, relation, self, network->nodes, 0, error);
 }

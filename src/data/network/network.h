@@ -136,6 +136,11 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);
 
+/* basin_network_pairs of a part (basin/tasks/cut.h): node i of its halo is key room + i. */
+basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *network,
+                                       int relation, basin_self_loops self, int64_t room,
+                                       int64_t halo, basin_error *error);
+
 /* Adds a line to the note; one that cannot be kept leaves a mark, of which basin_network_check_note
  * makes an error. */
 void basin_network_add_note(basin_network *network, const char *format, ...)

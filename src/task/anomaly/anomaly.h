@@ -101,6 +101,10 @@
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of anomalies in the loss: the classes' ratio, its root, or 1.")                      \
     BASIN_NODE_SAMPLING_SETTINGS(X)                                                                \
+    X(INTEGER, parts, "N", 0, 1024,                                                                \
+      "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \
+      "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
+      .since = "0.2", .absent = "1")                                                               \
     X(INTEGER, trees, "N", 0, 64,                                                                  \
       "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
       "network; 0: none. Validation chooses the share of each.",                                   \
@@ -144,8 +148,9 @@ extern const basin_task_settings basin_anomaly_task;
 typedef struct basin_anomaly_resources {
     basin_backend *backend;
     const basin_watch *watch;
-    size_t memory; /* bytes that may be used; 0: three quarters of what is free */
-    bool least;    /* force sampling and streaming, and hold to no limit */
+    size_t memory;      /* bytes that may be used; 0: three quarters of what is free */
+    bool least;         /* force sampling and streaming, and hold to no limit */
+    basin_parts *parts; /* of the graph, where it is in parts; NULL: it is not */
 } basin_anomaly_resources;
 
 basin_status basin_anomaly_resources_take(basin_anomaly_resources *with,

@@ -41,8 +41,14 @@ static basin_schedule schedule_of(const basin_anomaly_fitting *f) {
 
 /* To each member the columns that it sees. */
 static basin_status show_columns(basin_anomaly_fitting *f, basin_error *error) {
+    if (f->joint) return basin_parted_trainer_mask(f->joint, &f->settings, f->member, error);
     if (!f->trainer.plan) return BASIN_OK;
     return basin_anomaly_mask_write(f->trainer.plan, f->net.mask, &f->settings, f->member, error);
+}
+
+static basin_trainer_spec spec_of(const basin_anomaly_fitting *f) {
+    return (basin_trainer_spec){.adamw = basin_anomaly_net_adamw(&f->settings),
+                                .schedule = schedule_of(f)};
 }
 
 static basin_status make_trainer(basin_anomaly_fitting *f, const basin_anomaly_shape *shape,
@@ -50,8 +56,7 @@ static basin_status make_trainer(basin_anomaly_fitting *f, const basin_anomaly_s
     basin_trainer_free(&f->trainer);
     basin_anomaly_net_free(&f->net);
     basin_status status = basin_anomaly_net_new(&f->net, &f->settings, shape, true, error);
-    basin_trainer_spec spec = {.adamw = basin_anomaly_net_adamw(&f->settings),
-                               .schedule = schedule_of(f)};
+    basin_trainer_spec spec = spec_of(f);
     if (!status)
         status =
             basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error);
@@ -100,6 +105,10 @@ static basin_status make_fitting_trainer(basin_anomaly_fitting *f, basin_error *
 }
 
 static basin_status make_first_plan(basin_anomaly_fitting *f, basin_error *error) {
+    if (f->work.parts) {
+        basin_trainer_spec spec = spec_of(f);
+        return basin_anomaly_make_parts(f, &spec, error);
+    }
     if (is_full(f)) {
         basin_status status = make_trainer(f, &f->inputs.shape, error);
         return status ? status : write_whole(f, error);
@@ -114,6 +123,7 @@ static basin_status make_first_plan(basin_anomaly_fitting *f, basin_error *error
 }
 
 static basin_status make_scorer(basin_anomaly_fitting *f, basin_error *error) {
+    if (f->work.parts) return basin_anomaly_scorer_join(&f->scorer, &f->parted, &f->work, error);
     size_t limit = basin_anomaly_memory_limit(&f->work);
     size_t taken = is_full(f) ? f->bytes : basin_node_inputs_bytes(&f->inputs);
     basin_status status = basin_anomaly_scorer_new(
@@ -168,6 +178,8 @@ static const char *member_prefix(char text[32], int64_t member) {
     return text;
 }
 
+static basin_status conclude(basin_anomaly_fitting *f, basin_error *error);
+
 static basin_status finish(void *context, int64_t member, const basin_run_member *how,
                            basin_error *error) {
     basin_anomaly_fitting *f = context;
@@ -175,7 +187,10 @@ static basin_status finish(void *context, int64_t member, const basin_run_member
     (void)how;
     member_prefix(prefix, member);
     basin_status status = basin_states_copy(f->store, &f->net.params, prefix, "", error);
-    return status ? status : keep_member(f, member, prefix, error);
+    if (!status) status = keep_member(f, member, prefix, error);
+    /* Scores of parts are found by all ranks, the file is written by one. */
+    bool last = member + 1 == f->settings.members && !f->probe;
+    return status || !f->work.parts || !last ? status : conclude(f, error);
 }
 
 static basin_status restore(void *context, int64_t member, const basin_bundle *checkpoint,
@@ -212,6 +227,12 @@ static basin_status write_sample(basin_anomaly_fitting *f, const basin_run_place
     return status;
 }
 
+static basin_status train_step(basin_anomaly_fitting *f, double *loss, uint64_t seed,
+                               basin_error *error) {
+    basin_status status = basin_anomaly_net_write_seed(&f->net, f->trainer.plan, seed, error);
+    return status ? status : basin_trainer_step(&f->trainer, loss, error);
+}
+
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     basin_anomaly_fitting *f = context;
@@ -219,8 +240,10 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     double loss = NAN;
     basin_status status = is_full(f) ? BASIN_OK : write_sample(f, place, error);
     f->trainer.step = place->step;
-    if (!status) status = basin_anomaly_net_write_seed(&f->net, f->trainer.plan, seed, error);
-    if (!status) status = basin_trainer_step(&f->trainer, &loss, error);
+    if (!status && f->joint)
+        status = basin_parted_trainer_step(f->joint, &loss, f->trainer.step++, seed, error);
+    else if (!status)
+        status = train_step(f, &loss, seed, error);
     if (!status && f->settings.average > 0)
         status = basin_states_average(f->store, &f->net.params, "average.", f->settings.average,
                                       f->trainer.step, error);
@@ -358,6 +381,7 @@ static basin_run_task task_of(basin_anomaly_fitting *f) {
                             .score_every = s->evaluate,
                             .patience = s->patience,
                             .choose = judged,
+                            .score_together = f->work.parts != NULL,
                             .memory = f->bytes,
                             .schedule = schedule_of(f),
                             .store = f->store,
@@ -406,12 +430,15 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
     if (!status)
         status = basin_anomaly_memory_take(&f->model->memory, f->network, f->part,
                                            f->model->ensemble.known.count > 0, error);
-    if (!status) status = basin_anomaly_reference_take(&f->model->reference, f->network, error);
-    if (!status) status = basin_anomaly_prepare(f, error);
+    if (!status && !f->work.parts) /* whose columns are not at hand */
+        status = basin_anomaly_reference_take(&f->model->reference, f->network, error);
+    if (!status)
+        status =
+            f->work.parts ? basin_anomaly_prepare_parts(f, error) : basin_anomaly_prepare(f, error);
     for (int r = 0; r < f->inputs.shape.relations && !status; r++)
         status = basin_anomaly_model_add_relation(
             f->model, f->network->relation[f->inputs.relation[r]].name, error);
-    if (!status) status = basin_anomaly_choose_sampling(f, error);
+    if (!status && !f->work.parts) status = basin_anomaly_choose_sampling(f, error);
     if (!status) status = basin_store_new(&f->store, f->work.backend, error);
     if (!status) status = make_first_plan(f, error);
     if (!status) status = make_scorer(f, error);
@@ -424,9 +451,11 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
 static void fitting_free(basin_anomaly_fitting *f) {
     basin_anomaly_scorer_free(f->scorer);
     basin_trainer_free(&f->trainer);
+    basin_parted_trainer_free(f->joint);
     basin_anomaly_net_free(&f->net);
     basin_store_free(f->store);
     basin_node_inputs_close(&f->inputs);
+    basin_parted_inputs_close(&f->parted);
     free(f->train), free(f->label), free(f->weight), free(f->probability);
     free(f->tree_logit), free(f->class_of);
 }
@@ -438,11 +467,13 @@ basin_status basin_anomaly_fit(basin_anomaly_model **model, basin_outcome *outco
                                .part = job->part,
                                .run = run,
                                .settings = *job->settings,
-                               .work = {t->backend, t->watch, t->memory, job->least}};
+                               .probe = job->probe,
+                               .work = {t->backend, t->watch, t->memory, job->least, job->parts}};
     *model = NULL;
     basin_status status = basin_anomaly_model_new(&f.model, job->task, job->settings, job->network,
                                                   t->backend, error);
     if (status) return status;
+    if (job->parts) f.model->features = job->network->features; /* a face has none at hand */
     status = get_ready(&f, error);
     basin_run_task task = {0};
     if (!status) task = task_of(&f);
@@ -461,8 +492,11 @@ basin_status basin_anomaly_fit_quietly(basin_anomaly_model **model, basin_outcom
                                        const basin_anomaly_job *job,
                                        const basin_anomaly_resources *work, basin_error *error) {
     basin_watch stop = {.stop = work->watch ? work->watch->stop : NULL};
-    basin_training training = {
-        .size = sizeof training, .backend = work->backend, .watch = &stop, .memory = work->memory};
+    basin_training training = {.size = sizeof training,
+                               .backend = work->backend,
+                               .watch = &stop,
+                               .memory = work->memory,
+                               .ranks = job->parts ? job->parts->ranks : NULL};
     basin_run *run;
     *model = NULL;
     basin_status status = basin_run_open(&run, &training, job->task->task, error);

@@ -3,6 +3,7 @@
 #ifndef BASIN_TASK_ANOMALY_FIT_H
 #define BASIN_TASK_ANOMALY_FIT_H
 
+#include "task/anomaly/parts/parts.h"
 #include "task/anomaly/scorer.h"
 #include "train/run/run.h"
 
@@ -12,8 +13,9 @@ typedef struct basin_anomaly_job {
     const basin_network *network;
     const uint8_t *part; /* [N] */
     const basin_anomaly_settings *settings;
-    bool least; /* see basin_anomaly_resources */
-    bool probe; /* only the outcome is wanted: no threshold, no scores */
+    bool least;         /* see basin_anomaly_resources */
+    bool probe;         /* only the outcome is wanted: no threshold, no scores */
+    basin_parts *parts; /* of the graph, whose face `network` is; NULL: it is whole */
 } basin_anomaly_job;
 
 /* Trains in an opened run. The model is there after an interrupt, too. */
@@ -52,7 +54,10 @@ typedef struct basin_anomaly_fitting {
     basin_store *store;
     basin_anomaly_net net;
     basin_trainer trainer;
+    basin_parted_inputs parted;  /* of a graph in parts, in place of `inputs`, */
+    basin_parted_trainer *joint; /* and of the trainer */
     basin_anomaly_shape planned; /* what the trainer's plan is made for */
+    bool probe;                  /* see the job */
     bool shrink;                 /* sampling was left open: batches are halved until they fit */
     size_t bytes;                /* that training takes */
     int64_t member;              /* that is trained */
@@ -70,6 +75,10 @@ basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *fit, basin_error *e
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *fit, basin_error *error);
 /* Full where it fits, neighbours where it does not. */
 basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *fit, basin_error *error);
+/* The same three for a graph in parts: inputs, the trainer's plans, its scorer. */
+basin_status basin_anomaly_prepare_parts(basin_anomaly_fitting *fit, basin_error *error);
+basin_status basin_anomaly_make_parts(basin_anomaly_fitting *fit, const basin_trainer_spec *spec,
+                                      basin_error *error);
 /* An error where the trainer's plan of samples, or scoring streamed, would take more beside the
  * graph than is allowed. */
 basin_status basin_anomaly_hold_samples(basin_anomaly_fitting *fit, basin_error *error);

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "basin/tasks/graphset.h"
+#include "data/network/network.h"
 
 static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
@@ -94,8 +95,8 @@ const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {
     return &inputs->network->relation[homo >= 0 ? homo : inputs->relation[0]];
 }
 
-basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
-                                     const basin_scaler *edge_scale, basin_error *error) {
+basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
+                                          const basin_scaler *edge_scale, basin_error *error) {
     int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
     int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
     bool fitted = scale->mean || scale->quantile; /* else it may not know how many there are */
@@ -113,9 +114,18 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
         basin_scaler_apply(x + i * stride, &own, inputs->raw + i * F, 1);
     free(inputs->raw);
     inputs->raw = NULL;
-    for (int64_t h = 1; h <= hops; h++)
-        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, basin_node_inputs_hops(inputs), N);
     return BASIN_OK;
+}
+
+basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
+                                     const basin_scaler *edge_scale, basin_error *error) {
+    basin_status status = basin_node_inputs_scale_rows(inputs, scale, edge_scale, error);
+    int64_t hops = inputs->settings->hops, stride = inputs->shape.columns, C = stride / (1 + hops);
+    float *x = inputs->table;
+    for (int64_t h = 1; h <= hops && !status; h++)
+        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, basin_node_inputs_hops(inputs),
+                        inputs->network->nodes);
+    return status;
 }
 
 basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
@@ -129,17 +139,22 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale
     return basin_edge_scale_fit(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
 }
 
-/* Degree to a power, over its mean. */
-static basin_status weigh_nodes(float **weight, const basin_relation *relation, int64_t nodes,
-                                double power, basin_error *error) {
+double basin_degree_powers(float *w, const basin_relation *relation, int64_t nodes, double power) {
     double sum = 0;
-    float *w = *weight = new_floats(nodes, 1, error);
-    if (!w) return BASIN_NO_MEMORY;
     for (int64_t i = 0; i < nodes; i++) {
         double degree = (double)(relation->row[i + 1] - relation->row[i]);
         w[i] = degree > 0 ? (float)pow(degree, power) : 0;
         sum += w[i];
     }
+    return sum;
+}
+
+/* Degree to a power, over its mean. */
+static basin_status weigh_nodes(float **weight, const basin_relation *relation, int64_t nodes,
+                                double power, basin_error *error) {
+    float *w = *weight = new_floats(nodes, 1, error);
+    if (!w) return BASIN_NO_MEMORY;
+    double sum = basin_degree_powers(w, relation, nodes, power);
     for (int64_t i = 0; i < nodes && sum > 0; i++) w[i] *= (float)((double)nodes / sum);
     return BASIN_OK;
 }
@@ -212,8 +227,9 @@ void basin_node_inputs_close(basin_node_inputs *inputs) {
     *inputs = (basin_node_inputs){0};
 }
 
-basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs *inputs,
-                                     const basin_network *network, basin_error *error) {
+basin_status basin_node_inputs_pairs_apart(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                           const basin_network *network, int64_t room, int64_t halo,
+                                           basin_error *error) {
     const char *loops = inputs->settings->self_loops;
     basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_ADD
                             : basin_choice_is(loops, "drop") ? BASIN_SELF_DROP
@@ -221,9 +237,15 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs
     basin_status status = BASIN_OK;
     for (int r = 0; r < inputs->shape.relations; r++) pairs[r] = (basin_pairs){0};
     for (int r = 0; r < inputs->shape.relations && !status; r++)
-        status = basin_network_pairs(&pairs[r], network, inputs->relation[r], self, error);
+        status = basin_network_pairs_apart(&pairs[r], network, inputs->relation[r], self, room,
+                                           halo, error);
     for (int r = 0; r < inputs->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
     return status;
+}
+
+basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                     const basin_network *network, basin_error *error) {
+    return basin_node_inputs_pairs_apart(pairs, inputs, network, network->nodes, 0, error);
 }
 
 basin_anomaly_net_data basin_node_inputs_data(const basin_node_inputs *inputs,

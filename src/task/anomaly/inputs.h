@@ -28,6 +28,9 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale
 /* Makes the table; the raw columns are no longer there afterwards. Borrows the scale of edges. */
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
                                      const basin_scaler *edge_scale, basin_error *error);
+/* The same without the means over neighbours, which stay open. */
+basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
+                                          const basin_scaler *edge_scale, basin_error *error);
 void basin_node_inputs_close(basin_node_inputs *inputs);
 /* The mean of columns over the neighbours of a node, itself left out; 0 where there are none. */
 void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
@@ -35,6 +38,9 @@ void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, 
                           int64_t node);
 /* What means run along: the whole graph, or the first relation where there is no union. */
 const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
+/* Degrees to a power; their sum. */
+double basin_degree_powers(float *weight /* [nodes] */, const basin_relation *relation,
+                           int64_t nodes, double power);
 /* What the network and its table take. */
 size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 
@@ -42,6 +48,10 @@ size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
                                      const basin_node_inputs *inputs, const basin_network *network,
                                      basin_error *error);
+/* The same of a part, whose halo begins at key `room`. */
+basin_status basin_node_inputs_pairs_apart(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                           const basin_network *network, int64_t room, int64_t halo,
+                                           basin_error *error);
 /* All nodes as a plan is written with them; `pairs` as above. */
 basin_anomaly_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                               const basin_pairs *pairs);

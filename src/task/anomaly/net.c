@@ -72,8 +72,9 @@ static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings 
         net->place = basin_index(graph, "place", BASIN_SHAPE(shape->nodes));
     for (int i = 0; i < shape->relations && basin_anomaly_on_graph(r); i++) {
         snprintf(name, sizeof name, "pairs%d", i);
-        net->pattern[i] =
-            basin_pairs_declare(graph, name, shape->nodes, shape->nodes, shape->pairs[i]);
+        net->pattern[i] = basin_pairs_declare(graph, name, shape->nodes, shape->nodes + shape->halo,
+                                              shape->pairs[i]);
+        net->pattern[i].halo = shape->halo;
         snprintf(name, sizeof name, "weight%d", i);
         if (basin_anomaly_net_config(r, shape).block.facts) {
             char facts[32];
@@ -175,6 +176,14 @@ static void declare_outputs(basin_anomaly_net *net, const basin_anomaly_settings
     net->probability = several ? basin_softmax(net->logits) : basin_sigmoid(net->logits);
 }
 
+/* Of a part: its share of the loss over all of them. */
+static basin_expr loss_of(const basin_anomaly_net *net, const basin_anomaly_shape *shape) {
+    basin_expr z = net->logits;
+    if (!shape->parted) return basin_weighted_cross_entropy(z, net->label, net->weight);
+    basin_expr ce = basin_sub(basin_softplus(z), basin_mul(net->label, z));
+    return basin_sum_all(basin_mul(net->weight, ce));
+}
+
 basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_settings *settings,
                                    const basin_anomaly_shape *shape, bool training,
                                    basin_error *error) {
@@ -183,7 +192,7 @@ basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_s
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, settings, shape, training);
     declare_outputs(net, settings, shape);
-    if (training) net->loss = basin_weighted_cross_entropy(net->logits, net->label, net->weight);
+    if (training) net->loss = loss_of(net, shape);
     const basin_error *found = basin_graph_error(net->graph);
     if (!found) return BASIN_OK;
     basin_status status = basin_fail(error, found->status, "%s", found->text);

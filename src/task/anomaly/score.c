@@ -15,7 +15,7 @@ basin_status basin_anomaly_resources_take(basin_anomaly_resources *with,
                           "sizeof(basin_anomaly_work)",
                           work->size);
     if (work) memcpy(&known, work, work->size < sizeof known ? work->size : sizeof known);
-    *with = (basin_anomaly_resources){backend, known.watch, known.memory, known.least};
+    *with = (basin_anomaly_resources){backend, known.watch, known.memory, known.least, known.parts};
     return BASIN_OK;
 }
 
@@ -62,6 +62,26 @@ static basin_status hold(const basin_anomaly_scorer *scorer, const basin_node_in
                       (double)stream / gib, (double)work->memory / gib);
 }
 
+/* All ranks together. */
+static basin_status score_parts(double *probability, const basin_anomaly_model *model,
+                                const basin_anomaly_resources *with, basin_error *error) {
+    basin_parted_inputs inputs = {0};
+    basin_anomaly_scorer *scorer = NULL;
+    basin_status status = BASIN_OK;
+    if (model->ensemble.fits)
+        status =
+            basin_fail(error, BASIN_UNSUPPORTED,
+                       "the detector has trees, which want the whole graph; wanted one trained "
+                       "on parts, or with trees 0");
+    if (!status) status = basin_parted_inputs_open(&inputs, with->parts, &model->settings, error);
+    if (!status) status = basin_parted_inputs_scale(&inputs, &model->scale, error);
+    if (!status) status = basin_anomaly_scorer_join(&scorer, &inputs, with, error);
+    if (!status) status = basin_anomaly_scorer_mean(scorer, probability, model, error);
+    basin_anomaly_scorer_free(scorer);
+    if (inputs.parts) basin_parted_inputs_close(&inputs);
+    return status;
+}
+
 /* By the members; their logits where there are trees. */
 static basin_status score_network(double *probability, const basin_anomaly_model *model,
                                   const basin_network *network, const basin_anomaly_resources *with,
@@ -105,8 +125,12 @@ basin_status basin_anomaly_score(double *probability, const basin_anomaly_model 
                                  basin_error *error) {
     basin_anomaly_resources with;
     basin_status status = basin_anomaly_resources_take(&with, work, model->backend, error);
-    if (!status) status = basin_anomaly_check_network(model, network, error);
-    if (!status && model->ensemble.fits)
+    if (!status)
+        status = basin_anomaly_check_network(
+            model, with.parts ? with.parts->part[0]->network : network, error);
+    if (!status && with.parts)
+        status = score_parts(probability, model, &with, error);
+    else if (!status && model->ensemble.fits)
         status = score_both(probability, model, network, &with, error);
     else if (!status)
         status = score_network(probability, model, network, &with, error);

@@ -13,7 +13,8 @@ struct basin_anomaly_scorer {
     basin_store *store;
     basin_anomaly_net net;
     basin_plan *plan;             /* of the whole graph, */
-    basin_anomaly_stream *stream; /* or the stream */
+    basin_anomaly_stream *stream; /* or the stream, */
+    basin_parted_scorer *joint;   /* or those of the parts */
 };
 
 static basin_status plan_whole(basin_anomaly_scorer *s, basin_error *error) {
@@ -59,6 +60,24 @@ basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
     return status;
 }
 
+basin_status basin_anomaly_scorer_join(basin_anomaly_scorer **scorer,
+                                       const basin_parted_inputs *inputs,
+                                       const basin_anomaly_resources *work, basin_error *error) {
+    *scorer = NULL;
+    basin_anomaly_scorer *s = calloc(1, sizeof *s);
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scoring");
+    s->inputs = &inputs->whole;
+    basin_status status = basin_store_new(&s->store, work->backend, error);
+    if (!status)
+        status = basin_anomaly_net_new(&s->net, s->inputs->settings, &inputs->shape, false, error);
+    if (!status) status = basin_parted_scorer_new(&s->joint, inputs, &s->net, s->store, error);
+    if (status)
+        basin_anomaly_scorer_free(s);
+    else
+        *scorer = s;
+    return status;
+}
+
 bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer) {
     return scorer->stream != NULL;
 }
@@ -70,6 +89,7 @@ size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer) {
 void basin_anomaly_scorer_free(basin_anomaly_scorer *scorer) {
     if (!scorer) return;
     basin_anomaly_stream_free(scorer->stream);
+    basin_parted_scorer_free(scorer->joint);
     basin_plan_free(scorer->plan);
     basin_anomaly_net_free(&scorer->net);
     basin_store_free(scorer->store);
@@ -102,6 +122,7 @@ static basin_status take_weights(basin_anomaly_scorer *s, basin_store *weights, 
 static basin_status run(basin_anomaly_scorer *s, double *probability, int64_t member,
                         basin_error *error) {
     if (s->stream) return basin_anomaly_stream_run(s->stream, probability, member, error);
+    if (s->joint) return basin_parted_scorer_run(s->joint, probability, member, error);
     basin_status status =
         basin_anomaly_mask_write(s->plan, s->net.mask, s->inputs->settings, member, error);
     if (!status) status = basin_plan_run(s->plan, error);

@@ -3,12 +3,16 @@
 #ifndef BASIN_TASK_ANOMALY_SCORER_H
 #define BASIN_TASK_ANOMALY_SCORER_H
 
-#include "task/anomaly/inputs.h"
+#include "task/anomaly/parts/parts.h"
 
 typedef struct basin_anomaly_scorer basin_anomaly_scorer;
 basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
                                       const basin_node_inputs *inputs, size_t memory,
                                       const basin_anomaly_resources *work, basin_error *error);
+/* Of a graph in parts, on all ranks together. */
+basin_status basin_anomaly_scorer_join(basin_anomaly_scorer **scorer,
+                                       const basin_parted_inputs *inputs,
+                                       const basin_anomaly_resources *work, basin_error *error);
 bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer);
 /* What a stream takes while it runs; 0 of a plan of the whole graph. */
 size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer);

@@ -14,24 +14,64 @@ typedef struct whole {
     basin_anomaly_data data;
     basin_anomaly_settings settings;
     basin_network *opened; /* by us; NULL: the caller's is used */
+    basin_parts *cut;      /* likewise */
     bool least;
 } whole;
+
+static basin_ranks *ranks_of(const whole *t) { return basin_run_training(t->run)->ranks; }
 
 /* ---- data ---- */
 
 static basin_status take_data(whole *t, const basin_anomaly_data *data, basin_error *error) {
     size_t size = data->size < sizeof t->data ? data->size : sizeof t->data;
     memcpy(&t->data, data, size);
-    if (t->data.network || (t->data.path && t->data.paths > 0)) return BASIN_OK;
+    if (t->data.parts || t->data.network || (t->data.path && t->data.paths > 0)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "no network to train on: wanted one, or files (and the size of "
                       "basin_anomaly_data, which is %zu)",
                       data->size);
 }
 
-static basin_status open_network(whole *t, basin_error *error) {
+/* In how many parts the graph is to be: as asked for, or as the checkpoint has it; of several ranks
+ * each should have one, and 8 let one to eight of them share. */
+static basin_status choose_parts(whole *t, basin_error *error) {
+    enum { USUAL = 8 };
+    int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
+    const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
+    basin_anomaly_settings found = t->settings;
+    basin_status status = BASIN_OK;
+    if (!*parts && checkpoint) {
+        status = basin_anomaly_read_settings(&found, checkpoint, error);
+        *parts = found.parts;
+    }
+    if (!*parts) *parts = !ranks_of(t) ? 1 : ranks > USUAL ? ranks : USUAL;
+    return status;
+}
+
+/* A folder of parts has as many as it has. */
+static basin_status open_folder(whole *t, basin_error *error) {
+    const char *folder = t->data.path[0];
+    int64_t asked = t->settings.parts, found;
+    basin_status status = basin_parts_open(&t->cut, folder, ranks_of(t), error);
+    if (status) return status;
+    t->settings.parts = found = basin_parts_count(t->cut);
+    if (asked && asked != found)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld parts, and the setting parts is %lld",
+                          folder, (long long)found, (long long)asked);
+    return BASIN_OK;
+}
+
+/* Cuts the network that was opened, which is no longer held then. */
+static basin_status cut_network(whole *t, basin_error *error) {
+    basin_cut_spec spec = {.size = sizeof spec, .parts = t->settings.parts};
+    basin_status status = basin_parts_cut(&t->cut, t->data.network, &spec, ranks_of(t), error);
+    basin_network_free(t->opened);
+    t->opened = NULL;
+    return status;
+}
+
+static basin_status open_files(whole *t, basin_error *error) {
     basin_anomaly_data *d = &t->data;
-    if (d->network) return BASIN_OK;
     basin_status status = basin_network_open(&t->opened, d->path, d->paths, d->options, error);
     if (!status && basin_network_main_relation(t->opened) < 0)
         status = basin_network_add_union(t->opened, error);
@@ -42,6 +82,30 @@ static basin_status open_network(whole *t, basin_error *error) {
         basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s", t->opened->path, length,
                          note);
     return status;
+}
+
+/* The network, whole or in parts. */
+static basin_status open_network(whole *t, basin_error *error) {
+    basin_anomaly_data *d = &t->data;
+    basin_status status = BASIN_OK;
+    if (d->parts) {
+        d->network = basin_parts_face(d->parts);
+        t->settings.parts = basin_parts_count(d->parts);
+        return BASIN_OK;
+    }
+    if (!d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
+        status = open_folder(t, error);
+    } else {
+        if (!d->network) status = open_files(t, error);
+        status = basin_ranks_agree(ranks_of(t), status, error);
+        if (!status) status = choose_parts(t, error);
+        if (status || t->settings.parts == 1) return status;
+        status = cut_network(t, error);
+    }
+    if (status) return status;
+    d->parts = t->cut;
+    d->network = basin_parts_face(t->cut);
+    return BASIN_OK;
 }
 
 /* Validation nodes are held out; all others that are labelled train. */
@@ -117,7 +181,7 @@ static basin_status settle_facts(basin_anomaly_settings *settings, const basin_n
 static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
     const basin_training *how = basin_run_training(t->run);
     const basin_bundle *file = basin_run_checkpoint(t->run);
-    basin_anomaly_resources work = {how->backend, how->watch, how->memory, t->least};
+    basin_anomaly_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
     if (!file) file = basin_run_from(t->run);
     basin_status status =
         file ? basin_anomaly_settle(&t->settings, t->task, file, error) : BASIN_OK;
@@ -130,13 +194,28 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 
 /* ---- all of it ---- */
 
+/* Trees read rows of the whole graph. */
+static void leave_out_trees(whole *t) {
+    if (!t->data.parts || !t->settings.trees) return;
+    basin_watch_note(basin_run_training(t->run)->watch,
+                     "no trees beside the network: they want the whole graph, which is in parts");
+    t->settings.trees = 0;
+    t->settings.labels = false;
+}
+
 static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome, whole *t,
                              const uint8_t *part, basin_error *error) {
     bool stopped = false;
+    leave_out_trees(t);
     basin_status status = settle(t, &stopped, part, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
-    basin_anomaly_job job = {t->task, t->data.network, part, &t->settings, .least = t->least};
+    basin_anomaly_job job = {t->task,
+                             t->data.network,
+                             part,
+                             &t->settings,
+                             .least = t->least,
+                             .parts = t->data.parts};
     return basin_anomaly_fit(model, outcome, t->run, &job, error);
 }
 
@@ -179,6 +258,7 @@ basin_status basin_anomaly_train_as(basin_anomaly_model **model, basin_outcome *
         status = train(model, outcome, &t, error);
     }
     basin_run_close(t.run);
+    basin_parts_close(t.cut);
     basin_network_free(t.opened);
     return status;
 }

@@ -120,9 +120,9 @@ static basin_status take_spec(basin_cut_spec *spec, const basin_cut_spec *given,
                               basin_error *error) {
     *spec = (basin_cut_spec){0};
     memcpy(spec, given, given->size < sizeof *spec ? given->size : sizeof *spec);
-    if (spec->parts > 0 && spec->parts <= BASIN_MAX_PARTS) return BASIN_OK;
+    if (spec->parts > 0 && spec->parts <= BASIN_CUT_PARTS) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%lld parts, wanted 1 to %d", (long long)spec->parts,
-                      BASIN_MAX_PARTS);
+                      BASIN_CUT_PARTS);
 }
 
 basin_status basin_cut_new(basin_cut **cut, const basin_network *network,
@@ -169,7 +169,7 @@ static basin_status make_folder(const char *folder, basin_error *error) {
 
 /* A cut into more parts that was here before would look whole. */
 static basin_status remove_more(const char *folder, int64_t parts, basin_error *error) {
-    for (int64_t p = parts; p < BASIN_MAX_PARTS; p++) {
+    for (int64_t p = parts; p < BASIN_CUT_PARTS; p++) {
         char *path = basin_part_path(folder, p);
         if (!path) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
         int gone = remove(path);

@@ -165,7 +165,7 @@ static basin_status read_meta(basin_bundle **bundle, basin_part *part, const cha
     if (!format || strcmp(format, format_name) != 0)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: is no part of a graph (format %.40s)",
                             basin_bundle_path(*bundle), format ? format : "unknown");
-    if (!status) status = get_number(&part->parts, *bundle, "parts", 1, BASIN_MAX_PARTS, error);
+    if (!status) status = get_number(&part->parts, *bundle, "parts", 1, BASIN_CUT_PARTS, error);
     if (!status) status = get_number(&part->part, *bundle, "part", number, number, error);
     if (!status) status = get_number(&part->total, *bundle, "total", 1, BASIN_NETWORK_NODES, error);
     if (status) basin_bundle_free(*bundle);

@@ -44,7 +44,8 @@ basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin_outcome *
         double decay;
         const char *scaling;
     } trials[] = {{1e-3, "standard"}, {1e-1, "standard"}, {1e-3, "quantile"}, {1e-1, "quantile"}};
-    basin_anomaly_resources with = {training->backend, training->watch, training->memory, false};
+    basin_anomaly_resources with = {training->backend, training->watch, training->memory, false,
+                                    NULL};
     basin_status status = BASIN_OK;
     *model = NULL;
     *outcome = (basin_outcome){0};
@@ -54,7 +55,7 @@ basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin_outcome *
         basin_outcome how = {0};
         settings.decay = trials[i].decay;
         settings.scaling = trials[i].scaling;
-        basin_anomaly_job job = {&basin_anomaly_task, network, part, &settings, false, false};
+        basin_anomaly_job job = {&basin_anomaly_task, network, part, &settings, .least = false};
         status = basin_anomaly_fit_quietly(&next, &how, &job, &with, error);
         bool better = !*model || auprc_of(next) > auprc_of(*model);
         if (better || how.stopped) *outcome = how;

@@ -1,0 +1,39 @@
+/* A graph in parts over ranks, from within: this rank's parts, rows of nodes gathered from all, and
+ * rows of halos exchanged. Callers see include/basin/tasks/cut.h. */
+#ifndef BASIN_DATA_NETWORK_PARTS_SHARED_H
+#define BASIN_DATA_NETWORK_PARTS_SHARED_H
+
+#include "basin/tasks/cut.h"
+#include "ranks/ranks.h"
+
+enum { BASIN_PARTS_RELATIONS = 16 };
+
+struct basin_parts {
+    basin_ranks *ranks;
+    int64_t parts;        /* of the graph */
+    int64_t first, count; /* those of this rank */
+    basin_part **part;    /* [count] */
+    basin_network *face;
+    uint16_t *owner;               /* [N] the part of each node */
+    int64_t *nodes;                /* [parts] how many it has */
+    int64_t most_nodes, most_halo; /* of any part */
+    int64_t *most_edges;           /* [relations] */
+    /* rows on their way; grown as needed */
+    char *out, *in;
+    size_t out_bytes, in_bytes;
+};
+
+/* Rows of `width` bytes of all nodes, or of those chosen, in the order of the whole graph, on every
+ * rank. mine[k] has those of this rank's part k, of all its nodes. */
+basin_status basin_parts_gather(void *all, basin_parts *parts, const void *const *mine,
+                                const uint8_t *chosen /* [N], or NULL: all */, size_t width,
+                                basin_error *error);
+/* The rank of a part, and its parts. */
+int64_t basin_parts_rank(const basin_parts *parts, int64_t part);
+
+/* Moves rows of halos: a basin_exchange_way's function, `context` the basin_parts, one entry of
+ * `rows` a part of this rank. What comes back is added in the order of the parts. */
+basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
+                              basin_error *error);
+
+#endif

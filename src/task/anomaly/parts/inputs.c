@@ -1,0 +1,216 @@
+/* Inputs of a graph in parts: tables of each part as those of a whole graph, with what concerns all
+ * nodes found together: scales, the mean weight, means over neighbours that other parts have. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/anomaly/parts/parts.h"
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the inputs of parts");
+}
+
+/* ---- what can be had ---- */
+
+static basin_status check(const basin_anomaly_settings *s, basin_error *error) {
+    const struct {
+        bool asked;
+        const char *what;
+    } refused[] = {
+        {!basin_choice_is(s->arch, "et"), "arch et"},
+        {!basin_choice_is(s->position, "none"), "position none"},
+        {!basin_choice_is(s->sampling, "auto") && !basin_choice_is(s->sampling, "full"),
+         "sampling full"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (refused[i].asked)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "arch %s, position %s, sampling %s on a graph in parts; wanted %s",
+                              s->arch, s->position, s->sampling, refused[i].what);
+    return BASIN_OK;
+}
+
+/* ---- weights of nodes ---- */
+
+/* Degrees to a power over their mean among all nodes, summed part by part. */
+static basin_status weigh(basin_parted_inputs *in, int relation, basin_error *error) {
+    basin_parts *p = in->parts;
+    double *sum = calloc((size_t)p->parts, sizeof *sum), all = 0;
+    if (!sum) return no_memory(error);
+    for (int64_t k = 0; k < p->count; k++) {
+        const basin_node_inputs *part = &in->part[k];
+        sum[p->first + k] = basin_degree_powers(part->node_weight[relation],
+                                                &part->network->relation[part->relation[relation]],
+                                                part->network->nodes, part->settings->degree_power);
+    }
+    basin_status status = basin_ranks_sum(p->ranks, sum, p->parts, error); /* others' are zero */
+    for (int64_t q = 0; q < p->parts; q++) all += sum[q];
+    for (int64_t k = 0; k < p->count && all > 0 && !status; k++)
+        for (int64_t i = 0; i < in->part[k].network->nodes; i++)
+            in->part[k].node_weight[relation][i] *= (float)((double)p->face->nodes / all);
+    free(sum);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static void set_shape(basin_parted_inputs *in) {
+    const basin_parts *p = in->parts;
+    const basin_node_inputs *first = &in->part[0];
+    bool loops = basin_choice_is(first->settings->self_loops, "add");
+    in->shape = first->shape;
+    in->shape.nodes = in->shape.positions = p->most_nodes;
+    in->shape.halo = p->most_halo;
+    in->shape.parted = true;
+    in->whole = (basin_node_inputs){.network = p->face, .settings = first->settings};
+    in->whole.shape = first->shape;
+    in->whole.shape.nodes = in->whole.shape.positions = p->face->nodes;
+    for (int r = 0; r < in->shape.relations; r++) {
+        in->shape.pairs[r] = p->most_edges[first->relation[r]] + (loops ? p->most_nodes : 0);
+        in->whole.relation[r] = first->relation[r];
+    }
+}
+
+basin_status basin_parted_inputs_open(basin_parted_inputs *in, basin_parts *parts,
+                                      const basin_anomaly_settings *settings, basin_error *error) {
+    *in = (basin_parted_inputs){.parts = parts};
+    basin_status status = check(settings, error);
+    if (!status && !(in->part = calloc((size_t)parts->count, sizeof *in->part)))
+        status = no_memory(error);
+    for (int64_t k = 0; k < parts->count && !status; k++)
+        status = basin_node_inputs_open(&in->part[k], parts->part[k]->network, settings, error);
+    status = basin_ranks_agree(parts->ranks, status, error);
+    if (!status) set_shape(in);
+    for (int r = 0; r < in->shape.relations && settings->degree_power > 0 && !status; r++)
+        status = weigh(in, r, error);
+    if (status) basin_parted_inputs_close(in);
+    return status;
+}
+
+void basin_parted_inputs_close(basin_parted_inputs *in) {
+    for (int64_t k = 0; in->part && k < in->parts->count; k++)
+        basin_node_inputs_close(&in->part[k]);
+    free(in->part);
+    *in = (basin_parted_inputs){0};
+}
+
+size_t basin_parted_inputs_bytes(const basin_parted_inputs *in) {
+    size_t bytes = 0;
+    for (int64_t k = 0; k < in->parts->count; k++) bytes += basin_node_inputs_bytes(&in->part[k]);
+    return bytes;
+}
+
+/* ---- scales ---- */
+
+/* Every rank fits the same scale, on the rows of all training nodes. */
+basin_status basin_parted_inputs_fit(basin_scaler *scale, const basin_parted_inputs *in,
+                                     const uint8_t *split, basin_error *error) {
+    basin_parts *p = in->parts;
+    int64_t N = p->face->nodes, F = in->part[0].features, count = 0;
+    uint8_t *chosen = calloc((size_t)N, 1);
+    const void **mine = basin_array_new((size_t)p->count, sizeof *mine);
+    for (int64_t i = 0; i < N && chosen; i++) count += chosen[i] = split[i] == BASIN_PART_TRAIN;
+    float *raw = basin_array_new((size_t)count, (size_t)F * sizeof *raw);
+    int64_t *node = basin_array_new((size_t)count, sizeof *node);
+    basin_status status = chosen && mine && raw && node ? BASIN_OK : no_memory(error);
+    for (int64_t k = 0; k < p->count && !status; k++) mine[k] = in->part[k].raw;
+    for (int64_t i = 0; i < count && !status; i++) node[i] = i;
+    if (!status) status = basin_parts_gather(raw, p, mine, chosen, (size_t)F * sizeof *raw, error);
+    if (!status) {
+        basin_node_inputs train = {.settings = in->part[0].settings, .features = F, .raw = raw};
+        status = basin_node_inputs_fit(scale, &train, node, count, error);
+    }
+    free(chosen), free(mine), free(raw), free(node);
+    return status;
+}
+
+/* ---- means over neighbours ---- */
+
+/* Columns from .. from + C - 1 of each part's table, and those of its halo, into new rows. */
+static basin_status take_columns(float **rows, basin_parted_inputs *in, int64_t from, int64_t C,
+                                 basin_error *error) {
+    basin_parts *p = in->parts;
+    basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
+    basin_status status = move ? BASIN_OK : no_memory(error);
+    for (int64_t k = 0; k < p->count && !status; k++) {
+        int64_t n = p->part[k]->network->nodes, h = p->part[k]->halo, S = in->part[k].shape.columns;
+        float *own = basin_array_new((size_t)n, (size_t)C * sizeof *own);
+        rows[k] = basin_array_new((size_t)(n + h), (size_t)C * sizeof(float));
+        move[k] = (basin_exchange_rows){own, rows[k], n, h, C, BASIN_F32, false};
+        if (!own || !rows[k]) status = no_memory(error);
+        for (int64_t i = 0; i < n && !status; i++)
+            memcpy(own + i * C, in->part[k].table + i * S + from, (size_t)C * sizeof *own);
+    }
+    status = basin_ranks_agree(p->ranks, status, error);
+    if (!status) status = basin_parts_move(p, move, (int)p->count, error);
+    for (int64_t k = 0; k < p->count && move; k++) free((void *)(uintptr_t)move[k].from);
+    free(move);
+    return status;
+}
+
+static void take_means(const basin_node_inputs *part, const float *rows, int64_t to, int64_t C) {
+    const basin_relation *relation = basin_node_inputs_hops(part);
+    int64_t n = part->network->nodes, S = part->shape.columns;
+#pragma omp parallel for schedule(dynamic, 256)
+    for (int64_t i = 0; i < n; i++)
+        basin_neighbour_mean(part->table + i * S + to, rows, C, C, relation, i);
+}
+
+basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scaler *scale,
+                                       basin_error *error) {
+    basin_parts *p = in->parts;
+    int64_t hops = in->part[0].settings->hops;
+    float **rows = calloc((size_t)p->count, sizeof *rows);
+    basin_status status = rows ? BASIN_OK : no_memory(error);
+    for (int64_t k = 0; k < p->count && !status; k++)
+        status = basin_node_inputs_scale_rows(&in->part[k], scale, error);
+    status = basin_ranks_agree(p->ranks, status, error);
+    in->shape.columns = in->whole.shape.columns = in->part[0].shape.columns;
+    int64_t C = in->shape.columns / (1 + hops);
+    for (int64_t h = 1; h <= hops && !status; h++) {
+        status = take_columns(rows, in, (h - 1) * C, C, error);
+        for (int64_t k = 0; k < p->count; k++) {
+            if (!status) take_means(&in->part[k], rows[k], h * C, C);
+            free(rows[k]);
+            rows[k] = NULL;
+        }
+    }
+    free(rows);
+    return status;
+}
+
+/* ---- into plans ---- */
+
+/* Rows of all nodes become those of a part; NULL stays NULL. */
+static basin_status take_rows(float **to, const float *from, const basin_network *n,
+                              basin_error *error) {
+    *to = NULL;
+    if (!from) return BASIN_OK;
+    if (!(*to = basin_array_new((size_t)n->nodes, sizeof **to))) return no_memory(error);
+    for (int64_t i = 0; i < n->nodes; i++) (*to)[i] = from[n->origin[i]];
+    return BASIN_OK;
+}
+
+basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
+                                       const basin_anomaly_net *net, basin_plan *plan,
+                                       const float *label, const float *weight,
+                                       basin_error *error) {
+    const basin_node_inputs *part = &in->part[k];
+    const basin_network *n = part->network;
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS] = {{0}};
+    float *own_label = NULL, *own_weight = NULL;
+    bool graph = basin_anomaly_on_graph(part->settings);
+    basin_status status = take_rows(&own_label, label, n, error);
+    if (!status) status = take_rows(&own_weight, weight, n, error);
+    if (!status && graph)
+        status =
+            basin_node_inputs_pairs_apart(pairs, part, n, in->shape.nodes, in->shape.halo, error);
+    if (!status) {
+        basin_anomaly_net_data data = basin_node_inputs_data(part, pairs);
+        data.label = own_label, data.weight = own_weight;
+        status = basin_anomaly_net_write(net, plan, &data, error);
+    }
+    for (int r = 0; r < part->shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
+    free(own_label), free(own_weight);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* A graph in parts as the model sees it: inputs of each part of this rank, in one shape for all
+ * parts of all ranks, so that their plans are alike; and training and scoring on it. What is
+ * computed depends on the number of parts, not on that of ranks. */
+#ifndef BASIN_TASK_ANOMALY_PARTS_PARTS_H
+#define BASIN_TASK_ANOMALY_PARTS_PARTS_H
+
+#include "data/network/parts/shared.h"
+#include "task/anomaly/inputs.h"
+
+typedef struct basin_parted_inputs {
+    basin_parts *parts;
+    basin_node_inputs *part;   /* [parts->count] */
+    basin_node_inputs whole;   /* sizes of the whole graph; its network is the face */
+    basin_anomaly_shape shape; /* of the plans of parts */
+} basin_parted_inputs;
+
+/* As basin_node_inputs_open, _fit and _scale; the first refuses what parts cannot have. */
+basin_status basin_parted_inputs_open(basin_parted_inputs *inputs, basin_parts *parts,
+                                      const basin_anomaly_settings *settings, basin_error *error);
+basin_status basin_parted_inputs_fit(basin_scaler *scale, const basin_parted_inputs *inputs,
+                                     const uint8_t *split /* [N] */, basin_error *error);
+basin_status basin_parted_inputs_scale(basin_parted_inputs *inputs, const basin_scaler *scale,
+                                       basin_error *error);
+void basin_parted_inputs_close(basin_parted_inputs *inputs);
+size_t basin_parted_inputs_bytes(const basin_parted_inputs *inputs);
+/* A part's inputs into a plan of the shape. label and weight [N] of all nodes, or NULL. */
+basin_status basin_parted_inputs_write(const basin_parted_inputs *inputs, int64_t part,
+                                       const basin_anomaly_net *net, basin_plan *plan,
+                                       const float *label, const float *weight, basin_error *error);
+
+/* ---- trainer.c ---- */
+
+/* One plan a part for its share of the gradients, and one for the update by their sum over all
+ * parts, in their order. */
+typedef struct basin_parted_trainer basin_parted_trainer;
+basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,
+                                      const basin_parted_inputs *inputs,
+                                      const basin_anomaly_net *net, basin_store *store,
+                                      const basin_trainer_spec *spec, const float *label,
+                                      const float *weight, basin_error *error);
+void basin_parted_trainer_free(basin_parted_trainer *trainer);
+basin_status basin_parted_trainer_mask(basin_parted_trainer *trainer,
+                                       const basin_anomaly_settings *settings, int64_t member,
+                                       basin_error *error);
+/* One step, number `step` from 0; the loss over all parts. */
+basin_status basin_parted_trainer_step(basin_parted_trainer *trainer, double *loss, int64_t step,
+                                       uint64_t seed, basin_error *error);
+/* Bytes of its plans on this rank. */
+size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
+
+/* ---- scorer.c ---- */
+
+/* Plans that give the probabilities of each part. */
+typedef struct basin_parted_scorer basin_parted_scorer;
+basin_status basin_parted_scorer_new(basin_parted_scorer **scorer,
+                                     const basin_parted_inputs *inputs,
+                                     const basin_anomaly_net *net, basin_store *store,
+                                     basin_error *error);
+void basin_parted_scorer_free(basin_parted_scorer *scorer);
+/* Of all nodes, on every rank, with the weights that the store has. */
+basin_status basin_parted_scorer_run(basin_parted_scorer *scorer, double *probability /* [N] */,
+                                     int64_t member, basin_error *error);
+
+#endif
