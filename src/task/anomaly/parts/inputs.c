@@ -17,7 +17,6 @@ static basin_status check(const basin_anomaly_settings *s, basin_error *error) {
         bool asked;
         const char *what;
     } refused[] = {
-        {!basin_choice_is(s->arch, "et"), "arch et"},
         {!basin_choice_is(s->position, "none"), "position none"},
         {!basin_choice_is(s->sampling, "auto") && !basin_choice_is(s->sampling, "full"),
          "sampling full"},
@@ -25,8 +24,8 @@ static basin_status check(const basin_anomaly_settings *s, basin_error *error) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (refused[i].asked)
             return basin_fail(error, BASIN_UNSUPPORTED,
-                              "arch %s, position %s, sampling %s on a graph in parts; wanted %s",
-                              s->arch, s->position, s->sampling, refused[i].what);
+                              "position %s, sampling %s on a graph in parts; wanted %s",
+                              s->position, s->sampling, refused[i].what);
     return BASIN_OK;
 }
 

@@ -59,6 +59,16 @@ static basin_status make_update(basin_parted_trainer *t, const basin_trainer_spe
     return status;
 }
 
+/* A batch norm's mean would be that of one part. */
+static basin_status refuse_statistics(const basin_params *params, basin_error *error) {
+    for (size_t i = 0; i < params->count; i++)
+        if (params->param[i].statistic)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "a model with batch norm on a graph in parts; wanted one without, or "
+                              "the whole graph");
+    return BASIN_OK;
+}
+
 static int64_t count_numbers(const basin_params *params) {
     int64_t count = 0;
     for (size_t i = 0; i < params->count; i++)
@@ -74,6 +84,7 @@ static basin_status make(basin_parted_trainer *t, const basin_parted_inputs *inp
     t->gradient = basin_array_new(params->count, sizeof *t->gradient);
     t->plan = calloc((size_t)t->parts->count, sizeof *t->plan);
     if (!t->gradient || !t->plan) status = no_memory(error);
+    if (!status) status = refuse_statistics(params, error);
     if (!status) status = basin_gradients(t->gradient, params, t->net->loss, error);
     for (int64_t k = 0; k < t->parts->count && !status; k++) {
         status = make_plan(t, k, error);

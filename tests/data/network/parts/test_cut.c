@@ -1,0 +1,272 @@
+/* Networks in parts: every node and edge is in one of them, halos and what is sent fit together,
+ * files bring back what was cut, rows travel where they belong, damage and nonsense are refused. */
+#include "data/network/networks.h"
+#include "data/network/parts/shared.h"
+
+static const char *const methods[] = {"range", "stream", "metis"};
+enum { METHODS = 3 };
+
+static void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+/* A ring of groups, with ids, masks and two relations besides the union. */
+static basin_network *fraud(int64_t nodes, uint64_t seed) {
+    basin_fraud_spec spec;
+    basin_network *n;
+    basin_error error;
+    must(basin_fraud_like(&spec, "amazon", 1, &error), &error);
+    spec.nodes = nodes, spec.edges = nodes * 5, spec.features = 3, spec.seed = seed;
+    must(basin_network_make_fraud(&n, &spec, &error), &error);
+    uint8_t *mask = calloc((size_t)nodes, 1);
+    for (int64_t i = 0; i < nodes; i++) mask[i] = i % 3 == 0;
+    basin_tensor t = BORROW(mask, BASIN_U8, nodes);
+    must(basin_network_set_masks(n, "train", &t, &error), &error);
+    free(mask);
+    return n;
+}
+
+/* METIS may be absent. */
+static basin_parts *cut(const basin_network *n, int64_t count, const char *method) {
+    basin_parts *parts = NULL;
+    basin_error error;
+    basin_cut_spec spec = {.size = sizeof spec, .parts = count, .method = method};
+    if (basin_parts_cut(&parts, n, &spec, NULL, &error) == BASIN_OK) return parts;
+    if (strcmp(method, "metis") != 0 || !strstr(error.text, "libmetis")) fail_msg("%s", error.text);
+    return NULL;
+}
+
+/* The number in the whole graph of a number of `col`. */
+static int64_t number_of(const basin_parts *p, const basin_part *part, int32_t col) {
+    int64_t own = part->network->nodes, at = col - own, q = 0;
+    if (at < 0) return part->network->origin[col];
+    while (part->halo_at[q + 1] <= at) q++;
+    const basin_part *other = p->part[q];
+    return other->network->origin[other->send[other->send_at[part->part] + at - part->halo_at[q]]];
+}
+
+static void check_part(const basin_network *n, const basin_parts *p, const basin_part *part) {
+    const basin_network *own = part->network;
+    for (int64_t i = 0; i < own->nodes; i++) {
+        int64_t v = own->origin[i];
+        assert_int_equal(p->owner[v], part->part);
+        assert_int_equal(own->label[i], n->label[v]);
+        assert_int_equal(own->train[i], n->train[v]);
+        assert_memory_equal(own->feature + i * 3, n->feature + v * 3, 3 * sizeof(float));
+        for (int r = 0; r < n->relations; r++) {
+            const basin_relation *a = &own->relation[r], *b = &n->relation[r];
+            assert_int_equal(a->row[i + 1] - a->row[i], b->row[v + 1] - b->row[v]);
+            for (int64_t e = 0; e < a->row[i + 1] - a->row[i]; e++)
+                assert_int_equal(number_of(p, part, a->col[a->row[i] + e]), b->col[b->row[v] + e]);
+        }
+    }
+}
+
+static void check_face(const basin_network *n, const basin_parts *p) {
+    const basin_network *face = basin_parts_face(p);
+    assert_int_equal(face->nodes, n->nodes);
+    assert_int_equal(face->features, n->features);
+    assert_memory_equal(face->label, n->label, (size_t)n->nodes * sizeof *n->label);
+    assert_memory_equal(face->train, n->train, (size_t)n->nodes);
+    assert_string_equal(face->relation[0].name, n->relation[0].name);
+    assert_int_equal(face->relation[0].edges, n->relation[0].edges);
+}
+
+static void parts_make_up_the_whole(void **state) {
+    (void)state;
+    for (int m = 0; m < METHODS; m++)
+        for (int64_t count = 1; count <= 9; count += 2) {
+            basin_network *n = fraud(120, (uint64_t)count);
+            basin_parts *p = cut(n, count, methods[m]);
+            for (int64_t k = 0; p && k < count; k++) check_part(n, p, p->part[k]);
+            if (p) check_face(n, p);
+            basin_parts_close(p);
+            basin_network_free(n);
+        }
+}
+
+/* Of 6 cliques of 20 in a ring, 6 parts cut little; their sizes are alike. */
+static void neighbours_stay_together(void **state) {
+    enum { GROUPS = 6, SIZE = 20, NODES = GROUPS * SIZE, MOST = NODES * SIZE };
+    static int32_t edge[2 * MOST];
+    int64_t count = 0;
+    (void)state;
+    for (int i = 0; i < NODES; i++)
+        for (int j = 0; j < i; j++)
+            if (i % GROUPS == j % GROUPS || (i == j + 1 && i < GROUPS))
+                edge[2 * count] = i, edge[2 * count++ + 1] = j;
+    basin_edges edges = {edge, edge + 1, BASIN_I32, 2, count};
+    basin_network *n;
+    basin_error error;
+    must(basin_network_new(&n, "cliques", NODES, &error), &error);
+    must(basin_network_add_relation(n, "homo", &edges, NULL, &error), &error);
+    for (int m = 1; m < METHODS; m++) {
+        basin_cut *c;
+        basin_cut_spec spec = {.size = sizeof spec, .parts = GROUPS, .method = methods[m]};
+        if (basin_cut_new(&c, n, &spec, &error)) {
+            assert_non_null(strstr(error.text, "libmetis"));
+            continue;
+        }
+        basin_cut_report r = basin_cut_get_report(c);
+        assert_string_equal(r.method, methods[m]);
+        assert_int_equal(r.edges, 2 * count);
+        assert_true(r.cut < r.edges / 3);
+        assert_true(r.node_balance < 1.2 && r.edge_balance < 1.2);
+        basin_cut_free(c);
+    }
+    basin_network_free(n);
+}
+
+static void files_bring_back_the_parts(void **state) {
+    char folder[PATH_TEXT];
+    basin_network *n = fraud(90, 2);
+    basin_cut_spec spec = {.size = sizeof spec, .parts = 4, .method = "range"};
+    basin_cut_report report;
+    basin_error error;
+    basin_parts *read, *made = cut(n, 4, "range");
+    folder_path(folder, state, "cut");
+    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    assert_true(basin_cut_is(folder));
+    must(basin_parts_open(&read, folder, NULL, &error), &error);
+    assert_int_equal(basin_parts_count(read), 4);
+    for (int64_t k = 0; k < 4; k++) {
+        assert_int_equal(read->part[k]->stamp, made->part[k]->stamp);
+        check_part(n, read, read->part[k]);
+    }
+    check_face(n, read);
+    basin_parts_close(read);
+    /* fewer parts leave none of the older cut */
+    spec.parts = 2;
+    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    must(basin_parts_open(&read, folder, NULL, &error), &error);
+    assert_int_equal(basin_parts_count(read), 2);
+    basin_parts_close(read);
+    basin_part *gone;
+    assert_int_not_equal(basin_part_open(&gone, folder, 3, &error), BASIN_OK);
+    basin_parts_close(made);
+    basin_network_free(n);
+}
+
+static void parts_of_two_cuts_are_refused(void **state) {
+    char folder[PATH_TEXT], other[PATH_TEXT], from[PATH_TEXT + 20], to[PATH_TEXT + 20];
+    basin_network *n = fraud(90, 3);
+    basin_cut_spec spec = {.size = sizeof spec, .parts = 2, .method = "range"};
+    basin_cut_report report;
+    basin_parts *parts;
+    basin_error error;
+    must(basin_network_cut(&report, folder_path(folder, state, "one"), n, &spec, &error), &error);
+    spec.method = "stream";
+    must(basin_network_cut(&report, folder_path(other, state, "two"), n, &spec, &error), &error);
+    snprintf(from, sizeof from, "%s/part-1.basin", other);
+    snprintf(to, sizeof to, "%s/part-1.basin", folder);
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(basin_parts_open(&parts, folder, NULL, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "different cuts"));
+    basin_network_free(n);
+}
+
+/* Every row of a halo comes from its owner; what goes back is added there. */
+static void rows_travel_there_and_back(void **state) {
+    (void)state;
+    basin_network *n = fraud(100, 5);
+    basin_parts *p = cut(n, 5, "stream");
+    basin_error error;
+    basin_exchange_rows rows[5];
+    float *own[5], *all[5], *back[5];
+    for (int64_t k = 0; k < 5; k++) {
+        int64_t count = p->part[k]->network->nodes, halo = p->part[k]->halo;
+        own[k] = calloc((size_t)count * 2, sizeof(float));
+        all[k] = calloc((size_t)(count + halo) * 2, sizeof(float));
+        back[k] = calloc((size_t)count * 2, sizeof(float));
+        for (int64_t i = 0; i < count; i++) {
+            own[k][2 * i] = (float)p->part[k]->network->origin[i];
+            own[k][2 * i + 1] = 1;
+        }
+        rows[k] = (basin_exchange_rows){own[k], all[k], count, halo, 2, BASIN_F32, false};
+    }
+    must(basin_parts_move(p, rows, 5, &error), &error);
+    for (int64_t k = 0; k < 5; k++) {
+        int64_t count = p->part[k]->network->nodes;
+        for (int64_t i = 0; i < count + p->part[k]->halo; i++)
+            assert_int_equal((int64_t)all[k][2 * i], number_of(p, p->part[k], (int32_t)i));
+        rows[k].from = all[k], rows[k].to = back[k], rows[k].back = true;
+    }
+    must(basin_parts_move(p, rows, 5, &error), &error);
+    for (int64_t k = 0; k < 5; k++)
+        for (int64_t i = 0; i < p->part[k]->network->nodes; i++) {
+            int64_t sent = 1; /* to itself, and to every part that sees it */
+            for (int64_t s = 0; s < p->part[k]->send_at[5]; s++) sent += p->part[k]->send[s] == i;
+            assert_int_equal((int64_t)back[k][2 * i + 1], sent);
+            assert_int_equal((int64_t)back[k][2 * i], sent * p->part[k]->network->origin[i]);
+        }
+    for (int64_t k = 0; k < 5; k++) free(own[k]), free(all[k]), free(back[k]);
+    basin_parts_close(p);
+    basin_network_free(n);
+}
+
+static void nonsense_is_refused(void **state) {
+    basin_network *n = small_network(NULL);
+    basin_error error;
+    basin_cut *c;
+    basin_parts *parts;
+    char folder[PATH_TEXT];
+    const struct {
+        basin_cut_spec spec;
+        const char *wanted;
+    } cases[] = {{{.parts = 0}, "0 parts, wanted 1 to"},
+                 {{.parts = 2, .method = "knife"}, "the method knife, wanted auto"},
+                 {{.parts = 7, .method = "range"}, "is empty, wanted fewer parts"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        basin_cut_spec spec = cases[i].spec;
+        spec.size = sizeof spec;
+        assert_int_equal(basin_cut_new(&c, n, &spec, &error), BASIN_BAD_VALUE);
+        assert_non_null(strstr(error.text, cases[i].wanted));
+        assert_null(c);
+    }
+    assert_false(basin_cut_is(folder_path(folder, state, "nothing")));
+    assert_int_not_equal(basin_parts_open(&parts, folder, NULL, &error), BASIN_OK);
+    basin_network_free(n);
+}
+
+/* Bytes of the header, of lists and of lengths are changed; none may lead outside of the file. */
+static void damage_is_noticed_or_harmless(void **state) {
+    char folder[PATH_TEXT], path[PATH_TEXT + 20];
+    basin_network *n = fraud(40, 7);
+    basin_cut_spec spec = {.size = sizeof spec, .parts = 2, .method = "range"};
+    basin_cut_report report;
+    basin_error error;
+    must(basin_network_cut(&report, folder_path(folder, state, "worn"), n, &spec, &error), &error);
+    snprintf(path, sizeof path, "%s/part-0.basin", folder);
+    FILE *file = fopen(path, "rb+");
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    int refused = 0;
+    for (long at = 0; at < size; at += 1 + at / 40) {
+        basin_part *part = NULL;
+        fseek(file, at, SEEK_SET);
+        int was = fgetc(file);
+        fseek(file, at, SEEK_SET);
+        fputc(was ^ 0x41, file);
+        fflush(file);
+        refused += basin_part_open(&part, folder, 0, &error) != BASIN_OK;
+        basin_part_free(part);
+        fseek(file, at, SEEK_SET);
+        fputc(was, file);
+    }
+    fclose(file);
+    assert_true(refused > 40);
+    basin_network_free(n);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_make_up_the_whole),
+        cmocka_unit_test(neighbours_stay_together),
+        cmocka_unit_test(files_bring_back_the_parts),
+        cmocka_unit_test(parts_of_two_cuts_are_refused),
+        cmocka_unit_test(rows_travel_there_and_back),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(damage_is_noticed_or_harmless),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
