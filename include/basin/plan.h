@@ -88,6 +88,9 @@ BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
 /* Every input that the plan reads must have been written; it keeps its numbers from run to run. On
  * cuda this returns before all is done; what fails then is reported by the next call that waits. */
 BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
+/* Gives the memory of a plan's results back to the system until it runs again, where that is the
+ * host's: for plans that run now and then. What was not read is lost. */
+BASIN_API void basin_plan_rest(basin_plan *plan);
 /* Copies an output into a tensor of equal shape, of any type. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
                                        basin_error *error);

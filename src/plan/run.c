@@ -1,5 +1,6 @@
 /* Using a plan: inputs, checked on their way in, runs, outputs. */
 #include <math.h>
+#include <sys/mman.h>
 
 #include "plan/crop.h"
 #include "plan/describe.h"
@@ -124,6 +125,18 @@ basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     if (status) return status;
     backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     return basin_plan_end(plan, error);
+}
+
+/* Whole pages only; the system fills them with zeros when they are touched again. */
+void basin_plan_rest(basin_plan *plan) {
+    enum { PAGE = 1 << 16 }; /* at least a page */
+    uintptr_t begin = (uintptr_t)plan->block[BASIN_BLOCK_ARENA], end = begin + plan->ir.arena_bytes;
+    if (plan->shares || plan->store->backend->threads < 1) return;
+    begin = (begin + PAGE - 1) / PAGE * PAGE, end = end / PAGE * PAGE;
+    plan->made = 0; /* hoisted results are gone, too */
+#ifdef MADV_DONTNEED
+    if (end > begin) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+#endif
 }
 
 basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

@@ -269,6 +269,7 @@ static basin_status judge(basin_score *found, const basin_anomaly_fitting *f, ba
 
 /* A stream wants the memory that the plan of samples holds; the next step makes it anew. */
 static void rest(basin_anomaly_fitting *f) {
+    if (f->joint) basin_parted_trainer_rest(f->joint);
     if (!basin_anomaly_scorer_streams(f->scorer) || is_full(f)) return;
     basin_trainer_free(&f->trainer);
     f->planned = (basin_anomaly_shape){0};

@@ -1,7 +1,7 @@
-/* Rows of halos on their way between parts. Between two ranks there is one message each way: for
- * every part of the sender and every part of the receiver, in this order, the rows that the one has
- * for the other. Forward these are a part's own rows that are in the other's halo; back, what the
- * other found for them, which the owner adds part by part, so that sums do not depend on ranks. */
+/* Rows of halos on their way between parts: one message from each part to each other that wants
+ * any. Forward, a part's own rows that are in the other's halo are packed and arrive where they
+ * belong; back, what the other found for them leaves from where it is, and the owner adds it, part
+ * by part, so that sums do not depend on ranks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,9 @@ typedef struct moving {
     const basin_exchange_rows *rows; /* [p->count] */
     size_t bytes;                    /* of a row */
     bool back;
-    size_t *out_at, *in_at; /* [ranks + 1] where messages begin, in rows */
+    basin_ranks_part *send, *receive; /* [p->count, p->parts] at most */
+    int64_t sends, receives;
+    char *buffer; /* rows that are packed, or come back */
 } moving;
 
 int64_t basin_parts_rank(const basin_parts *parts, int64_t part) {
@@ -27,33 +29,29 @@ int64_t basin_parts_rank(const basin_parts *parts, int64_t part) {
     return r;
 }
 
-/* How many rows part k of this rank sends to part q, and gets from it. */
-static int64_t sent_to(const moving *m, int64_t k, int64_t q) {
-    const basin_part *part = m->p->part[k];
-    const int64_t *at = m->back ? part->halo_at : part->send_at;
-    return at[q + 1] - at[q];
+/* How many rows of part k of this rank are in the halo of part q; and how many of its halo part q
+ * owns. */
+static int64_t shown_to(const moving *m, int64_t k, int64_t q) {
+    return m->p->part[k]->send_at[q + 1] - m->p->part[k]->send_at[q];
 }
 
-static int64_t got_from(const moving *m, int64_t k, int64_t q) {
-    const basin_part *part = m->p->part[k];
-    const int64_t *at = m->back ? part->send_at : part->halo_at;
-    return at[q + 1] - at[q];
+static int64_t seen_of(const moving *m, int64_t k, int64_t q) {
+    return m->p->part[k]->halo_at[q + 1] - m->p->part[k]->halo_at[q];
 }
 
-/* ---- one part to another ---- */
-
-/* The rows of part k for part q, one after the other. */
-static void pack(char *to, const moving *m, int64_t k, int64_t q) {
-    const basin_part *part = m->p->part[k];
+/* Where part k of this rank keeps the rows that part q owns. */
+static char *halo_rows(const moving *m, int64_t k, int64_t q) {
     const basin_exchange_rows *rows = &m->rows[k];
-    const char *from = rows->from;
-    int64_t count = sent_to(m, k, q);
-    if (m->back) {
-        memcpy(to, from + (size_t)(rows->own + part->halo_at[q]) * m->bytes,
-               (size_t)count * m->bytes);
-        return;
-    }
-    const int32_t *send = part->send + part->send_at[q];
+    char *all = m->back ? (char *)(uintptr_t)rows->from : rows->to;
+    return all + (size_t)(rows->own + m->p->part[k]->halo_at[q]) * m->bytes;
+}
+
+/* ---- rows of a part that are in the halo of another ---- */
+
+static void pack(char *to, const moving *m, int64_t k, int64_t q) {
+    const int32_t *send = m->p->part[k]->send + m->p->part[k]->send_at[q];
+    const char *from = m->rows[k].from;
+    int64_t count = shown_to(m, k, q);
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i++)
         memcpy(to + (size_t)i * m->bytes, from + (size_t)send[i] * m->bytes, m->bytes);
@@ -66,18 +64,11 @@ static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
         for (int64_t i = 0; i < width; i++) ((float *)to)[i] += ((const float *)from)[i];
 }
 
-/* What part q has for part k goes to its place. */
-static void unpack(const moving *m, int64_t k, int64_t q, const char *from) {
-    const basin_part *part = m->p->part[k];
+static void add_rows(const moving *m, int64_t k, int64_t q, const char *from) {
+    const int32_t *place = m->p->part[k]->send + m->p->part[k]->send_at[q];
     const basin_exchange_rows *rows = &m->rows[k];
     char *to = rows->to;
-    int64_t count = got_from(m, k, q);
-    if (!m->back) {
-        memcpy(to + (size_t)(rows->own + part->halo_at[q]) * m->bytes, from,
-               (size_t)count * m->bytes);
-        return;
-    }
-    const int32_t *place = part->send + part->send_at[q];
+    int64_t count = shown_to(m, k, q);
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; i++)
         add(to + (size_t)place[i] * m->bytes, from + (size_t)i * m->bytes, rows->width,
@@ -86,74 +77,59 @@ static void unpack(const moving *m, int64_t k, int64_t q, const char *from) {
 
 /* ---- messages ---- */
 
-static basin_ranks_share parts_of(const moving *m, int64_t rank) {
-    return basin_ranks_deal_to(rank, basin_ranks_count(m->p->ranks), m->p->parts);
+static void list(basin_ranks_part *to, int64_t *count, const moving *m, void *data, int64_t rows,
+                 int64_t part) {
+    if (rows > 0)
+        to[(*count)++] =
+            (basin_ranks_part){data, (size_t)rows * m->bytes, basin_parts_rank(m->p, part)};
 }
 
-static void size_messages(moving *m) {
-    int64_t ranks = basin_ranks_count(m->p->ranks);
-    for (int64_t r = 0; r < ranks; r++) {
-        basin_ranks_share theirs = parts_of(m, r);
-        m->out_at[r + 1] = m->out_at[r], m->in_at[r + 1] = m->in_at[r];
-        for (int64_t k = 0; k < m->p->count; k++)
-            for (int64_t q = theirs.first; q < theirs.first + theirs.count; q++) {
-                m->out_at[r + 1] += (size_t)sent_to(m, k, q);
-                m->in_at[r + 1] += (size_t)got_from(m, k, q);
-            }
-    }
+/* By the sender's part, then by the receiver's: on both sides in this order. */
+static void list_messages(moving *m) {
+    char *at = m->buffer;
+    for (int64_t k = 0; k < m->p->count; k++)
+        for (int64_t q = 0; q < m->p->parts; q++) {
+            int64_t rows = m->back ? seen_of(m, k, q) : shown_to(m, k, q);
+            if (!m->back) pack(at, m, k, q);
+            list(m->send, &m->sends, m, m->back ? halo_rows(m, k, q) : at, rows, q);
+            if (!m->back) at += (size_t)rows * m->bytes;
+        }
+    for (int64_t q = 0; q < m->p->parts; q++)
+        for (int64_t k = 0; k < m->p->count; k++) {
+            int64_t rows = m->back ? shown_to(m, k, q) : seen_of(m, k, q);
+            list(m->receive, &m->receives, m, m->back ? at : halo_rows(m, k, q), rows, q);
+            if (m->back) at += (size_t)rows * m->bytes;
+        }
 }
 
-static bool grow(char **buffer, size_t *have, size_t need) {
-    if (need <= *have) return true;
-    free(*buffer);
-    *buffer = basin_array_new(need, 1);
-    *have = *buffer ? need : 0;
-    return *buffer != NULL;
-}
-
-static void pack_all(const moving *m) {
-    char *to = m->p->out;
-    for (int64_t r = 0; r < basin_ranks_count(m->p->ranks); r++) {
-        basin_ranks_share theirs = parts_of(m, r);
-        for (int64_t k = 0; k < m->p->count; k++)
-            for (int64_t q = theirs.first; q < theirs.first + theirs.count; q++) {
-                pack(to, m, k, q);
-                to += (size_t)sent_to(m, k, q) * m->bytes;
-            }
-    }
-}
-
-/* Messages of rank r are by its parts, then by ours; what is added must come by its parts for each
- * of ours, which that order is, and ranks hold parts in ascending order. */
-static void unpack_all(const moving *m) {
-    const char *from = m->p->in;
-    for (int64_t r = 0; r < basin_ranks_count(m->p->ranks); r++) {
-        basin_ranks_share theirs = parts_of(m, r);
-        for (int64_t q = theirs.first; q < theirs.first + theirs.count; q++)
-            for (int64_t k = 0; k < m->p->count; k++) {
-                unpack(m, k, q, from);
-                from += (size_t)got_from(m, k, q) * m->bytes;
-            }
-    }
-}
-
-static basin_status send_all(const moving *m, basin_error *error) {
-    int64_t ranks = basin_ranks_count(m->p->ranks);
-    basin_ranks_part *part = basin_array_new(2 * (size_t)ranks, sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
-    for (int64_t r = 0; r < ranks; r++) {
-        part[r] = (basin_ranks_part){m->p->out + m->out_at[r] * m->bytes,
-                                     (m->out_at[r + 1] - m->out_at[r]) * m->bytes, r};
-        part[ranks + r] = (basin_ranks_part){m->p->in + m->in_at[r] * m->bytes,
-                                             (m->in_at[r + 1] - m->in_at[r]) * m->bytes, r};
-    }
-    basin_status status =
-        basin_ranks_exchange(m->p->ranks, part, ranks, part + ranks, ranks, error);
-    free(part);
-    return status;
+/* What came back, in the order in which it was listed. */
+static void add_all(const moving *m) {
+    const char *at = m->buffer;
+    for (int64_t q = 0; q < m->p->parts; q++)
+        for (int64_t k = 0; k < m->p->count; k++) {
+            add_rows(m, k, q, at);
+            at += (size_t)shown_to(m, k, q) * m->bytes;
+        }
 }
 
 /* ---- all of it ---- */
+
+static basin_status reserve(moving *m, basin_error *error) {
+    basin_parts *p = m->p;
+    size_t most = (size_t)(p->count * p->parts), rows = 0;
+    for (int64_t k = 0; k < p->count; k++) rows += (size_t)p->part[k]->send_at[p->parts];
+    if (rows * m->bytes > p->buffer_bytes) {
+        free(p->buffer);
+        p->buffer_bytes = rows * m->bytes;
+        p->buffer = basin_array_new(p->buffer_bytes, 1);
+    }
+    m->buffer = p->buffer;
+    m->send = basin_array_new(2 * most, sizeof *m->send);
+    m->receive = m->send ? m->send + most : NULL;
+    if (m->send && (m->buffer || !rows)) return BASIN_OK;
+    p->buffer_bytes = p->buffer ? p->buffer_bytes : 0;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
+}
 
 /* Own rows stay; those of the halo beyond this part's become zero. */
 static void keep_own(const moving *m) {
@@ -169,28 +145,19 @@ static void keep_own(const moving *m) {
 basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
                               basin_error *error) {
     basin_parts *p = context;
-    size_t ranks = (size_t)basin_ranks_count(p->ranks);
     moving m = {.p = p, .rows = rows};
     if (count != p->count)
         return basin_fail(error, BASIN_BAD_VALUE, "%d plans for the %lld parts of this rank", count,
                           (long long)p->count);
-    if (count > 0) {
-        m.back = rows[0].back;
-        m.bytes = (size_t)rows[0].width * (rows[0].dtype == BASIN_F64 ? 8 : 4);
+    m.back = rows[0].back;
+    m.bytes = (size_t)rows[0].width * (rows[0].dtype == BASIN_F64 ? 8 : 4);
+    basin_status status = reserve(&m, error);
+    if (!status) {
+        list_messages(&m);
+        keep_own(&m);
+        status = basin_ranks_exchange(p->ranks, m.send, m.sends, m.receive, m.receives, error);
     }
-    m.out_at = calloc(2 * (ranks + 1), sizeof *m.out_at);
-    if (!m.out_at) return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
-    m.in_at = m.out_at + ranks + 1;
-    size_messages(&m);
-    basin_status status =
-        grow(&p->out, &p->out_bytes, m.out_at[ranks] * m.bytes) &&
-                grow(&p->in, &p->in_bytes, m.in_at[ranks] * m.bytes)
-            ? BASIN_OK
-            : basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
-    if (!status) pack_all(&m);
-    if (!status) status = send_all(&m, error);
-    if (!status) keep_own(&m);
-    if (!status) unpack_all(&m);
-    free(m.out_at);
+    if (!status && m.back) add_all(&m);
+    free(m.send);
     return status;
 }

@@ -269,7 +269,7 @@ void basin_parts_close(basin_parts *parts) {
     for (int64_t k = 0; k < parts->count; k++) basin_part_free(parts->part[k]);
     basin_network_free(parts->face);
     free(parts->part), free(parts->owner), free(parts->nodes), free(parts->most_edges);
-    free(parts->out), free(parts->in);
+    free(parts->buffer);
     free(parts);
 }
 

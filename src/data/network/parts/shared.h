@@ -18,9 +18,8 @@ struct basin_parts {
     int64_t *nodes;                /* [parts] how many it has */
     int64_t most_nodes, most_halo; /* of any part */
     int64_t *most_edges;           /* [relations] */
-    /* rows on their way; grown as needed */
-    char *out, *in;
-    size_t out_bytes, in_bytes;
+    char *buffer;                  /* rows on their way; grown as needed */
+    size_t buffer_bytes;
 };
 
 /* Rows of `width` bytes of all nodes, or of those chosen, in the order of the whole graph, on every

@@ -45,6 +45,8 @@ basin_status basin_parted_trainer_mask(basin_parted_trainer *trainer,
 /* One step, number `step` from 0; the loss over all parts. */
 basin_status basin_parted_trainer_step(basin_parted_trainer *trainer, double *loss, int64_t step,
                                        uint64_t seed, basin_error *error);
+/* Its plans' memory goes back to the system until the next step: another's want it meanwhile. */
+void basin_parted_trainer_rest(basin_parted_trainer *trainer);
 /* Bytes of its plans on this rank. */
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
 

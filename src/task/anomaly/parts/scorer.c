@@ -73,6 +73,7 @@ basin_status basin_parted_scorer_run(basin_parted_scorer *s, double *probability
         basin_tensor out = basin_tensor_borrow(s->row[k], BASIN_F64, shape);
         status = basin_plan_read(s->plan[k], s->net->probability, &out, error);
     }
+    for (int64_t k = 0; k < s->parts->count; k++) basin_plan_rest(s->plan[k]);
     if (status) return status;
     return basin_parts_gather(probability, s->parts, (const void *const *)s->row, NULL,
                               sizeof *probability, error);

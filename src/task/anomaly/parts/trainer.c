@@ -126,6 +126,10 @@ void basin_parted_trainer_free(basin_parted_trainer *t) {
     free(t);
 }
 
+void basin_parted_trainer_rest(basin_parted_trainer *t) {
+    for (int64_t k = 0; k < t->parts->count; k++) basin_plan_rest(t->plan[k]);
+}
+
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *t) {
     size_t bytes = 0;
     for (int64_t k = 0; k < t->parts->count; k++) {
