@@ -1,5 +1,6 @@
 /* basin anomaly score: the probability of every node, as CSV. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/anomaly/drift.h"
 #include "cli/anomaly/options.h"
@@ -88,10 +89,10 @@ typedef struct job {
     basin_network *base, *opened;
     basin_parts *parts;           /* or NULL */
     const basin_network *network; /* what was opened, or the parts' face */
-    int64_t first, nodes; /* node to print; how many there are from there on */
-    double *probability;  /* [N] */
-    place *list;          /* [nodes] */
-    int64_t count;        /* of the list, to print */
+    int64_t first, nodes;         /* node to print; how many there are from there on */
+    double *probability;          /* [N] */
+    place *list;                  /* [nodes] */
+    int64_t count;                /* of the list, to print */
     double threshold;
     basin_anomaly_drift drift;       /* without columns: not known */
     basin_anomaly_explanation **why; /* [count] or NULL */
@@ -190,6 +191,9 @@ static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     int64_t ranks = basin_ranks_count(o->ranks), parts = o->parts;
     if (!folder && !parts && !o->ranks) return BASIN_OK;
     basin_cut_spec spec = {.size = sizeof spec, .parts = parts ? parts : ranks > 8 ? ranks : 8};
+    char facts[32] = "";
+    basin_settings_get(facts, sizeof facts, basin_anomaly_get_settings(j->model), "facts", NULL);
+    if (!folder && !strcmp(facts, "none")) basin_network_forget_facts(j->opened);
     basin_status status = folder ? basin_parts_open(&j->parts, folder, o->ranks, error)
                                  : basin_parts_cut(&j->parts, j->opened, &spec, o->ranks, error);
     if (!status) status = basin_parts_name_nodes(j->parts, error);

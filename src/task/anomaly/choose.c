@@ -32,8 +32,8 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1, s.trees = 0, s.calibrate = "none";
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
-    basin_anomaly_job job = {
-        c->task, c->network, c->part, &s, .probe = true, .parts = c->work.parts};
+    basin_anomaly_job job = {c->task, c->network,    c->part,
+                             &s,      .probe = true, .parts = c->work.parts};
     basin_status status = basin_anomaly_fit_quietly(&model, &outcome, &job, &c->work, error);
     basin_anomaly_close(model);
     if (status) return status;
@@ -150,11 +150,7 @@ basin_status basin_anomaly_choose_inputs(basin_anomaly_settings *settings,
                                          bool ask, const basin_anomaly_resources *work,
                                          basin_error *error) {
     basin_anomaly_settings chosen = *settings;
-    choice c = {&chosen,
-                task,
-                network,
-                part,
-                {work->backend, work->watch, 0, false, work->parts},
+    choice c = {&chosen, task, network, part, {work->backend, work->watch, 0, false, work->parts},
                 false};
     bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL) > 0;
     ask = ask && judged && network->nodes <= PROBE_NODES;

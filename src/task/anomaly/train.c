@@ -41,7 +41,7 @@ static basin_status choose_parts(whole *t, basin_error *error) {
     basin_anomaly_settings found = t->settings;
     basin_status status = BASIN_OK;
     if (!*parts && checkpoint) {
-        status = basin_anomaly_read_settings(&found, checkpoint, error);
+        status = basin_anomaly_read_settings(&found, t->task, checkpoint, error);
         *parts = found.parts;
     }
     if (!*parts) *parts = !ranks_of(t) ? 1 : ranks > USUAL ? ranks : USUAL;
@@ -64,6 +64,8 @@ static basin_status open_folder(whole *t, basin_error *error) {
 /* Cuts the network that was opened, which is no longer held then. */
 static basin_status cut_network(whole *t, basin_error *error) {
     basin_cut_spec spec = {.size = sizeof spec, .parts = t->settings.parts};
+    if (t->opened && basin_choice_is(t->settings.facts, "none"))
+        basin_network_forget_facts(t->opened);
     basin_status status = basin_parts_cut(&t->cut, t->data.network, &spec, ranks_of(t), error);
     basin_network_free(t->opened);
     t->opened = NULL;
@@ -210,12 +212,8 @@ static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome
     basin_status status = settle(t, &stopped, part, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
-    basin_anomaly_job job = {t->task,
-                             t->data.network,
-                             part,
-                             &t->settings,
-                             .least = t->least,
-                             .parts = t->data.parts};
+    basin_anomaly_job job = {t->task,      t->data.network,   part,
+                             &t->settings, .least = t->least, .parts = t->data.parts};
     return basin_anomaly_fit(model, outcome, t->run, &job, error);
 }
 

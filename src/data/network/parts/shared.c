@@ -246,7 +246,7 @@ basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ran
 
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
                              const basin_cut_spec *spec, basin_ranks *ranks, basin_error *error) {
-    basin_cut *cut = NULL;
+    basin_cutting *cut = NULL;
     *parts = NULL;
     basin_status status = basin_cut_new(&cut, network, spec, error);
     if (!status) status = begin(parts, cut->parts, ranks, error);

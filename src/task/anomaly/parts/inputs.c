@@ -117,7 +117,8 @@ basin_status basin_parted_inputs_fit(basin_scaler *scale, const basin_parted_inp
     if (!status) status = basin_parts_gather(raw, p, mine, chosen, (size_t)F * sizeof *raw, error);
     if (!status) {
         basin_node_inputs train = {.settings = in->part[0].settings, .features = F, .raw = raw};
-        status = basin_node_inputs_fit(scale, &train, node, count, error);
+        basin_scaler none = {0}; /* facts are refused */
+        status = basin_node_inputs_fit(scale, &none, &train, node, count, error);
     }
     free(chosen), free(mine), free(raw), free(node);
     return status;
@@ -162,7 +163,7 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
     float **rows = calloc((size_t)p->count, sizeof *rows);
     basin_status status = rows ? BASIN_OK : no_memory(error);
     for (int64_t k = 0; k < p->count && !status; k++)
-        status = basin_node_inputs_scale_rows(&in->part[k], scale, error);
+        status = basin_node_inputs_scale_rows(&in->part[k], scale, NULL, error);
     status = basin_ranks_agree(p->ranks, status, error);
     in->shape.columns = in->whole.shape.columns = in->part[0].shape.columns;
     int64_t C = in->shape.columns / (1 + hops);

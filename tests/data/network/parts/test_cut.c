@@ -101,7 +101,7 @@ static void neighbours_stay_together(void **state) {
     must(basin_network_new(&n, "cliques", NODES, &error), &error);
     must(basin_network_add_relation(n, "homo", &edges, NULL, &error), &error);
     for (int m = 1; m < METHODS; m++) {
-        basin_cut *c;
+        basin_cutting *c;
         basin_cut_spec spec = {.size = sizeof spec, .parts = GROUPS, .method = methods[m]};
         if (basin_cut_new(&c, n, &spec, &error)) {
             assert_non_null(strstr(error.text, "libmetis"));
@@ -207,7 +207,7 @@ static void rows_travel_there_and_back(void **state) {
 static void nonsense_is_refused(void **state) {
     basin_network *n = small_network(NULL);
     basin_error error;
-    basin_cut *c;
+    basin_cutting *c;
     basin_parts *parts;
     char folder[PATH_TEXT];
     const struct {
