@@ -3,6 +3,8 @@
 #include "view/neighbourhood.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "view/svg.h"
 
@@ -54,6 +56,24 @@ static void put_legend(FILE *file, const basin_star *star) {
     fputs("</text>\n", file);
 }
 
+/* Its name stands within, or below where it is too long for that. */
+static void put_centre(FILE *file, const basin_star *star) {
+    enum { WITHIN = 6, BELOW = 40 };
+    bool within = strlen(star->name) <= WITHIN;
+    bool dark = star->score > 0.3 && star->score < 0.7;
+    fprintf(file, "<circle class=\"n\" cx=\"%d\" cy=\"%d\" r=\"22\" stroke-width=\"3\" fill=\"",
+            CENTRE_X, CENTRE_Y);
+    basin_svg_colour(file, star->score);
+    fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-weight=\"bold\" ",
+            CENTRE_X, CENTRE_Y + (within ? 4 : 40));
+    if (within)
+        fprintf(file, "fill=\"%s\">", dark ? "#222" : "#fff");
+    else
+        fputs("class=\"t\">", file);
+    basin_svg_text(file, star->name, within ? WITHIN : BELOW);
+    fputs("</text>\n", file);
+}
+
 void basin_star_write(FILE *file, const basin_star *star) {
     double neighbours = star->rays + (double)star->left_out;
     basin_svg_head(file, WIDTH, HEIGHT, star->title, star->subtitle);
@@ -64,15 +84,7 @@ void basin_star_write(FILE *file, const basin_star *star) {
         put_node(file, star->ray[i].name, CENTRE_X + RING * cos(angle),
                  CENTRE_Y + RING * sin(angle), 9, star->ray[i].score, angle, star->ray[i].share);
     }
-    fprintf(file, "<circle class=\"n\" cx=\"%d\" cy=\"%d\" r=\"22\" stroke-width=\"3\" fill=\"",
-            CENTRE_X, CENTRE_Y);
-    basin_svg_colour(file, star->score);
-    fprintf(file,
-            "\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-weight=\"bold\" "
-            "fill=\"%s\">",
-            CENTRE_X, CENTRE_Y + 4, star->score > 0.3 && star->score < 0.7 ? "#222" : "#fff");
-    basin_svg_text(file, star->name, 6);
-    fputs("</text>\n", file);
+    put_centre(file, star);
     put_legend(file, star);
     fputs("</svg>\n", file);
 }

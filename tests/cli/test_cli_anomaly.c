@@ -114,6 +114,15 @@ static void eval_prints_figures_and_baselines(void **state) {
     assert_int_equal(lines, 1 + 2 * NODES * 9 / 10); /* two runs, of each the labelled nodes */
 }
 
+/* A detector of another form is not called by the preset alone. */
+static void eval_names_the_form(void **state) {
+    const program *p = run(state, "anomaly eval accounts.csv transfers.csv --epochs 2 --members 1 "
+                                  "--trees 0 --runs 1 --no-baselines --threads 1 --quiet --form "
+                                  "linear");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "default, form linear");
+}
+
 /* A run that was chosen on test is called so. */
 static void eval_names_the_best_run(void **state) {
     static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
@@ -279,6 +288,7 @@ int main(void) {
         cmocka_unit_test(reasons_of_a_mixture_add_up),
         cmocka_unit_test(thresholds_follow_a_goal),
         cmocka_unit_test(eval_prints_figures_and_baselines),
+        cmocka_unit_test(eval_names_the_form),
         cmocka_unit_test(eval_names_the_best_run),
         cmocka_unit_test(eval_prints_rivals),
         cmocka_unit_test(labels_want_trees),

@@ -274,14 +274,18 @@ static void note_splits(const basin_eval *b) {
     b->watch.watch.note(b->watch.watch.context, line);
 }
 
-/* The preset, and an arch that is not the preset's own. */
+/* The preset, and an arch or a form that is not the preset's own. */
 static basin_status name_detector(basin_eval *b, basin_error *error) {
     const char *preset = b->o->start.preset;
-    char arch[32];
+    char arch[32], form[32];
     basin_status status = basin_settings_get(arch, sizeof arch, b->o->settings, "arch", error);
+    if (!status) status = basin_settings_get(form, sizeof form, b->o->settings, "form", error);
+    if (status) return status;
     bool told = !strcmp(arch, "et") || strstr(preset, arch);
-    snprintf(b->title, sizeof b->title, "%s%s%s", preset, told ? "" : ", arch ", told ? "" : arch);
-    return status;
+    bool usual = !strcmp(form, "energy") || strstr(preset, form);
+    snprintf(b->title, sizeof b->title, "%s%s%s%s%s", preset, told ? "" : ", arch ",
+             told ? "" : arch, usual ? "" : ", form ", usual ? "" : form);
+    return BASIN_OK;
 }
 
 static basin_status prepare(basin_eval *b, basin_error *error) {
