@@ -127,7 +127,11 @@
       .since = "0.2", .absent = "0")                                                               \
     X(REAL, anchor, "X", 0, 1, "How much each node holds to its own logits in these steps.",       \
       .since = "0.2", .absent = "0.1", .needs = "smoothing!=0")                                    \
-    X(REAL, input_dropout, "X", 0, 0.99, "Dropout of the inputs.", .since = "0.2", .absent = "0")
+    X(REAL, input_dropout, "X", 0, 0.99, "Dropout of the inputs.", .since = "0.2", .absent = "0")  \
+    X(REAL, penalty, "X", 0, 1e3,                                                                  \
+      "Half the sum of squared weights, times this, joins the loss: rare inputs then weigh less, " \
+      "as decay alone does not make them.",                                                        \
+      .since = "0.2", .absent = "0")
 
 /* Everything that decides what is trained and how; a model file carries what its task's table has
  * of it. */

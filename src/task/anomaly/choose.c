@@ -30,7 +30,8 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     if (c->stopped) return BASIN_OK;
     s.arch = "et", s.form = "mlp", s.position = "none", s.sampling = "full";
     s.hops = hops, s.scaling = scaling;
-    s.hidden = 64, s.dropout = 0.2, s.average = 0, s.members = 1, s.trees = 0, s.calibrate = "none";
+    s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,
+    s.calibrate = "none";
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
     basin_anomaly_job job = {c->task, c->network,    c->part,
                              &s,      .probe = true, .parts = c->work.parts};
@@ -106,17 +107,17 @@ static bool is_bag(const basin_network *n) {
     return count && zeros > count / 2;
 }
 
-/* What neighbours are good for: nothing, to agree with, to be looked at, or both. */
+/* What neighbours are good for: nothing, to agree with, or to be looked at. */
 static basin_status choose_neighbours(choice *c, basin_error *error) {
-    static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}, {2, SMOOTHING}};
+    static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
     basin_anomaly_settings *s = c->settings;
     int64_t hops = s->hops, smoothing = s->smoothing;
     double most = -1;
     basin_status status = BASIN_OK;
-    for (int i = 0; i < 4 && !status; i++) {
+    for (int i = 0; i < 3 && !status; i++) {
         double value = 0;
         int64_t far = hops < 0 ? way[i][0] : hops;
-        bool again = (hops >= 0 && i > 1) || (smoothing >= 0 && i % 2); /* the same as one before */
+        bool again = (hops >= 0 && i == 2) || (smoothing >= 0 && i == 1); /* as the first */
         if (again) continue;
         basin_anomaly_settings now = *s;
         now.smoothing = smoothing < 0 ? way[i][1] : smoothing;

@@ -184,6 +184,15 @@ static basin_expr loss_of(const basin_anomaly_net *net, const basin_anomaly_shap
     return basin_sum_all(basin_mul(net->weight, ce));
 }
 
+/* Of matrices: gains, biases and temperatures are left alone. */
+static void add_penalty(basin_anomaly_net *net, double weight) {
+    for (size_t i = 0; i < net->params.count; i++) {
+        basin_expr w = net->params.param[i].state;
+        if (basin_expr_shape(w).rank < 2) continue;
+        net->loss = basin_add(net->loss, basin_scale(basin_sum_all(basin_square(w)), weight / 2));
+    }
+}
+
 basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_settings *settings,
                                    const basin_anomaly_shape *shape, bool training,
                                    basin_error *error) {
@@ -193,6 +202,7 @@ basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_s
     declare_inputs(net, settings, shape, training);
     declare_outputs(net, settings, shape);
     if (training) net->loss = loss_of(net, shape);
+    if (training && settings->penalty > 0) add_penalty(net, settings->penalty);
     const basin_error *found = basin_graph_error(net->graph);
     if (!found) return BASIN_OK;
     basin_status status = basin_fail(error, found->status, "%s", found->text);

@@ -40,17 +40,17 @@ static const basin_anomaly_settings usual = {
     .concat = true,
     .learn_beta = true,
     .query_deviation = 0.05,
-    .dropout = 0.5,
+    .dropout = 0.8,
     .smoothing = -1,
     .anchor = 0.1,
     .input_dropout = 0.5,
-    .epochs = 200,
+    .penalty = 0.02,
+    .epochs = 150,
     .evaluate = 1,
-    .patience = 100,
+    .patience = 50,
     .rate = 1e-2,
     .rate_first = -1,
     .rate_last = -1,
-    .decay = 0.02,
     .beta2 = 0.999,
     .select = "accuracy",
     .threshold = "all",
@@ -60,7 +60,7 @@ static const basin_anomaly_settings usual = {
     .batch = 1024,
     .fanout = 16,
     .calibrate = "none",
-    .members = 1,
+    .members = 3,
 };
 
 static const char *const presets[] = {"default",   "paper",      "rival-gcn",
@@ -85,7 +85,7 @@ static void fill(void *values, const char *preset) {
         s->select = "accuracy", s->balance = "none", s->threshold = "all";
         s->scaling = "auto", s->smoothing = 0;
         if (!strcmp(preset, "rival-mlp")) s->form = "mlp", s->hidden = 64;
-        s->dim = 64, s->dropout = s->input_dropout = 0.5, s->decay = 0.05;
+        s->dim = 64, s->dropout = s->input_dropout = 0.5, s->penalty = 5e-4;
     }
 }
 
