@@ -282,11 +282,20 @@ bool basin_lifeline_headless(basin_lifeline *line) {
     return headless;
 }
 
+/* A failure that all have agreed on names its rank already. */
+static bool names_a_rank(const char *text) {
+    int used = 0;
+    return sscanf(text, "rank %*d on %n", &used) == 0 && used > 0;
+}
+
 void basin_lifeline_fail(basin_lifeline *line, const basin_error *error) {
     int64_t rank = line->spec.rank;
     packet p = {.kind = FAILED, .rank = (int32_t)rank, .status = (int32_t)error->status};
-    snprintf(p.text, sizeof p.text, "rank %lld on %s: %.400s", (long long)rank,
-             line->spec.hosts[rank], error->text);
+    if (names_a_rank(error->text))
+        snprintf(p.text, sizeof p.text, "%s", error->text);
+    else
+        snprintf(p.text, sizeof p.text, "rank %lld on %s: %.400s", (long long)rank,
+                 line->spec.hosts[rank], error->text);
     atomic_store(&line->noticed, true);
     if (atomic_load(&line->broken)) return;
     note(line, &p, -1);

@@ -32,7 +32,7 @@ static inline double seconds_now(void) {
  * ours. A minute at most: nothing may hang. */
 static inline const program *run_mpi(void **state, const char *format, ...) {
     static program result;
-    char words[3000], line[6000], path[PATH_TEXT];
+    char words[5000], line[8000], path[PATH_TEXT];
     va_list args;
     va_start(args, format);
     vsnprintf(words, sizeof words, format, args);
@@ -53,15 +53,22 @@ static inline const program *run_ranks(void **state, int n, const char *argument
     return run_mpi(state, "-n %d $PROGRAM %s", n, arguments);
 }
 
-/* The same, and rank `victim` is killed without warning after so many milliseconds. */
+/* The same, and rank `victim` is killed without warning, so many milliseconds after the run has
+ * first saved `output`.checkpoint; before ranks have met, the launcher alone watches over them. */
 static inline const program *run_and_kill_rank(void **state, int n, int victim,
-                                               unsigned milliseconds, const char *arguments) {
-    char before[2000] = "", after[2000] = "";
+                                               unsigned milliseconds, const char *output,
+                                               const char *arguments) {
+    char before[2000] = "", after[2000] = "", line[PATH_TEXT + 40];
+    snprintf(line, sizeof line, "touch '%s/.stamp'; sleep 0.1", (const char *)*state);
+    assert_int_equal(system(line), 0);
     if (victim > 0) snprintf(before, sizeof before, "-n %d $PROGRAM %s : ", victim, arguments);
     if (victim + 1 < n)
         snprintf(after, sizeof after, " : -n %d $PROGRAM %s", n - victim - 1, arguments);
-    return run_mpi(state, "%s-n 1 timeout -s KILL %u.%03u $PROGRAM %s%s", before,
-                   milliseconds / 1000, milliseconds % 1000, arguments, after);
+    return run_mpi(state,
+                   "%s-n 1 sh -c '(while [ ! %s.checkpoint -nt .stamp ]; do kill -0 $$ || exit; "
+                   "sleep 0.05; done; sleep %u.%03u; kill -KILL $$) 2>/dev/null & exec $PROGRAM "
+                   "%s'%s",
+                   before, output, milliseconds / 1000, milliseconds % 1000, arguments, after);
 }
 
 /* How many lines begin with "basin: ". */
