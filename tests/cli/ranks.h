@@ -59,13 +59,13 @@ static inline const program *run_and_kill_rank(void **state, int n, int victim,
                                                unsigned milliseconds, const char *output,
                                                const char *arguments) {
     char before[2000] = "", after[2000] = "", line[PATH_TEXT + 40];
-    snprintf(line, sizeof line, "touch '%s/.stamp'; sleep 0.1", (const char *)*state);
+    snprintf(line, sizeof line, "touch '%s/stamp'; sleep 0.1", (const char *)*state);
     assert_int_equal(system(line), 0);
     if (victim > 0) snprintf(before, sizeof before, "-n %d $PROGRAM %s : ", victim, arguments);
     if (victim + 1 < n)
         snprintf(after, sizeof after, " : -n %d $PROGRAM %s", n - victim - 1, arguments);
     return run_mpi(state,
-                   "%s-n 1 sh -c '(while [ ! %s.checkpoint -nt .stamp ]; do kill -0 $$ || exit; "
+                   "%s-n 1 sh -c '(while [ ! %s.checkpoint -nt stamp ]; do kill -0 $$ || exit; "
                    "sleep 0.05; done; sleep %u.%03u; kill -KILL $$) 2>/dev/null & exec $PROGRAM "
                    "%s'%s",
                    before, output, milliseconds / 1000, milliseconds % 1000, arguments, after);

@@ -113,7 +113,8 @@ static void put_examples(FILE *file, const char *example) {
 }
 
 static void put_exit(FILE *file) {
-    fputs(".SH \"EXIT STATUS\"\n0: success. 1: failure. 2: wrong usage.\n"
+    fputs(".SH \"EXIT STATUS\"\n0: success. 1: failure. 2: wrong usage. 75: training that a signal "
+          "other than Ctrl-C ended\nand that \\-\\-resume goes on with.\n"
           "An error is one line on standard error.\n",
           file);
 }
