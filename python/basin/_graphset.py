@@ -181,6 +181,8 @@ class GraphSet:
     """
 
     def __init__(self, graphs, directed=False, *, classes=None, targets=None):
+        if isinstance(graphs, (str, Graph)) or hasattr(graphs, "edge_index"):
+            raise BasinError(f"one graph, {graphs!r:.60}, wanted a list of them")
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)
         if not count:

@@ -198,6 +198,24 @@ class Network:
         label = _labels(self.build()) if self._paths else self._label
         return None if label is None else label[self.rows]
 
+    def check_order(self, labels: Any) -> None:
+        """Refuses labels of pandas whose rows are those of the features in another order."""
+        index = getattr(labels, "index", None)
+        if self._paths or self._table.index is None or not hasattr(labels, "iloc"):
+            return
+        own = self._table.index[self.rows]
+        if len(own) == len(index) and not own.equals(index) and set(own) == set(index):
+            raise BasinError("y has the rows of X in another order: give y.reindex(X.index)")
+
+    def number_of(self, node: Any) -> int:
+        """The number of a node, which may be the label of a row of a pandas table."""
+        index = None if self._paths else self._table.index
+        if isinstance(node, numbers.Integral):
+            return int(node)
+        if index is None or node not in index:
+            raise BasinError(f"node {node!r}, wanted a number or the label of a row")
+        return int(index.get_loc(node))
+
     def labelled(self, labels: Any) -> "Network":
         """The same network with these labels of the nodes that are asked for."""
         other, known = copy.copy(self), labels_of(labels, len(self)).astype("i4")

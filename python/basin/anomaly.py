@@ -90,6 +90,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         texts, is unknown."""
         given = _network(X, edges)
         if y is not None:
+            given.check_order(y)
             self.classes_, known = _classes(y, len(given), self.anomalous)
             given = given.labelled(known)
         else:
@@ -167,9 +168,11 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         """The area under the precision-recall curve, the "auprc" of measure()."""
         return self.measure(X, y, edges=edges)["auprc"]
 
-    def explain(self, X: Any, node: int, *, edges: Any = None) -> Explanation:  # noqa: N803
-        """Why a node scores as it does: neighbours and features that count."""
-        network = self._build(self._given(X, edges))
+    def explain(self, X: Any, node: Any, *, edges: Any = None) -> Explanation:  # noqa: N803
+        """Why a node scores as it does: neighbours and features that count. The node is a number,
+        or the label of a row of a pandas table."""
+        given = self._given(X, edges)
+        node, network = given.number_of(node), self._build(given)
         result = ffi.new("basin_anomaly_explanation **")
         with self._backend().lock:
             check(lib.basin_anomaly_explain, result, self._fitted(), network, node, ffi.NULL)
@@ -201,6 +204,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
 
     def _labelled(self, X, y, edges):  # noqa: N803
         given = self._given(X, edges)
+        given.check_order(y)
         return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
 
     def _build(self, given):

@@ -149,6 +149,24 @@ def test_edges_go_by_the_labels_of_rows(fitted, network):
         fitted.predict(table, edges=pandas.DataFrame([["nobody", 3]]))
 
 
+def test_labels_in_another_order_are_refused(of_accounts, accounts):
+    pandas = pytest.importorskip("pandas")
+    table, edges, y = accounts
+    labels = pandas.Series(y, index=table.index)
+    of_accounts.measure(table, labels, edges=edges)
+    with pytest.raises(basin.BasinError, match="another order"):
+        of_accounts.measure(table, labels[::-1], edges=edges)
+    with pytest.raises(basin.BasinError, match="another order"):
+        basin.AnomalyDetector(**SMALL).fit(table, labels[::-1], edges=edges)
+
+
+def test_a_node_may_be_named_by_its_row(of_accounts, accounts):
+    table, edges, _ = accounts
+    assert of_accounts.explain(table, "A007", edges=edges).node == 7
+    with pytest.raises(basin.BasinError, match="node 'B1'"):
+        of_accounts.explain(table, "B1", edges=edges)
+
+
 def test_gaps_of_a_table(accounts):
     table, edges, y = accounts
     gaps = table.copy()

@@ -107,6 +107,12 @@ def test_mistakes_are_told(graphs, y, told):
         basin.GraphClassifier(**SMALL).fit(graphs, y)
 
 
+@pytest.mark.parametrize("one", ["CCO", basin.Graph([[0, 1]])])
+def test_one_graph_is_no_list_of_graphs(fitted, one):
+    with pytest.raises(basin.BasinError, match="one graph"):
+        fitted.predict(one)
+
+
 @pytest.mark.parametrize(
     "wrong", [{"nodes": 1}, {"node_labels": [0.5, 1.5]}, {"edge_labels": [1, 2]}]
 )
