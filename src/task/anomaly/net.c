@@ -334,6 +334,7 @@ basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_setting
     basin_anomaly_shape small = *shape;
     basin_store *store = NULL;
     small.nodes = small.positions = shape->nodes / part + 1;
+    small.halo = shape->halo ? shape->halo / part + 1 : 0;
     int64_t pairs = 0;
     for (int r = 0; r < shape->relations; r++) {
         small.pairs[r] = shape->pairs[r] / part + 1;

@@ -50,15 +50,15 @@ static size_t left(const basin_node_inputs *inputs, const basin_anomaly_resource
 }
 
 /* Where not even the stream stays within the memory that was asked for. */
-static basin_status hold(const basin_anomaly_scorer *scorer, const basin_node_inputs *inputs,
+static basin_status hold(const basin_anomaly_scorer *scorer, size_t graph, const char *path,
                          const basin_anomaly_resources *work, basin_error *error) {
     const double gib = 1 << 30;
-    size_t graph = basin_node_inputs_bytes(inputs), stream = basin_anomaly_scorer_bytes(scorer);
+    size_t stream = basin_anomaly_scorer_bytes(scorer);
     if (!work->memory || work->least || graph + stream <= work->memory) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "%s: scoring takes %.3g GiB even where it streams (the graph and its inputs "
                       "%.3g, the stream %.3g) of %.3g allowed; wanted more memory",
-                      inputs->network->path, (double)(graph + stream) / gib, (double)graph / gib,
+                      path, (double)(graph + stream) / gib, (double)graph / gib,
                       (double)stream / gib, (double)work->memory / gib);
 }
 
@@ -76,6 +76,11 @@ static basin_status score_parts(double *probability, const basin_anomaly_model *
     if (!status) status = basin_parted_inputs_open(&inputs, with->parts, &model->settings, error);
     if (!status) status = basin_parted_inputs_scale(&inputs, &model->scale, error);
     if (!status) status = basin_anomaly_scorer_join(&scorer, &inputs, with, error);
+    if (!status) {
+        status =
+            hold(scorer, basin_parted_inputs_bytes(&inputs), with->parts->face->path, with, error);
+        status = basin_ranks_agree(with->parts->ranks, status, error);
+    }
     if (!status) status = basin_anomaly_scorer_mean(scorer, probability, model, error);
     basin_anomaly_scorer_free(scorer);
     if (inputs.parts) basin_parted_inputs_close(&inputs);
@@ -93,7 +98,8 @@ static basin_status score_network(double *probability, const basin_anomaly_model
         status = basin_node_inputs_scale(&inputs, &model->scale, &model->edge_scale, error);
     if (!status)
         status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, with), with, error);
-    if (!status) status = hold(scorer, &inputs, with, error);
+    if (!status)
+        status = hold(scorer, basin_node_inputs_bytes(&inputs), network->path, with, error);
     if (!status)
         status = model->ensemble.fits
                      ? basin_anomaly_scorer_logits(scorer, probability, model, error)

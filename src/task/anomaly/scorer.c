@@ -51,13 +51,25 @@ basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
         if (bytes <= memory)
             status = plan_whole(s, error);
         else
-            status = basin_anomaly_stream_new(&s->stream, inputs, s->store, work, error);
+            status = basin_anomaly_stream_new(&s->stream, inputs, 0, s->store, work, error);
     }
     if (status)
         basin_anomaly_scorer_free(s);
     else
         *scorer = s;
     return status;
+}
+
+/* Parts stream where the plans of a rank are more than a limit that was asked for. All or none. */
+static basin_status must_stream(bool *stream, const basin_parted_inputs *inputs,
+                                const basin_anomaly_resources *work, basin_error *error) {
+    size_t bytes = 0;
+    basin_status status = basin_anomaly_net_memory(&bytes, inputs->whole.settings, &inputs->shape,
+                                                   false, work->backend, error);
+    if (status) return status;
+    bytes = bytes * (size_t)inputs->parts->count + basin_parted_inputs_bytes(inputs);
+    *stream = work->least || (work->memory && bytes > work->memory);
+    return basin_ranks_any(inputs->parts->ranks, stream, error);
 }
 
 basin_status basin_anomaly_scorer_join(basin_anomaly_scorer **scorer,
@@ -67,10 +79,14 @@ basin_status basin_anomaly_scorer_join(basin_anomaly_scorer **scorer,
     basin_anomaly_scorer *s = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scoring");
     s->inputs = &inputs->whole;
+    bool stream = false;
     basin_status status = basin_store_new(&s->store, work->backend, error);
     if (!status)
         status = basin_anomaly_net_new(&s->net, s->inputs->settings, &inputs->shape, false, error);
-    if (!status) status = basin_parted_scorer_new(&s->joint, inputs, &s->net, s->store, error);
+    if (!status) status = must_stream(&stream, inputs, work, error);
+    if (!status)
+        status = basin_parted_scorer_new(&s->joint, inputs, &s->net, s->store, stream ? work : NULL,
+                                         error);
     if (status)
         basin_anomaly_scorer_free(s);
     else
@@ -79,10 +95,11 @@ basin_status basin_anomaly_scorer_join(basin_anomaly_scorer **scorer,
 }
 
 bool basin_anomaly_scorer_streams(const basin_anomaly_scorer *scorer) {
-    return scorer->stream != NULL;
+    return scorer->stream || (scorer->joint && basin_parted_scorer_streams(scorer->joint));
 }
 
 size_t basin_anomaly_scorer_bytes(const basin_anomaly_scorer *scorer) {
+    if (scorer->joint) return basin_parted_scorer_bytes(scorer->joint);
     return scorer->stream ? basin_anomaly_stream_bytes(scorer->stream) : 0;
 }
 

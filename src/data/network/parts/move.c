@@ -136,7 +136,7 @@ static void keep_own(const moving *m) {
     for (int64_t k = 0; k < m->p->count; k++) {
         const basin_exchange_rows *rows = &m->rows[k];
         size_t own = (size_t)rows->own * m->bytes, halo = (size_t)m->p->part[k]->halo * m->bytes;
-        memcpy(rows->to, rows->from, own);
+        if (rows->to != rows->from) memcpy(rows->to, rows->from, own);
         if (!m->back)
             memset((char *)rows->to + own + halo, 0, (size_t)rows->halo * m->bytes - halo);
     }

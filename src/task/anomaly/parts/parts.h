@@ -52,12 +52,14 @@ size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
 
 /* ---- scorer.c ---- */
 
-/* Plans that give the probabilities of each part. */
+/* What gives the probabilities of each part: plans, or streams where `stream` is not NULL. */
 typedef struct basin_parted_scorer basin_parted_scorer;
 basin_status basin_parted_scorer_new(basin_parted_scorer **scorer,
                                      const basin_parted_inputs *inputs,
                                      const basin_anomaly_net *net, basin_store *store,
-                                     basin_error *error);
+                                     const basin_anomaly_resources *stream, basin_error *error);
+bool basin_parted_scorer_streams(const basin_parted_scorer *scorer);
+size_t basin_parted_scorer_bytes(const basin_parted_scorer *scorer); /* of streams; 0 of plans */
 void basin_parted_scorer_free(basin_parted_scorer *scorer);
 /* Of all nodes, on every rank, with the weights that the store has. */
 basin_status basin_parted_scorer_run(basin_parted_scorer *scorer, double *probability /* [N] */,

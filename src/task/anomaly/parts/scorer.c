@@ -1,48 +1,64 @@
-/* Probabilities of all nodes of a graph in parts, by one plan a part; see parts.h. */
+/* Probabilities of all nodes of a graph in parts, by one plan a part, or where these do not fit by
+ * streams that go on in step; see parts.h. */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "task/anomaly/parts/parts.h"
+#include "task/anomaly/stream/stream.h"
 
 struct basin_parted_scorer {
     basin_parts *parts;
     const basin_anomaly_settings *settings;
     const basin_anomaly_net *net;
-    basin_plan **plan; /* [parts of this rank] */
-    double **row;      /* [parts of this rank] probabilities */
+    double **row;                  /* [parts of this rank] probabilities */
+    basin_plan **plan;             /* [parts of this rank], */
+    basin_anomaly_stream **stream; /* or these; NULL: plans */
+    int relations;
 };
 
 static basin_status no_memory(basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to score parts");
 }
 
-static basin_status make_part(basin_parted_scorer *s, const basin_parted_inputs *inputs, int64_t k,
+/* ---- making ---- */
+
+static basin_status make_plan(basin_parted_scorer *s, const basin_parted_inputs *inputs, int64_t k,
                               basin_store *store, basin_error *error) {
     basin_expr output = s->net->probability;
     basin_plan_spec spec = {.output = &output, .outputs = 1};
-    s->row[k] = basin_array_new((size_t)inputs->shape.nodes, sizeof **s->row);
-    if (!s->row[k]) return no_memory(error);
     basin_status status = basin_plan_new(&s->plan[k], store, &spec, error);
     if (status) return status;
     return basin_parted_inputs_write(inputs, k, s->net, s->plan[k], NULL, NULL, error);
 }
 
+static basin_status make_part(basin_parted_scorer *s, const basin_parted_inputs *inputs, int64_t k,
+                              basin_store *store, const basin_anomaly_resources *stream,
+                              basin_error *error) {
+    s->row[k] = basin_array_new((size_t)inputs->shape.nodes, sizeof **s->row);
+    if (!s->row[k]) return no_memory(error);
+    if (!stream) return make_plan(s, inputs, k, store, error);
+    return basin_anomaly_stream_new(&s->stream[k], &inputs->part[k], s->parts->part[k]->halo, store,
+                                    stream, error);
+}
+
 basin_status basin_parted_scorer_new(basin_parted_scorer **scorer,
                                      const basin_parted_inputs *inputs,
                                      const basin_anomaly_net *net, basin_store *store,
-                                     basin_error *error) {
+                                     const basin_anomaly_resources *stream, basin_error *error) {
     basin_parts *p = inputs->parts;
     *scorer = NULL;
     basin_parted_scorer *s = calloc(1, sizeof *s);
     basin_status status = s ? BASIN_OK : no_memory(error);
     if (s) {
         *s = (basin_parted_scorer){.parts = p, .settings = inputs->part[0].settings, .net = net};
+        s->relations = inputs->shape.relations;
         s->plan = calloc((size_t)p->count, sizeof(basin_plan *));
         s->row = calloc((size_t)p->count, sizeof(double *));
-        if (!s->plan || !s->row) status = no_memory(error);
+        if (stream) s->stream = calloc((size_t)p->count, sizeof(basin_anomaly_stream *));
+        if (!s->plan || !s->row || (stream && !s->stream)) status = no_memory(error);
     }
     for (int64_t k = 0; k < p->count && !status; k++)
-        status = make_part(s, inputs, k, store, error);
+        status = make_part(s, inputs, k, store, stream, error);
     status = basin_ranks_agree(p->ranks, status, error);
     if (status)
         basin_parted_scorer_free(s);
@@ -55,14 +71,25 @@ void basin_parted_scorer_free(basin_parted_scorer *s) {
     if (!s) return;
     for (int64_t k = 0; k < s->parts->count; k++) {
         if (s->plan) basin_plan_free(s->plan[k]);
+        if (s->stream) basin_anomaly_stream_free(s->stream[k]);
         if (s->row) free(s->row[k]);
     }
-    free(s->plan), free(s->row);
+    free(s->plan), free(s->stream), free(s->row);
     free(s);
 }
 
-basin_status basin_parted_scorer_run(basin_parted_scorer *s, double *probability, int64_t member,
-                                     basin_error *error) {
+bool basin_parted_scorer_streams(const basin_parted_scorer *s) { return s->stream != NULL; }
+
+size_t basin_parted_scorer_bytes(const basin_parted_scorer *s) {
+    size_t bytes = 0;
+    for (int64_t k = 0; s->stream && k < s->parts->count; k++)
+        bytes += basin_anomaly_stream_bytes(s->stream[k]);
+    return bytes;
+}
+
+/* ---- plans ---- */
+
+static basin_status run_plans(basin_parted_scorer *s, int64_t member, basin_error *error) {
     basin_exchange_way way = {basin_parts_move, s->parts};
     basin_status status = BASIN_OK;
     for (int64_t k = 0; k < s->parts->count && !status; k++)
@@ -74,6 +101,66 @@ basin_status basin_parted_scorer_run(basin_parted_scorer *s, double *probability
         status = basin_plan_read(s->plan[k], s->net->probability, &out, error);
     }
     for (int64_t k = 0; k < s->parts->count; k++) basin_plan_rest(s->plan[k]);
+    return status;
+}
+
+/* ---- streams ---- */
+
+static basin_status exchange(basin_parted_scorer *s, basin_stream_phase phase, int relation,
+                             basin_error *error) {
+    basin_exchange_rows *rows = basin_array_new((size_t)s->parts->count, sizeof *rows);
+    if (!rows) return no_memory(error);
+    for (int64_t k = 0; k < s->parts->count; k++)
+        rows[k] = basin_anomaly_stream_rows(s->stream[k], phase, relation);
+    basin_status status = basin_parts_move(s->parts, rows, (int)s->parts->count, error);
+    free(rows);
+    return status;
+}
+
+/* A step over one relation: all parts do each phase, then their halos hear of it. */
+static basin_status step(basin_parted_scorer *s, int block, int relation, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < BASIN_STREAM_PHASES && !status; i++) {
+        basin_stream_phase phase = (basin_stream_phase)i;
+        for (int64_t k = 0; k < s->parts->count && !status; k++)
+            status = basin_anomaly_stream_phase(s->stream[k], phase, block, relation, error);
+        if (!status && phase != BASIN_STREAM_KEY && s->settings->attention)
+            status = exchange(s, phase, relation, error);
+    }
+    return status;
+}
+
+static basin_status descend(basin_parted_scorer *s, basin_error *error) {
+    basin_status status = BASIN_OK;
+    int done = 0;
+    for (int r = 0; r < s->relations && !status; r++) {
+        if (s->settings->degree_power > 0) status = exchange(s, BASIN_STREAM_KEY, r, error);
+        for (int64_t b = 0; b < s->settings->blocks; b++)
+            for (int64_t t = 0; t < s->settings->steps && !status; t++) {
+                basin_anomaly_stream_show(s->stream[0], done++);
+                status = step(s, (int)b, r, error);
+            }
+    }
+    return status;
+}
+
+static basin_status run_streams(basin_parted_scorer *s, int64_t member, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int64_t k = 0; k < s->parts->count && !status; k++)
+        status = basin_anomaly_stream_begin(s->stream[k], member, error);
+    status = basin_ranks_agree(s->parts->ranks, status, error);
+    if (!status) status = descend(s, error);
+    for (int64_t k = 0; k < s->parts->count; k++) {
+        basin_status ended =
+            basin_anomaly_stream_end(s->stream[k], status ? NULL : s->row[k], error);
+        status = status ? status : ended;
+    }
+    return status;
+}
+
+basin_status basin_parted_scorer_run(basin_parted_scorer *s, double *probability, int64_t member,
+                                     basin_error *error) {
+    basin_status status = s->stream ? run_streams(s, member, error) : run_plans(s, member, error);
     if (status) return status;
     return basin_parts_gather(probability, s->parts, (const void *const *)s->row, NULL,
                               sizeof *probability, error);

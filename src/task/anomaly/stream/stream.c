@@ -39,11 +39,13 @@ struct basin_anomaly_stream {
     const basin_anomaly_resources *work;
     basin_store *store;
     basin_anomaly_stream_plans plans;
+    int64_t halo; /* of a part: so many more rows of g, lse and weights are other parts' */
     lists list[BASIN_ANOMALY_RELATIONS];
     /* of all nodes, while it runs */
-    float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
-    float *g;                              /* [N, stride] */
-    float *lse;                            /* [N, H] */
+    float *token[BASIN_ANOMALY_RELATIONS];  /* [N, D] each */
+    float *g;                               /* [N + halo, stride] */
+    float *lse;                             /* [N + halo, H] */
+    float *weight[BASIN_ANOMALY_RELATIONS]; /* [N + halo] of a part that has weights; else NULL */
     /* of a block */
     float *own, *sum;    /* [B, H stride] */
     float *out;          /* [B, stride] */
@@ -113,11 +115,15 @@ static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
     const basin_anomaly_settings *r = s->inputs->settings;
     size_t N = (size_t)s->inputs->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
     size_t D = (size_t)r->dim, S = (size_t)s->plans.stride, width = H * S * sizeof(float);
+    size_t seen = N + (size_t)s->halo;
     bool good = true;
-    for (int i = 0; i < s->inputs->shape.relations; i++)
+    for (int i = 0; i < s->inputs->shape.relations; i++) {
         good = good && (s->token[i] = basin_array_new(N, D * sizeof(float)));
-    s->g = new_rows(N, S);
-    s->lse = basin_array_new(N, H * sizeof(float));
+        if (s->halo && s->inputs->node_weight[i])
+            good = good && (s->weight[i] = basin_array_new(seen, sizeof(float)));
+    }
+    s->g = new_rows(seen, S);
+    s->lse = basin_array_new(seen, H * sizeof(float));
     s->own = basin_array_new(B, width);
     s->sum = basin_array_new(B, width);
     size_t C = (size_t)r->classes;
@@ -146,6 +152,7 @@ size_t basin_anomaly_stream_bytes(const basin_anomaly_stream *s) {
     size_t N = (size_t)s->inputs->shape.nodes, B = (size_t)s->plans.rows, H = (size_t)r->heads;
     size_t R = (size_t)s->inputs->shape.relations, S = (size_t)s->plans.stride;
     size_t floats = N * (R * (size_t)r->dim + S + H) + B * (2 * H * S + S) + 2 * S * H * S + H;
+    floats += (size_t)s->halo * (S + H);
     size_t bytes = floats * sizeof(float) + basin_anomaly_stream_plans_bytes(&s->plans);
     for (size_t i = 0; i < R; i++)
         if (s->list[i].query_own)
@@ -161,7 +168,7 @@ static void drop(float **array) {
 }
 
 static void release(basin_anomaly_stream *s) {
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]), drop(&s->weight[r]);
     drop(&s->g), drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
     drop(&s->ask), drop(&s->answer), drop(&s->beta), drop(&s->bias);
     free(s->place);
@@ -183,14 +190,19 @@ static basin_status check(const basin_node_inputs *inputs, basin_error *error) {
 }
 
 basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
-                                      const basin_node_inputs *inputs, basin_store *store,
-                                      const basin_anomaly_resources *work, basin_error *error) {
+                                      const basin_node_inputs *inputs, int64_t halo,
+                                      basin_store *store, const basin_anomaly_resources *work,
+                                      basin_error *error) {
     *stream = NULL;
     basin_status status = check(inputs, error);
+    if (!status && halo && inputs->network->directed)
+        status = basin_fail(error, BASIN_UNSUPPORTED,
+                            "%s: a directed graph in parts cannot be streamed; wanted more memory",
+                            inputs->network->path);
     if (status) return status;
     basin_anomaly_stream *s = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
-    s->inputs = inputs, s->store = store, s->work = work;
+    s->inputs = inputs, s->store = store, s->work = work, s->halo = halo;
     int64_t rows = BLOCK_NUMBERS / (inputs->settings->heads * inputs->settings->dim);
     rows = least(most(BLOCK_LEAST, least(rows, BLOCK_MOST)), inputs->shape.nodes);
     status = open_lists(s, error);
@@ -331,7 +343,8 @@ static basin_walk walk_of(const basin_anomaly_stream *s, const lists *l, bool as
 /* All nodes as queries (ask) or as keys. */
 static basin_status walk(basin_anomaly_stream *s, int relation, bool ask, basin_error *error) {
     const basin_anomaly_stream_plans *p = &s->plans;
-    const float *weight = s->inputs->node_weight[relation], *stack = ask ? s->ask : s->answer;
+    const float *own = s->inputs->node_weight[relation], *stack = ask ? s->ask : s->answer;
+    const float *weight = s->weight[relation] ? s->weight[relation] : own;
     basin_walk w = walk_of(s, &s->list[relation], ask);
     basin_status status = write(p->project, p->stack, stack, error);
     if (!status) status = write(p->pull, p->stack, stack, error);
@@ -370,21 +383,6 @@ static basin_status find_bias(basin_anomaly_stream *s, int block, int relation,
     return status;
 }
 
-static basin_status descend_step(basin_anomaly_stream *s, int block, int relation,
-                                 basin_error *error) {
-    const basin_anomaly_config *c = &s->plans.model.config;
-    float *x = s->token[relation];
-    basin_status status = normalise(s, x, block, error);
-    if (!status && !c->block.no_attention) {
-        status = basin_anomaly_stream_stack(s->ask, s->answer, s->beta, &s->plans,
-                                            basin_anomaly_block(&s->plans.model, block), s->store,
-                                            error);
-        if (!status) status = walk(s, relation, true, error);
-        if (!status) status = walk(s, relation, false, error);
-    }
-    return status || c->block.no_hopfield ? status : recall(s, x, block, error);
-}
-
 static basin_status read_heads(basin_anomaly_stream *s, double *probability, basin_error *error) {
     const basin_anomaly_stream_plans *p = &s->plans;
     int64_t N = s->inputs->shape.nodes, D = s->inputs->settings->dim;
@@ -402,37 +400,90 @@ static basin_status read_heads(basin_anomaly_stream *s, double *probability, bas
     return status;
 }
 
-basin_status basin_anomaly_stream_run(basin_anomaly_stream *s, double *probability, int64_t member,
-                                      basin_error *error) {
-    const basin_anomaly_config *c = &s->plans.model.config;
+basin_status basin_anomaly_stream_begin(basin_anomaly_stream *s, int64_t member,
+                                        basin_error *error) {
     const basin_anomaly_settings *settings = s->inputs->settings;
     basin_status status = reserve(s, error);
     if (!status)
         status = basin_anomaly_mask_write(s->plans.embed, s->plans.mask, settings, member, error);
     if (!status)
         status = basin_anomaly_mask_write(s->plans.head, s->plans.mask, settings, member, error);
-    int total = c->relations * c->blocks * c->descent.steps, done = 0;
-    for (int r = 0; r < c->relations && !status; r++) {
+    for (int r = 0; r < s->inputs->shape.relations && !status; r++) {
         status = embed(s, s->token[r], error);
-        for (int b = 0; b < c->blocks && !status; b++) {
-            status = find_bias(s, b, r, error);
-            for (int t = 0; t < c->descent.steps && !status; t++, done++) {
-                basin_watch_show(s->work->watch, &(basin_news){.what = "scoring, steps",
-                                                               .done = done,
-                                                               .total = total,
-                                                               .loss = NAN,
-                                                               .speed = NAN,
-                                                               .seconds_left = NAN});
-                status = descend_step(s, b, r, error);
-            }
-        }
+        if (!status && s->weight[r])
+            memcpy(s->weight[r], s->inputs->node_weight[r],
+                   (size_t)s->inputs->shape.nodes * sizeof(float));
     }
-    if (!status) status = read_heads(s, probability, error);
-    if (!status && settings->classes) {
+    return status;
+}
+
+basin_status basin_anomaly_stream_end(basin_anomaly_stream *s, double *probability,
+                                      basin_error *error) {
+    const basin_anomaly_settings *settings = s->inputs->settings;
+    basin_status status = probability ? read_heads(s, probability, error) : BASIN_OK;
+    if (!status && probability && settings->classes) {
         const lists *l = &s->list[0];
         basin_stream_graph graph = {l->row, l->column, l->key, l->query, s->inputs->shape.nodes};
         status = basin_stream_settle(probability, &graph, settings, error);
     }
     release(s); /* training wants the memory in between */
     return status;
+}
+
+basin_status basin_anomaly_stream_phase(basin_anomaly_stream *s, basin_stream_phase phase,
+                                        int block, int relation, basin_error *error) {
+    const basin_anomaly_config *c = &s->plans.model.config;
+    bool attends = !c->block.no_attention;
+    basin_status status = BASIN_OK;
+    if (phase == BASIN_STREAM_NORM) return normalise(s, s->token[relation], block, error);
+    if (phase == BASIN_STREAM_QUERY && attends) {
+        status = basin_anomaly_stream_stack(s->ask, s->answer, s->beta, &s->plans,
+                                            basin_anomaly_block(&s->plans.model, block), s->store,
+                                            error);
+        return status ? status : walk(s, relation, true, error);
+    }
+    if (phase != BASIN_STREAM_KEY) return BASIN_OK;
+    if (attends) status = walk(s, relation, false, error);
+    return status || c->block.no_hopfield ? status : recall(s, s->token[relation], block, error);
+}
+
+basin_exchange_rows basin_anomaly_stream_rows(basin_anomaly_stream *s, basin_stream_phase phase,
+                                              int relation) {
+    float *rows = phase == BASIN_STREAM_NORM    ? s->g
+                  : phase == BASIN_STREAM_QUERY ? s->lse
+                                                : s->weight[relation];
+    int64_t width = phase == BASIN_STREAM_NORM    ? s->plans.stride
+                    : phase == BASIN_STREAM_QUERY ? s->inputs->settings->heads
+                                                  : 1;
+    return (basin_exchange_rows){rows,      rows, s->inputs->shape.nodes, s->halo, width,
+                                 BASIN_F32, false};
+}
+
+void basin_anomaly_stream_show(const basin_anomaly_stream *s, int done) {
+    const basin_anomaly_config *c = &s->plans.model.config;
+    basin_news news = {.what = "scoring, steps",
+                       .done = done,
+                       .total = c->relations * c->blocks * c->descent.steps,
+                       .loss = NAN,
+                       .speed = NAN,
+                       .seconds_left = NAN};
+    basin_watch_show(s->work->watch, &news);
+}
+
+basin_status basin_anomaly_stream_run(basin_anomaly_stream *s, double *probability, int64_t member,
+                                      basin_error *error) {
+    const basin_anomaly_config *c = &s->plans.model.config;
+    basin_status status = basin_anomaly_stream_begin(s, member, error);
+    int done = 0;
+    for (int r = 0; r < c->relations && !status; r++)
+        for (int b = 0; b < c->blocks && !status; b++) {
+            status = find_bias(s, b, r, error); /* of a part there is none: it has no facts */
+            for (int t = 0; t < c->descent.steps && !status; t++) {
+                basin_anomaly_stream_show(s, done++);
+                for (int phase = 0; phase < BASIN_STREAM_PHASES && !status; phase++)
+                    status = basin_anomaly_stream_phase(s, (basin_stream_phase)phase, b, r, error);
+            }
+        }
+    basin_status ended = basin_anomaly_stream_end(s, status ? NULL : probability, error);
+    return status ? status : ended;
 }

@@ -1,0 +1,172 @@
+/* Detectors on a graph in parts, in one process: scores and losses are the whole graph's but for
+ * rounding, streamed scores are its bits; relations, weights of nodes, members; what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "task/anomaly/fraud.h"
+
+enum { NODES = 300, PARTS = 3 };
+
+static basin_parts *cut(const basin_network *network, int64_t count) {
+    basin_cut_spec spec = {.size = sizeof spec, .parts = count, .method = "stream"};
+    basin_parts *parts;
+    basin_error error;
+    must(basin_parts_cut(&parts, network, &spec, NULL, &error), &error);
+    return parts;
+}
+
+static double *score(const basin_anomaly_model *model, const basin_network *network,
+                     basin_parts *parts, bool least) {
+    basin_anomaly_work work = {.size = sizeof work, .least = least, .parts = parts};
+    double *probability = calloc(NODES, sizeof *probability);
+    basin_error error;
+    must(basin_anomaly_score(probability, model, parts ? basin_parts_face(parts) : network, &work,
+                             &error),
+         &error);
+    return probability;
+}
+
+static void assert_near(const double *a, const double *b, double tolerance) {
+    for (int i = 0; i < NODES; i++)
+        if (!(fabs(a[i] - b[i]) <= tolerance))
+            fail_msg("node %d: %.9g, wanted %.9g", i, a[i], b[i]);
+}
+
+/* A model of each kind, trained on the whole graph, scores it in parts. */
+static void parts_score_as_the_whole(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        basin_network *network = fraud_new(NODES, 3, kind == 1 ? 2 : 1, false);
+        basin_training training = fraud_training();
+        basin_anomaly_settings settings = fraud_settings();
+        uint8_t *split = fraud_split(network);
+        settings.epochs = 5, settings.blocks = 2;
+        if (kind == 1) settings.relations = "max";
+        if (kind == 2) settings.degree_power = 0.5, settings.steps = 2;
+        if (kind == 3) settings.self_loops = "add", settings.members = 2;
+        basin_anomaly_model *model = fraud_train(network, split, &settings, &training);
+        double *whole = score(model, network, NULL, false);
+        double *streamed = score(model, network, NULL, true);
+        for (int64_t count = 1; count <= PARTS; count++) {
+            basin_parts *parts = cut(network, count);
+            double *found = score(model, NULL, parts, false);
+            double *flowed = score(model, NULL, parts, true);
+            assert_near(found, whole, 1e-6);
+            assert_near(flowed, streamed, kind == 3 ? 1e-6 : 0); /* where loops stand may differ */
+            free(found), free(flowed);
+            basin_parts_close(parts);
+        }
+        free(whole), free(streamed), free(split);
+        basin_anomaly_close(model);
+        basin_backend_close(training.backend);
+        basin_network_free(network);
+    }
+}
+
+static basin_anomaly_model *train(basin_outcome *outcome, const basin_network *network,
+                                  basin_parts *parts, const uint8_t *split,
+                                  const basin_anomaly_settings *settings,
+                                  const basin_training *training) {
+    basin_anomaly_data data = {
+        .size = sizeof data, .network = parts ? NULL : network, .part = split, .parts = parts};
+    basin_anomaly_model *model;
+    basin_error error;
+    must(basin_anomaly_train_with(&model, outcome, settings, &data, training, false, &error),
+         &error);
+    return model;
+}
+
+static void assert_weights_near(const basin_anomaly_model *a, const basin_anomaly_model *b,
+                                float tolerance) {
+    for (size_t i = 0; i < basin_bundle_count(a->member[0]); i++) {
+        const basin_tensor *x = basin_bundle_at(a->member[0], i);
+        const basin_tensor *y = basin_bundle_find(b->member[0], basin_bundle_name(a->member[0], i));
+        for (int64_t k = 0; k < basin_shape_count(x->shape); k++)
+            if (!(fabsf(((float *)x->data)[k] - ((float *)y->data)[k]) <= tolerance))
+                fail_msg("%s[%d] is %.9g, wanted %.9g", basin_bundle_name(a->member[0], i), (int)k,
+                         (double)((float *)x->data)[k], (double)((float *)y->data)[k]);
+    }
+}
+
+static void parts_train_as_the_whole(void **state) {
+    (void)state;
+    basin_network *network = fraud_new(NODES, 5, 1, false);
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_outcome whole, apart, given;
+    uint8_t *split = fraud_split(network);
+    settings.epochs = 4, settings.dropout = 0, settings.average = 0;
+    basin_anomaly_model *one = train(&whole, network, NULL, split, &settings, &training);
+    basin_parts *parts = cut(network, PARTS);
+    basin_anomaly_model *two = train(&apart, NULL, parts, split, &settings, &training);
+    settings.parts = PARTS; /* METIS or the stream: another cut */
+    basin_anomaly_model *three = train(&given, network, NULL, split, &settings, &training);
+    assert_true(fabs(whole.loss - apart.loss) < 1e-6 && fabs(whole.loss - given.loss) < 1e-6);
+    assert_weights_near(two, one, 2e-6f);
+    assert_weights_near(three, one, 2e-6f);
+    assert_int_equal(two->settings.parts, PARTS);
+    assert_int_equal(two->features, FRAUD_FEATURES);
+    assert_non_null(strstr(basin_anomaly_trained_on(two), "3 parts on 1 rank"));
+    basin_anomaly_close(one), basin_anomaly_close(two), basin_anomaly_close(three);
+    basin_parts_close(parts);
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+    free(split);
+}
+
+/* Another number of parts is another run; the same parts give the same bits. */
+static void the_same_parts_give_the_same_bits(void **state) {
+    (void)state;
+    basin_network *network = fraud_new(NODES, 6, 1, false);
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_outcome outcome;
+    uint8_t *split = fraud_split(network);
+    basin_anomaly_model *model[2];
+    settings.epochs = 3, settings.members = 2, settings.dropout = 0.3;
+    for (int i = 0; i < 2; i++) {
+        basin_parts *parts = cut(network, PARTS);
+        model[i] = train(&outcome, NULL, parts, split, &settings, &training);
+        basin_parts_close(parts);
+    }
+    assert_same_members(model[0], model[1]);
+    for (int i = 0; i < 2; i++) basin_anomaly_close(model[i]);
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+    free(split);
+}
+
+static void a_directed_graph_is_not_streamed_in_parts(void **state) {
+    (void)state;
+    basin_network *network = fraud_new(NODES, 7, 1, true);
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    uint8_t *split = fraud_split(network);
+    double probability[NODES];
+    basin_error error;
+    settings.epochs = 2;
+    basin_anomaly_model *model = fraud_train(network, split, &settings, &training);
+    basin_parts *parts = cut(network, PARTS);
+    double *whole = score(model, network, NULL, false), *found = score(model, NULL, parts, false);
+    assert_near(found, whole, 1e-6);
+    basin_anomaly_work work = {.size = sizeof work, .least = true, .parts = parts};
+    assert_int_equal(
+        basin_anomaly_score(probability, model, basin_parts_face(parts), &work, &error),
+        BASIN_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "directed graph in parts"));
+    free(whole), free(found), free(split);
+    basin_parts_close(parts);
+    basin_anomaly_close(model);
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_score_as_the_whole),
+        cmocka_unit_test(parts_train_as_the_whole),
+        cmocka_unit_test(the_same_parts_give_the_same_bits),
+        cmocka_unit_test(a_directed_graph_is_not_streamed_in_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
