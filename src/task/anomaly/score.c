@@ -73,6 +73,7 @@ static basin_status score_parts(double *probability, const basin_anomaly_model *
             basin_fail(error, BASIN_UNSUPPORTED,
                        "the detector has trees, which want the whole graph; wanted one trained "
                        "on parts, or with trees 0");
+    with->parts->threads = basin_backend_threads(with->backend);
     if (!status) status = basin_parted_inputs_open(&inputs, with->parts, &model->settings, error);
     if (!status) status = basin_parted_inputs_scale(&inputs, &model->scale, error);
     if (!status) status = basin_anomaly_scorer_join(&scorer, &inputs, with, error);

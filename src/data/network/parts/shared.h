@@ -18,6 +18,7 @@ struct basin_parts {
     int64_t *nodes;                /* [parts] how many it has */
     int64_t most_nodes, most_halo; /* of any part */
     int64_t *most_edges;           /* [relations] */
+    int threads;                   /* that move rows and take means; 0: one */
     char *buffer;                  /* rows on their way; grown as needed */
     size_t buffer_bytes;
 };
@@ -27,8 +28,9 @@ struct basin_parts {
 basin_status basin_parts_gather(void *all, basin_parts *parts, const void *const *mine,
                                 const uint8_t *chosen /* [N], or NULL: all */, size_t width,
                                 basin_error *error);
-/* The rank of a part, and its parts. */
 int64_t basin_parts_rank(const basin_parts *parts, int64_t part);
+/* Threads for work on so many numbers: few are not worth waking others. */
+int basin_parts_threads(const basin_parts *parts, int64_t numbers);
 
 /* Moves rows of halos: a basin_exchange_way's function, `context` the basin_parts, one entry of
  * `rows` a part of this rank. What comes back is added in the order of the parts. */

@@ -148,10 +148,11 @@ static basin_status take_columns(float **rows, basin_parted_inputs *in, int64_t 
     return status;
 }
 
-static void take_means(const basin_node_inputs *part, const float *rows, int64_t to, int64_t C) {
+static void take_means(const basin_node_inputs *part, const float *rows, int64_t to, int64_t C,
+                       int threads) {
     const basin_relation *relation = basin_node_inputs_hops(part);
     int64_t n = part->network->nodes, S = part->shape.columns;
-#pragma omp parallel for schedule(dynamic, 256)
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < n; i++)
         basin_neighbour_mean(part->table + i * S + to, rows, C, C, relation, i);
 }
@@ -170,7 +171,8 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
     for (int64_t h = 1; h <= hops && !status; h++) {
         status = take_columns(rows, in, (h - 1) * C, C, error);
         for (int64_t k = 0; k < p->count; k++) {
-            if (!status) take_means(&in->part[k], rows[k], h * C, C);
+            int threads = basin_parts_threads(p, p->part[k]->network->nodes * C);
+            if (!status) take_means(&in->part[k], rows[k], h * C, C, threads);
             free(rows[k]);
             rows[k] = NULL;
         }

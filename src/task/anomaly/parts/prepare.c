@@ -6,6 +6,7 @@
 #include "task/anomaly/fit.h"
 
 basin_status basin_anomaly_prepare_parts(basin_anomaly_fitting *f, basin_error *error) {
+    f->work.parts->threads = basin_backend_threads(f->work.backend);
     basin_status status = basin_parted_inputs_open(&f->parted, f->work.parts, &f->settings, error);
     if (!status) f->settings.sampling = "full";
     if (!status) status = basin_parted_inputs_fit(&f->model->scale, &f->parted, f->part, error);
