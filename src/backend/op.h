@@ -64,12 +64,6 @@ typedef enum basin_op {
     BASIN_OP_FROM_INDEX, /* INDEX to REAL; attr.start: the numbers lie in -1 .. start - 1, 0: any */
     BASIN_OP_TO_INDEX,   /* REAL to INDEX, the nearest of 0 .. attr.start - 1; NaN gives 0 */
 
-    /* Rows that several plans, each of one part of the tokens, have in common. These two have no
-     * kernel: plans stop at them, and whoever runs them together moves the rows (basin/plan.h). */
-    BASIN_OP_EXCHANGE,      /* [n, R...] -> [n + h, R...]: own rows, then h that others own */
-    BASIN_OP_EXCHANGE_BACK, /* [n + h, R...] -> [n, R...]: own rows, with what others have for them
-                               added; the reverse */
-
     /* Over the attr.count axes that start at attr.axis; they vanish from the shape. */
     BASIN_OP_SUM,
     BASIN_OP_MAX,
@@ -133,6 +127,12 @@ typedef enum basin_op {
      * word); basin/random.h gives the numbers, the same on every backend up to rounding. */
     BASIN_OP_NORMAL,
     BASIN_OP_UNIFORM, /* [0, 1) */
+
+    /* Rows that several plans, each of one part of the tokens, have in common. These two have no
+     * kernel: plans stop at them, and whoever runs them together moves the rows (basin/plan.h). */
+    BASIN_OP_EXCHANGE,      /* [n, R...] -> [n + h, R...]: own rows, then h that others own */
+    BASIN_OP_EXCHANGE_BACK, /* [n + h, R...] -> [n, R...]: own rows, with what others have for them
+                               added; the reverse */
 
     BASIN_OP_COUNT
 } basin_op;

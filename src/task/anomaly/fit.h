@@ -73,6 +73,8 @@ typedef struct basin_anomaly_fitting {
 /* Nodes, labels, weights; then inputs. */
 basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *fit, basin_error *error);
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *fit, basin_error *error);
+/* Boosted trees, where the settings have any. */
+basin_status basin_anomaly_grow_trees(basin_anomaly_fitting *fit, basin_error *error);
 /* Full where it fits, neighbours where it does not. */
 basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *fit, basin_error *error);
 /* The same three for a graph in parts: inputs, the trainer's plans, its scorer. */
