@@ -60,7 +60,7 @@ static const basin_anomaly_settings usual = {
     .batch = 1024,
     .fanout = 16,
     .calibrate = "none",
-    .members = 3,
+    .members = 4,
 };
 
 static const char *const presets[] = {"default",   "paper",      "rival-gcn",
@@ -84,6 +84,8 @@ static void fill(void *values, const char *preset) {
         basin_rival_fill(s, preset);
         s->select = "accuracy", s->balance = "none", s->threshold = "all";
         s->scaling = "auto", s->smoothing = 0;
+        /* Kipf and Welling's second layer comes behind the weights of the head: S (h W + b). */
+        if (!strcmp(preset, "rival-gcn")) s->blocks = 1, s->smoothing = 1, s->anchor = 0;
         if (!strcmp(preset, "rival-mlp")) s->form = "mlp", s->hidden = 64;
         s->dim = 64, s->dropout = s->input_dropout = 0.5, s->penalty = 5e-4;
     }
