@@ -2,6 +2,7 @@
 name has an example."""
 
 import inspect
+import json
 import pathlib
 import shutil
 import subprocess
@@ -46,7 +47,8 @@ def test_pyright_finds_nothing_in_the_package(tmp_path):
     for module in ("sklearn", "matplotlib", "pandas"):
         pytest.importorskip(module)
     package = pathlib.Path(basin.__file__).parent
-    (tmp_path / "pyrightconfig.json").write_text(f'{{"include": ["{package}"]}}')
+    options = {"include": [str(package)], "reportMissingImports": "none"}  # of what is optional
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(options))
     done = pyright("-p", tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
 
