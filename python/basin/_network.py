@@ -200,7 +200,7 @@ class Network:
 
     def check_order(self, labels: Any) -> None:
         """Refuses labels of pandas whose rows are those of the features in another order."""
-        index = getattr(labels, "index", None)
+        index: Any = getattr(labels, "index", None)
         if self._paths or self._table.index is None or not hasattr(labels, "iloc"):
             return
         own = self._table.index[self.rows]

@@ -49,7 +49,7 @@ class Table:
 
     def __init__(self, values):
         self.names: Optional[list] = None
-        self.index = None
+        self.index: Any = None
         self.columns: dict = {}
         if hasattr(values, "to_pandas"):
             values = values.to_pandas()
