@@ -186,7 +186,7 @@ static const char offered[] = "complete -o default -F _basin basin\n"
                               "basin image train pictures: \n"
                               "basin bench pictures --keep-d: --keep-decoded\n"
                               "basin bench --sh: --shape\n"
-                              "basin help data : convert info make get\n"
+                              "basin help data : convert info make part get\n"
                               "basin help --completion z: zsh\n";
 
 static void completes_in_bash(void **state) {
