@@ -2,6 +2,8 @@
 folders of Hugging Face's kind."""
 
 import json
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -105,3 +107,10 @@ def test_arrays_of_jax_in_and_out():
     jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed")
     values = jnp.arange(6.0).reshape(2, 3)
     assert jnp.array_equal(jnp.from_dlpack(double(values)), 2 * values)
+
+
+@pytest.mark.parametrize(("module", "wanted"), [("torch", "PyTorch"), ("jax", "JAX 0.5 or later")])
+def test_an_absent_framework_is_named(module, wanted):
+    program = f"import sys; sys.modules[{module!r}] = None; import basin.{module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert f"ImportError: basin.{module} needs {wanted}: pip install {module}" in done.stderr
