@@ -8,7 +8,7 @@
 
 #include "view/svg.h"
 
-enum { WIDTH = 640, HEIGHT = 600, CENTRE_X = 320, CENTRE_Y = 310, RING = 190 };
+enum { WIDTH = 680, HEIGHT = 600, CENTRE_X = 340, CENTRE_Y = 310, RING = 160 };
 
 /* The place of ray i of n: from the top, to the right, to the left, ... */
 static double angle_of(int i, int n) {
