@@ -74,7 +74,7 @@ int64_t basin_cli_ranks_threads(const basin_cli_ranks *r) { return basin_ranks_t
 
 void basin_cli_ranks_end(basin_cli_ranks *r, int code) {
     basin_error error;
-    if (r->ranks && code == BASIN_EXIT_FAILURE) {
+    if (r->ranks && code && code != BASIN_EXIT_AGAIN) {
         last_words(&error, r);
         if (r->rank > 0 && basin_ranks_speaks(r->ranks)) say(r, error.text);
         basin_ranks_fail(r->ranks, &error);
