@@ -110,7 +110,7 @@
       "network; 0: none. Validation chooses the share of each.",                                   \
       .since = "0.2", .absent = "0")                                                               \
     X(SWITCH, labels,                                                                              \
-      "Half of the trees look at how many of a node's neighbours that were trained on are "        \
+      "A quarter of the trees looks at how many of a node's neighbours that were trained on are "  \
       "anomalous.",                                                                                \
       .since = "0.2", .absent = "off", .needs = "trees!=0")                                        \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \

@@ -180,6 +180,46 @@ static void reads_features_degrees_and_means(void **state) {
     basin_network_free(network);
 }
 
+/* Of 150,000 nodes trees see 100,000, but every anomaly, and still say how frequent they are. */
+static void many_nodes_are_thinned_out(void **state) {
+    (void)state;
+    enum { NODES = 200000, TRAINS = 150000 };
+    basin_network *network;
+    basin_error error;
+    float *x = calloc(NODES, sizeof *x);
+    int32_t *y = calloc(NODES, sizeof *y);
+    uint8_t *part = calloc(NODES, 1);
+    double *logit = calloc(NODES, sizeof *logit), expected = 0, found = 0;
+    for (int64_t i = 0; i < NODES; i++) {
+        y[i] = basin_random_uniform_at(1, 0, (uint64_t)i) < 0.02f;
+        x[i] = (float)(basin_random_normal_at(1, 1, (uint64_t)i) + y[i]);
+        part[i] = i < TRAINS ? BASIN_PART_TRAIN : BASIN_PART_VAL;
+    }
+    must(basin_network_new(&network, "many", NODES, &error), &error);
+    basin_tensor feature = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(NODES, 1));
+    basin_tensor label = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(NODES));
+    must(basin_network_set_features(network, &feature, NULL, &error), &error);
+    must(basin_network_set_labels(network, &label, NULL, &error), &error);
+    const int32_t end[] = {0, 1};
+    basin_edges edges = {end, end + 1, BASIN_I32, 2, 1};
+    must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
+    basin_anomaly_ensemble e = {.degree = false};
+    basin_tree_table table;
+    must(basin_anomaly_ensemble_name(&e, network, &error), &error);
+    must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
+    must(basin_anomaly_ensemble_grow(&e, 1, 1, &table, part, NULL, &error), &error);
+    must(basin_anomaly_ensemble_logits(logit, &e, &table, &error), &error);
+    for (int64_t i = TRAINS; i < NODES; i++) {
+        expected += y[i];
+        found += 1 / (1 + exp(-logit[i]));
+    }
+    assert_true(fabs(found / expected - 1) < 0.1);
+    basin_tree_table_close(&table);
+    basin_anomaly_ensemble_free(&e);
+    basin_network_free(network);
+    free(x), free(y), free(part), free(logit);
+}
+
 /* ---- known labels ---- */
 
 /* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
@@ -376,6 +416,7 @@ int main(void) {
         cmocka_unit_test(weighs_fits_by_what_they_see),
         cmocka_unit_test(files_of_before_weigh_fits_alike),
         cmocka_unit_test(reads_features_degrees_and_means),
+        cmocka_unit_test(many_nodes_are_thinned_out),
         cmocka_unit_test(shares_of_known_labels_leave_the_node_out),
         cmocka_unit_test(another_network_is_scored_without_labels),
         cmocka_unit_test_setup_teardown(scores_the_same_from_a_file_and_streamed, folder_new,

@@ -41,39 +41,55 @@ basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *e, const basin_
 
 /* ---- growing ---- */
 
-/* More rows teach a tree little and take their time. */
-enum { TRAINS = 1000000, VALIDATIONS = 300000 };
+/* More rows teach a tree little and take their time: there may be so many, at most half of them
+ * anomalies. Anomalies are rarely so many; what is left out are normal nodes. */
+enum { TRAINS = 100000, VALIDATIONS = 100000 };
 
 typedef struct lesson {
     int64_t *node; /* [trains + validations] */
     float *x;      /* [trains + validations, columns] */
     int32_t *label;
     int64_t *row;     /* 0, 1, .. */
+    double taken[2];  /* share of each class that is here; the rest weighs with it */
     double weight[2]; /* of the classes */
     basin_trees_data data;
 } lesson;
 
-/* Nodes of a part, evenly thinned out to at most `most`. */
-static int64_t list_part(int64_t *node, const uint8_t *part, int64_t nodes, int which,
-                         int64_t most) {
-    int64_t all = basin_split_nodes(NULL, part, nodes, which), seen = 0, count = 0;
-    for (int64_t i = 0; i < nodes; i++) {
+/* Nodes of a part, evenly thinned out to a share of each class; `node` may be NULL. */
+static int64_t list_part(int64_t *node, const basin_network *network, const uint8_t *part,
+                         int which, const double share[2]) {
+    int64_t seen[2] = {0, 0}, count = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
         if (part[i] != which) continue;
-        bool take = all <= most || seen * most / all != (seen + 1) * most / all;
+        int class = network->label[i] == 1;
+        int64_t before = (int64_t)((double)seen[class] * share[class]);
+        bool take = (int64_t)((double)++seen[class] * share[class]) > before;
         if (take && node) node[count] = i;
         count += take;
-        seen++;
     }
     return count;
+}
+
+/* What is taken of each class, and in what part of that validation is. */
+static double find_shares(double share[2], const basin_network *network, const uint8_t *part) {
+    static const double anomalies_alone[2] = {0, 1}, normals_alone[2] = {1, 0};
+    double a = (double)list_part(NULL, network, part, BASIN_PART_TRAIN, anomalies_alone);
+    double n = (double)list_part(NULL, network, part, BASIN_PART_TRAIN, normals_alone);
+    share[1] = fmin(1, TRAINS / 2 / fmax(a, 1));
+    share[0] = fmin(1, (TRAINS - share[1] * a) / fmax(n, 1));
+    double judges = (double)list_part(NULL, network, part, BASIN_PART_VAL, share);
+    return fmin(1, VALIDATIONS / fmax(judges, 1));
 }
 
 static basin_status lesson_new(lesson *l, const basin_tree_table *table, const uint8_t *part,
                                basin_error *error) {
     const basin_network *network = table->network;
-    int64_t N = network->nodes, trains = list_part(NULL, part, N, BASIN_PART_TRAIN, TRAINS);
-    int64_t validations = list_part(NULL, part, N, BASIN_PART_VAL, VALIDATIONS);
-    size_t rows = (size_t)(trains + validations), cells;
     *l = (lesson){0};
+    double judging = find_shares(l->taken, network, part);
+    const double judges[2] = {judging * l->taken[0], judging * l->taken[1]};
+    int64_t trains = list_part(NULL, network, part, BASIN_PART_TRAIN, l->taken);
+    int64_t validations = list_part(NULL, network, part, BASIN_PART_VAL, judges);
+    size_t rows = (size_t)(trains + validations), cells;
     if (basin_size_multiply(&cells, rows, (size_t)table->columns)) {
         l->node = basin_array_new(rows, sizeof *l->node);
         l->row = basin_array_new(rows, sizeof *l->row);
@@ -82,8 +98,8 @@ static basin_status lesson_new(lesson *l, const basin_tree_table *table, const u
     }
     if (!l->node || !l->row || !l->label || !l->x)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees of %zu nodes", rows);
-    list_part(l->node, part, N, BASIN_PART_TRAIN, TRAINS);
-    list_part(l->node + trains, part, N, BASIN_PART_VAL, VALIDATIONS);
+    list_part(l->node, network, part, BASIN_PART_TRAIN, l->taken);
+    list_part(l->node + trains, network, part, BASIN_PART_VAL, judges);
     for (size_t i = 0; i < rows; i++) {
         l->row[i] = (int64_t)i;
         l->label[i] = network->label[l->node[i]];
@@ -116,21 +132,24 @@ static void show(lesson *l, const basin_tree_table *table, basin_tree_view view)
 }
 
 /* Bold fits, every other one that sees neighbours, count anomalies more and allow leaves of a few
- * rows. Others stop by ranks, which few labels disturb less than the loss; and a tree does without
- * none of a few anomalies. Own columns are few, so are the levels they need. */
+ * rows. Others stop by ranks, which few labels disturb less than the loss. Where anomalies are few,
+ * a tree sees all rows; where rows are many, larger steps do. Own columns are few, so are the
+ * levels they need. */
 static void vary(lesson *l, basin_trees_spec *spec, basin_tree_view view, int64_t turn,
                  uint64_t seed) {
-    const double few = 30;
+    const double few = 30, many = 20000;
     double anomalies = 0, rows = (double)l->data.trains;
     for (int64_t i = 0; i < l->data.trains; i++) anomalies += l->label[i] == 1;
+    double ratio = (rows - anomalies) / l->taken[0] / (anomalies / l->taken[1]);
     bool own = is_own(view), bold = own ? view == BASIN_VIEW_OWN_BOLD : turn % 2;
     spec->ranks = own ? turn % 2 : turn / 2 % 2;
     spec->rows = anomalies < few ? 1 : BASIN_TREES_DEFAULT.rows;
+    spec->rate = rows > many ? 0.1 : BASIN_TREES_DEFAULT.rate;
     spec->depth = own ? 4 : BASIN_TREES_DEFAULT.depth;
     spec->l2 = own ? 0.3 : BASIN_TREES_DEFAULT.l2;
-    l->weight[0] = 1;
-    l->weight[1] = sqrt((rows - anomalies) / anomalies);
-    l->data.weight = bold ? l->weight : NULL;
+    l->weight[0] = 1 / l->taken[0];
+    l->weight[1] = (bold ? sqrt(ratio) : 1) / l->taken[1];
+    l->data.weight = l->weight;
     spec->least_hessian = bold ? 0.1 : BASIN_TREES_DEFAULT.least_hessian;
     spec->seed = seed;
 }
