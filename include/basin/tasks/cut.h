@@ -72,13 +72,13 @@ BASIN_API basin_status basin_part_open(basin_part **part, const char *folder, in
 BASIN_API void basin_part_free(basin_part *part);
 
 /* The same without files: which part every node of a network is in, then parts of it. */
-typedef struct basin_cutting basin_cutting;
-BASIN_API basin_status basin_cut_new(basin_cutting **cut, const basin_network *network,
-                                     const basin_cut_spec *spec, basin_error *error);
-BASIN_API void basin_cut_free(basin_cutting *cut);
-BASIN_API basin_cut_report basin_cut_get_report(const basin_cutting *cut);
-BASIN_API basin_status basin_cut_take(basin_part **part, const basin_cutting *cut, int64_t number,
-                                      basin_error *error);
+typedef struct basin_partition basin_partition;
+BASIN_API basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
+                                           const basin_cut_spec *spec, basin_error *error);
+BASIN_API void basin_partition_free(basin_partition *cut);
+BASIN_API basin_cut_report basin_partition_report(const basin_partition *cut);
+BASIN_API basin_status basin_partition_take(basin_part **part, const basin_partition *cut,
+                                            int64_t number, basin_error *error);
 
 /* ---- all parts, over ranks ---- */
 

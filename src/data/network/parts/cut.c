@@ -28,7 +28,7 @@ static const char *choose(const basin_network *network, const basin_cut_spec *sp
     return suits_metis(network, spec) ? "metis" : "stream";
 }
 
-static basin_status assign(basin_cutting *c, const char *method, basin_error *error) {
+static basin_status assign(basin_partition *c, const char *method, basin_error *error) {
     c->report.method = method;
     if (!strcmp(method, "stream")) return basin_cut_by_stream(c->part, c->network, c->parts, error);
     if (!strcmp(method, "metis") && c->parts > 1)
@@ -43,12 +43,12 @@ static basin_status assign(basin_cutting *c, const char *method, basin_error *er
 
 /* ---- halos and the report ---- */
 
-static void number_nodes(basin_cutting *c) {
+static void number_nodes(basin_partition *c) {
     for (int64_t i = 0; i < c->network->nodes; i++) c->place[i] = (int32_t)c->nodes[c->part[i]]++;
 }
 
 /* Marks what nodes of other parts see. */
-static void mark_halos(basin_cutting *c, int64_t *edges /* [parts] */) {
+static void mark_halos(basin_partition *c, int64_t *edges /* [parts] */) {
     const basin_network *n = c->network;
     for (int r = 0; r < n->relations; r++)
         for (int64_t i = 0; i < n->nodes; i++) {
@@ -64,11 +64,11 @@ static void mark_halos(basin_cutting *c, int64_t *edges /* [parts] */) {
         }
 }
 
-static bool is_shown(const basin_cutting *c, int64_t node, int64_t part) {
+static bool is_shown(const basin_partition *c, int64_t node, int64_t part) {
     return c->shown[(size_t)node * c->words + (size_t)part / 64] >> (part % 64) & 1;
 }
 
-static void report(basin_cutting *c, const int64_t *edges) {
+static void report(basin_partition *c, const int64_t *edges) {
     basin_cut_report *r = &c->report;
     double mean_nodes = (double)c->network->nodes / (double)c->parts, mean_edges = 0;
     r->parts = c->parts;
@@ -87,7 +87,7 @@ static void report(basin_cutting *c, const int64_t *edges) {
 }
 
 /* Parts of two cuts must not meet: a number made of who is where. */
-static uint64_t stamp_of(const basin_cutting *c) {
+static uint64_t stamp_of(const basin_partition *c) {
     uint64_t stamp = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)c->parts;
     for (int64_t i = 0; i < c->network->nodes; i++)
         stamp = (stamp ^ (c->part[i] + 1u)) * UINT64_C(0x100000001b3);
@@ -96,7 +96,7 @@ static uint64_t stamp_of(const basin_cutting *c) {
     return stamp;
 }
 
-static basin_status finish(basin_cutting *c, basin_error *error) {
+static basin_status finish(basin_partition *c, basin_error *error) {
     int64_t *edges = calloc((size_t)c->parts, sizeof *edges);
     if (!edges) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
     number_nodes(c);
@@ -125,8 +125,8 @@ static basin_status take_spec(basin_cut_spec *spec, const basin_cut_spec *given,
                       BASIN_CUT_PARTS);
 }
 
-basin_status basin_cut_new(basin_cutting **cut, const basin_network *network,
-                           const basin_cut_spec *given, basin_error *error) {
+basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
+                                 const basin_cut_spec *given, basin_error *error) {
     basin_cut_spec spec;
     *cut = NULL;
     basin_status status = take_spec(&spec, given, error);
@@ -136,10 +136,10 @@ basin_status basin_cut_new(basin_cutting **cut, const basin_network *network,
                             "keep; wanted facts none, or tables of edges without them",
                             network->path);
     if (status) return status;
-    basin_cutting *c = calloc(1, sizeof *c);
+    basin_partition *c = calloc(1, sizeof *c);
     if (!c) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
     size_t N = (size_t)network->nodes;
-    *c = (basin_cutting){.network = network, .parts = spec.parts};
+    *c = (basin_partition){.network = network, .parts = spec.parts};
     c->words = ((size_t)spec.parts + 63) / 64;
     c->part = basin_array_new(N, sizeof *c->part);
     c->place = basin_array_new(N, sizeof *c->place);
@@ -151,19 +151,19 @@ basin_status basin_cut_new(basin_cutting **cut, const basin_network *network,
     if (!status) status = assign(c, choose(network, &spec), error);
     if (!status) status = finish(c, error);
     if (status)
-        basin_cut_free(c);
+        basin_partition_free(c);
     else
         *cut = c;
     return status;
 }
 
-void basin_cut_free(basin_cutting *cut) {
+void basin_partition_free(basin_partition *cut) {
     if (!cut) return;
     free(cut->part), free(cut->place), free(cut->shown), free(cut->nodes);
     free(cut);
 }
 
-basin_cut_report basin_cut_get_report(const basin_cutting *cut) { return cut->report; }
+basin_cut_report basin_partition_report(const basin_partition *cut) { return cut->report; }
 
 /* ---- files ---- */
 
@@ -187,13 +187,13 @@ static basin_status remove_more(const char *folder, int64_t parts, basin_error *
 basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
-    basin_cutting *cut = NULL;
+    basin_partition *cut = NULL;
     basin_status status = make_folder(folder, error);
-    if (!status) status = basin_cut_new(&cut, network, spec, error);
+    if (!status) status = basin_partition_new(&cut, network, spec, error);
     for (int64_t p = 0; !status && p < cut->parts; p++) {
         basin_part *part = NULL;
         char *path = basin_part_path(folder, p);
-        status = path ? basin_cut_take(&part, cut, p, error)
+        status = path ? basin_partition_take(&part, cut, p, error)
                       : basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
         if (!status) status = basin_part_write(path, part, error);
         basin_part_free(part);
@@ -201,6 +201,6 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
     }
     if (!status) status = remove_more(folder, cut->parts, error);
     if (!status) *report = cut->report;
-    basin_cut_free(cut);
+    basin_partition_free(cut);
     return status;
 }

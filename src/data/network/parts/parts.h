@@ -7,7 +7,7 @@
 /* A part of many nodes costs as one of few that see many: a node counts as so many edges. */
 enum { BASIN_NODE_EDGES = 8 };
 
-struct basin_cutting {
+struct basin_partition {
     const basin_network *network;
     int64_t parts;
     uint16_t *part;  /* [N] of each node */

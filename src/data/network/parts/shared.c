@@ -246,9 +246,9 @@ basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ran
 
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
                              const basin_cut_spec *spec, basin_ranks *ranks, basin_error *error) {
-    basin_cutting *cut = NULL;
+    basin_partition *cut = NULL;
     *parts = NULL;
-    basin_status status = basin_cut_new(&cut, network, spec, error);
+    basin_status status = basin_partition_new(&cut, network, spec, error);
     if (!status) status = begin(parts, cut->parts, ranks, error);
     status = basin_ranks_agree(ranks, status, error);
     if (status) {
@@ -257,10 +257,10 @@ basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
     } else {
         basin_parts *p = *parts;
         for (int64_t k = 0; k < p->count && !status; k++)
-            status = basin_cut_take(&p->part[k], cut, p->first + k, error);
+            status = basin_partition_take(&p->part[k], cut, p->first + k, error);
         status = complete(parts, status, error);
     }
-    basin_cut_free(cut);
+    basin_partition_free(cut);
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include "data/network/parts/parts.h"
 
 typedef struct taking {
-    const basin_cutting *cut;
+    const basin_partition *cut;
     int64_t number, nodes; /* of the part */
     int64_t *node;         /* [nodes] */
     int32_t *halo_place;   /* [N] where a node of the halo stands there; else -1 */
@@ -21,7 +21,7 @@ static basin_status no_memory(const taking *t, basin_error *error) {
                       t->cut->network->path, t->number);
 }
 
-static bool is_shown(const basin_cutting *c, int64_t node, int64_t part) {
+static bool is_shown(const basin_partition *c, int64_t node, int64_t part) {
     return c->shown[(size_t)node * c->words + (size_t)part / 64] >> (part % 64) & 1;
 }
 
@@ -29,7 +29,7 @@ static bool is_shown(const basin_cutting *c, int64_t node, int64_t part) {
 
 /* Both lists in one piece of memory: two of begins, then the nodes sent. */
 static basin_status list_halo(taking *t, basin_error *error) {
-    const basin_cutting *c = t->cut;
+    const basin_partition *c = t->cut;
     int64_t N = c->network->nodes, P = c->parts, sent = 0;
     basin_part *part = t->part;
     for (int64_t i = 0; i < t->nodes; i++)
@@ -107,7 +107,7 @@ static basin_status take_names(basin_names *to, const basin_names *from, const i
 
 static basin_status take_relation(const taking *t, basin_network *to, const basin_relation *from,
                                   basin_error *error) {
-    const basin_cutting *c = t->cut;
+    const basin_partition *c = t->cut;
     basin_relation *relation;
     basin_status status = basin_network_new_relation(&relation, to, from->name, error);
     if (status) return status;
@@ -146,8 +146,8 @@ static basin_status take(taking *t, basin_error *error) {
     return status;
 }
 
-basin_status basin_cut_take(basin_part **part, const basin_cutting *cut, int64_t number,
-                            basin_error *error) {
+basin_status basin_partition_take(basin_part **part, const basin_partition *cut, int64_t number,
+                                  basin_error *error) {
     taking t = {.cut = cut, .number = number, .nodes = cut->nodes[number]};
     int64_t count = 0;
     *part = NULL;

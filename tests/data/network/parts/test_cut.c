@@ -101,18 +101,18 @@ static void neighbours_stay_together(void **state) {
     must(basin_network_new(&n, "cliques", NODES, &error), &error);
     must(basin_network_add_relation(n, "homo", &edges, NULL, &error), &error);
     for (int m = 1; m < METHODS; m++) {
-        basin_cutting *c;
+        basin_partition *c;
         basin_cut_spec spec = {.size = sizeof spec, .parts = GROUPS, .method = methods[m]};
-        if (basin_cut_new(&c, n, &spec, &error)) {
+        if (basin_partition_new(&c, n, &spec, &error)) {
             assert_non_null(strstr(error.text, "libmetis"));
             continue;
         }
-        basin_cut_report r = basin_cut_get_report(c);
+        basin_cut_report r = basin_partition_report(c);
         assert_string_equal(r.method, methods[m]);
         assert_int_equal(r.edges, 2 * count);
         assert_true(r.cut < r.edges / 3);
         assert_true(r.node_balance < 1.2 && r.edge_balance < 1.2);
-        basin_cut_free(c);
+        basin_partition_free(c);
     }
     basin_network_free(n);
 }
@@ -207,7 +207,7 @@ static void rows_travel_there_and_back(void **state) {
 static void nonsense_is_refused(void **state) {
     basin_network *n = small_network(NULL);
     basin_error error;
-    basin_cutting *c;
+    basin_partition *c;
     basin_parts *parts;
     char folder[PATH_TEXT];
     const struct {
@@ -219,7 +219,7 @@ static void nonsense_is_refused(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         basin_cut_spec spec = cases[i].spec;
         spec.size = sizeof spec;
-        assert_int_equal(basin_cut_new(&c, n, &spec, &error), BASIN_BAD_VALUE);
+        assert_int_equal(basin_partition_new(&c, n, &spec, &error), BASIN_BAD_VALUE);
         assert_non_null(strstr(error.text, cases[i].wanted));
         assert_null(c);
     }
