@@ -7,7 +7,7 @@
 LIST names photographs, one path a line (or it is a folder of them). The centre square of each is
 resized to --size pixels; a square hole of --hole pixels is cut at a place drawn by --seed. Printed
 are the mean PSNR inside the hole for all three, and the seam: the mean absolute step between
-neighbouring pixels where borders of windows or patches could lie, by that elsewhere in the hole.
+neighbouring pixels where borders of windows or patches could lie, by that beside them.
 """
 import argparse
 import os
@@ -79,19 +79,22 @@ def steps(picture, hole):
     return across, down
 
 
-def seam(results, holes, rim=8, most=16):
+def seam(results, holes, rim=8, most=16, near=2):
     """Borders of windows and patches lie at regular places of the hole. So steps are sorted by their
-    place modulo every period up to `most`; the mean of the largest class by that of the others. The
-    rim is left out: near it pictures have more detail than deep inside."""
-    sums = [sum(steps(r, h)[axis] for r, h in zip(results, holes))[rim:-rim] for axis in (0, 1)]
+    place modulo every period up to `most`, and the mean of each class is divided by that of the steps
+    `near` by on both sides: the largest quotient. (By all others in the hole instead, the detail that
+    every filling has near the rim would count as a seam.)"""
     worst = 0
-    for line in sums:
+    for axis in (0, 1):
+        line = sum(steps(r, h)[axis] for r, h in zip(results, holes))
+        moves = [k for k in range(-near, near + 1) if k]
+        beside = sum(numpy.roll(line, k) for k in moves) / len(moves)
+        place = numpy.arange(len(line))
+        inside = (place >= rim) & (place < len(line) - rim)
         for period in range(4, most + 1):
             for phase in range(period):
-                here = numpy.arange(len(line)) % period == phase
-                if not here.any():
-                    continue
-                worst = max(worst, line[here].mean() / line[~here].mean())
+                here = inside & (place % period == phase)
+                worst = max(worst, line[here].mean() / beside[here].mean())
     return worst
 
 
