@@ -67,20 +67,20 @@ static void every_rank_is_missed(void **state) {
  * run again. */
 static void schedulers_are_obeyed(void **state) {
     static const char *const signals[] = {"TERM", "USR1"};
-    const program *p = run(state, IMAGES(300) "--shards 8 -o whole.safetensors");
+    const program *p = run(state, IMAGES(60) "--shards 8 -o whole.safetensors");
     if (p->code) fail_msg("%s", p->err);
     for (int i = 0; i < 2; i++) {
         p = run_mpi(state,
-                    "-n 1 $PROGRAM " IMAGES(300) "-o m.safetensors --resume --log %d.log : -n 1 sh "
-                                                 "-c '(while [ ! -s %d.log ]; do sleep 0.1; done; "
-                                                 "kill -%s $$) & exec $PROGRAM " IMAGES(
-                                                     300) "-o m.safetensors --resume'",
+                    "-n 1 $PROGRAM " IMAGES(60) "-o m.safetensors --resume --log %d.log : -n 1 sh "
+                                                "-c '(while [ ! -s %d.log ]; do sleep 0.1; done; "
+                                                "kill -%s $$) & exec $PROGRAM " IMAGES(
+                                                    60) "-o m.safetensors --resume'",
                     i, i, signals[i]);
         assert_int_equal(p->code, 75);
         assert_contains(p->err, "basin: interrupted at step ");
         assert_int_equal(basin_lines(p->err), 1);
     }
-    p = run_ranks(state, 3, IMAGES(300) "-o m.safetensors --resume");
+    p = run_ranks(state, 3, IMAGES(60) "-o m.safetensors --resume");
     if (p->code) fail_msg("%s", p->err);
     same_file(state, "whole.safetensors", "m.safetensors");
 }

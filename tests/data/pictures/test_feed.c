@@ -173,6 +173,37 @@ static void resumes_from_any_step(void **state) {
 }
 
 /* A stopped feed leaves nothing behind, however little of it was used. */
+/* Ranks that take some places of every batch see what one that takes all sees, bad files included.
+ */
+static void places_of_a_batch_are_dealt(void **state) {
+    basin_pictures *pictures = open_folder(state);
+    told none = {0};
+    basin_feed_config config = training(pictures, &none);
+    basin_feed *whole = feed_new(&config), *part[2];
+    size_t values = (size_t)basin_augment_values(&config.augment) * sizeof(float);
+    basin_error error;
+    for (int i = 0; i < 2; i++) {
+        config.first = i ? 1 : 0;
+        config.count = i ? BATCH - 1 : 1;
+        part[i] = feed_new(&config);
+    }
+    for (int step = 0; step < 12; step++) {
+        basin_feed_batch all, some[2];
+        next(&all, whole);
+        for (int i = 0; i < 2; i++) next(&some[i], part[i]);
+        assert_int_equal(some[0].count, 1);
+        assert_int_equal(some[1].count, BATCH - 1);
+        assert_memory_equal(some[0].values, all.values, values);
+        assert_memory_equal(some[1].values, (const char *)all.values + values,
+                            (BATCH - 1) * values);
+    }
+    basin_feed_free(whole);
+    for (int i = 0; i < 2; i++) basin_feed_free(part[i]);
+    config.first = 2;
+    assert_int_equal(basin_feed_new(&whole, &config, &error), BASIN_BAD_VALUE);
+    basin_pictures_free(pictures);
+}
+
 static void stops_at_once(void **state) {
     basin_pictures *pictures = open_folder(state);
     told t = {0};
@@ -284,6 +315,7 @@ int main(void) {
         cmocka_unit_test(order_is_a_permutation),
         cmocka_unit_test(threads_and_memory_change_nothing),
         cmocka_unit_test(resumes_from_any_step),
+        cmocka_unit_test(places_of_a_batch_are_dealt),
         cmocka_unit_test(stops_at_once),
         cmocka_unit_test(evaluation_covers_all),
         cmocka_unit_test(every_item_once_an_epoch),
