@@ -64,17 +64,13 @@ static void mark_halos(basin_partition *c, int64_t *edges /* [parts] */) {
         }
 }
 
-static bool is_shown(const basin_partition *c, int64_t node, int64_t part) {
-    return c->shown[(size_t)node * c->words + (size_t)part / 64] >> (part % 64) & 1;
-}
-
 static void report(basin_partition *c, const int64_t *edges) {
     basin_cut_report *r = &c->report;
     double mean_nodes = (double)c->network->nodes / (double)c->parts, mean_edges = 0;
     r->parts = c->parts;
     for (int64_t p = 0; p < c->parts; p++) {
         int64_t halo = 0;
-        for (int64_t i = 0; i < c->network->nodes; i++) halo += is_shown(c, i, p);
+        for (int64_t i = 0; i < c->network->nodes; i++) halo += basin_partition_shows(c, i, p);
         r->halo += halo;
         r->edges += edges[p];
         if (halo > r->most_halo) r->most_halo = halo;

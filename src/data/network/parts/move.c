@@ -57,8 +57,8 @@ static void pack(char *to, const moving *m, int64_t k, int64_t q) {
     const int32_t *send = m->p->part[k]->send + m->p->part[k]->send_at[q];
     const char *from = m->rows[k].from;
     int64_t count = shown_to(m, k, q);
-    int threads = basin_parts_threads(m->p, count * m->rows[k].width);
-#pragma omp parallel for schedule(static) num_threads(threads)
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(basin_parts_threads(m->p, count * m->rows[k].width))
     for (int64_t i = 0; i < count; i++)
         memcpy(to + (size_t)i * m->bytes, from + (size_t)send[i] * m->bytes, m->bytes);
 }
@@ -75,8 +75,8 @@ static void add_rows(const moving *m, int64_t k, int64_t q, const char *from) {
     const basin_exchange_rows *rows = &m->rows[k];
     char *to = rows->to;
     int64_t count = shown_to(m, k, q);
-    int threads = basin_parts_threads(m->p, count * m->rows[k].width);
-#pragma omp parallel for schedule(static) num_threads(threads)
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(basin_parts_threads(m->p, count * m->rows[k].width))
     for (int64_t i = 0; i < count; i++)
         add(to + (size_t)place[i] * m->bytes, from + (size_t)i * m->bytes, rows->width,
             rows->dtype);

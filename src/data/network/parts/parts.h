@@ -19,6 +19,11 @@ struct basin_partition {
     basin_cut_report report;
 };
 
+/* Whether a node is in the halo of a part. */
+static inline bool basin_partition_shows(const basin_partition *c, int64_t node, int64_t part) {
+    return c->shown[(size_t)node * c->words + (size_t)part / 64] >> (part % 64) & 1;
+}
+
 /* ---- assign.c, metis.c: which part a node is in ---- */
 
 /* Along the relation to use where one is wanted, or all of them one after the other. */

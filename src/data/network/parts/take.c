@@ -21,10 +21,6 @@ static basin_status no_memory(const taking *t, basin_error *error) {
                       t->cut->network->path, t->number);
 }
 
-static bool is_shown(const basin_partition *c, int64_t node, int64_t part) {
-    return c->shown[(size_t)node * c->words + (size_t)part / 64] >> (part % 64) & 1;
-}
-
 /* ---- halo and what others want ---- */
 
 /* Both lists in one piece of memory: two of begins, then the nodes sent. */
@@ -33,17 +29,17 @@ static basin_status list_halo(taking *t, basin_error *error) {
     int64_t N = c->network->nodes, P = c->parts, sent = 0;
     basin_part *part = t->part;
     for (int64_t i = 0; i < t->nodes; i++)
-        for (int64_t p = 0; p < P; p++) sent += is_shown(c, t->node[i], p);
+        for (int64_t p = 0; p < P; p++) sent += basin_partition_shows(c, t->node[i], p);
     size_t begins = 2 * ((size_t)P + 1), words = ((size_t)sent + 1) / 2;
     int64_t *memory = part->owned = calloc(begins + words + 1, sizeof *memory);
     if (!memory) return no_memory(t, error);
     int64_t *halo_at = memory, *send_at = memory + P + 1, *next = send_at + 1;
     int32_t *send = (int32_t *)(void *)(memory + begins);
     for (int64_t i = 0; i < N; i++)
-        if (is_shown(c, i, t->number)) halo_at[c->part[i] + 1]++;
+        if (basin_partition_shows(c, i, t->number)) halo_at[c->part[i] + 1]++;
     for (int64_t p = 0; p < P; p++) halo_at[p + 1] += halo_at[p];
     for (int64_t i = 0; i < N; i++) {
-        bool here = is_shown(c, i, t->number);
+        bool here = basin_partition_shows(c, i, t->number);
         t->halo_place[i] = here ? (int32_t)halo_at[c->part[i]]++ : -1;
     }
     for (int64_t p = P; p > 0; p--) halo_at[p] = halo_at[p - 1];
@@ -51,7 +47,7 @@ static basin_status list_halo(taking *t, basin_error *error) {
     for (int64_t p = 0; p < P; p++) {
         next[p] = send_at[p];
         for (int64_t i = 0; i < t->nodes; i++)
-            if (is_shown(c, t->node[i], p)) send[next[p]++] = (int32_t)i;
+            if (basin_partition_shows(c, t->node[i], p)) send[next[p]++] = (int32_t)i;
     }
     part->halo = halo_at[P];
     part->halo_at = halo_at, part->send_at = send_at, part->send = send;
