@@ -12,8 +12,10 @@
  *     rival/      graph networks in place of the Energy Transformer
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
  *     unsupervised/   oddness without labels
+ *     parts/      a graph that is cut, over ranks
  *     explain/    why nodes score as they do
  *     after/      what a model remembers of its training; back-tests, drift
+ *     edges/      what edges carry: in the energy of pairs, and as features
  */
 #ifndef BASIN_TASK_ANOMALY_ANOMALY_H
 #define BASIN_TASK_ANOMALY_ANOMALY_H

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "io/bundle.h"
 #include "task/anomaly/classes/classes.h"
-#include "task/anomaly/edges.h"
+#include "task/anomaly/edges/edges.h"
 
 basin_status basin_anomaly_model_new(basin_anomaly_model **model, const basin_task_settings *task,
                                      const basin_anomaly_settings *settings,

@@ -5,7 +5,7 @@
 
 #include "basin/gnn.h"
 #include "task/anomaly/anomaly.h"
-#include "task/anomaly/edges.h"
+#include "task/anomaly/edges/edges.h"
 
 typedef struct basin_anomaly_shape {
     int64_t nodes, columns;

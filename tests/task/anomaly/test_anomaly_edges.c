@@ -6,7 +6,7 @@
 
 #include "data/network/network.h"
 #include "io/folder.h"
-#include "task/anomaly/edges.h"
+#include "task/anomaly/edges/edges.h"
 #include "task/anomaly/fraud.h"
 
 enum { NODES = 400, DEGREE = 6 };

@@ -1,5 +1,5 @@
-/* Facts of edges as columns; see edges.h. */
-#include "task/anomaly/edges.h"
+/* Facts of edges as columns, of an edge and of a node; see edges.h. */
+#include "task/anomaly/edges/edges.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -127,97 +127,4 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
         }
     free(sum);
     return BASIN_OK;
-}
-
-/* ---- what biases scores ---- */
-
-enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
-
-static int64_t count_edges(const basin_edge_reader *reader, const basin_network *n,
-                           const int64_t *node, int64_t nodes) {
-    int64_t count = 0;
-    for (int r = 0; r < reader->relations; r++) {
-        const int64_t *row = n->relation[reader->relation[r]].row;
-        for (int64_t i = 0; i < nodes; i++) count += row[node[i] + 1] - row[node[i]];
-    }
-    return count;
-}
-
-basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *reader,
-                                  const basin_network *network, const int64_t *node, int64_t nodes,
-                                  basin_error *error) {
-    const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
-    int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
-    float *x = calloc((size_t)(rows * width), sizeof *x);
-    int64_t *all = basin_array_new((size_t)rows, sizeof *all);
-    basin_status status = x && all ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for a scale of edges");
-    for (int r = 0; r < reader->relations && !status; r++) {
-        const basin_relation *relation = &network->relation[reader->relation[r]];
-        for (int64_t i = 0; i < nodes; i++)
-            for (int64_t e = relation->row[node[i]]; e < relation->row[node[i] + 1]; e++)
-                if (seen++ % step == 0)
-                    basin_facts_columns(x + kept++ * width, facts,
-                                        relation->fact + e * facts->count);
-    }
-    if (kept == 0) kept = 1; /* training nodes without edges: all zeros */
-    for (int64_t i = 0; i < kept && !status; i++) all[i] = i;
-    if (!status) status = basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
-    free(x);
-    free(all);
-    return status;
-}
-
-basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
-                              const basin_network *network, int r, const basin_pairs *pairs,
-                              basin_error *error) {
-    const basin_relation *relation = &network->relation[reader->relation[r]];
-    const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts);
-    size_t count;
-    float *x = NULL;
-    if (basin_size_multiply(&count, (size_t)pairs->pairs, (size_t)width))
-        x = calloc(count + 1, sizeof *x);
-    *result = x;
-    if (!x) return basin_fail(error, BASIN_NO_MEMORY, "no memory for facts of edges");
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t q = 0; q < pairs->queries; q++)
-        for (int64_t p = pairs->row[q]; p < pairs->row[q + 1]; p++) {
-            int64_t e = basin_relation_find(relation, q, pairs->key[p]);
-            if (e < 0 || (reader->add_self && pairs->key[p] == q)) continue;
-            basin_facts_columns(x + p * width, facts, relation->fact + e * facts->count);
-            basin_scaler_apply(x + p * width, reader->scale, x + p * width, 1);
-        }
-    return BASIN_OK;
-}
-
-basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
-                             const basin_network *network, int r, const float *we, int64_t heads,
-                             basin_error *error) {
-    const basin_relation *relation = &network->relation[reader->relation[r]];
-    const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts);
-    bool room = true;
-#pragma omp parallel
-    {
-        float *x = malloc((size_t)width * sizeof *x);
-#pragma omp for schedule(static)
-        for (int64_t e = 0; e < relation->edges; e++) {
-            if (!x) {
-#pragma omp atomic write
-                room = false;
-                continue;
-            }
-            basin_facts_columns(x, facts, relation->fact + e * facts->count);
-            basin_scaler_apply(x, reader->scale, x, 1);
-            for (int64_t h = 0; h < heads; h++) {
-                float sum = 0;
-                for (int64_t c = 0; c < width; c++) sum += x[c] * we[c * heads + h];
-                bias[e * heads + h] = sum;
-            }
-        }
-        free(x);
-    }
-    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for biases of edges");
 }

@@ -1,8 +1,8 @@
 /* What edges carry, as models read it: the facts of an edge become columns, which bias the score of
  * a pair (equation in docs/energies.md), and their totals over a node's edges become features of
  * the node. */
-#ifndef BASIN_TASK_ANOMALY_EDGES_H
-#define BASIN_TASK_ANOMALY_EDGES_H
+#ifndef BASIN_TASK_ANOMALY_EDGES_EDGES_H
+#define BASIN_TASK_ANOMALY_EDGES_EDGES_H
 
 #include "task/anomaly/anomaly.h"
 
