@@ -56,6 +56,16 @@ static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
     return BASIN_OK;
 }
 
+/* Before anything is trained beside which it would be missed. */
+static basin_status find_xgboost(const basin_cli_rivals *r, basin_error *error) {
+    static const basin_library_function none[] = {{0}};
+    char table[1];
+    for (int i = 0; i < r->count; i++)
+        if (basin_cli_rival_is_xgboost(r->preset[i]))
+            return basin_library_load(table, BASIN_LIBRARY_XGBOOST, none, error);
+    return BASIN_OK;
+}
+
 basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, const char *list,
                                     const basin_network *network, basin_error *error) {
     const char *const *preset = basin_settings_presets(task);
@@ -66,7 +76,8 @@ basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, 
         for (;;) {
             size_t length = strcspn(list, ",");
             status = add(rivals, list, length, network, error);
-            if (status || !list[length]) return status;
+            if (status) return status;
+            if (!list[length]) return find_xgboost(rivals, error);
             list += length + 1;
         }
     }
