@@ -18,7 +18,7 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs dist static clean wheel test-python test-wheel
+        format format-check gates docs site dist static clean wheel test-python test-wheel
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -44,6 +44,7 @@ help:
 	@echo "  make test-python the tests of the Python package, over the libraries of $(BUILD)"
 	@echo "  make test-wheel  the same over the wheel, installed into an environment of its own"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
+	@echo "  make site        documents, references, commands and notebooks as a site, in $(BUILD)/site"
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
 	@echo "  make clean       remove all build directories"
@@ -57,7 +58,7 @@ test:
 	@$(CTEST) --test-dir $(BUILD) -LE slow
 
 test-slow:
-	$(INSTALL_DEPS) build test browser
+	$(INSTALL_DEPS) build test browser site
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	-@$(MAKE) --no-print-directory static
 	-@$(MAKE) --no-print-directory wheel
@@ -124,6 +125,11 @@ docs:
 	$(INSTALL_DEPS) build docs
 	@scripts/build $(BUILD) docs $(OPTIONS)
 	@echo "$(BUILD)/docs/html/index.html"
+
+# Needs no build: the page of commands is in the tree, and under test.
+site:
+	$(INSTALL_DEPS) site
+	@scripts/site/make $(BUILD)/site
 
 wheel:
 	$(INSTALL_DEPS) build

@@ -142,6 +142,11 @@ foreach(rules house house_catches docs docs_catches)
     basin_add_test(${rules} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 
+# The site needs packages of its own (scripts/install-deps site), and a browser.
+foreach(part links browser)
+    basin_add_test(site_${part} slow ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})
+endforeach()
+
 file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 if(BASIN_FUZZ)
     add_custom_target(fuzz)
