@@ -18,7 +18,7 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs site dist static clean wheel test-python test-wheel
+        format format-check gates docs site dist static deb clean wheel test-python test-wheel
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -47,6 +47,7 @@ help:
 	@echo "  make site        documents, references, commands and notebooks as a site, in $(BUILD)/site"
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
+	@echo "  make deb         Debian's packages of HEAD, source and binary, in build-deb"
 	@echo "  make clean       remove all build directories"
 
 deps:
@@ -153,6 +154,10 @@ static:
 	$(INSTALL_DEPS) build static
 	@scripts/static build-static $(OPTIONS)
 
+deb:
+	$(INSTALL_DEPS) build deb
+	@scripts/deb build-deb
+
 clean:
 	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
-	    build-python dist
+	    build-deb build-python dist
