@@ -1,5 +1,6 @@
 """Small data that the tests of estimators share."""
 
+import json
 import os
 import pathlib
 
@@ -34,3 +35,19 @@ def program():
     if not path.exists():
         pytest.skip(f"no program at {path}")
     return str(path)
+
+
+@pytest.fixture
+def nameless():
+    """What a model file holds but for the name of the data, which arrays do not have."""
+
+    def read(path):
+        file = path.read_bytes()
+        end = 8 + int.from_bytes(file[:8], "little")
+        header = json.loads(file[8:end])
+        for entry in header.values():
+            entry.pop("data_offsets", None)
+        header["__metadata__"].pop("trained.data", None)
+        return header, file[end:]
+
+    return read

@@ -25,7 +25,7 @@ def weights_of(path):
     return settings, {name: file[end + a : end + b] for name, (a, b) in spans.items()}
 
 
-def test_a_detector(program, network, tmp_path):
+def test_a_detector(program, network, nameless, tmp_path):
     x, edges, y = network
     data, theirs, ours = (tmp_path / name for name in ("n.npz", "theirs", "ours"))
     numpy.savez(data, x=x, y=y, edges=edges)
@@ -36,7 +36,7 @@ def test_a_detector(program, network, tmp_path):
     basin.AnomalyDetector(**settings).fit(basin.Network.open(data)).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
     basin.AnomalyDetector(**settings).fit(x, y, edges=edges).save(ours)
-    assert ours.read_bytes() == theirs.read_bytes()
+    assert nameless(ours) == nameless(theirs)
 
 
 def test_a_completer(program, stripes, tmp_path):
