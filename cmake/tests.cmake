@@ -200,5 +200,10 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
     basin_add_test(dist slow ${install_tests}/dist)
     basin_add_test(static slow
         ${install_tests}/static ${CMAKE_CURRENT_SOURCE_DIR}/build-static/basin)
+    foreach(tutorial researcher risk-engineer chemist c-engineer)
+        basin_add_test(tutorial_${tutorial} slow ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tutorial
+            ${place} ${CMAKE_CURRENT_SOURCE_DIR}/docs/tutorials/${tutorial}.md)
+        set_tests_properties(tutorial_${tutorial} PROPERTIES FIXTURES_REQUIRED installed)
+    endforeach()
     basin_add_test(wheel slow ${install_tests}/wheel ${CMAKE_CURRENT_SOURCE_DIR}/dist)
 endif()

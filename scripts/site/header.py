@@ -136,8 +136,8 @@ def contents(texts):
             f"{path.removeprefix('include/')}</code></a></td><td>{html.escape(first)}</td></tr>\n"
         )
     body = (
-        "<h1>C reference</h1>\n<p>One header a topic. <code>basin/basin.h</code> includes the engine "
-        "(libbasin), <code>basin/tasks/tasks.h</code> the tasks (libbasin_tasks).</p>\n"
+        "<h1>C reference</h1>\n<p>One header a topic. <code>basin/basin.h</code> includes the "
+        "engine (libbasin), <code>basin/tasks/tasks.h</code> the tasks (libbasin_tasks).</p>\n"
         f'<div class="wide"><table>\n{"".join(rows)}</table></div>\n'
     )
     return Page("C reference", body, [("", "C reference", "")])
