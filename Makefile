@@ -63,6 +63,7 @@ test-slow:
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	-@$(MAKE) --no-print-directory static
 	-@$(MAKE) --no-print-directory wheel
+	-@$(MAKE) --no-print-directory deb
 	@$(CTEST) --test-dir $(BUILD) -L slow
 
 # The demo does without its pictures where they cannot be had.
