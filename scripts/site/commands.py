@@ -50,5 +50,6 @@ def pages():
         manual = name.replace(" ", "-")
         note = f"\n\nAlso `man {manual}` and `{name} --help`. [All commands](../{PAGE})\n"
         page = markup.page_of(path_of(name), f"# {name}\n{text}{note}")
+        page.body = page.body.replace('<div class="wide">', '<div class="options">')
         found[path_of(name)] = page
     return found
