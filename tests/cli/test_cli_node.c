@@ -24,6 +24,11 @@ static int make(void **state) {
         fprintf(file, i % 5 ? "\"%s\"\n" : "\n", tree[its]);
     }
     fclose(file);
+    file = fopen(folder_path(path, state, "paid.csv"), "w");
+    if (!file) return 1;
+    fprintf(file, "source,target,amount\n");
+    for (int i = 0; i < NODES; i++) fprintf(file, "T%d,T%d,%d\n", i, (i + 3) % NODES, 5 + i % 7);
+    fclose(file);
     file = fopen(folder_path(path, state, "roots.csv"), "w");
     if (!file) return 1;
     fprintf(file, "source,target\n");
@@ -86,6 +91,17 @@ static void a_model_is_measured(void **state) {
     assert_contains(p->out, "confusion of v.safetensors");
 }
 
+/* What edges carry, with inputs that are left to validation, as they are without options. */
+static void edges_may_carry_amounts(void **state) {
+    const program *p = run(state, "node train trees.csv paid.csv --label kind --epochs 2 "
+                                  "--members 1 --threads 1 --quiet -o p.safetensors --json");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "validation.accuracy") >= 0);
+    cJSON_Delete(json);
+    p = run(state, "node predict p.safetensors trees.csv roots.csv --quiet");
+    assert_error(p, 1, "no column 'amount' of edges");
+}
+
 static void mistakes_are_told(void **state) {
     const program *p = run(state, "node train trees.csv roots.csv --label colour " QUICK);
     assert_error(p, 1, "no column 'colour' for labels");
@@ -109,6 +125,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_table_to_reasons),
         cmocka_unit_test(a_model_is_measured),
+        cmocka_unit_test(edges_may_carry_amounts),
         cmocka_unit_test(mistakes_are_told),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "task/anomaly/classes/classes.h"
+#include "task/anomaly/edges/edges.h"
 
 enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
 
@@ -20,6 +21,12 @@ typedef struct choice {
 
 enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any */
 
+/* The probe is an MLP: it reads totals of edges, and has no pairs to bias. */
+static const char *facts_for_probe(const basin_anomaly_settings *s) {
+    if (!basin_facts_bias(s)) return s->facts;
+    return basin_facts_are_features(s) ? "features" : "none";
+}
+
 /* Trains on the inputs in question; their measure on validation. */
 static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
                           basin_error *error) {
@@ -29,6 +36,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     *value = 0;
     if (c->stopped) return BASIN_OK;
     s.arch = "et", s.form = "mlp", s.position = "none", s.sampling = "full";
+    s.facts = facts_for_probe(c->settings);
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,
     s.calibrate = "none";
