@@ -91,6 +91,17 @@ static void a_model_is_measured(void **state) {
     assert_contains(p->out, "confusion of v.safetensors");
 }
 
+/* Classes by other names than the model's. */
+static void unknown_classes_are_told(void **state) {
+    const program *p = run(state, "data convert trees.csv roots.csv trees.npz --label kind "
+                                  "--classes --quiet");
+    assert_int_equal(p->code, 0);
+    p = run(state, "node train trees.csv roots.csv --label kind " QUICK " -o c.safetensors");
+    assert_int_equal(p->code, 0);
+    p = run(state, "node eval --model c.safetensors trees.npz --quiet");
+    assert_error(p, 1, "none of 96 labelled nodes has a class of c.safetensors");
+}
+
 /* What edges carry, with inputs that are left to validation, as they are without options. */
 static void edges_may_carry_amounts(void **state) {
     const program *p = run(state, "node train trees.csv paid.csv --label kind --epochs 2 "
@@ -123,9 +134,8 @@ static void mistakes_are_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_table_to_reasons),
-        cmocka_unit_test(a_model_is_measured),
-        cmocka_unit_test(edges_may_carry_amounts),
+        cmocka_unit_test(from_a_table_to_reasons),  cmocka_unit_test(a_model_is_measured),
+        cmocka_unit_test(unknown_classes_are_told), cmocka_unit_test(edges_may_carry_amounts),
         cmocka_unit_test(mistakes_are_told),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);

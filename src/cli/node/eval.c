@@ -198,6 +198,25 @@ static basin_status part_of(basin_node_eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
+/* A class that the model has no name for is never told: without a word that would look like a bad
+ * model. */
+static basin_status check_classes(const basin_node_eval *b, basin_error *error) {
+    int64_t labelled = basin_split_nodes(NULL, b->part, b->network->nodes, BASIN_PART_TEST);
+    int64_t known = 0;
+    for (int64_t i = 0; i < b->classes * b->classes; i++) known += b->confusion[i];
+    if (!known)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: none of %lld labelled nodes has a class of %s; wanted its names: "
+                          "%s, .. (npz files have numbers alone)",
+                          b->network->path, (long long)labelled, b->o->model, b->class_name[0]);
+    if (known < labelled && !b->o->quiet)
+        basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
+                  "as wrong",
+                  b->network->path, (long long)(labelled - known), (long long)labelled,
+                  b->o->model);
+    return BASIN_OK;
+}
+
 static basin_status measure(basin_node_eval *b, const basin_node_model *model, basin_error *error) {
     basin_node_work work = {.size = sizeof work, .watch = &b->watch.watch, .memory = b->memory};
     size_t row = (size_t)basin_node_classes(model) * sizeof(double);
@@ -211,6 +230,7 @@ static basin_status measure(basin_node_eval *b, const basin_node_model *model, b
         status = basin_node_measure(&b->figures->test, probability, model, b->network, b->part,
                                     BASIN_PART_TEST, error);
     if (!status) status = add_confusion(b, model, probability, error);
+    if (!status) status = check_classes(b, error);
     b->figures->seconds = basin_clock() - began;
     b->figures->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
     free(probability);
