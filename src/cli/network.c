@@ -73,6 +73,15 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
     return status;
 }
 
+const char *basin_split_clash(double ratio, double validation, int64_t split,
+                              const char *split_time) {
+    if (ratio > 0 && validation >= 0) return "--ratio and --validation";
+    if (split >= 0 && ratio > 0) return "--split and --ratio";
+    if (split >= 0 && validation >= 0) return "--split and --validation";
+    if (split >= 0 && split_time) return "--split and --split-time";
+    return NULL;
+}
+
 void basin_network_print_written(const char *path, const basin_network *network, bool json,
                                  bool quiet) {
     int64_t edges = 0, anomalous = basin_network_count_label(network, 1);

@@ -94,6 +94,10 @@ typedef struct basin_network_flags {
         BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
                    "Keep equal edges instead of merging them.")
 
+/* Ways of train to split that were given together, one of which would go unheard; NULL: none. What
+ * is not given is 0 (ratio), below 0, or NULL. */
+const char *basin_split_clash(double ratio, double validation, int64_t split,
+                              const char *split_time);
 /* `gib` of memory may be taken; 0: three quarters of what is free. */
 basin_network_options basin_network_flags_options(const basin_network_flags *flags, double gib);
 /* Opens the files, as `schema` (or NULL) has it, and says on standard error how they were read. */

@@ -86,9 +86,10 @@ static void eval_says_what_was_trained_on(void **state) {
 
 /* An option that a back-test does not look at is wrong usage, and the other way round. */
 static void eval_refuses_options_without_effect(void **state) {
-    static const char *const idle[] = {"--runs 3",   "--ratio 0.3",    "--epochs 7",
-                                       "--best-run", "--rivals all",   "--preset paper-amazon",
-                                       "--trees 9",  "--no-baselines", "--split-seed 4"};
+    static const char *const idle[] = {
+        "--runs 3",       "--ratio 0.3",           "--epochs 7", "--best-run",
+        "--rivals all",   "--preset paper-amazon", "--trees 9",  "--no-baselines",
+        "--split-seed 4", "--split-time opened"};
     const program *p;
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
         p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv %s", idle[i]);
@@ -96,6 +97,8 @@ static void eval_refuses_options_without_effect(void **state) {
     }
     p = run(state, "anomaly eval accounts.csv transfers.csv --unseen --quiet");
     assert_error(p, 2, "want --model MODEL");
+    p = run(state, "anomaly eval accounts.csv transfers.csv --split ratio --split-time opened");
+    assert_error(p, 2, "--split-time has no effect with --split ratio");
     p = run(state,
             "anomaly eval --model m.safetensors accounts.csv transfers.csv --part val --quiet");
     assert_error(p, 1, "no split; wanted one for --part val");
@@ -104,6 +107,19 @@ static void eval_refuses_options_without_effect(void **state) {
 }
 
 /* ---- what a model remembers ---- */
+
+/* Of two ways to split one would go unheard. */
+static void train_refuses_two_splits(void **state) {
+    static const char *const both[][2] = {{"--ratio 0.4 --validation 0.3", "--ratio and --val"},
+                                          {"--split 0 --ratio 0.4", "--split and --ratio"},
+                                          {"--split 0 --split-time opened", "--split-time"}};
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        const program *p = run(state, "anomaly train accounts.csv transfers.csv %s", both[i][0]);
+        assert_error(p, 2, both[i][1]);
+    }
+    assert_error(run(state, "node train accounts.csv transfers.csv --ratio 0.4 --split 0"), 2,
+                 "--split and --ratio; wanted one of them");
+}
 
 static void info_shows_date_data_and_figures(void **state) {
     const program *p = run(state, "info m.safetensors --json");
@@ -320,6 +336,7 @@ int main(void) {
         cmocka_unit_test(eval_judges_a_saved_model),
         cmocka_unit_test(eval_says_what_was_trained_on),
         cmocka_unit_test(eval_refuses_options_without_effect),
+        cmocka_unit_test(train_refuses_two_splits),
         cmocka_unit_test(info_shows_date_data_and_figures),
         cmocka_unit_test(score_tells_of_drift),
         cmocka_unit_test(score_names_reasons),

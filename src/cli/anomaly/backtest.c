@@ -47,6 +47,7 @@ static const char *idle_option(const basin_eval_options *o, const basin_eval_opt
     } option[] = {{"--model", o->model && o->unsupervised},
                   {"--unseen", o->unseen && o->unsupervised},
                   {"--threshold-for", o->threshold_for && o->unsupervised},
+                  {"--split-time", o->data.split_time != NULL},
                   {"--ratio", o->ratio != usual->ratio},
                   {"--runs", o->runs != usual->runs},
                   {"--split-seed", o->split_seed != usual->split_seed},

@@ -367,6 +367,9 @@ static int run(const void *values, int operands, char **operand) {
     if (b.o->unseen || b.o->threshold_for || strcmp(b.o->part, defaults.part) != 0)
         return basin_report_usage(&basin_command_anomaly_eval,
                                   "--part, --unseen and --threshold-for want --model MODEL");
+    if (b.o->data.split_time && !strcmp(b.o->split, "ratio"))
+        return basin_report_usage(&basin_command_anomaly_eval,
+                                  "--split-time has no effect with --split ratio");
     basin_cli_watch_begin(&b.watch, b.o->quiet);
     basin_network_flags data = b.o->data;
     data.split_train = b.o->ratio;

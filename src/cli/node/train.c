@@ -124,6 +124,9 @@ static int run(const void *values, int operands, char **operand) {
     bool print = r.o->start.print_config;
     if (print && !operands) return basin_print_config(r.o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_node_train, "wants FILE...");
+    const char *clash = basin_split_clash(r.o->ratio, r.o->validation, r.o->split, NULL);
+    if (clash)
+        return basin_report_usage(&basin_command_node_train, "%s; wanted one of them", clash);
     basin_cli_watch_begin(&watch, r.o->quiet || print);
     basin_status status = train(&r, print ? rehearsal : 0, operand, operands, &watch.watch, &error);
     basin_cli_watch_end(&watch);
