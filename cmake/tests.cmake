@@ -142,6 +142,8 @@ foreach(rules house house_catches docs docs_catches)
     basin_add_test(${rules} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 
+basin_add_test(tutorial_catches quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tutorial_catches)
+
 # The site needs packages of its own (scripts/install-deps site), and a browser.
 foreach(part links browser)
     basin_add_test(site_${part} slow ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})

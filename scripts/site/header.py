@@ -130,7 +130,7 @@ def contents(texts):
     """The list of headers, each with the first sentence of its comment."""
     rows = []
     for path, blocks in texts.items():
-        first = re.split(r"(?<=[.:])\s", markup.plain(prose(blocks[0][0])), maxsplit=1)[0]
+        first = re.split(r"(?<=\.)\s", markup.plain(prose(blocks[0][0])), maxsplit=1)[0]
         rows.append(
             f'<tr><td><a href="{relative(address(path), "reference/c")}"><code>'
             f"{path.removeprefix('include/')}</code></a></td><td>{html.escape(first)}</td></tr>\n"
