@@ -217,6 +217,10 @@ static void schemas_match_them(void **state) {
         BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "no column 'amount' of edges, with which the detector was "
                                        "trained"));
+    basin_network_options otherwise = {.schema = n->schema, .time = "amount"};
+    assert_int_equal(open_tables(&again, state, accounts, moved, &otherwise, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "time is 'amount'; in training it was 'day'"));
     /* A converted file that was made without the schema is brought into its order. */
     again = must_open(state, accounts, moved, &by_day);
     assert_true(again->facts.count != n->facts.count);

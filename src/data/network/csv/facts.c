@@ -38,9 +38,20 @@ static bool is_in_all(const basin_tables *j, const char *name) {
     return true;
 }
 
+/* Times are those of the column that had them in training. */
+static basin_status check_time(basin_tables *j, const basin_schema_table *known) {
+    for (size_t i = 0; j->o->time && i < known->columns; i++)
+        if (known->column[i].time && strcasecmp(known->column[i].name, j->o->time) != 0)
+            return basin_fail(j->error, BASIN_BAD_VALUE,
+                              "%s: time is '%s'; in training it was '%s', wanted that",
+                              first_edges(j)->source->path, j->o->time, known->column[i].name);
+    return BASIN_OK;
+}
+
 /* The columns of a schema must be there. */
 static basin_status know_columns(basin_tables *j, basin_table_file *first) {
     const basin_schema_table *known = &j->known->edges;
+    if (check_time(j, known)) return BASIN_BAD_VALUE;
     for (size_t i = 0; i < known->columns; i++) {
         if (!basin_column_is_feature(known->column[i].type)) continue;
         if (!is_in_all(j, known->column[i].name))
