@@ -6,7 +6,8 @@
 #include "cli/kill.h"
 
 #define MPIRUN                                                                                     \
-    "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe "        \
+    "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "                               \
+    "ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\" mpirun --oversubscribe " /* MPI itself leaks */ \
     "--bind-to none --quiet"
 
 static inline bool mpirun_is_absent(void) {
