@@ -148,6 +148,7 @@ basin_add_test(tutorial_catches quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tut
 foreach(part links browser)
     basin_add_test(site_${part} slow ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})
 endforeach()
+set_tests_properties(site_browser PROPERTIES TIMEOUT 900)
 
 file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 if(BASIN_FUZZ)

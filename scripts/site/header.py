@@ -11,7 +11,7 @@ from tree import ROOT, address, relative
 
 NAME = re.compile(r"\b(basin_\w+|BASIN_\w+)\b")
 DECLARED = re.compile(
-    r"^BASIN_API[^;(]*?\b(basin_\w+)\s*\(|^#define\s+(BASIN_\w+)|^\}\s*(basin_\w+);"
+    r"^BASIN_API[^;(]*?\b(basin_\w+)\s*[(;]|^#define\s+(BASIN_\w+)|^\}\s*(basin_\w+);"
     r"|^typedef\b[^;{]*?\b(basin_\w+)(?:;|\()|^static inline[^;(]*?\b(basin_\w+)\("
     r"|^\s+(BASIN_[A-Z0-9_]+)\b(?=[ ,=])|^enum \{ (BASIN_\w+)",
     re.M,
