@@ -68,7 +68,7 @@ static void clothes_are_completed(void **state) {
         print_message("skipped: %s is not here (Debian: dataset-fashion-mnist)\n", pictures);
         skip();
     }
-    const program *p = run(state, "image eval %s %s --limit 100 --best 0 --threads 1 --json -q",
+    const program *p = run(state, "image eval %s %s --limit 50 --best 0 --threads 1 --json -q",
                            MODEL("fashion"), pictures);
     assert_int_equal(p->code, 0);
     const char *mse = strstr(p->out, "\"mse\":");
