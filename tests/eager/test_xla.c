@@ -1,0 +1,215 @@
+/* The custom call of XLA on the host, as XLA would make it: the same results as the call in C, axes
+ * of vmap, its question for the version, and operands that are not those of the job. */
+#include "eager/xla.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "basin/basin.h"
+#include "basin/eager.h"
+
+enum { GROUPS = 2, N = 5, H = 2, Y = 3, TOKENS = N * H * Y, ROWS = N * H };
+enum { GIVES_W = 4, GIVES_A = 8, GIVES_B = 16 };
+
+static char said[200];
+
+static void *create_error(xla_error_arguments *arguments) {
+    snprintf(said, sizeof said, "%s", arguments->message);
+    return said;
+}
+
+static const xla_api api = {.size = sizeof api, .error_create = create_error};
+
+/* A call with room for its operands; shapes have GROUPS in front where `wide`. */
+typedef struct call {
+    xla_frame frame;
+    xla_buffer buffer[16], *arg[8], *result[8];
+    int64_t dims[16][5], job[6];
+    int buffers, attribute_type;
+    xla_array array;
+    void *value;
+} call;
+
+static xla_buffer *add(call *c, void *data, int axes, int64_t wide, int64_t a, int64_t b,
+                       int64_t y) {
+    int64_t *dim = c->dims[c->buffers], full[] = {wide, 1, a, b, y};
+    int rank = 0;
+    dim[rank++] = full[0];
+    if (axes >= 3) dim[rank++] = 1;
+    dim[rank++] = a;
+    if (axes >= 3) dim[rank++] = b;
+    if (axes == 4) dim[rank++] = y;
+    xla_buffer *buffer = &c->buffer[c->buffers++];
+    *buffer = (xla_buffer){
+        .size = sizeof *buffer, .dtype = XLA_F64, .data = data, .rank = rank, .dims = dim};
+    return buffer;
+}
+
+static void *make(call *c, int operation, int64_t given, int64_t wanted) {
+    int64_t job[] = {operation, 0, given, wanted, 1, 0};
+    memcpy(c->job, job, sizeof job);
+    c->array = (xla_array){XLA_S64, 6, c->job};
+    c->value = &c->array;
+    c->attribute_type = 1;
+    c->frame.size = sizeof c->frame;
+    c->frame.api = &api;
+    c->frame.args.buffer = c->arg;
+    c->frame.results.buffer = c->result;
+    c->frame.attributes.count = 1;
+    c->frame.attributes.types = &c->attribute_type;
+    c->frame.attributes.value = &c->value;
+    return basin_xla_attention_host(&c->frame);
+}
+
+typedef struct numbers {
+    double q[GROUPS][TOKENS], k[GROUPS][TOKENS], a[GROUPS][TOKENS], b[GROUPS][TOKENS];
+    double beta[GROUPS][H], w[GROUPS][ROWS];
+} numbers;
+
+static void fill(numbers *n) {
+    double *all = (double *)(void *)n;
+    for (size_t i = 0; i < sizeof *n / sizeof *all; i++)
+        all[i] = (double)basin_random_uniform_at(7, 3, (uint64_t)i) - 0.5;
+    for (int g = 0; g < GROUPS; g++)
+        for (int h = 0; h < H; h++) n->beta[g][h] = 0.5 + 0.25 * h + g;
+}
+
+static basin_eager_attention problem(const numbers *n, int group) {
+    return (basin_eager_attention){.dtype = BASIN_F64,
+                                   .batch = 1,
+                                   .queries = N,
+                                   .keys = N,
+                                   .heads = H,
+                                   .width = Y,
+                                   .q = n->q[group],
+                                   .k = n->k[group],
+                                   .beta = n->beta[group],
+                                   .w = n->w[group],
+                                   .a = n->a[group],
+                                   .b = n->b[group]};
+}
+
+static void same(const double *found, const double *wanted, int count) {
+    for (int i = 0; i < count; i++)
+        if (found[i] - wanted[i] > 1e-12 || wanted[i] - found[i] > 1e-12)
+            fail_msg("number %d: found %g, wanted %g", i, found[i], wanted[i]);
+}
+
+static void three(call *c, numbers *n) {
+    c->arg[0] = add(c, n->q, 4, GROUPS, N, H, Y);
+    c->arg[1] = add(c, n->k, 4, GROUPS, N, H, Y);
+    c->arg[2] = add(c, n->beta, 1, GROUPS, H, 0, 0);
+    c->frame.args.count = 3;
+}
+
+static void energies_and_forces(void **state) {
+    (void)state;
+    numbers n;
+    basin_error error;
+    basin_eager *eager;
+    double lse[GROUPS][ROWS], dq[GROUPS][TOKENS], dk[GROUPS][TOKENS], dbeta[GROUPS][H];
+    double own[ROWS], own_q[TOKENS], own_k[TOKENS], own_beta[H];
+    call first = {0}, second = {0};
+    fill(&n);
+    three(&first, &n);
+    first.result[0] = add(&first, lse, 3, GROUPS, N, H, 0);
+    first.frame.results.count = 1;
+    assert_null(make(&first, BASIN_EAGER_LSE, 0, 1));
+    three(&second, &n);
+    second.arg[3] = add(&second, n.w, 3, GROUPS, N, H, 0);
+    second.result[0] = add(&second, dq, 4, GROUPS, N, H, Y);
+    second.result[1] = add(&second, dk, 4, GROUPS, N, H, Y);
+    second.result[2] = add(&second, dbeta, 1, GROUPS, H, 0, 0);
+    second.frame.args.count = 4, second.frame.results.count = 3;
+    assert_null(make(&second, BASIN_EAGER_FORCE, GIVES_W, 7));
+    assert_int_equal(basin_eager_open(&eager, "ref", 1, &error), BASIN_OK);
+    for (int g = 0; g < GROUPS; g++) {
+        basin_eager_attention at = problem(&n, g);
+        at.lse = own;
+        assert_int_equal(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error), BASIN_OK);
+        same(lse[g], own, ROWS);
+        at = problem(&n, g);
+        at.dq = own_q, at.dk = own_k, at.dbeta = own_beta;
+        assert_int_equal(basin_eager_run(eager, BASIN_EAGER_FORCE, &at, &error), BASIN_OK);
+        same(dq[g], own_q, TOKENS);
+        same(dk[g], own_k, TOKENS);
+        same(dbeta[g], own_beta, H);
+    }
+    basin_eager_close(eager);
+}
+
+/* With one beta for all groups they become one batch. */
+static void reverses_of_forces(void **state) {
+    (void)state;
+    numbers n;
+    basin_error error;
+    basin_eager *eager;
+    double gq[GROUPS][TOKENS], gk[GROUPS][TOKENS], own_q[TOKENS], own_k[TOKENS];
+    call c = {0};
+    fill(&n);
+    three(&c, &n);
+    c.dims[2][0] = 1;
+    c.arg[3] = add(&c, n.w, 3, GROUPS, N, H, 0);
+    c.arg[4] = add(&c, n.a, 4, GROUPS, N, H, Y);
+    c.arg[5] = add(&c, n.b, 4, GROUPS, N, H, Y);
+    c.result[0] = add(&c, gq, 4, GROUPS, N, H, Y);
+    c.result[1] = add(&c, gk, 4, GROUPS, N, H, Y);
+    c.frame.args.count = 6, c.frame.results.count = 2;
+    assert_null(make(&c, BASIN_EAGER_REVERSE, GIVES_W | GIVES_A | GIVES_B, 3));
+    assert_int_equal(basin_eager_open(&eager, "ref", 1, &error), BASIN_OK);
+    for (int g = 0; g < GROUPS; g++) {
+        basin_eager_attention at = problem(&n, g);
+        at.beta = n.beta[0], at.gq = own_q, at.gk = own_k;
+        assert_int_equal(basin_eager_run(eager, BASIN_EAGER_REVERSE, &at, &error), BASIN_OK);
+        same(gq[g], own_q, TOKENS);
+        same(gk[g], own_k, TOKENS);
+    }
+    basin_eager_close(eager);
+}
+
+static void versions_are_told(void **state) {
+    (void)state;
+    xla_metadata metadata = {.size = sizeof metadata, .traits = 9};
+    xla_metadata_extension ask = {.base = {.size = sizeof ask, .type = XLA_EXTENSION_METADATA},
+                                  .metadata = &metadata};
+    xla_frame frame = {.size = sizeof frame, .extension = &ask.base};
+    assert_null(basin_xla_attention_host(&frame));
+    assert_int_equal(metadata.version.minor, XLA_VERSION_MINOR);
+    assert_int_equal(metadata.traits, 0);
+    assert_null(basin_xla_attention_cuda(&frame));
+}
+
+static void strange_operands_are_refused(void **state) {
+    (void)state;
+    numbers n;
+    double lse[GROUPS][ROWS];
+    fill(&n);
+    for (int way = 0; way < 5; way++) {
+        call c = {0};
+        three(&c, &n);
+        c.result[0] = add(&c, lse, 3, GROUPS, N, H, 0);
+        c.frame.results.count = 1;
+        if (way == 0) c.frame.args.count = 2;
+        if (way == 1) c.buffer[0].dtype = XLA_S32;
+        if (way == 2) c.dims[1][4] = Y + 1;
+        if (way == 3) c.buffer[3].rank = 1;
+        *said = 0;
+        assert_non_null(make(&c, way == 4 ? 9 : BASIN_EAGER_LSE, 0, 1));
+        assert_non_null(strstr(said, "the operands are not those of its job"));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(energies_and_forces),
+        cmocka_unit_test(reverses_of_forces),
+        cmocka_unit_test(versions_are_told),
+        cmocka_unit_test(strange_operands_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
