@@ -55,7 +55,7 @@ def to_huggingface(model, folder):
     >>> basin.interchange.to_huggingface("nowhere.safetensors", folder)
     Traceback (most recent call last):
         ...
-    OSError: nowhere.safetensors: cannot open: No such file or directory
+    OSError: nowhere.safetensors: cannot open for reading: No such file or directory
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
