@@ -156,7 +156,10 @@ static void sync_folder(char *path) {
 basin_status basin_writer_commit(basin_writer *writer, basin_error *error) {
     basin_status status = BASIN_OK;
     bool failed = ferror(writer->file); /* of an fprintf that nobody looked at */
-    if (failed) errno = EIO;
+    if (failed) {                       /* once more, to learn why */
+        errno = 0;
+        if (fflush(writer->file) == 0 || !errno) errno = EIO;
+    }
     bool flushed = !failed && fflush(writer->file) == 0;
     if (flushed && writer->aside) flushed = fsync(fileno(writer->file)) == 0;
     if (!flushed) status = fail_errno(error, writer->path, "write");

@@ -225,6 +225,7 @@ static void rejects_wrong_usage(void **state) {
 static void ends_options(void **state) {
     assert_error(run(state, "info -- --stats"), 1, "--stats");
     assert_error(run(state, "version >/dev/full"), 1, "standard output");
+    assert_error(run(state, "help --markdown >/dev/full"), 1, "No space left on device");
 }
 
 static void names_the_build(void **state) {
