@@ -216,7 +216,11 @@ static void schemas_match_them(void **state) {
         open_tables(&again, state, accounts, "src,dst,day,kind\na,b,1,wire\n", &as, &error),
         BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "no column 'amount' of edges, with which the detector was "
-                                       "trained"));
+                                       "trained; there are src, dst, day, kind"));
+    basin_network_options dropping = {.schema = n->schema, .drop = "amount"};
+    assert_int_equal(open_tables(&again, state, accounts, moved, &dropping, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "column 'amount' is dropped; the detector was trained"));
     basin_network_options otherwise = {.schema = n->schema, .time = "amount"};
     assert_int_equal(open_tables(&again, state, accounts, moved, &otherwise, &error),
                      BASIN_BAD_VALUE);

@@ -29,13 +29,13 @@ static bool may_be_fact(const basin_tables *j, const basin_table_file *t, int i)
            !basin_tables_drop(j, t->name[i]) && !basin_tables_is_label(j, t->name[i]);
 }
 
-/* Whether a column of the first table of edges is one of all of them. */
-static bool is_in_all(const basin_tables *j, const char *name) {
+/* The first table of edges that lacks a column; NULL: all have it. */
+static const basin_table_file *lacking(const basin_tables *j, const char *name) {
     for (int t = 0; t < j->tables; t++) {
         const basin_table_file *at = &j->table[t];
-        if (at->edges && !may_be_fact(j, at, column_of(at, name))) return false;
+        if (at->edges && !may_be_fact(j, at, column_of(at, name))) return at;
     }
-    return true;
+    return NULL;
 }
 
 /* Times are those of the column that had them in training. */
@@ -54,8 +54,14 @@ static basin_status know_columns(basin_tables *j, basin_table_file *first) {
     if (check_time(j, known)) return BASIN_BAD_VALUE;
     for (size_t i = 0; i < known->columns; i++) {
         if (!basin_column_is_feature(known->column[i].type)) continue;
-        if (!is_in_all(j, known->column[i].name))
-            return basin_tables_fail_absent(j, known->column[i].name,
+        const char *name = known->column[i].name;
+        const basin_table_file *table = lacking(j, name);
+        if (table && basin_tables_drop(j, name))
+            return basin_fail(j->error, BASIN_BAD_VALUE,
+                              "%s: column '%s' is dropped; the detector was trained with it",
+                              table->source->path, name);
+        if (table)
+            return basin_tables_fail_absent(j, table, name,
                                             "of edges, with which the detector was trained");
         basin_column *c = &first->column[column_of(first, known->column[i].name)];
         basin_status status = basin_column_know(c, &known->column[i], j->error);
@@ -69,7 +75,7 @@ basin_status basin_tables_bind_facts(basin_tables *j) {
     bool known = j->known && j->known->edges.columns;
     basin_status status = known ? know_columns(j, first) : BASIN_OK;
     for (size_t i = 0; i < first->columns && !known; i++)
-        first->column[i].feature = may_be_fact(j, first, (int)i) && is_in_all(j, first->name[i]);
+        first->column[i].feature = may_be_fact(j, first, (int)i) && !lacking(j, first->name[i]);
     for (int t = 0; t < j->tables && !status; t++) {
         basin_table_file *at = &j->table[t];
         if (!at->edges) continue;

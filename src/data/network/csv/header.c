@@ -162,17 +162,18 @@ static bool is_there(const basin_tables *j, const char *name, bool edges, bool n
     return false;
 }
 
-basin_status basin_tables_fail_absent(basin_tables *j, const char *name, const char *what) {
+basin_status basin_tables_fail_absent(basin_tables *j, const basin_table_file *table,
+                                      const char *name, const char *what) {
     basin_near near = basin_near_begin(name);
     basin_list list = {0};
     for (int t = 0; t < j->tables; t++)
-        for (size_t i = 0; i < j->table[t].columns; i++) {
+        for (size_t i = 0; (!table || table == &j->table[t]) && i < j->table[t].columns; i++) {
             basin_list_add(&list, j->table[t].name[i]);
             if (strcasecmp(j->table[t].name[i], name) != 0)
                 basin_near_see(&near, j->table[t].name[i]);
         }
     return basin_fail(j->error, BASIN_BAD_VALUE, "%s: no column '%s' %s; %s%s%s",
-                      j->table[0].source->path, name, what,
+                      (table ? table : j->table)->source->path, name, what,
                       near.name ? "did you mean '" : "there are ",
                       near.name ? near.name : list.text, near.name ? "'?" : "");
 }
@@ -183,7 +184,7 @@ static basin_status check_drops(basin_tables *j) {
         int part = (int)strcspn(list, ",");
         snprintf(name, sizeof name, "%.*s", part, list);
         if (part && !is_there(j, name, true, true))
-            return basin_tables_fail_absent(j, name, "to drop");
+            return basin_tables_fail_absent(j, NULL, name, "to drop");
         list += part + (list[part] == ',');
     }
     return BASIN_OK;
@@ -201,7 +202,7 @@ static basin_status check_names(basin_tables *j) {
                 {j->o->time, "for the times of edges", true, false}};
     for (size_t i = 0; i < sizeof role / sizeof *role; i++)
         if (role[i].name && !is_there(j, role[i].name, role[i].edges, role[i].nodes))
-            return basin_tables_fail_absent(j, role[i].name, role[i].what);
+            return basin_tables_fail_absent(j, NULL, role[i].name, role[i].what);
     return check_drops(j);
 }
 
@@ -233,7 +234,8 @@ static basin_status bind_column(basin_tables *j, const basin_schema_column *know
     basin_status status = find_feature(j, &found, known->name);
     if (status) return status;
     if (!found)
-        return basin_tables_fail_absent(j, known->name, "with which the detector was trained");
+        return basin_tables_fail_absent(j, NULL, known->name,
+                                        "with which the detector was trained");
     return basin_column_know(found, known, j->error);
 }
 
@@ -246,7 +248,7 @@ static basin_status bind_schema(basin_tables *j) {
         if (basin_column_is_feature(s->nodes.column[i].type))
             status = bind_column(j, &s->nodes.column[i]);
     if (!status && type && !j->o->edge_type && !is_there(j, type->name, true, false))
-        status = basin_tables_fail_absent(j, type->name,
+        status = basin_tables_fail_absent(j, NULL, type->name,
                                           "for relations, with which the detector was trained");
     for (int t = 0; t < j->tables && !status; t++)
         for (size_t i = 0; i < j->table[t].columns; i++) {

@@ -68,8 +68,9 @@ basin_status basin_tables_read_headers(basin_tables *tables, const basin_csv_sou
 /* Whether options leave a column out; whether its name is that of labels. */
 bool basin_tables_drop(const basin_tables *tables, const char *name);
 bool basin_tables_is_label(const basin_tables *tables, const char *name);
-/* Says that no table has a column, and which one may be meant. */
-basin_status basin_tables_fail_absent(basin_tables *tables, const char *name, const char *what);
+/* Says that a table, or where it is NULL all of them, lack a column, and which one may be meant. */
+basin_status basin_tables_fail_absent(basin_tables *tables, const basin_table_file *table,
+                                      const char *name, const char *what);
 /* Labels that are classes by name (classes.c): a cell is seen; all are numbered, in the order of
  * their names; the number of a cell's, -1 where it has none. */
 basin_status basin_tables_see_class(basin_tables *tables, const char *text);

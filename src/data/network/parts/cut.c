@@ -129,7 +129,8 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
     if (!status && network->facts.count)
         status = basin_fail(error, BASIN_UNSUPPORTED,
                             "%s: its edges carry facts (amounts, times, kinds), which parts do not "
-                            "keep; wanted facts none, or tables of edges without them",
+                            "keep; wanted facts none in training, or a graph from whose tables "
+                            "these columns were dropped",
                             network->path);
     if (status) return status;
     basin_partition *c = calloc(1, sizeof *c);
