@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/network/schema/schema.h"
 #include "task/anomaly/scorer.h"
 
 basin_status basin_anomaly_resources_take(basin_anomaly_resources *with,
@@ -31,8 +32,11 @@ basin_status basin_anomaly_check_network(const basin_anomaly_model *model,
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features a node; the detector was trained on %lld",
                           network->path, (long long)features, (long long)model->features);
-    basin_status status =
-        model->schema ? basin_network_check_schema(network, model->schema, error) : BASIN_OK;
+    bool facts = !basin_choice_is(model->settings.facts, "none");
+    basin_status status = BASIN_OK;
+    if (model->schema)
+        status = facts ? basin_network_check_schema(network, model->schema, error)
+                       : basin_network_check_columns(network, model->schema, error);
     if (status) return status;
     if (basin_choice_is(model->settings.position, "learned") && network->nodes != model->nodes)
         return basin_fail(

@@ -217,6 +217,34 @@ static void names_of_columns(void **state) {
     basin_network_free(network);
 }
 
+/* As a graph in parts has them. */
+static void facts_may_be_forgotten_where_none_are_read(void **state) {
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_network *network = open_tables(state, true, false, &one_way);
+    uint8_t *part = fraud_split(network);
+    double *before = calloc((size_t)network->nodes, sizeof *before), *after;
+    basin_error error;
+    assert_non_null(before);
+    after = calloc((size_t)network->nodes, sizeof *after);
+    assert_non_null(after);
+    settings.epochs = 2, settings.facts = "none";
+    basin_anomaly_model *deaf = fraud_train(network, part, &settings, &training);
+    settings.facts = "both";
+    basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
+    must(basin_anomaly_score(before, deaf, network, NULL, &error), &error);
+    basin_network_forget_facts(network);
+    must(basin_anomaly_score(after, deaf, network, NULL, &error), &error);
+    assert_memory_equal(before, after, (size_t)network->nodes * sizeof *before);
+    assert_int_equal(basin_anomaly_score(after, model, network, NULL, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "edges carry 0 facts; the detector was trained with 6"));
+    basin_anomaly_close(deaf);
+    basin_anomaly_close(model);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part), free(before), free(after);
+}
+
 static void refuses_what_cannot_be(void **state) {
     (void)state;
     basin_training training = fraud_training();
@@ -241,10 +269,15 @@ static void refuses_what_cannot_be(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_energy_reads_facts), cmocka_unit_test(totals_are_features),
-        cmocka_unit_test(directed_scores_agree),  cmocka_unit_test(undirected_scores_agree),
-        cmocka_unit_test(relations_agree),        cmocka_unit_test(samples_carry_facts),
-        cmocka_unit_test(explanations_go_on),     cmocka_unit_test(names_of_columns),
+        cmocka_unit_test(the_energy_reads_facts),
+        cmocka_unit_test(totals_are_features),
+        cmocka_unit_test(directed_scores_agree),
+        cmocka_unit_test(undirected_scores_agree),
+        cmocka_unit_test(relations_agree),
+        cmocka_unit_test(samples_carry_facts),
+        cmocka_unit_test(explanations_go_on),
+        cmocka_unit_test(names_of_columns),
+        cmocka_unit_test(facts_may_be_forgotten_where_none_are_read),
         cmocka_unit_test(refuses_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);

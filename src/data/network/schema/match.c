@@ -292,11 +292,10 @@ static basin_status check_facts(const basin_network *n, const basin_schema *sche
     return status;
 }
 
-basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
-                                        basin_error *error) {
+basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
+                                         basin_error *error) {
     basin_names names = {0};
     basin_status status = check_directed(network, schema, error);
-    if (!status) status = check_facts(network, schema, error);
     if (!status && schema->named && network->column.count)
         status = basin_schema_names(&names, schema, error);
     for (int64_t f = 0; f < names.count && f < network->column.count && !status; f++) {
@@ -310,4 +309,10 @@ basin_status basin_network_check_schema(const basin_network *network, const basi
     }
     basin_names_free(&names);
     return status;
+}
+
+basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
+                                        basin_error *error) {
+    basin_status status = basin_network_check_columns(network, schema, error);
+    return status ? status : check_facts(network, schema, error);
 }

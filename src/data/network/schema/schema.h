@@ -82,6 +82,9 @@ void basin_schema_fill_facts(float *fact /* [facts] */, const basin_schema *sche
 /* Makes a network's facts those of a schema, by name; see basin_network_match. */
 basin_status basin_network_match_facts(basin_network *network, const basin_schema *schema,
                                        basin_error *error);
+/* basin_network_check_schema but for what edges carry, for models that do not read it. */
+basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
+                                         basin_error *error);
 /* Where a schema decides, what options leave open comes from it; an error where they contradict. */
 basin_status basin_schema_settle(basin_network_options *settled,
                                  const basin_network_options *options, const char *path,
