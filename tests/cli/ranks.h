@@ -29,23 +29,30 @@ static inline double seconds_now(void) {
 }
 
 /* `mpirun WORDS` in the folder of `state`, where WORDS say how many of which program, PROGRAM being
- * ours. A minute at most: nothing may hang. */
-static inline const program *run_mpi(void **state, const char *format, ...) {
+ * ours. All are killed after `seconds`. */
+static inline const program *run_mpi_for(void **state, double seconds, const char *words) {
     static program result;
-    char words[5000], line[8000], path[PATH_TEXT];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
-    va_end(args);
+    char line[8000], path[PATH_TEXT];
     snprintf(line, sizeof line,
-             "cd '%s' && export PROGRAM='%s' " MPI_WORDS "&& timeout -s KILL 120 mpirun %s "
-             ">.out 2>.err",
-             (const char *)*state, BASIN_PROGRAM, words);
+             "cd '%s' && export PROGRAM='%s' " MPI_WORDS "&& timeout -s KILL %.3f mpirun %s "
+             ">.out 2>.err </dev/null",
+             (const char *)*state, BASIN_PROGRAM, seconds, words);
     int status = system(line);
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     slurp(result.out, sizeof result.out, folder_path(path, state, ".out"));
     slurp(result.err, sizeof result.err, folder_path(path, state, ".err"));
     return &result;
+}
+
+enum { RANKS_SECONDS = 120 }; /* nothing may hang */
+
+static inline const program *run_mpi(void **state, const char *format, ...) {
+    char words[5000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    return run_mpi_for(state, RANKS_SECONDS, words);
 }
 
 /* `basin ARGUMENTS` as `n` ranks. */

@@ -20,9 +20,9 @@ static int make_parts(void **state) {
 static void two_ranks_train_as_one(void **state) {
     const char *how = "--epochs 6 --hops 1 --scaling both+quantile+bins --dropout 0.2";
     must_run(run(state, TRAIN "%s -o one.safetensors", how));
-    if (mpirun_is_absent()) skip();
-    must_run(run_ranks(state, 2, LIMIT, TRAIN "%s -o two.safetensors", how));
-    must_run(run_ranks(state, 3, LIMIT, TRAIN "%s -o three.safetensors", how));
+    if (ranks_absent()) skip();
+    must_run(run_parts(state, 2, LIMIT, TRAIN "%s -o two.safetensors", how));
+    must_run(run_parts(state, 3, LIMIT, TRAIN "%s -o three.safetensors", how));
     same_file(state, "one.safetensors", "two.safetensors");
     same_file(state, "one.safetensors", "three.safetensors");
 }
@@ -33,10 +33,10 @@ static void two_ranks_score_as_one(void **state) {
     must_run(run(state, "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
                         "tables.csv"));
     same_file(state, "one.csv", "tables.csv");
-    if (mpirun_is_absent()) skip();
-    must_run(run_ranks(state, 2, LIMIT, "anomaly score m.safetensors parts -o two.csv"));
+    if (ranks_absent()) skip();
+    must_run(run_parts(state, 2, LIMIT, "anomaly score m.safetensors parts -o two.csv"));
     same_file(state, "one.csv", "two.csv");
-    must_run(run_ranks(state, 2, LIMIT,
+    must_run(run_parts(state, 2, LIMIT,
                        "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
                        "both.csv"));
     same_file(state, "one.csv", "both.csv");
@@ -45,10 +45,10 @@ static void two_ranks_score_as_one(void **state) {
 static void a_killed_run_goes_on_with_other_ranks(void **state) {
     const char *how = "--epochs 150 --hops 1 --scaling standard --save-every 0";
     must_run(run(state, TRAIN "%s -o whole.safetensors", how));
-    if (mpirun_is_absent()) skip();
+    if (ranks_absent()) skip();
     for (int i = 0; i < 2; i++)
-        run_ranks(state, 2 - i, 0.5 + 0.3 * i, TRAIN "%s --resume -o cut.safetensors", how);
-    must_run(run_ranks(state, 2, LIMIT, TRAIN "%s --resume -o cut.safetensors", how));
+        run_parts(state, 2 - i, 0.5 + 0.3 * i, TRAIN "%s --resume -o cut.safetensors", how);
+    must_run(run_parts(state, 2, LIMIT, TRAIN "%s --resume -o cut.safetensors", how));
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
@@ -93,8 +93,8 @@ static void what_parts_lack_is_said(void **state) {
         assert_error(run(state, TRAIN "--epochs 1 --hops 0 --scaling standard %s -o x.safetensors",
                          cases[i].arguments),
                      1, cases[i].wanted);
-    if (mpirun_is_absent()) skip();
-    const program *p = run_ranks(state, 5, LIMIT, TRAIN "--epochs 1 -o x.safetensors");
+    if (ranks_absent()) skip();
+    const program *p = run_parts(state, 5, LIMIT, TRAIN "--epochs 1 -o x.safetensors");
     assert_int_not_equal(p->code, 0);
     assert_contains(p->err, "5 ranks for a graph in 4 parts");
 }

@@ -38,16 +38,16 @@ static void run_case(void **state, int number) {
                  PARTS, method[basin_random_below(&random, 3)]));
     must_run(run(state, "%s -o whole.safetensors", command));
     for (int i = 0; i < KILLS; i++)
-        run_ranks(state, ranks[basin_random_below(&random, 5)],
+        run_parts(state, ranks[basin_random_below(&random, 5)],
                   0.3 + 0.001 * (double)basin_random_below(&random, 1500),
                   "%s --resume -o cut.safetensors", command);
-    must_run(run_ranks(state, ranks[basin_random_below(&random, 5)], LIMIT,
+    must_run(run_parts(state, ranks[basin_random_below(&random, 5)], LIMIT,
                        "%s --resume -o cut.safetensors", command));
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
 static void random_cases(void **state) {
-    if (mpirun_is_absent()) skip();
+    if (ranks_absent()) skip();
     for (int i = 0; i < CASES; i++) run_case(state, i);
 }
 
