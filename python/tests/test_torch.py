@@ -248,6 +248,26 @@ def test_compilers_keep_the_operations(beta):
         assert any(f"attention_{operation}" in name for name in names), names
 
 
+def test_modes_see_the_operations():
+    """Where nobody looks, calls do without the dispatcher; where somebody does, they must not."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function._schema.name)
+            return function(*args, **(kwargs or {}))
+
+    q = torch.randn(1, 2, 5, 4, requires_grad=True)
+    with Mode():
+        forces = bt.attention_force(q, q.detach(), 0.5)
+        found = torch.autograd.grad(forces[0].sum(), q)
+    assert {"basin::attention_force", "basin::attention_reverse"} <= set(seen)
+    wanted = torch.autograd.grad(bt.attention_force(q, q.detach(), 0.5)[0].sum(), q)
+    assert torch.equal(found[0], wanted[0])
+
+
 def test_operations_pass_opcheck():
     q, k = (x.requires_grad_() for x in tokens(2, 3, 6, 8))
     beta = torch.tensor([0.3, 0.4, 0.5], requires_grad=True)

@@ -27,9 +27,6 @@ _library.define(
     "(Tensor, Tensor, Tensor, Tensor, Tensor)",
     **_tags,
 )
-lse = torch.ops.basin.attention_lse.default
-force = torch.ops.basin.attention_force.default
-reverse = torch.ops.basin.attention_reverse.default
 
 
 # ---- how operands lie ----
@@ -223,6 +220,35 @@ def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
 
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
+_modes, _interpreter = (
+    torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack,
+)  # fmt: skip
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+
+
+def _seen_by_us_alone(operands):
+    """Whether the dispatcher would only pass a call on: no compiler, mode or transform waits for
+    it, no operand is of a class of its own. Two journeys through it take longer than small
+    attentions do."""
+    if torch.compiler.is_compiling() or _modes() or _interpreter() is not None:
+        return False
+    return type(operands[0]) in _PLAIN and type(operands[1]) in _PLAIN
+
+
+def _recorded(operands):
+    if torch.is_grad_enabled():
+        for x in operands:
+            if isinstance(x, torch.Tensor) and x.requires_grad:
+                return True
+    return False
+
+
+def _computed(name, compute, *operands):
+    """The numbers of a recorded call."""
+    if _seen_by_us_alone(operands):
+        return compute(*operands)
+    with _below_autograd():
+        return getattr(torch.ops.basin, name).default(*operands)
 
 
 def _wanted(results, bits):
@@ -235,8 +261,7 @@ class _Lse(torch.autograd.Function):
     def forward(ctx, q, k, beta, scale, pairs, count, flags):
         ctx.save_for_backward(q, k, beta, scale, pairs)
         ctx.count, ctx.flags = count, flags
-        with _below_autograd():
-            return lse(q, k, beta, scale, pairs, count, flags)
+        return _computed("attention_lse", _lse, q, k, beta, scale, pairs, count, flags)
 
     @staticmethod
     def backward(ctx, w):
@@ -309,8 +334,7 @@ class _Force(torch.autograd.Function):
         ctx.save_for_backward(q, k, beta, scale, pairs, w)
         ctx.set_materialize_grads(False)
         ctx.count, ctx.flags = count, flags
-        with _below_autograd():
-            return force(q, k, beta, scale, pairs, count, flags, w, want)
+        return _computed("attention_force", _force, q, k, beta, scale, pairs, count, flags, w, want)
 
     @staticmethod
     def backward(ctx, a, b, c_beta, c_scale):
@@ -335,8 +359,7 @@ class _Force(torch.autograd.Function):
 class _Reverse(torch.autograd.Function):
     @staticmethod
     def forward(ctx, *operands):
-        with _below_autograd():
-            return reverse(*operands)
+        return _computed("attention_reverse", _reverse, *operands)
 
     @staticmethod
     def backward(ctx, *cotangents):
@@ -345,20 +368,26 @@ class _Reverse(torch.autograd.Function):
         )
 
 
-def _derived(function, operation):
-    """The operation, recorded where a derivative may be asked for."""
+def _offer(name, compute, function):
+    """The operation as the functions of this package call it; and its derivatives, registered for
+    calls that come through the dispatcher."""
+    dispatched = getattr(torch.ops.basin, name).default
+
+    def by_dispatcher(*operands):
+        if _recorded(operands):
+            return function.apply(*operands)
+        with _below_autograd():
+            return dispatched(*operands)
 
     def call(*operands):
-        if torch.is_grad_enabled():
-            for x in operands:
-                if isinstance(x, torch.Tensor) and x.requires_grad:
-                    return function.apply(*operands)
-        with _below_autograd():
-            return operation(*operands)
+        if not _seen_by_us_alone(operands):
+            return dispatched(*operands)
+        return function.apply(*operands) if _recorded(operands) else compute(*operands)
 
+    _library.impl(name, by_dispatcher, "Autograd")
     return call
 
 
-_library.impl("attention_lse", _derived(_Lse, lse), "Autograd")
-_library.impl("attention_force", _derived(_Force, force), "Autograd")
-_library.impl("attention_reverse", _derived(_Reverse, reverse), "Autograd")
+lse = _offer("attention_lse", _lse, _Lse)
+force = _offer("attention_force", _force, _Force)
+reverse = _offer("attention_reverse", _reverse, _Reverse)
