@@ -15,20 +15,36 @@ void basin_text_hide(char *text) {
     }
 }
 
-bool basin_text_is_utf8(const char *text) {
+size_t basin_text_character(uint32_t *point, const char *text, size_t length) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        int more = *s < 0x80 ? 0 : *s >= 0xc2 && *s < 0xe0 ? 1 : (*s & 0xf0) == 0xe0 ? 2 : 3;
-        if (more == 3 && (*s < 0xf0 || *s > 0xf4)) return false;
-        unsigned char low = 0x80, high = 0xbf;
-        if (*s == 0xe0) low = 0xa0;
-        if (*s == 0xed) high = 0x9f;
-        if (*s == 0xf0) low = 0x90;
-        if (*s == 0xf4) high = 0x8f;
-        for (s++; more > 0; more--, s++, low = 0x80, high = 0xbf)
-            if (*s < low || *s > high) return false;
+    *point = 0;
+    if (!length) return 0;
+    size_t bytes = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if (!bytes || bytes > length || s[0] > 0xf4) return 0;
+    *point = bytes == 1 ? s[0] : s[0] & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0;
+        *point = *point << 6 | (s[i] & 0x3f);
     }
-    return true;
+    if (*point < least[bytes] || *point > 0x10ffff || *point >> 11 == 0x1b) return 0;
+    return bytes;
+}
+
+size_t basin_text_put_character(char bytes[BASIN_CHARACTER_BYTES], uint32_t point) {
+    static const unsigned char head[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t count = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (size_t i = count; i-- > 1; point >>= 6) bytes[i] = (char)(0x80 | (point & 0x3f));
+    bytes[0] = (char)(head[count] | point);
+    return count;
+}
+
+bool basin_text_is_utf8(const char *text) {
+    uint32_t point;
+    size_t bytes = 1;
+    for (size_t left = strlen(text); left && bytes; text += bytes, left -= bytes)
+        bytes = basin_text_character(&point, text, left);
+    return bytes > 0;
 }
 
 void basin_list_add(basin_list *list, const char *name) {

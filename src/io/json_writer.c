@@ -3,27 +3,17 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* The length of the UTF-8 sequence at `text`, 0 where there is none (overlong forms, surrogates
- * and what lies beyond U+10FFFF included). */
-static int sequence(const unsigned char *text) {
-    int length = text[0] < 0x80                       ? 1
-                 : text[0] >= 0xc2 && text[0] < 0xe0  ? 2
-                 : text[0] >= 0xe0 && text[0] < 0xf0  ? 3
-                 : text[0] >= 0xf0 && text[0] <= 0xf4 ? 4
-                                                      : 0;
-    for (int i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0) ||
-        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90))
-        return 0;
-    return length;
-}
+#include "base/text.h"
 
 static void quote(FILE *file, const char *text) {
     fputc('"', file);
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        int length = sequence(at);
+        uint32_t point;
+        size_t length = *at < 0x80 ? 1
+                                   : basin_text_character(&point, (const char *)at,
+                                                          strnlen((const char *)at, 4));
         if (length == 0)
             fputs("\\ufffd", file);
         else if (*at == '"' || *at == '\\')
@@ -33,7 +23,7 @@ static void quote(FILE *file, const char *text) {
         else if (*at < ' ' || *at == 127)
             fprintf(file, "\\u%04x", *at);
         else
-            fwrite(at, 1, (size_t)length, file);
+            fwrite(at, 1, length, file);
         at += length ? length : 1;
     }
     fputc('"', file);

@@ -19,7 +19,8 @@
  *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
  *     feed.h        batches of pictures from worker threads, ahead of training
  *     network.h     one graph of many nodes: features, labels, edges
- *     graphset.h    sets of many small graphs */
+ *     graphset.h    sets of many small graphs
+ *     tokenizer.h   text as numbers: characters, bytes, BPE; tokenizer.json */
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
@@ -39,5 +40,6 @@
 #include "basin/tasks/ranks.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
+#include "basin/tasks/tokenizer.h"
 
 #endif
