@@ -32,10 +32,11 @@ static void list_added(basin_tokenizer *t, int32_t id, const char *bytes) {
 
 basin_status basin_tokenizer_add(basin_tokenizer *t, const char *bytes, size_t length, int flags,
                                  basin_error *error) {
+    int words = flags & (BASIN_TOKEN_MODEL | BASIN_TOKEN_RAW);
     size_t need = (size_t)t->piece.count + 1, added = (size_t)t->added_count + 1;
     if (!basin_array_reserve((void **)&t->added, &t->added_room, added, sizeof *t->added) ||
         !basin_array_reserve((void **)&t->flags, &t->flags_room, need, sizeof *t->flags) ||
-        !basin_pieces_add(&t->piece, bytes, length, flags & BASIN_TOKEN_MODEL))
+        !basin_pieces_add(&t->piece, bytes, length, words == BASIN_TOKEN_MODEL))
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for %zu tokens", need);
     t->flags[need - 1] = (uint8_t)flags;
     if (flags & BASIN_TOKEN_ADDED) list_added(t, (int32_t)(need - 1), bytes);

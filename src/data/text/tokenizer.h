@@ -16,6 +16,7 @@ enum {
     BASIN_TOKEN_LEFT = 8,    /* takes the spaces on its left along, */
     BASIN_TOKEN_RIGHT = 16,  /* and those on its right */
     BASIN_TOKEN_LATE = 32,   /* is looked for where no other added token was found */
+    BASIN_TOKEN_RAW = 64,    /* is never part of a word */
 };
 
 struct basin_tokenizer {
@@ -38,7 +39,8 @@ struct basin_tokenizer {
 };
 
 basin_status basin_tokenizer_new(basin_tokenizer **tokenizer, basin_error *error);
-/* Appends a token. Only those of the model are found by their bytes. */
+/* Appends a token. Those of the model, but for raw ones, are found by
+ * their bytes. */
 basin_status basin_tokenizer_add(basin_tokenizer *tokenizer, const char *bytes, size_t length,
                                  int flags, basin_error *error);
 /* Called once all tokens are there: what looking up needs. */
