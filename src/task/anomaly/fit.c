@@ -410,7 +410,8 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
         status = basin_anomaly_memory_take(&f->model->memory, f->network, f->part,
                                            f->model->ensemble.known.count > 0, error);
     if (!status && !f->work.parts) /* whose columns are not at hand */
-        status = basin_anomaly_reference_take(&f->model->reference, f->network, error);
+        status = basin_anomaly_reference_take(&f->model->reference, f->network,
+                                              !basin_choice_is(f->settings.facts, "none"), error);
     if (!status)
         status =
             f->work.parts ? basin_anomaly_prepare_parts(f, error) : basin_anomaly_prepare(f, error);

@@ -8,24 +8,79 @@
 
 #include "base/memory.h"
 #include "data/network/schema/schema.h"
-#include "task/anomaly/anomaly.h"
+#include "task/anomaly/edges/edges.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };
-enum { SAMPLE = 20000, FEW = 50 }; /* nodes that set edges at most; that can tell of drift */
+/* Nodes and edges that are looked at, at most; values that set edges; that can tell of drift. */
+enum { LOOKED_AT = 200000, SAMPLE = 20000, FEW = 50 };
 
 /* ---- values ---- */
+
+/* Values of columns, one column after the other: of nodes features and the number of neighbours, of
+ * edges what they carry. */
+typedef struct column_values {
+    int64_t rows, count; /* columns; nodes or edges */
+    float *value;        /* [rows, count] */
+} column_values;
+
+static basin_status values_new(column_values *v, int64_t rows, int64_t count, basin_error *error) {
+    size_t cells;
+    *v = (column_values){.rows = rows, .count = count};
+    if (basin_size_multiply(&cells, (size_t)rows, (size_t)count))
+        v->value = basin_array_new(cells + 1, sizeof *v->value);
+    if (v->value) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for what columns look like");
+}
 
 static const basin_relation *main_relation(const basin_network *network) {
     int main = basin_network_main_relation(network);
     return network->relations ? &network->relation[main < 0 ? 0 : main] : NULL;
 }
 
-/* A feature; behind the last the number of neighbours. */
-static float value_at(const basin_network *network, const basin_relation *relation, int64_t row,
-                      int64_t node) {
-    int64_t features = network->feature ? network->features : 0;
-    if (row < features) return network->feature[node * features + row];
-    return relation ? (float)(relation->row[node + 1] - relation->row[node]) : 0;
+/* Of the nodes from `first` on, evenly thinned out. */
+static basin_status read_nodes(column_values *v, const basin_network *network, int64_t first,
+                               basin_error *error) {
+    const basin_relation *relation = main_relation(network);
+    int64_t features = network->feature ? network->features : 0, all = network->nodes - first;
+    int64_t N = all < LOOKED_AT ? all : LOOKED_AT;
+    basin_status status = values_new(v, features + 1, N, error);
+    for (int64_t i = 0; i < N && !status; i++) {
+        int64_t node = first + i * all / N;
+        const int64_t *row = relation ? relation->row + node : NULL;
+        for (int64_t c = 0; c < features; c++)
+            v->value[c * N + i] = network->feature[node * features + c];
+        v->value[features * N + i] = row ? (float)(row[1] - row[0]) : 0;
+    }
+    return status;
+}
+
+/* An edge counts once, and only where one of its ends does. */
+static bool counts(const basin_network *network, int64_t node, int64_t other, int64_t first) {
+    return (node >= first || other >= first) && (network->directed || other <= node);
+}
+
+/* Of the edges of nodes from `first` on, evenly thinned out; none where they carry nothing. */
+static basin_status read_edges(column_values *v, const basin_network *network, int64_t first,
+                               basin_error *error) {
+    const basin_relation *r = main_relation(network);
+    const basin_facts *facts = &network->facts;
+    int64_t width = r && r->fact ? basin_facts_width(facts) : 0, all = 0, seen = 0, kept = 0;
+    for (int64_t i = 0; i < network->nodes && width; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
+            all += counts(network, i, r->col[e], first);
+    int64_t step = 1 + all / LOOKED_AT;
+    float *column = basin_array_new((size_t)width + 1, sizeof *column);
+    basin_status status = values_new(v, width, (all + step - 1) / step, error);
+    if (!status && !column) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for edges");
+    for (int64_t i = 0; i < network->nodes && width && !status; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            if (!counts(network, i, r->col[e], first) || seen++ % step) continue;
+            basin_facts_columns(column, facts, r->fact + e * facts->count);
+            for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
+            kept++;
+        }
+    free(column);
+    return status;
 }
 
 /* 0: below the first edge; 1: on it; then up to and with each further edge, and above the last. */
@@ -35,12 +90,9 @@ static int bin_of(const float edge[EDGES], float x) {
     return bin;
 }
 
-static void count_row(double count[BINS], const float *edge, const basin_network *network,
-                      int64_t row, int64_t first) {
-    const basin_relation *relation = main_relation(network);
+static void count_row(double count[BINS], const float *edge, const column_values *v, int64_t row) {
     for (int i = 0; i < BINS; i++) count[i] = 0;
-    for (int64_t n = first; n < network->nodes; n++)
-        count[bin_of(edge, value_at(network, relation, row, n))]++;
+    for (int64_t n = 0; n < v->count; n++) count[bin_of(edge, v->value[row * v->count + n])]++;
 }
 
 static int lower_first(const void *a, const void *b) {
@@ -48,23 +100,20 @@ static int lower_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Values of the nodes from `first` on, evenly thinned out, ascending; returns how many. */
-static int64_t sample_row(float sample[SAMPLE], const basin_network *network, int64_t row,
-                          int64_t first) {
-    const basin_relation *relation = main_relation(network);
-    int64_t all = network->nodes - first, taken = all < SAMPLE ? all : SAMPLE;
-    for (int64_t i = 0; i < taken; i++)
-        sample[i] = value_at(network, relation, row, first + i * all / taken);
+/* Values of a column, evenly thinned out, ascending; returns how many. */
+static int64_t sample_row(float sample[SAMPLE], const column_values *v, int64_t row) {
+    int64_t taken = v->count < SAMPLE ? v->count : SAMPLE;
+    for (int64_t i = 0; i < taken; i++) sample[i] = v->value[row * v->count + i * v->count / taken];
     qsort(sample, (size_t)taken, sizeof *sample, lower_first);
     return taken;
 }
 
 /* ---- training ---- */
 
-static basin_status reference_new(basin_anomaly_reference *r, int64_t rows, basin_error *error) {
-    *r = (basin_anomaly_reference){.rows = rows};
-    r->edge = basin_array_new((size_t)rows * EDGES, sizeof *r->edge);
-    r->count = basin_array_new((size_t)rows * BINS, sizeof *r->count);
+static basin_status sketch_new(basin_drift_sketch *r, int64_t rows, basin_error *error) {
+    *r = (basin_drift_sketch){.rows = rows};
+    r->edge = basin_array_new((size_t)rows * EDGES + 1, sizeof *r->edge);
+    r->count = basin_array_new((size_t)rows * BINS + 1, sizeof *r->count);
     if (r->edge && r->count) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for what columns look like");
 }
@@ -81,70 +130,100 @@ static void set_edges(float edge[EDGES], const float *sample, int64_t taken) {
     for (int i = 0; i < EDGES && values > EDGES; i++) edge[i] = sample[i * taken / EDGES];
 }
 
-basin_status basin_anomaly_reference_take(basin_anomaly_reference *reference,
-                                          const basin_network *network, basin_error *error) {
+static basin_status sketch_take(basin_drift_sketch *sketch, const column_values *v,
+                                basin_error *error) {
     float *sample = basin_array_new(SAMPLE, sizeof *sample);
-    basin_anomaly_reference_free(reference);
-    basin_status status =
-        reference_new(reference, (network->feature ? network->features : 0) + 1, error);
+    basin_status status = sketch_new(sketch, v->count ? v->rows : 0, error);
     if (!status && !sample)
         status = basin_fail(error, BASIN_NO_MEMORY, "no memory for what columns look like");
-    for (int64_t row = 0; row < reference->rows && !status; row++) {
+    for (int64_t row = 0; row < sketch->rows && !status; row++) {
         double count[BINS];
-        float *edge = reference->edge + row * EDGES;
-        int64_t taken = sample_row(sample, network, row, 0);
-        set_edges(edge, sample, taken);
-        count_row(count, edge, network, row, 0);
-        for (int i = 0; i < BINS; i++) reference->count[row * BINS + i] = (float)count[i];
+        float *edge = sketch->edge + row * EDGES;
+        set_edges(edge, sample, sample_row(sample, v, row));
+        count_row(count, edge, v, row);
+        for (int i = 0; i < BINS; i++) sketch->count[row * BINS + i] = (float)count[i];
     }
     free(sample);
     return status;
 }
 
+basin_status basin_anomaly_reference_take(basin_anomaly_reference *reference,
+                                          const basin_network *network, bool facts,
+                                          basin_error *error) {
+    column_values nodes = {0}, edges = {0};
+    basin_anomaly_reference_free(reference);
+    basin_status status = read_nodes(&nodes, network, 0, error);
+    if (!status) status = sketch_take(&reference->node, &nodes, error);
+    free(nodes.value);
+    if (status || !facts) return status;
+    status = read_edges(&edges, network, 0, error);
+    if (!status) status = sketch_take(&reference->fact, &edges, error);
+    free(edges.value);
+    return status;
+}
+
 void basin_anomaly_reference_free(basin_anomaly_reference *reference) {
-    free(reference->edge);
-    free(reference->count);
+    free(reference->node.edge), free(reference->node.count);
+    free(reference->fact.edge), free(reference->fact.count);
     *reference = (basin_anomaly_reference){0};
+}
+
+static basin_status sketch_store(basin_bundle *bundle, const basin_drift_sketch *r,
+                                 const char *edge_name, const char *count_name,
+                                 basin_error *error) {
+    if (!r->rows) return BASIN_OK;
+    basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
+    basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
+    basin_status status = basin_bundle_add(bundle, edge_name, &edge, error);
+    return status ? status : basin_bundle_add(bundle, count_name, &count, error);
 }
 
 basin_status basin_anomaly_reference_store(basin_bundle *bundle, const basin_anomaly_reference *r,
                                            basin_error *error) {
-    if (!r->rows) return BASIN_OK;
-    basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
-    basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
-    basin_status status = basin_bundle_add(bundle, "drift.edge", &edge, error);
-    return status ? status : basin_bundle_add(bundle, "drift.count", &count, error);
+    basin_status status = sketch_store(bundle, &r->node, "drift.edge", "drift.count", error);
+    if (status) return status;
+    return sketch_store(bundle, &r->fact, "drift.fact_edge", "drift.fact_count", error);
 }
 
-basin_status basin_anomaly_reference_load(basin_anomaly_reference *r, const basin_bundle *bundle,
-                                          int64_t features, basin_error *error) {
-    const basin_tensor *edge = basin_bundle_find(bundle, "drift.edge"), *count = NULL;
+static basin_status sketch_load(basin_drift_sketch *r, const basin_bundle *bundle,
+                                const char *edge_name, const char *count_name, int64_t rows,
+                                basin_error *error) {
+    const basin_tensor *edge = basin_bundle_find(bundle, edge_name), *count = NULL;
     if (!edge) return BASIN_OK;
-    basin_status status = basin_bundle_get(&count, bundle, "drift.count", error);
+    basin_status status = basin_bundle_get(&count, bundle, count_name, error);
     if (status) return status;
-    int64_t rows = features + 1;
     bool fits = edge->dtype == BASIN_F32 && count->dtype == BASIN_F32 &&
                 basin_shape_count(edge->shape) == rows * EDGES &&
                 basin_shape_count(count->shape) == rows * BINS &&
                 basin_tensor_first_bad(edge) < 0 && basin_tensor_first_bad(count) < 0;
     if (!fits)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: drift.edge and drift.count do not fit; wanted finite F32 of %lld "
-                          "rows, %d and %d a row",
-                          basin_bundle_path(bundle), (long long)rows, EDGES, BINS);
-    status = reference_new(r, rows, error);
+                          "%s: %s and %s do not fit; wanted finite F32 of %lld rows, %d and %d a "
+                          "row",
+                          basin_bundle_path(bundle), edge_name, count_name, (long long)rows, EDGES,
+                          BINS);
+    status = sketch_new(r, rows, error);
     if (status) return status;
     memcpy(r->edge, edge->data, (size_t)rows * EDGES * sizeof *r->edge);
     memcpy(r->count, count->data, (size_t)rows * BINS * sizeof *r->count);
     return BASIN_OK;
 }
 
+basin_status basin_anomaly_reference_load(basin_anomaly_reference *r, const basin_bundle *bundle,
+                                          int64_t features, basin_error *error) {
+    const basin_tensor *fact = basin_bundle_find(bundle, "drift.fact_edge");
+    basin_status status =
+        sketch_load(&r->node, bundle, "drift.edge", "drift.count", features + 1, error);
+    if (status || !fact) return status;
+    int64_t rows = basin_shape_count(fact->shape) / EDGES;
+    return sketch_load(&r->fact, bundle, "drift.fact_edge", "drift.fact_count", rows, error);
+}
+
 /* ---- measuring ---- */
 
 typedef struct measurer {
-    const basin_anomaly_reference *reference;
-    const basin_network *network;
-    int64_t first, nodes;
+    const basin_drift_sketch *then;
+    const column_values *now;
     float *sample; /* [SAMPLE] */
 } measurer;
 
@@ -171,25 +250,29 @@ static double middle(const float edge[EDGES], const double count[BINS]) {
     return (double)edge[at - 1];
 }
 
-static void measure_number(basin_anomaly_drift_column *c, measurer *m, int64_t row) {
+static void measure_number(basin_anomaly_drift_column *c, const measurer *m, int64_t row) {
     double then[BINS], now[BINS];
-    const float *edge = m->reference->edge + row * EDGES;
-    for (int i = 0; i < BINS; i++) then[i] = (double)m->reference->count[row * BINS + i];
-    count_row(now, edge, m->network, row, m->first);
-    int64_t taken = sample_row(m->sample, m->network, row, m->first);
+    const float *edge = m->then->edge + row * EDGES;
+    for (int i = 0; i < BINS; i++) then[i] = (double)m->then->count[row * BINS + i];
+    count_row(now, edge, m->now, row);
+    int64_t taken = sample_row(m->sample, m->now, row);
     c->then = middle(edge, then);
     c->now = (double)m->sample[taken / 2];
-    judge(c, then, now, BINS, (double)m->nodes);
+    judge(c, then, now, BINS, (double)m->now->count);
 }
 
 /* Nodes that have the value of a row, then and now. */
-static double with_value(const measurer *m, int64_t row, bool training) {
+static double had_value(const measurer *m, int64_t row) {
     double count = 0;
-    for (int i = bin_of(m->reference->edge + row * EDGES, 1); i < BINS && training; i++)
-        count += (double)m->reference->count[row * BINS + i];
-    if (training) return count;
-    for (int64_t n = m->first; n < m->network->nodes; n++)
-        count += (double)(value_at(m->network, NULL, row, n) > 0.5f);
+    for (int i = bin_of(m->then->edge + row * EDGES, 1); i < BINS; i++)
+        count += (double)m->then->count[row * BINS + i];
+    return count;
+}
+
+static double have_value(const measurer *m, int64_t row) {
+    double count = 0;
+    for (int64_t n = 0; n < m->now->count; n++)
+        count += (double)(m->now->value[row * m->now->count + n] > 0.5f);
     return count;
 }
 
@@ -199,27 +282,27 @@ static basin_status measure_category(basin_anomaly_drift_column *c, const measur
     double *now = calloc((size_t)values + 1, sizeof *now);
     basin_status status = then && now ? BASIN_OK : BASIN_NO_MEMORY;
     if (status) basin_fail(error, status, "no memory for drift");
-    for (int i = 0; i < BINS; i++) all += (double)m->reference->count[first * BINS + i];
+    for (int i = 0; i < BINS; i++) all += (double)m->then->count[first * BINS + i];
     for (int64_t v = 0; v < values && !status; v++) {
-        then[v] = with_value(m, first + v, true);
-        now[v] = with_value(m, first + v, false);
+        then[v] = had_value(m, first + v);
+        now[v] = have_value(m, first + v);
         then[values] += then[v], now[values] += now[v];
     }
     if (!status) {
         then[values] = fmax(all - then[values], 0);
-        now[values] = fmax((double)m->nodes - now[values], 0);
+        now[values] = fmax((double)m->now->count - now[values], 0);
         c->category = true;
         c->then = all > 0 ? then[values] / all : 0;
-        c->now = now[values] / (double)m->nodes;
-        judge(c, then, now, values + 1, (double)m->nodes);
+        c->now = now[values] / (double)m->now->count;
+        judge(c, then, now, values + 1, (double)m->now->count);
     }
     free(then);
     free(now);
     return status;
 }
 
-static basin_status measure_columns(basin_anomaly_drift *d, measurer *m, const basin_schema *schema,
-                                    basin_error *error) {
+static basin_status measure_nodes(basin_anomaly_drift *d, const measurer *m,
+                                  const basin_schema *schema, basin_error *error) {
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < schema->nodes.columns && !status; i++) {
         const basin_schema_column *own = &schema->nodes.column[i];
@@ -235,8 +318,23 @@ static basin_status measure_columns(basin_anomaly_drift *d, measurer *m, const b
     if (status) return status;
     basin_anomaly_drift_column *last = &d->column[d->columns++];
     snprintf(last->name, sizeof last->name, "number of neighbours");
-    measure_number(last, m, m->reference->rows - 1);
+    measure_number(last, m, m->then->rows - 1);
     return BASIN_OK;
+}
+
+/* What edges carry; medians in the user's units. */
+static void measure_edges(basin_anomaly_drift *d, const measurer *m, const basin_network *network) {
+    for (int64_t row = 0; row < m->then->rows; row++) {
+        char name[BASIN_FACT_TEXT];
+        basin_anomaly_drift_column *c = &d->column[d->columns++];
+        basin_anomaly_fact_name(name, network, row);
+        char *side = network->directed ? strstr(name, " that come") : NULL;
+        if (side) *side = 0; /* an edge both goes and comes */
+        snprintf(c->name, sizeof c->name, "%.100s", name);
+        measure_number(c, m, row);
+        c->then = basin_facts_value(&network->facts, row, c->then);
+        c->now = basin_facts_value(&network->facts, row, c->now);
+    }
 }
 
 static int larger_first(const void *a, const void *b) {
@@ -245,34 +343,51 @@ static int larger_first(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-basin_status basin_anomaly_drift_measure(basin_anomaly_drift *drift,
-                                         const basin_anomaly_model *model,
-                                         const basin_network *network, int64_t first,
-                                         basin_error *error) {
-    measurer m = {&model->reference, network, first, network->nodes - first, NULL};
-    *drift = (basin_anomaly_drift){.nodes = m.nodes, .few = m.nodes < FEW};
-    if (!model->reference.rows || !model->schema)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model does not say what its training's columns looked like; wanted "
-                          "one trained by this version");
-    basin_status status = basin_anomaly_check_network(model, network, error);
-    if (status) return status;
-    drift->column = calloc(model->schema->nodes.columns + 1, sizeof *drift->column);
-    m.sample = basin_array_new(SAMPLE, sizeof *m.sample);
-    if (!drift->column || !m.sample || m.nodes < 1)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for drift");
-    if (!status) status = measure_columns(drift, &m, model->schema, error);
-    free(m.sample);
-    if (status) {
-        basin_anomaly_drift_free(drift);
-        return status;
-    }
+static void sum_up(basin_anomaly_drift *drift) {
     for (int64_t i = 0; i < drift->columns; i++) {
         drift->some += drift->column[i].level == 1;
         drift->large += drift->column[i].level == 2;
     }
     qsort(drift->column, (size_t)drift->columns, sizeof *drift->column, larger_first);
-    return BASIN_OK;
+}
+
+/* Few nodes may have enough edges; what is told of nodes then says nothing. */
+static basin_status measure(basin_anomaly_drift *drift, const basin_anomaly_model *model,
+                            const basin_network *network, int64_t first, basin_error *error) {
+    const basin_anomaly_reference *then = &model->reference;
+    column_values nodes = {0}, edges = {0};
+    float *sample = basin_array_new(SAMPLE, sizeof *sample);
+    size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
+    drift->column = calloc(most, sizeof *drift->column);
+    basin_status status = read_nodes(&nodes, network, first, error);
+    if (!status) status = read_edges(&edges, network, first, error);
+    if (!status && (!drift->column || !sample || nodes.count < 1))
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for drift");
+    measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
+    if (!status) status = measure_nodes(drift, &of_nodes, model->schema, error);
+    if (!status && edges.rows == then->fact.rows && edges.count)
+        measure_edges(drift, &of_edges, network);
+    free(sample), free(nodes.value), free(edges.value);
+    return status;
+}
+
+basin_status basin_anomaly_drift_measure(basin_anomaly_drift *drift,
+                                         const basin_anomaly_model *model,
+                                         const basin_network *network, int64_t first,
+                                         basin_error *error) {
+    int64_t nodes = network->nodes - first;
+    *drift = (basin_anomaly_drift){.nodes = nodes, .few = nodes < FEW};
+    if (!model->reference.node.rows || !model->schema)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model does not say what its training's columns looked like; wanted "
+                          "one trained by this version");
+    basin_status status = basin_anomaly_check_network(model, network, error);
+    if (!status) status = measure(drift, model, network, first, error);
+    if (status)
+        basin_anomaly_drift_free(drift);
+    else
+        sum_up(drift);
+    return status;
 }
 
 void basin_anomaly_drift_free(basin_anomaly_drift *drift) {

@@ -9,17 +9,26 @@
 
 enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
 
-/* What training's network looked like: a row a feature, then the number of neighbours. */
-typedef struct basin_anomaly_reference {
-    int64_t rows; /* 0: a file of earlier versions */
+/* What some columns looked like. */
+typedef struct basin_drift_sketch {
+    int64_t rows; /* columns */
     float *edge;  /* [rows, EDGES] ascending; the first is the least value */
-    float *count; /* [rows, BINS] nodes */
+    float *count; /* [rows, BINS] nodes, or edges */
+} basin_drift_sketch;
+
+/* What training's network looked like. */
+typedef struct basin_anomaly_reference {
+    basin_drift_sketch node; /* a row a feature, then the number of neighbours; no rows: a file of
+                                earlier versions */
+    basin_drift_sketch fact; /* what edges carry (basin_facts_columns), where the model reads it */
 } basin_anomaly_reference;
 
 basin_status basin_anomaly_reference_take(basin_anomaly_reference *reference,
-                                          const basin_network *network, basin_error *error);
+                                          const basin_network *network, bool facts,
+                                          basin_error *error);
 void basin_anomaly_reference_free(basin_anomaly_reference *reference);
-/* As tensors drift.edge and drift.count; older files have none. */
+/* As tensors drift.edge and drift.count, drift.fact_edge and drift.fact_count; older files have
+ * none. */
 basin_status basin_anomaly_reference_store(basin_bundle *bundle,
                                            const basin_anomaly_reference *reference,
                                            basin_error *error);
