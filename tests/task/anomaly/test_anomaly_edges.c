@@ -164,6 +164,18 @@ static void samples_carry_facts(void **state) {
     free(part);
 }
 
+/* Both lists of an explanation without rest: what features, facts and neighbours are told to move.
+ */
+static void assert_adds_up(const basin_anomaly_explanation *why) {
+    double sum = 0, through = why->own, moved = why->logit - why->typical_logit - why->rest;
+    for (int64_t i = 0; i < why->features; i++) sum += why->feature[i].share;
+    for (int64_t i = 0; i < why->neighbours; i++) through += why->neighbour[i].push;
+    double room = 0.05 * fmax(fabs(moved), 1);
+    if (!(fabs(sum - moved) < room && fabs(through - moved) < room))
+        fail_msg("node %lld: moved by %g; features add up to %g, neighbours to %g",
+                 (long long)why->node, moved, sum, through);
+}
+
 /* Reasons know the columns; of the network's own they still add up. */
 static void explanations_go_on(void **state) {
     basin_training training = fraud_training();
@@ -177,10 +189,9 @@ static void explanations_go_on(void **state) {
         settings.trees = trees;
         basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
         must(basin_anomaly_explain(&why, model, network, 3, NULL, &error), &error);
-        double sum = 0, shares = 0;
-        for (int64_t i = 0; i < why->features; i++) sum += why->feature[i].share;
+        double shares = 0;
         for (int64_t i = 0; i < why->neighbours; i++) shares += why->neighbour[i].share;
-        assert_true(fabs(sum + why->rest - (why->logit - why->typical_logit)) < 0.05);
+        assert_adds_up(why);
         assert_true(trees || why->has_attention); /* trees may take the network's whole share */
         if (why->has_attention) assert_true(fabs(shares - 1) < 1e-3);
         int64_t facts = 0;
@@ -189,6 +200,89 @@ static void explanations_go_on(void **state) {
         basin_anomaly_explanation_free(why);
         basin_anomaly_close(model);
     }
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part);
+}
+
+/* Facts that bias the scores of pairs have their part, with the totals of edges as values: of a
+ * node that got large amounts, amounts. */
+static void facts_in_the_energy_are_reasons(void **state) {
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_error error;
+    for (int directed = 0; directed < 2; directed++) {
+        basin_network *network = open_tables(state, true, false, directed ? &one_way : NULL);
+        uint8_t *part = fraud_split(network);
+        double amounts = 0, others = 0;
+        settings.epochs = 60, settings.hops = 0, settings.evaluate = 10, settings.facts = "energy";
+        settings.self_loops = directed ? "drop" : "add";
+        basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
+        for (int64_t node = 0; node < 8; node++) {
+            basin_anomaly_explanation *why;
+            must(basin_anomaly_explain(&why, model, network, node, NULL, &error), &error);
+            assert_adds_up(why);
+            for (int64_t i = 0; i < why->features; i++) {
+                const basin_anomaly_feature *f = &why->feature[i];
+                char name[BASIN_REASON_TEXT];
+                if (f->fact < 0) continue;
+                basin_anomaly_reason_name(name, network, f);
+                bool amount = strstr(name, "amount") != NULL;
+                *(amount ? &amounts : &others) += fabs(f->share);
+                assert_true(!f->hop == isfinite(f->value));
+                if (!f->hop && !strncmp(name, "amount sum of edges that come", 29))
+                    assert_true(f->value > 2000 && f->typical > 1000 && f->typical < 4000);
+            }
+            basin_anomaly_explanation_free(why);
+        }
+        if (!(amounts > 0.5 && amounts > others))
+            fail_msg("amounts move %g, other facts %g", amounts, others);
+        basin_anomaly_close(model);
+        basin_network_free(network);
+        free(part);
+    }
+    basin_backend_close(training.backend);
+}
+
+static const basin_anomaly_drift_column *drift_of(const basin_anomaly_drift *drift,
+                                                  const char *name) {
+    for (int64_t i = 0; i < drift->columns; i++)
+        if (!strcmp(drift->column[i].name, name)) return &drift->column[i];
+    fail_msg("no drift of '%s'", name);
+    return NULL;
+}
+
+/* Amounts that grow a hundredfold show, before and after the model was a file; counts do not. */
+static void drift_sees_edges(void **state) {
+    char path[PATH_TEXT];
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_network *network = open_tables(state, true, false, &one_way);
+    uint8_t *part = fraud_split(network);
+    basin_anomaly_drift drift;
+    basin_anomaly_model *back;
+    basin_error error;
+    settings.epochs = 2, settings.facts = "both";
+    basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
+    must(basin_anomaly_drift_measure(&drift, model, network, 0, &error), &error);
+    assert_int_equal(drift_of(&drift, "amount mean of edges")->level, 0);
+    assert_int_equal(drift.large + drift.some, 0);
+    basin_anomaly_drift_free(&drift);
+    must(basin_anomaly_write(folder_path(path, state, "m.safetensors"), model, &error), &error);
+    must(basin_anomaly_open(&back, path, training.backend, &error), &error);
+    for (int64_t e = 0; e < network->relation[0].edges; e++)
+        for (int i = 4; i < 6; i++)
+            network->relation[0].fact[e * network->facts.count + i] *= 100; /* sum and last */
+    must(basin_anomaly_drift_measure(&drift, back, network, 0, &error), &error);
+    const basin_anomaly_drift_column *amount = drift_of(&drift, "amount mean of edges");
+    assert_int_equal(amount->level, 2);
+    assert_true(amount->now > 50 * amount->then && amount->then > 0.5);
+    assert_int_equal(drift_of(&drift, "count of edges")->level, 0);
+    assert_int_equal(drift_of(&drift, "kind=card of edges")->level, 0);
+    assert_int_equal(drift.large, 3);
+    basin_anomaly_drift_free(&drift);
+    basin_anomaly_close(back);
+    basin_anomaly_close(model);
     basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
@@ -276,6 +370,8 @@ int main(void) {
         cmocka_unit_test(relations_agree),
         cmocka_unit_test(samples_carry_facts),
         cmocka_unit_test(explanations_go_on),
+        cmocka_unit_test(facts_in_the_energy_are_reasons),
+        cmocka_unit_test(drift_sees_edges),
         cmocka_unit_test(names_of_columns),
         cmocka_unit_test(facts_may_be_forgotten_where_none_are_read),
         cmocka_unit_test(refuses_what_cannot_be),

@@ -5,6 +5,7 @@
  *     near.c        neighbours, and the part of the graph around a node
  *     trees.c       exact shares of the columns of trees
  *     integrate.c   integrated gradients of the network over that part
+ *     pairs.c       and of what its edges carry
  *     look.c        energies and attention on the whole graph
  *
  * A detector's logit is weight[TREES] z_trees + weight[NETWORK] z_network + shift. Every part is
@@ -63,6 +64,11 @@ typedef struct basin_explainer {
     int64_t features, slots, hops; /* slots of a hop: features, degrees, facts, known labels */
     int64_t *slot;                 /* [table.own] where its columns stand */
     int64_t *fact;                 /* [table.own] which column of its edges' facts; -1: none */
+    int edge_relations;            /* of the network, that have slots for facts of their edges: */
+    int64_t edge_slot[BASIN_ANOMALY_RELATIONS]; /* where they begin, */
+    int64_t edge_slots;                         /* and how many a relation has */
+    float *edge_typical;                        /* [inputs.shape.facts] scaled; or NULL */
+    float *total, *total_typical; /* [N, relations, edge_slots] where the table has none; or NULL */
     int64_t count;
     basin_told *told; /* [count] */
     double energy_mean, energy_deviation;
@@ -80,6 +86,9 @@ void basin_told_add(basin_told *told, const basin_explainer *x, int64_t slot, in
                     double moves);
 /* Adds what comes through a neighbour; through none: the node's own. */
 void basin_told_push(basin_told *told, int64_t neighbour, double moves);
+/* What a node two hops away adds comes through those between, in equal parts. */
+basin_status basin_told_push_between(basin_told *told, const basin_explainer *x, int64_t node,
+                                     double moves, basin_error *error);
 /* One explanation, with values in the user's units. */
 basin_status basin_told_finish(basin_anomaly_explanation **explanation, const basin_explainer *x,
                                const basin_told *told, const double *probability /* [N] */,

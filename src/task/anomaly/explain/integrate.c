@@ -1,15 +1,14 @@
-/* What the network's inputs move a node's logit by: integrated gradients over the node and its
- * surroundings, along the straight line from typical inputs to their own, with the engine's exact
- * derivatives. They add up to the difference of the logits at both ends, up to the steps of the
- * integral, which are made finer until the gap is small. A mean over neighbours is linear in them,
- * so its part is handed on to them exactly. */
+/* What the network's inputs move a node's logit by: integrated gradients over the node, its
+ * surroundings and their edges, along the straight line from typical inputs to their own, with the
+ * engine's exact derivatives. They add up to the difference of the logits at both ends, up to the
+ * steps of the integral, which are made finer until the gap is small. A mean over neighbours is
+ * linear in them, so its part is handed on to them exactly. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/anomaly/batch.h"
-#include "task/anomaly/explain/around.h"
+#include "task/anomaly/explain/pairs.h"
 
 enum { STEPS_LEAST = 8, STEPS_MOST = 72 }; /* 8, 24, 72: the middles of thirds are kept */
 
@@ -27,24 +26,31 @@ typedef struct integral {
     double *sum, *value; /* [n, columns] of slopes; the last one */
     double *logit;       /* [n] */
     double *low, *high;  /* [around.count] logits at the ends of the line */
+    basin_pair_lines edges;
 } integral;
 
 /* ---- plans ---- */
 
 static basin_status make_plan(integral *g, basin_error *error) {
-    basin_expr output[2];
+    enum { MOST = BASIN_ANOMALY_RELATIONS + 1 };
+    basin_expr to[MOST], output[MOST + 1];
+    int count = 0;
     basin_status status = basin_store_new(&g->store, g->x->work.backend, error);
     if (!status)
         status =
             basin_anomaly_net_new(&g->net, g->x->inputs.settings, &g->batch.shape, false, error);
+    if (!status) status = basin_pair_lines_open(&g->edges, g->x, &g->net, &g->batch, error);
     if (status) return status;
+    to[count++] = g->net.features;
+    for (int r = 0; r < g->edges.count; r++) to[count++] = g->edges.of[r].input;
     g->pick = basin_input(g->net.graph, "pick", BASIN_SHAPE(g->rows));
-    g->slope = basin_grad(basin_sum_all(basin_mul(g->pick, g->net.logits)), g->net.features);
-    output[0] = g->net.logits;
-    output[1] = g->slope;
+    basin_grad_many(output, basin_sum_all(basin_mul(g->pick, g->net.logits)), to, count);
+    g->slope = output[0];
+    for (int r = 0; r < g->edges.count; r++) g->edges.of[r].slope = output[1 + r];
+    output[count++] = g->net.logits;
     const basin_error *found = basin_graph_error(g->net.graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
-    basin_plan_spec spec = {.output = output, .outputs = 2};
+    basin_plan_spec spec = {.output = output, .outputs = count};
     return basin_plan_new(&g->plan, g->store, &spec, error);
 }
 
@@ -88,6 +94,7 @@ static void integral_close(integral *g) {
     basin_plan_free(g->plan);
     basin_anomaly_net_free(&g->net);
     basin_store_free(g->store);
+    basin_pair_lines_close(&g->edges);
     basin_anomaly_batch_free(&g->batch);
     basin_around_close(&g->around);
     free(g->row), free(g->sum), free(g->value), free(g->logit), free(g->low), free(g->high);
@@ -104,6 +111,7 @@ static basin_status run_at(integral *g, double t, basin_error *error) {
         g->row[i] = (float)((double)g->x->input_typical[i % g->columns] + t * distance(g, i));
     basin_tensor tensor = basin_tensor_borrow(g->row, BASIN_F32, BASIN_SHAPE(g->rows, g->columns));
     basin_status status = basin_plan_write(g->plan, g->net.features, &tensor, error);
+    if (!status) status = basin_pair_lines_write(&g->edges, g->plan, t, error);
     return status ? status : basin_plan_run(g->plan, error);
 }
 
@@ -121,16 +129,17 @@ static basin_status add_slope(integral *g, double t, basin_error *error) {
     basin_status status = run_at(g, t, error);
     if (!status) status = basin_plan_read(g->plan, g->slope, &tensor, error);
     for (int64_t i = 0; i < g->rows * g->columns && !status; i++) g->sum[i] += g->value[i];
-    return status;
+    return status ? status : basin_pair_lines_add(&g->edges, g->plan, error);
 }
 
 /* How much is missing, of the node where it is most; a part of its distance. */
 static double largest_gap(const integral *g, int steps) {
     double most = 0;
     for (int64_t i = 0; i < g->around.count; i++) {
-        double sum = 0, wanted = g->high[i] - g->low[i];
-        for (int64_t c = g->around.start[i] * g->columns; c < g->around.start[i + 1] * g->columns;
-             c++)
+        int64_t start = g->around.start[i], rows = g->around.start[i + 1] - start;
+        double sum = basin_pair_lines_moved(&g->edges, start, rows) / steps;
+        double wanted = g->high[i] - g->low[i];
+        for (int64_t c = start * g->columns; c < (start + rows) * g->columns; c++)
             sum += g->sum[c] * distance(g, c) / steps;
         most = fmax(most, fabs(sum - wanted) / fmax(fabs(wanted), 0.5));
     }
@@ -141,6 +150,7 @@ static double largest_gap(const integral *g, int steps) {
 static basin_status integrate(integral *g, int *steps, basin_error *error) {
     static const double enough = 0.02;
     memset(g->sum, 0, (size_t)(g->rows * g->columns) * sizeof *g->sum);
+    basin_pair_lines_clear(&g->edges);
     basin_status status = read_end(g->low, g, 0, error);
     if (!status) status = read_end(g->high, g, 1, error);
     *steps = STEPS_LEAST;
@@ -205,27 +215,6 @@ static void tell_own(const place *p) {
         basin_told_push(p->told, -1, moves(p, c, (double)p->table[c]));
 }
 
-/* What a node two hops away adds comes through those between, in equal parts. */
-static basin_status tell_second(const place *p, int64_t node, basin_error *error) {
-    int64_t *next, count, between = 0;
-    basin_status status = basin_vicinity_list(&next, &count, &p->x->near, node, error);
-    if (status) return status;
-    const basin_told *told = p->told;
-    double all = tell_row(p, 2);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0, k = 0; i < count && k < told->neighbours;) {
-            if (next[i] == told->neighbour[k]) {
-                if (pass) basin_told_push(p->told, next[i], all / (double)between);
-                between += !pass;
-            }
-            bool lower = next[i] < told->neighbour[k];
-            i += lower || next[i] == told->neighbour[k];
-            k += !lower;
-        }
-    free(next);
-    return BASIN_OK;
-}
-
 static basin_status tell(integral *g, int64_t i, double scale, basin_error *error) {
     const basin_surroundings *s = &g->around.of[i];
     basin_status status = BASIN_OK;
@@ -237,9 +226,11 @@ static basin_status tell(integral *g, int64_t i, double scale, basin_error *erro
         else if (n <= s->firsts)
             basin_told_push(p.told, s->node[n], tell_row(&p, 1));
         else
-            status = tell_second(&p, s->node[n], error);
+            status = basin_told_push_between(p.told, g->x, s->node[n], tell_row(&p, 2), error);
     }
-    return status;
+    if (status) return status;
+    return basin_pair_lines_tell(&g->edges, g->x, &g->x->told[g->first + i], s, g->around.start[i],
+                                 scale, error);
 }
 
 /* One member, of which the mean over all has its part. */

@@ -16,14 +16,26 @@ static int64_t relation_of(const basin_explainer *x, int r) {
     return -1;
 }
 
+/* Where the network's own columns of facts stand, or what its energy reads of them. */
+static void place_facts(basin_explainer *x, int64_t behind) {
+    const basin_node_inputs *inputs = &x->inputs;
+    bool features = basin_facts_are_features(&x->model->settings);
+    x->edge_slots = basin_node_facts_width(x->network, 1);
+    for (int r = 0; r < inputs->shape.relations && (features || inputs->shape.facts); r++) {
+        x->edge_slot[r] = features ? behind + r * x->edge_slots : x->slots;
+        if (!features) x->slots += x->edge_slots;
+        x->edge_relations++;
+    }
+}
+
 /* Where the table's own columns stand: as the network numbers them, new ones behind. */
 static void place_columns(basin_explainer *x) {
     const basin_node_inputs *inputs = &x->inputs; /* not opened: without features */
     int64_t R = x->table.relations, at = 0, F = x->features;
     int64_t degrees = inputs->features && x->model->settings.degree ? inputs->shape.relations : 0;
     int64_t width = x->table.facts / R; /* of one relation */
-    bool facts = inputs->features > F + degrees;
     x->slots = inputs->features > F ? inputs->features : F;
+    place_facts(x, F + degrees);
     for (; at < F; at++) x->slot[at] = at, x->fact[at] = -1;
     for (int r = 0; r < R && x->ensemble->degree; r++) {
         int64_t k = degrees ? relation_of(x, r) : -1;
@@ -31,10 +43,10 @@ static void place_columns(basin_explainer *x) {
         x->slot[at++] = k >= 0 ? F + k : x->slots++;
     }
     for (int r = 0; r < R; r++) {
-        int64_t k = facts ? relation_of(x, r) : -1;
+        int64_t k = x->edge_relations ? relation_of(x, r) : -1;
         for (int64_t c = 0; c < width; c++) {
             x->fact[at] = c;
-            x->slot[at++] = k >= 0 ? F + degrees + k * width + c : x->slots++;
+            x->slot[at++] = k >= 0 ? x->edge_slot[k] + c : x->slots++;
         }
     }
 }
@@ -71,6 +83,25 @@ static int64_t find(const basin_told *told, int64_t neighbour) {
 void basin_told_push(basin_told *told, int64_t neighbour, double moves) {
     int64_t at = neighbour < 0 ? -1 : find(told, neighbour);
     *(at < 0 ? &told->own : &told->push[at]) += moves;
+}
+
+basin_status basin_told_push_between(basin_told *told, const basin_explainer *x, int64_t node,
+                                     double moves, basin_error *error) {
+    int64_t *next, count, between = 0;
+    basin_status status = basin_vicinity_list(&next, &count, &x->near, node, error);
+    if (status) return status;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0, k = 0; i < count && k < told->neighbours;) {
+            if (next[i] == told->neighbour[k]) {
+                if (pass) basin_told_push(told, next[i], moves / (double)between);
+                between += !pass;
+            }
+            bool lower = next[i] < told->neighbour[k];
+            i += lower || next[i] == told->neighbour[k];
+            k += !lower;
+        }
+    free(next);
+    return BASIN_OK;
 }
 
 /* ---- a typical node ---- */
@@ -155,6 +186,50 @@ static basin_status count_slots(basin_explainer *x, basin_error *error) {
     return BASIN_OK;
 }
 
+/* What a typical edge carries, as the energy reads it: medians of edges evenly spread. */
+static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
+    const basin_facts *facts = &x->network->facts;
+    int64_t width = x->inputs.shape.facts;
+    if (!width) return BASIN_OK;
+    const basin_relation *r = &x->network->relation[x->inputs.relation[0]];
+    int64_t n = r->edges < SAMPLE ? r->edges : SAMPLE;
+    float *row = basin_array_new((size_t)(n * width), sizeof *row);
+    x->edge_typical = calloc((size_t)width, sizeof *x->edge_typical);
+    if (!row || !x->edge_typical) {
+        free(row);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    }
+    for (int64_t i = 0; i < n; i++) {
+        float *own = row + i * width;
+        basin_facts_columns(own, facts, r->fact + i * r->edges / n * facts->count);
+        basin_scaler_apply(own, x->inputs.reader.scale, own, 1);
+    }
+    basin_status status = n ? find_medians(x->edge_typical, row, n, width, error) : BASIN_OK;
+    free(row);
+    return status;
+}
+
+/* Totals of edges in the user's units, where no table has them. */
+static basin_status find_totals(basin_explainer *x, basin_error *error) {
+    int64_t N = x->network->nodes, n = N < SAMPLE ? N : SAMPLE;
+    int64_t width = basin_node_facts_width(x->network, x->edge_relations);
+    if (!x->inputs.shape.facts || x->table.facts) return BASIN_OK;
+    float *row = basin_array_new((size_t)(n * width), sizeof *row);
+    x->total = basin_array_new((size_t)N * (size_t)width, sizeof *x->total);
+    x->total_typical = basin_array_new((size_t)width, sizeof *x->total_typical);
+    basin_status status = row && x->total && x->total_typical
+                              ? BASIN_OK
+                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    if (!status)
+        status = basin_node_facts_fill(x->total, width, x->network, x->inputs.relation,
+                                       x->edge_relations, error);
+    for (int64_t i = 0; i < n && !status; i++)
+        memcpy(row + i * width, x->total + i * N / n * width, (size_t)width * sizeof *row);
+    if (!status) status = find_medians(x->total_typical, row, n, width, error);
+    free(row);
+    return status;
+}
+
 static basin_status open_near(basin_explainer *x, basin_error *error) {
     int relation[2 * BASIN_TREE_RELATIONS], relations = 0;
     for (int r = 0; r < x->table.relations; r++) relation[relations++] = x->table.relation[r];
@@ -182,8 +257,10 @@ basin_status basin_explainer_open(basin_explainer *x, const basin_anomaly_model 
     weigh(x);
     basin_status status = open_tables(x, error);
     if (!status) status = find_typical(x, error);
+    if (!status) status = find_typical_edge(x, error);
     if (!status) status = open_near(x, error);
     if (!status) status = count_slots(x, error);
+    if (!status) status = find_totals(x, error);
     if (status) return status;
     x->told = calloc((size_t)count + 1, sizeof *x->told);
     if (!x->told) return basin_fail(error, BASIN_NO_MEMORY, "no memory for explanations");
@@ -199,6 +276,7 @@ void basin_explainer_close(basin_explainer *x) {
     }
     free(x->told), free(x->energy);
     free(x->column_typical), free(x->input_typical), free(x->slot), free(x->fact);
+    free(x->edge_typical), free(x->total), free(x->total_typical);
     basin_vicinity_close(&x->near);
     basin_tree_table_close(&x->table);
     basin_node_inputs_close(&x->inputs);
@@ -241,6 +319,24 @@ static void tell_values(basin_anomaly_explanation *e, const basin_explainer *x, 
     }
 }
 
+/* Which of the columns of edges a slot is; -1: none. */
+static int64_t fact_at(const basin_explainer *x, int64_t slot) {
+    for (int r = 0; r < x->edge_relations; r++)
+        if (slot >= x->edge_slot[r] && slot < x->edge_slot[r] + x->edge_slots)
+            return slot - x->edge_slot[r];
+    return -1;
+}
+
+static void tell_totals(basin_anomaly_explanation *e, const basin_explainer *x, int64_t node) {
+    int64_t width = x->edge_relations * x->edge_slots;
+    for (int64_t c = 0; c < width && x->total; c++) {
+        int64_t fact = c % x->edge_slots;
+        basin_anomaly_feature *f = &e->feature[x->edge_slot[c / x->edge_slots] + fact];
+        f->value = basin_facts_value(&x->network->facts, fact, (double)x->total[node * width + c]);
+        f->typical = basin_facts_value(&x->network->facts, fact, (double)x->total_typical[c]);
+    }
+}
+
 static void tell_features(basin_anomaly_explanation *e, const basin_explainer *x,
                           const basin_told *told, const float *row) {
     for (int64_t i = 0; i < e->features; i++) {
@@ -250,10 +346,11 @@ static void tell_features(basin_anomaly_explanation *e, const basin_explainer *x
                                                 .hop = i / x->slots,
                                                 .value = NAN,
                                                 .typical = NAN,
-                                                .fact = -1,
+                                                .fact = fact_at(x, slot),
                                                 .share = told->feature[i]};
     }
     tell_values(e, x, row);
+    tell_totals(e, x, told->node);
     qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_share);
 }
 
