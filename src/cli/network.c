@@ -60,7 +60,7 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
 static void say_notes(const basin_network *network) {
     int length;
     for (const char *note = NULL; (note = basin_network_next_note(&length, network, note));)
-        basin_say("basin: note: %s: %.*s", network->path, length, note);
+        basin_say("basin: note: %s: %.*s", basin_network_note_path(network, note), length, note);
 }
 
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,

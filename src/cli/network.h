@@ -44,8 +44,9 @@ typedef struct basin_network_flags {
                    "CSV of edges: the column of sources."),                                        \
         BASIN_TEXT(type, field.target, 0, "target", "COLUMN",                                      \
                    "CSV of edges: the column of targets."),                                        \
-        BASIN_TEXT(type, field.edge_type, 0, "relation-column", "COLUMN",                          \
-                   "CSV of edges: the column of relations."),                                      \
+        BASIN_TEXT(                                                                                \
+            type, field.edge_type, 0, "relation-column", "COLUMN",                                 \
+            "CSV of edges: the column of relations; none: what is named like one is a fact."),     \
         BASIN_TEXT(type, field.time, 0, "time", "COLUMN",                                          \
                    "CSV of edges: the column that says when an edge was."),                        \
         BASIN_TEXT(type, field.until, 0, "until", "TIME",                                          \

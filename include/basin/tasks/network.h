@@ -96,6 +96,7 @@ typedef struct basin_network {
     double *own_since;      /* of those, where they do not lie in the mapped file */
     uint8_t *own_masks;     /* [3, N] train, val and test, likewise */
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
+    char *table_path[2];    /* the first file of nodes and of edges; NULL where it is no table */
 } basin_network;
 
 typedef enum basin_self_loops {
@@ -254,6 +255,8 @@ BASIN_API const char *basin_network_id(const basin_network *network, int64_t nod
  * last. */
 BASIN_API const char *basin_network_next_note(int *length, const basin_network *network,
                                               const char *note);
+/* The file that a line of the note speaks of: that of edges where it begins with "edges: ". */
+BASIN_API const char *basin_network_note_path(const basin_network *network, const char *note);
 /* The node of that id, or -1. */
 BASIN_API int64_t basin_network_find(const basin_network *network, const char *id);
 /* What a label is called: as its table has it, or its number, in `text`; valid as long as both. */

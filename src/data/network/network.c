@@ -71,6 +71,7 @@ void basin_network_free(basin_network *network) {
     free(network->own_masks);
     free(network->note);
     free(network->path);
+    for (int i = 0; i < 2; i++) free(network->table_path[i]);
     basin_bundle_free(network->file);
     free(network);
 }
@@ -82,6 +83,11 @@ const char *basin_network_next_note(int *length, const basin_network *network, c
     if (!note || !*note) return NULL;
     *length = (int)strcspn(note, "\n");
     return note;
+}
+
+const char *basin_network_note_path(const basin_network *network, const char *note) {
+    bool edges = !strncmp(note, "edges: ", strlen("edges: "));
+    return network->table_path[edges] ? network->table_path[edges] : network->path;
 }
 
 static bool has_line(const basin_network *n, const char *line) {

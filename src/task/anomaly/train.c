@@ -81,8 +81,8 @@ static basin_status open_files(whole *t, basin_error *error) {
     int length;
     const char *note = NULL;
     while (!status && (note = basin_network_next_note(&length, t->opened, note)))
-        basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s", t->opened->path, length,
-                         note);
+        basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s",
+                         basin_network_note_path(t->opened, note), length, note);
     return status;
 }
 

@@ -67,10 +67,10 @@ static void reads_edges_alone(void **state) {
     basin_network_options o = {.source = "a", .target = "b", .directed = true};
     n = must_read(&o, "a;b\nx;y\nx;y\ny;x\n", NULL);
     assert_int_equal(n->relation[0].edges, 2);
-    assert_non_null(strstr(n->note, "1 of 3 edges repeat others and count once"));
+    assert_non_null(strstr(n->note, "1 of 3 rows repeat others and count once"));
     basin_network_free(n);
     n = must_read(NULL, "src,dst\nx,y\nx,y\ny,x\nx,x\nx,x\n", NULL);
-    assert_non_null(strstr(n->note, "3 of 5 edges repeat others and count once"));
+    assert_non_null(strstr(n->note, "3 of 5 rows repeat others and count once"));
     basin_network_free(n);
 }
 
@@ -212,7 +212,7 @@ static void reads_latin_1(void **state) {
     assert_int_equal(n->features, 1); /* the same town twice */
     assert_string_equal(n->column.text, "c=K\xc3\xb6ln");
     assert_non_null(strstr(n->note, "nodes.csv holds text that is not UTF-8, taken as Latin-1"));
-    assert_non_null(strstr(n->note, "1 rows of edges became 1 edges that carry count"));
+    assert_non_null(strstr(n->note, "1 rows became 1 edges that carry count"));
     basin_network_free(n);
 }
 
@@ -224,7 +224,7 @@ static void ends_may_be_unknown(void **state) {
     basin_network *n = must_read(&o, edges, nodes);
     assert_int_equal(n->nodes, 2);
     assert_int_equal(n->relation[0].edges, 2);
-    assert_non_null(strstr(n->note, "2 edges left out: an end is in no file of nodes ('z')"));
+    assert_non_null(strstr(n->note, "2 left out: an end is in no file of nodes ('z')"));
     basin_network_free(n);
     o.unknown = BASIN_UNKNOWN_ADD;
     n = must_read(&o, edges, nodes);

@@ -70,7 +70,7 @@ static void parallel_rows_add_up(void **state) {
     ASSERT_FACTS(n, 1, 0, 3, 13, 10, 3, 0, 1, 2);
     ASSERT_FACTS(n, 2, 1, 1, 100, 100, 4, 1, 0, 0);
     ASSERT_FACTS(n, 2, 2, 1, 7, 7, 5, 0, 1, 0); /* a loop counts once */
-    assert_non_null(strstr(n->note, "5 rows of edges became 3 edges that carry count (both "
+    assert_non_null(strstr(n->note, "5 rows became 3 edges that carry count (both "
                                     "directions together), of numbers sum, mean and last, of "
                                     "times the last, of texts the share of each value"));
     assert_true(n->since[0] == 1 && n->since[2] == 4 && isnan(n->since[3]));
@@ -98,7 +98,31 @@ static void rows_are_in_order(void **state) {
     basin_network_options apart = {.keep_duplicates = true};
     n = must_open(state, NULL, "src,dst,amount\na,b,1\na,b,2\n", &apart);
     assert_int_equal(n->facts.count, 0);
-    assert_non_null(strstr(n->note, "columns of edges that are not read: amount"));
+    assert_non_null(strstr(n->note, "edges: columns not read: amount"));
+    basin_network_free(n);
+}
+
+/* A column that looks like relations becomes them, and that is said; "none" makes it a fact. */
+static void a_type_may_be_a_fact(void **state) {
+    static const char rows[] = "src,dst,type\na,b,card\nb,a,wire\n";
+    basin_network *n = must_open(state, accounts, rows, NULL);
+    assert_int_equal(n->relations, 2);
+    const char *note = strstr(n->note, "edges: by its name column 'type' tells relations");
+    assert_non_null(note);
+    assert_string_equal(strrchr(basin_network_note_path(n, note), '/'), "/edges.csv");
+    assert_string_equal(strrchr(basin_network_note_path(n, "columns left out: x"), '/'),
+                        "/nodes.csv");
+    basin_network_free(n);
+    basin_network_options o = {.edge_type = "none"};
+    n = must_open(state, accounts, rows, &o);
+    assert_int_equal(n->relations, 1);
+    assert_null(strstr(n->note, "tells relations"));
+    ASSERT_FACTS(n, 0, 1, 2, 1, 1);
+    basin_network_free(n);
+    o.edge_type = "type";
+    n = must_open(state, accounts, rows, &o);
+    assert_int_equal(n->relations, 2);
+    assert_null(strstr(n->note ? n->note : "", "tells relations"));
     basin_network_free(n);
 }
 
@@ -109,7 +133,7 @@ static void later_edges_are_left_out(void **state) {
     n = must_open(state, NULL, transfers, &o);
     assert_int_equal(n->nodes, 2); /* who comes later is not there yet */
     ASSERT_FACTS(n, 0, 1, 2, 3, -2, 2, 0, 1, 1);
-    assert_non_null(strstr(n->note, "3 edges left out: later than 2"));
+    assert_non_null(strstr(n->note, "3 left out: later than 2"));
     basin_network_free(n);
     o.until = "soon";
     assert_int_equal(open_tables(&n, state, NULL, transfers, &o, &error), BASIN_BAD_VALUE);
@@ -209,7 +233,7 @@ static void schemas_match_them(void **state) {
     again = must_open(state, accounts, moved, &as);
     ASSERT_FACTS(again, 0, 1, 3, 13, 10, 3, 0, 1, 2);
     ASSERT_FACTS(again, 2, 1, 1, 100, 100, 4, 0, 0, 0);
-    assert_non_null(strstr(again->note, "columns of edges that are not read: extra"));
+    assert_non_null(strstr(again->note, "edges: columns not read: extra"));
     assert_non_null(strstr(again->note, "1 rows with values that training did not know ('gold')"));
     basin_network_free(again);
     assert_int_equal(
@@ -230,7 +254,7 @@ static void schemas_match_them(void **state) {
     assert_true(again->facts.count != n->facts.count);
     assert_int_equal(basin_network_match(again, n->schema, &error), BASIN_OK);
     ASSERT_FACTS(again, 0, 1, 3, 13, 10, 3, 0, 1, 2);
-    assert_non_null(strstr(again->note, "columns of edges not used: extra"));
+    assert_non_null(strstr(again->note, "edges: columns not used: extra"));
     assert_int_equal(basin_network_check_schema(again, n->schema, &error), BASIN_OK);
     basin_network_forget_facts(again);
     assert_int_equal(basin_network_check_schema(again, n->schema, &error), BASIN_BAD_VALUE);
@@ -292,6 +316,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parallel_rows_add_up),
         cmocka_unit_test(rows_are_in_order),
+        cmocka_unit_test(a_type_may_be_a_fact),
         cmocka_unit_test(later_edges_are_left_out),
         cmocka_unit_test(gaps_are_filled_or_refused),
         cmocka_unit_test(unions_add_up),

@@ -79,14 +79,15 @@ static void note_repeats(basin_tables *j) {
     for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
     if (n->facts.count)
         basin_network_add_note(j->network,
-                               "%zu rows of edges became %" PRId64
+                               "edges: %zu rows became %" PRId64
                                " edges that carry count%s, of numbers sum, mean and last%s%s",
                                j->edge_count, different,
                                n->directed ? "" : " (both directions together)",
                                n->facts.time < 0 ? "" : ", of times the last",
                                has_kinds(&n->facts) ? ", of texts the share of each value" : "");
     else if (different < (int64_t)j->edge_count)
-        basin_network_add_note(j->network, "%" PRId64 " of %zu edges repeat others and count once",
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " of %zu rows repeat others and count once",
                                (int64_t)j->edge_count - different, j->edge_count);
 }
 
@@ -111,6 +112,16 @@ static basin_status make_relations(basin_tables *j) {
     return status;
 }
 
+/* The first file of nodes, and of edges, for what is said of them. */
+static basin_status name_tables(basin_tables *j) {
+    for (int t = 0; t < j->tables; t++) {
+        char **path = &j->network->table_path[j->table[t].edges];
+        if (!*path && !(*path = basin_string_copy(j->table[t].source->path)))
+            return basin_tables_no_memory(j, j->network->path);
+    }
+    return BASIN_OK;
+}
+
 static basin_status make_network(basin_tables *j) {
     basin_status status = basin_tables_begin_base(j);
     if (!status) status = basin_tables_see_nodes(j);
@@ -126,6 +137,7 @@ static basin_status make_network(basin_tables *j) {
                           j->table[0].source->query ? "" : " below the header");
     status = basin_tables_number_classes(j);
     if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
+    if (!status) status = name_tables(j);
     if (!status) status = make_nodes(j);
     if (!status) status = make_relations(j);
     if (!status) note_repeats(j);

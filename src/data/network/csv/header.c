@@ -24,6 +24,11 @@ static const char usual_id[] = "id node node_id nodeid name txId";
 static const char usual_label[] = "label y class is_fraud isfraud fraud anomaly";
 static const char *const usual_mask[3] = {"train_mask", "val_mask", "test_mask"};
 
+/* Whether the options say that no column tells relations; one of that name would. */
+static bool no_relations(const basin_tables *j) {
+    return j->o->edge_type && !strcmp(j->o->edge_type, "none");
+}
+
 /* Whether a column has the usual name of labels, or the one that options give. */
 bool basin_tables_is_label(const basin_tables *j, const char *name) {
     for (const char *usual = usual_label; *usual;) {
@@ -201,7 +206,8 @@ static basin_status check_names(basin_tables *j) {
                 {j->o->edge_type, "for relations in a file of edges", true, false},
                 {j->o->time, "for the times of edges", true, false}};
     for (size_t i = 0; i < sizeof role / sizeof *role; i++)
-        if (role[i].name && !is_there(j, role[i].name, role[i].edges, role[i].nodes))
+        if (role[i].name && !(role[i].name == j->o->edge_type && no_relations(j)) &&
+            !is_there(j, role[i].name, role[i].edges, role[i].nodes))
             return basin_tables_fail_absent(j, NULL, role[i].name, role[i].what);
     return check_drops(j);
 }

@@ -5,8 +5,9 @@
 #include "base/text.h"
 #include "data/network/csv/table.h"
 
+/* Columns of one table, by what became of them. */
 typedef struct lists {
-    basin_list text, date, mark, comma, mixed, out, unused, edge;
+    basin_list text, date, mark, comma, mixed, out, unused, unread;
 } lists;
 
 static void add(basin_list *list, const char *name, const char *format, int64_t number) {
@@ -16,12 +17,12 @@ static void add(basin_list *list, const char *name, const char *format, int64_t 
     basin_list_add(list, text);
 }
 
-static void sort_known(basin_tables *j, lists *l, const basin_column *c) {
+static void sort_known(basin_tables *j, lists *l, const basin_column *c, const char *of) {
     if (c->other)
         basin_network_add_note(j->network,
-                               "column '%s': %" PRId64 " rows with values that training did not "
+                               "%scolumn '%s': %" PRId64 " rows with values that training did not "
                                "know ('%s'), taken as other",
-                               c->name, c->other, c->unseen);
+                               of, c->name, c->other, c->unseen);
     if (c->type != BASIN_COLUMN_DROPPED) return;
     bool before = basin_schema_find(&j->known->nodes, c->name);
     add(before ? &l->out : &l->unused, c->name, before ? " (as in training)" : NULL, 0);
@@ -42,58 +43,69 @@ static void note_unknown(basin_tables *j) {
     const basin_unknown_ends *u = &j->unknown;
     if (u->edges)
         basin_network_add_note(j->network,
-                               "%" PRId64 " edges left out: an end is in no file of nodes ('%s')",
+                               "edges: %" PRId64 " left out: an end is in no file of nodes ('%s')",
                                u->edges, u->first);
     if (u->nodes)
         basin_network_add_note(j->network,
-                               "%" PRId64 " nodes added that are in no file of nodes ('%s')",
+                               "edges: %" PRId64 " nodes added that are in no file of nodes ('%s')",
                                u->nodes, u->first);
     if (j->late)
-        basin_network_add_note(j->network, "%" PRId64 " edges left out: later than %s", j->late,
+        basin_network_add_note(j->network, "edges: %" PRId64 " left out: later than %s", j->late,
                                j->o->until);
 }
 
-/* How a file was read, and which columns of edges were not. */
-static void note_table(basin_tables *j, lists *l, const basin_table_file *t) {
+/* How a file was read. */
+static void note_table(basin_tables *j, const basin_table_file *t, const char *of) {
     if (t->headerless)
         basin_network_add_note(j->network,
-                               "%s has no header: taken as a list of edges, source and target "
+                               "%s%s has no header: taken as a list of edges, source and target "
                                "first",
-                               t->source->path);
+                               of, t->source->path);
     if (t->latin)
-        basin_network_add_note(j->network, "%s holds text that is not UTF-8, taken as Latin-1",
-                               t->source->path);
-    for (size_t i = 0; t->edges && i < t->columns; i++)
-        if (t->column[i].type == BASIN_COLUMN_DROPPED && !t->fact[i])
-            add(&l->edge, t->name[i],
-                basin_tables_is_label(j, t->name[i]) ? " (by its name a label)" : NULL, 0);
+        basin_network_add_note(j->network, "%s%s holds text that is not UTF-8, taken as Latin-1",
+                               of, t->source->path);
+    if (t->edges && t->type >= 0 && !j->o->edge_type && !j->known)
+        basin_network_add_note(j->network,
+                               "edges: by its name column '%s' tells relations, not a fact of an "
+                               "edge; the relation column 'none' reads it as one",
+                               t->name[t->type]);
 }
 
-void basin_tables_note(basin_tables *j) {
-    lists l = {0};
+static void sort_table(basin_tables *j, lists *l, const basin_table_file *t) {
     bool known = j->known && j->known->named;
-    for (int t = 0; t < j->tables; t++) note_table(j, &l, &j->table[t]);
-    for (int t = 0; t < j->tables; t++)
-        for (size_t i = 0; i < j->table[t].columns; i++) {
-            const basin_column *c = &j->table[t].column[i];
-            bool edges = j->table[t].edges;
-            if (edges && j->table[t].fact[i] != c) continue; /* the first table's is said */
-            sort_column(j, &l, c);
-            if (known && (!edges || c->known)) sort_known(j, &l, c);
-        }
+    for (size_t i = 0; i < t->columns; i++) {
+        const basin_column *c = &t->column[i];
+        if (t->edges && c->type == BASIN_COLUMN_DROPPED && !t->fact[i])
+            add(&l->unread, c->name,
+                basin_tables_is_label(j, c->name) ? " (by its name a label)" : NULL, 0);
+        if (t->edges && t->fact[i] != c) continue; /* the first table's is said */
+        sort_column(j, l, c);
+        if (known && (!t->edges || c->known)) sort_known(j, l, c, t->edges ? "edges: " : "");
+    }
+}
+
+static void note_columns(basin_tables *j, const basin_table_file *t) {
+    const char *of = t->edges ? "edges: " : "";
+    lists l = {0};
+    note_table(j, t, of);
+    sort_table(j, &l, t);
     const struct {
         const basin_list *list;
         const char *what;
-    } line[] = {{&l.text, "text, one feature a value"},
+    } line[] = {{&l.text, t->edges ? "text, a share a value" : "text, one feature a value"},
                 {&l.date, "dates, as days since 1970"},
                 {&l.mark, "numbers written with separators, currency or %"},
                 {&l.comma, "numbers with a decimal comma"},
                 {&l.mixed, "several currencies in one column, not converted"},
                 {&l.out, "columns left out"},
                 {&l.unused, "columns not used, since training did not have them"},
-                {&l.edge, "columns of edges that are not read"}};
+                {&l.unread, "columns not read"}};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         if (line[i].list->count)
-            basin_network_add_note(j->network, "%s: %s", line[i].what, line[i].list->text);
+            basin_network_add_note(j->network, "%s%s: %s", of, line[i].what, line[i].list->text);
+}
+
+void basin_tables_note(basin_tables *j) {
+    for (int t = 0; t < j->tables; t++) note_columns(j, &j->table[t]);
     note_unknown(j);
 }

@@ -123,7 +123,7 @@ static void note_unused(basin_network *n, const basin_schema *to) {
         if (basin_column_is_feature(c->type) && (!wanted || wanted->type != c->type))
             basin_list_add(&unused, c->name);
     }
-    if (unused.count) basin_network_add_note(n, "columns of edges not used: %s", unused.text);
+    if (unused.count) basin_network_add_note(n, "edges: columns not used: %s", unused.text);
 }
 
 /* The facts of a relation in another order. */
