@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/gemm.h"
+#include "base/team.h"
 
 enum { SLAB = 1 << 20 }; /* floats of P at a time, at least one row of the output */
 
@@ -68,14 +69,25 @@ static void gather_patch(float *to, const float *x, const geometry *g, int64_t c
     }
 }
 
-/* P for the output rows first .. last - 1. */
-static void gather_slab(const basin_cpu_frame *frame, float *patches, const float *x,
-                        const geometry *g, int64_t first, int64_t last) {
-    int64_t cells = (last - first) * g->out_columns;
-    int team = basin_cpu_team(frame, cells * g->patch);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t n = 0; n < cells; n++)
-        gather_patch(patches + n * g->patch, x, g, first * g->out_columns + n);
+/* A slab: output rows first .. last - 1, and their P. */
+typedef struct slab {
+    const basin_cpu_frame *frame;
+    const geometry *g;
+    int64_t first, last;
+    float *patches;
+} slab;
+
+static void gather_cells(const void *context, int64_t begin, int64_t end, int place) {
+    const slab *s = context;
+    (void)place;
+    for (int64_t n = begin; n < end; n++)
+        gather_patch(s->patches + n * s->g->patch, s->frame->in[0], s->g,
+                     s->first * s->g->out_columns + n);
+}
+
+static void gather_slab(slab *s) {
+    int64_t cells = (s->last - s->first) * s->g->out_columns;
+    basin_team_run(gather_cells, s, cells, 0, basin_cpu_team(s->frame, cells * s->g->patch));
 }
 
 /* Adds to row `at` = (b, r) of x what the output rows first .. last - 1 send there. */
@@ -94,13 +106,21 @@ static void scatter_row(const basin_cpu_frame *frame, float *x, const float *pat
     }
 }
 
-static void scatter_slab(const basin_cpu_frame *frame, float *x, const float *patches,
-                         const geometry *g, int64_t first, int64_t last) {
-    int64_t from = first / g->out_rows * g->rows;
-    int64_t to = ((last - 1) / g->out_rows + 1) * g->rows;
-    int team = basin_cpu_team(frame, (last - first) * g->out_columns * g->patch);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t at = from; at < to; at++) scatter_row(frame, x, patches, g, at, first, last);
+/* The first row of x that a slab may send to. */
+static int64_t slab_top(const slab *s) { return s->first / s->g->out_rows * s->g->rows; }
+
+static void scatter_some(const void *context, int64_t begin, int64_t end, int place) {
+    const slab *s = context;
+    (void)place;
+    for (int64_t at = slab_top(s) + begin; at < slab_top(s) + end; at++)
+        scatter_row(s->frame, s->frame->out[0], s->patches, s->g, at, s->first, s->last);
+}
+
+static void scatter_slab(slab *s) {
+    const geometry *g = s->g;
+    int64_t end = ((s->last - 1) / g->out_rows + 1) * g->rows;
+    int team = basin_cpu_team(s->frame, (s->last - s->first) * g->out_columns * g->patch);
+    basin_team_run(scatter_some, s, end - slab_top(s), 0, team);
 }
 
 /* The product of a slab of `rows` output rows, without addresses. */
@@ -153,8 +173,8 @@ void basin_cpu_conv(const basin_cpu_frame *frame) {
     for (int64_t first = 0; first < all; first += g.slab) {
         int64_t last = first + g.slab < all ? first + g.slab : all;
         basin_gemm p = product_of(call, &g, last - first);
-        if (call->op != BASIN_OP_CONV_INPUT)
-            gather_slab(frame, patches, frame->in[0], &g, first, last);
+        slab s = {frame, &g, first, last, patches};
+        if (call->op != BASIN_OP_CONV_INPUT) gather_slab(&s);
         if (call->op == BASIN_OP_CONV) {
             p.a = patches, p.b = frame->in[1], p.c = out + first * cell;
         } else if (call->op == BASIN_OP_CONV_INPUT) {
@@ -164,6 +184,6 @@ void basin_cpu_conv(const basin_cpu_frame *frame) {
             p.accumulate = first > 0;
         }
         basin_gemm_run(&p, frame->threads, patches + patches_size(&g));
-        if (call->op == BASIN_OP_CONV_INPUT) scatter_slab(frame, out, patches, &g, first, last);
+        if (call->op == BASIN_OP_CONV_INPUT) scatter_slab(&s);
     }
 }

@@ -1,11 +1,13 @@
 /* The fast backend's table: float32 in the host's memory, the stream executed as it is queued by a
- * team of OpenMP threads. What goes wrong in a run is kept until wait() asks. */
+ * team of threads (base/team.h). What goes wrong in a run is kept until wait() asks. */
 #include "backend/cpu/cpu.h"
 
-#include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "backend/host.h"
+#include "base/processors.h"
+#include "base/team.h"
 
 typedef struct cpu_backend {
     basin_backend base;
@@ -15,11 +17,30 @@ typedef struct cpu_backend {
 
 void basin_cpu_bad_index(const basin_cpu_frame *frame, const char *name, int64_t at, int64_t found,
                          int64_t least, int64_t limit) {
-#pragma omp critical(basin_cpu_error)
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
     if (frame->error->status == BASIN_OK)
         basin_fail(frame->error, BASIN_BAD_VALUE,
                    "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
                    (long long)at, (long long)least, (long long)limit);
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+typedef struct sharing {
+    const basin_cpu_frame *frame;
+    basin_cpu_part *part;
+} sharing;
+
+static void run_part(const void *context, int64_t first, int64_t last, int place) {
+    const sharing *s = context;
+    (void)place;
+    s->part(s->frame, first, last);
+}
+
+void basin_cpu_share(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t count,
+                     int64_t work) {
+    sharing s = {frame, part};
+    basin_team_run(run_part, &s, count, 0, basin_cpu_team(frame, work));
 }
 
 typedef struct operation {
@@ -133,7 +154,7 @@ basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_
     cpu_backend *cpu = calloc(1, sizeof *cpu);
     *backend = NULL;
     if (!cpu) return basin_fail(error, BASIN_NO_MEMORY, "backend cpu: no memory for its state");
-    if (threads <= 0) threads = omp_get_max_threads(); /* all cores, or OMP_NUM_THREADS */
+    if (threads <= 0) threads = basin_processors();
     cpu->base = (basin_backend){.table = &table, .threads = threads};
     cpu->simd = basin_simd_select();
     *backend = &cpu->base;

@@ -24,6 +24,13 @@ static inline int basin_cpu_team(const basin_cpu_frame *frame, int64_t work) {
     return useful < 1 ? 1 : useful < frame->threads ? (int)useful : frame->threads;
 }
 
+/* Does items first .. last - 1 of a call's work. */
+typedef void basin_cpu_part(const basin_cpu_frame *frame, int64_t first, int64_t last);
+
+/* Calls `part` for all of [0, count), by as many threads as `work` element operations deserve. */
+void basin_cpu_share(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t count,
+                     int64_t work);
+
 /* Piece i of `count` things cut into `pieces`: first[i] .. first[i + 1] - 1. */
 static inline int64_t basin_cpu_first(int64_t i, int64_t pieces, int64_t count) {
     return count / pieces * i + (i < count % pieces ? i : count % pieces);

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
+#include "base/team.h"
 
 enum { TILE = 16 };
 
@@ -75,57 +76,82 @@ static void transpose(float *to, int64_t to_row, const float *from, int64_t from
     }
 }
 
-/* The last axis of the output has some stride in the operand, and axis `unit` has stride 1: the two
- * are transposed for every setting of the others. */
+/* Many transpositions: of the last axis of the output and the one that has stride 1 in the operand,
+ * for every setting of the others. */
+typedef struct transposition {
+    float *to;
+    const float *from;
+    int64_t rows, columns;    /* of each: the other axis, the last one */
+    int64_t to_row, from_row; /* strides */
+    int64_t tiles;            /* of rows */
+    basin_shape others;       /* and their strides */
+    int64_t out_stride[BASIN_MAX_RANK], in_stride[BASIN_MAX_RANK];
+} transposition;
+
+static void transpose_tiles(const void *context, int64_t first, int64_t last, int place) {
+    const transposition *t = context;
+    (void)place;
+    for (int64_t piece = first; piece < last; piece++) {
+        int64_t at = piece / t->tiles, row = piece % t->tiles * TILE;
+        int64_t to_at = basin_shape_offset(at, &t->others, t->others.rank, t->out_stride);
+        int64_t from_at = basin_shape_offset(at, &t->others, t->others.rank, t->in_stride);
+        transpose(t->to + to_at + row * t->to_row, t->to_row, t->from + from_at + row, t->from_row,
+                  minimum(t->rows - row, TILE), t->columns);
+    }
+}
+
 static void transpose_all(float *to, const float *from, const walk *w, int unit, int team) {
     int last = w->shape.rank - 1;
-    int64_t dense[BASIN_MAX_RANK], out_stride[BASIN_MAX_RANK], in_stride[BASIN_MAX_RANK];
-    basin_shape others = {0};
+    int64_t dense[BASIN_MAX_RANK];
+    transposition t = {.to = to, .from = from, .rows = w->shape.dim[unit]};
     basin_shape_strides(dense, &w->shape);
     for (int i = 0; i < last; i++) {
         if (i == unit) continue;
-        out_stride[others.rank] = dense[i];
-        in_stride[others.rank] = w->stride[i];
-        others.dim[others.rank++] = w->shape.dim[i];
+        t.out_stride[t.others.rank] = dense[i];
+        t.in_stride[t.others.rank] = w->stride[i];
+        t.others.dim[t.others.rank++] = w->shape.dim[i];
     }
-    int64_t outer = basin_shape_product(&others, 0, others.rank);
-    int64_t rows = w->shape.dim[unit], tiles = (rows + TILE - 1) / TILE;
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t piece = 0; piece < outer * tiles; piece++) {
-        int64_t at = piece / tiles, row = piece % tiles * TILE;
-        int64_t to_at = basin_shape_offset(at, &others, others.rank, out_stride);
-        int64_t from_at = basin_shape_offset(at, &others, others.rank, in_stride);
-        transpose(to + to_at + row * dense[unit], dense[unit], from + from_at + row,
-                  w->stride[last], minimum(rows - row, TILE), w->shape.dim[last]);
-    }
+    t.columns = w->shape.dim[last], t.to_row = dense[unit], t.from_row = w->stride[last];
+    t.tiles = (t.rows + TILE - 1) / TILE;
+    int64_t outer = basin_shape_product(&t.others, 0, t.others.rank);
+    basin_team_run(transpose_tiles, &t, outer * t.tiles, 0, team);
+}
+
+static void permute_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    walk w = permutation(frame->call);
+    copy_rows(frame->out[0], frame->in[0], &w, first, last);
 }
 
 void basin_cpu_permute(const basin_cpu_frame *frame) {
     walk w = permutation(frame->call);
     int64_t count = basin_shape_product(&w.shape, 0, w.shape.rank);
-    int last = w.shape.rank - 1, unit = 0, team = basin_cpu_team(frame, count);
-    const float *from = frame->in[0];
-    float *to = frame->out[0];
+    int last = w.shape.rank - 1, unit = 0;
     if (count == 0) return;
-    if (w.stride[last] != 1) {
+    if (w.stride[last] == 1) {
+        basin_cpu_share(frame, permute_rows, count / w.shape.dim[last], count);
+    } else {
         while (w.stride[unit] != 1) unit++;
-        transpose_all(to, from, &w, unit, team);
-        return;
+        transpose_all(frame->out[0], frame->in[0], &w, unit, basin_cpu_team(frame, count));
     }
-    int64_t rows = count / w.shape.dim[last], pieces = minimum(rows, 64);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < pieces; i++)
-        copy_rows(to, from, &w, basin_cpu_first(i, pieces, rows),
-                  basin_cpu_first(i + 1, pieces, rows));
 }
 
-/* Copies runs of `run` elements: run i goes from `from` + i from_step to `to` + i to_step. */
-static void copy_runs(const basin_cpu_frame *frame, float *to, int64_t to_step, const float *from,
-                      int64_t from_step, int64_t run, int64_t runs) {
-    int team = basin_cpu_team(frame, run * runs);
-    if (run <= 0) return;
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < runs; i++) copy(to + i * to_step, from + i * from_step, run);
+/* Runs of `run` elements: run i goes from `from` + i from_step to `to` + i to_step. */
+typedef struct runs {
+    float *to;
+    int64_t to_step;
+    const float *from;
+    int64_t from_step, run;
+} runs;
+
+static void copy_some(const void *context, int64_t first, int64_t last, int place) {
+    const runs *r = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        copy(r->to + i * r->to_step, r->from + i * r->from_step, r->run);
+}
+
+static void copy_runs(const basin_cpu_frame *frame, runs r, int64_t count) {
+    if (r.run > 0) basin_team_run(copy_some, &r, count, 0, basin_cpu_team(frame, r.run * count));
 }
 
 void basin_cpu_slice(const basin_cpu_frame *frame) {
@@ -133,29 +159,34 @@ void basin_cpu_slice(const basin_cpu_frame *frame) {
     const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
     int axis = call->attr.axis;
     int64_t inner = basin_shape_product(in, axis + 1, in->rank);
-    copy_runs(frame, frame->out[0], out->dim[axis] * inner,
-              (const float *)frame->in[0] + call->attr.start * inner, in->dim[axis] * inner,
-              out->dim[axis] * inner, basin_shape_product(in, 0, axis));
+    runs r = {.to = frame->out[0],
+              .to_step = out->dim[axis] * inner,
+              .from = (const float *)frame->in[0] + call->attr.start * inner,
+              .from_step = in->dim[axis] * inner,
+              .run = out->dim[axis] * inner};
+    copy_runs(frame, r, basin_shape_product(in, 0, axis));
 }
 
-void basin_cpu_pad(const basin_cpu_frame *frame) {
+static void pad_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
     int axis = call->attr.axis;
-    int64_t inner = basin_shape_product(in, axis + 1, in->rank);
-    int64_t runs = basin_shape_product(in, 0, axis), row = out->dim[axis] * inner;
+    int64_t inner = basin_shape_product(in, axis + 1, in->rank), row = out->dim[axis] * inner;
     int64_t before = call->attr.start * inner, run = in->dim[axis] * inner;
-    int team = basin_cpu_team(frame, row * runs);
     const float *from = frame->in[0];
-    float *to = frame->out[0];
-    if (row <= 0) return;
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < runs; i++) {
-        float *at = to + i * row;
+    for (int64_t i = first; i < last; i++) {
+        float *at = (float *)frame->out[0] + i * row;
         memset(at, 0, (size_t)before * sizeof *at);
         copy(at + before, from + i * run, run);
         memset(at + before + run, 0, (size_t)(row - before - run) * sizeof *at);
     }
+}
+
+void basin_cpu_pad(const basin_cpu_frame *frame) {
+    const basin_shape *out = &frame->call->out[0].shape;
+    int64_t rows = basin_shape_product(out, 0, frame->call->attr.axis);
+    int64_t count = basin_shape_count(*out);
+    if (count > 0) basin_cpu_share(frame, pad_rows, rows, count);
 }
 
 void basin_cpu_concat(const basin_cpu_frame *frame) {
@@ -165,24 +196,20 @@ void basin_cpu_concat(const basin_cpu_frame *frame) {
     int64_t inner = basin_shape_product(out, axis + 1, out->rank), start = 0;
     for (int i = 0; i < call->ins; i++) {
         int64_t run = call->in[i].shape.dim[axis] * inner;
-        copy_runs(frame, (float *)frame->out[0] + start, out->dim[axis] * inner, frame->in[i], run,
-                  run, basin_shape_product(out, 0, axis));
+        runs r = {(float *)frame->out[0] + start, out->dim[axis] * inner, frame->in[i], run, run};
+        copy_runs(frame, r, basin_shape_product(out, 0, axis));
         start += run;
     }
 }
 
 /* out[i] = table[index[i]]; zeros where the index is -1. */
-void basin_cpu_gather(const basin_cpu_frame *frame) {
-    const basin_call *call = frame->call;
-    const basin_shape *shape = &call->in[0].shape;
+static void gather_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    const basin_shape *shape = &frame->call->in[0].shape;
     const float *table = frame->in[0];   /* [rows, width] */
     const int32_t *index = frame->in[1]; /* [n] */
     float *out = frame->out[0];          /* [n, width] */
-    int64_t n = basin_shape_count(call->in[1].shape), rows = shape->dim[0];
-    int64_t width = basin_shape_product(shape, 1, shape->rank);
-    int team = basin_cpu_team(frame, n * width);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < n; i++) {
+    int64_t rows = shape->dim[0], width = basin_shape_product(shape, 1, shape->rank);
+    for (int64_t i = first; i < last; i++) {
         if (index[i] >= 0 && index[i] < rows)
             copy(out + i * width, table + index[i] * width, width);
         else
@@ -192,26 +219,35 @@ void basin_cpu_gather(const basin_cpu_frame *frame) {
     }
 }
 
-/* out[v] = sum of values[i] over the i with index[i] = v, in the order of i. Threads own ranges of
- * rows v, and each goes through the whole index: no two write one row, and no order depends on
- * their number. */
-void basin_cpu_scatter(const basin_cpu_frame *frame) {
-    const basin_call *call = frame->call;
-    const basin_shape *shape = &call->out[0].shape;
+void basin_cpu_gather(const basin_cpu_frame *frame) {
+    int64_t n = basin_shape_count(frame->call->in[1].shape);
+    basin_cpu_share(frame, gather_rows, n, basin_shape_count(frame->call->out[0].shape));
+}
+
+/* out[v] = sum of values[i] over the i with index[i] = v, in the order of i. A piece is a range of
+ * rows v and goes through the whole index: no two write one row, and no order depends on how many
+ * there are. */
+static void scatter_rows(const void *context, int64_t first, int64_t last, int place) {
+    const basin_cpu_frame *frame = context;
+    const basin_shape *shape = &frame->call->out[0].shape;
     const float *values = frame->in[0];  /* [n, width] */
     const int32_t *index = frame->in[1]; /* [n] */
     float *out = frame->out[0];          /* [rows, width] */
-    int64_t n = basin_shape_count(call->in[1].shape), rows = shape->dim[0];
+    int64_t n = basin_shape_count(frame->call->in[1].shape);
     int64_t width = basin_shape_product(shape, 1, shape->rank);
-    int team = basin_cpu_team(frame, n * width);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int t = 0; t < team; t++) {
-        int64_t first = basin_cpu_first(t, team, rows), last = basin_cpu_first(t + 1, team, rows);
-        memset(out + first * width, 0, (size_t)((last - first) * width) * sizeof *out);
-        for (int64_t i = 0; i < n; i++)
-            if (index[i] >= first && index[i] < last)
-                frame->simd->axpy(out + index[i] * width, 1.0f, values + i * width, width);
-    }
+    (void)place;
+    memset(out + first * width, 0, (size_t)((last - first) * width) * sizeof *out);
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] >= first && index[i] < last)
+            frame->simd->axpy(out + index[i] * width, 1.0f, values + i * width, width);
+}
+
+void basin_cpu_scatter(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const int32_t *index = frame->in[1]; /* [n] */
+    int64_t n = basin_shape_count(call->in[1].shape), rows = call->out[0].shape.dim[0];
+    int team = basin_cpu_team(frame, basin_shape_count(call->in[0].shape));
+    basin_team_run(scatter_rows, frame, rows, (rows + team - 1) / team, team);
     for (int64_t i = 0; i < n; i++)
         if (index[i] < -1 || index[i] >= rows)
             basin_cpu_bad_index(frame, "scatter", i, index[i], -1, rows);

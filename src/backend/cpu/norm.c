@@ -7,18 +7,21 @@
 
 enum { ROWS = 16, MAX_CHUNKS = 64 };
 
-void basin_cpu_layernorm(const basin_cpu_frame *frame) {
-    const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape), width = basin_cpu_width(shape);
+static void norm_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t width = basin_cpu_width(&frame->call->in[0].shape);
     const float *x = frame->in[0];     /* [rows, width] */
     const float *gamma = frame->in[1]; /* [] */
     const float *delta = frame->in[2]; /* [width] */
     float *g = frame->out[0];          /* [rows, width] */
     float epsilon = (float)frame->call->attr.value;
-    int team = basin_cpu_team(frame, rows * width);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = first; i < last; i++)
         frame->simd->norm(g + i * width, x + i * width, *gamma, delta, epsilon, width);
+}
+
+void basin_cpu_layernorm(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape);
+    basin_cpu_share(frame, norm_rows, rows, rows * basin_cpu_width(shape));
 }
 
 static int64_t row_chunks(const basin_shape *shape) {
@@ -32,32 +35,44 @@ size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads
     return (size_t)(row_chunks(shape) * (basin_cpu_width(shape) + 1)) * sizeof(float);
 }
 
-void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
+/* Chunk k: dx of its rows, and into `part` its share of ddelta; returns that of dgamma. */
+static double reverse_chunk(const basin_cpu_frame *frame, float *part, int64_t k) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t rows = basin_cpu_rows(shape), width = basin_cpu_width(shape);
-    int64_t chunks = row_chunks(shape);
-    const float *x = frame->in[0];     /* [rows, width] */
-    const float *gamma = frame->in[1]; /* [] */
-    const float *c = frame->in[2];     /* [rows, width] */
-    float *dx = frame->out[0], *dgamma = frame->out[1], *ddelta = frame->out[2];
+    const float *x = frame->in[0];                               /* [rows, width] */
+    const float *gamma = frame->in[1];                           /* [] */
+    const float *c = frame->in[2];                               /* [rows, width] */
     const float *r = frame->call->ins > 3 ? frame->in[3] : NULL; /* [rows, width] */
-    float *part_delta = frame->workspace;                        /* [chunks, width] */
-    float *part_gamma = part_delta + chunks * width;             /* [chunks] */
-    float epsilon = (float)frame->call->attr.value;
-    int team = basin_cpu_team(frame, rows * width);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t k = 0; k < chunks; k++) {
-        float *part = ddelta ? part_delta + k * width : NULL;
-        double sum = 0;
-        if (part) memset(part, 0, (size_t)width * sizeof *part);
-        int64_t last = basin_cpu_first(k + 1, chunks, rows);
-        for (int64_t i = basin_cpu_first(k, chunks, rows); i < last; i++) {
-            sum += frame->simd->norm_reverse(dx ? dx + i * width : NULL, part, x + i * width,
-                                             *gamma, c + i * width, epsilon, width);
-            for (int64_t j = i * width; r && dx && j < (i + 1) * width; j++) dx[j] += r[j];
-        }
-        part_gamma[k] = (float)sum;
+    float *dx = frame->out[0], epsilon = (float)frame->call->attr.value;
+    double sum = 0;
+    int64_t last = basin_cpu_first(k + 1, row_chunks(shape), rows);
+    for (int64_t i = basin_cpu_first(k, row_chunks(shape), rows); i < last; i++) {
+        sum += frame->simd->norm_reverse(dx ? dx + i * width : NULL, part, x + i * width, *gamma,
+                                         c + i * width, epsilon, width);
+        for (int64_t j = i * width; r && dx && j < (i + 1) * width; j++) dx[j] += r[j];
     }
+    return sum;
+}
+
+static void reverse_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t width = basin_cpu_width(shape);
+    float *part_delta = frame->workspace;                       /* [chunks, width] */
+    float *part_gamma = part_delta + row_chunks(shape) * width; /* [chunks] */
+    for (int64_t k = first; k < last; k++) {
+        float *part = frame->out[2] ? part_delta + k * width : NULL;
+        if (part) memset(part, 0, (size_t)width * sizeof *part);
+        part_gamma[k] = (float)reverse_chunk(frame, part, k);
+    }
+}
+
+void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t width = basin_cpu_width(shape), chunks = row_chunks(shape);
+    float *dgamma = frame->out[1], *ddelta = frame->out[2];
+    const float *part_delta = frame->workspace;            /* [chunks, width] */
+    const float *part_gamma = part_delta + chunks * width; /* [chunks] */
+    basin_cpu_share(frame, reverse_chunks, chunks, basin_cpu_rows(shape) * width);
     if (dgamma) *dgamma = frame->simd->sum(part_gamma, chunks);
     if (ddelta) frame->simd->sum_rows(ddelta, part_delta, chunks, width, width);
 }

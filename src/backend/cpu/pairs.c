@@ -22,27 +22,32 @@ static int64_t chunk_first(const int32_t *row, int64_t rows, int64_t i) {
     return i == 0 ? 0 : low;
 }
 
-void basin_cpu_pair_dot(const basin_cpu_frame *frame) {
+static void dot_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[0].shape;
     const float *x = frame->in[0]; /* [rows, heads, width] */
     const float *z = frame->in[1]; /* [keys, heads, width] */
     const int32_t *row = frame->in[IN_ROW], *key = frame->in[IN_KEY];
     float *w = frame->out[0]; /* [pairs, heads] */
+    int64_t rows = call->in[IN_ROW].shape.dim[0] - 1, end = chunk_first(row, rows, last);
+    int64_t heads = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];
+    for (int64_t q = chunk_first(row, rows, first); q < end; q++)
+        frame->simd->pair_dot(w + row[q] * heads, x + q * heads * width, z, key + row[q],
+                              row[q + 1] - row[q], heads, width);
+}
+
+void basin_cpu_pair_dot(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *shape = &call->in[0].shape;
+    const int32_t *row = frame->in[IN_ROW];
+    float *w = frame->out[0]; /* [pairs, heads] */
     int64_t rows = call->in[IN_ROW].shape.dim[0] - 1, pairs = call->in[IN_KEY].shape.dim[0];
     int64_t heads = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];
-    int team = basin_cpu_team(frame, pairs * heads * width);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic)
-    for (int64_t i = 0; i < CHUNKS; i++) {
-        int64_t last = chunk_first(row, rows, i + 1);
-        for (int64_t q = chunk_first(row, rows, i); q < last; q++)
-            frame->simd->pair_dot(w + row[q] * heads, x + q * heads * width, z, key + row[q],
-                                  row[q + 1] - row[q], heads, width);
-    }
+    basin_cpu_share(frame, dot_chunks, CHUNKS, pairs * heads * width);
     memset(w + row[rows] * heads, 0, (size_t)((pairs - row[rows]) * heads) * sizeof *w);
 }
 
-void basin_cpu_pair_sum(const basin_cpu_frame *frame) {
+static void sum_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[1].shape;
     bool by_key = call->attr.transpose_a;
@@ -54,13 +59,19 @@ void basin_cpu_pair_sum(const basin_cpu_frame *frame) {
     float *out = frame->out[0]; /* [rows, heads, width] */
     int64_t rows = call->in[by_key ? IN_COLUMN : IN_ROW].shape.dim[0] - 1;
     int64_t heads = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];
-    int team = basin_cpu_team(frame, (int64_t)row[rows] * heads * width);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic)
-    for (int64_t i = 0; i < CHUNKS; i++) {
-        int64_t last = chunk_first(row, rows, i + 1);
-        for (int64_t q = chunk_first(row, rows, i); q < last; q++)
-            frame->simd->pair_sum(out + q * heads * width, w + (pair ? 0 : row[q] * heads), z,
-                                  pair ? pair + row[q] : NULL, other + row[q], row[q + 1] - row[q],
-                                  heads, width);
-    }
+    int64_t end = chunk_first(row, rows, last);
+    for (int64_t q = chunk_first(row, rows, first); q < end; q++)
+        frame->simd->pair_sum(out + q * heads * width, w + (pair ? 0 : row[q] * heads), z,
+                              pair ? pair + row[q] : NULL, other + row[q], row[q + 1] - row[q],
+                              heads, width);
+}
+
+void basin_cpu_pair_sum(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *shape = &call->in[1].shape;
+    int side = call->attr.transpose_a ? IN_COLUMN : IN_ROW;
+    const int32_t *row = frame->in[side];
+    int64_t pairs = row[call->in[side].shape.dim[0] - 1];
+    int64_t heads = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];
+    basin_cpu_share(frame, sum_chunks, CHUNKS, pairs * heads * width);
 }

@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/program.h"
 #include "backend/shape.h"
+#include "base/team.h"
 
 /* How the domain is cut: pieces of `length` within each stretch of `width` elements. */
 typedef struct cut {
@@ -45,19 +46,24 @@ static void run_pieces(const basin_cpu_program *p, const cut *c, int64_t first, 
     }
 }
 
+typedef struct sharing {
+    const basin_cpu_program *program;
+    const cut *cut;
+} sharing;
+
+static void share_pieces(const void *context, int64_t first, int64_t last, int place) {
+    const sharing *s = context;
+    (void)place;
+    run_pieces(s->program, s->cut, first, last);
+}
+
 static void run_program(const basin_cpu_frame *frame, const basin_program *program) {
     basin_cpu_program p = basin_cpu_program_prepare(program, frame->in, frame->out, frame->simd);
     cut c = cut_domain(&p);
     int64_t work = basin_shape_product(&program->domain, 0, program->domain.rank);
     int team = basin_cpu_team(frame, work);
-    if (team == 1) {
-        run_pieces(&p, &c, 0, c.pieces);
-        return;
-    }
-#pragma omp parallel for num_threads(team) schedule(static)
-    for (int i = 0; i < team; i++)
-        run_pieces(&p, &c, basin_cpu_first(i, team, c.pieces),
-                   basin_cpu_first(i + 1, team, c.pieces));
+    sharing s = {&p, &c};
+    basin_team_run(share_pieces, &s, c.pieces, 0, team);
 }
 
 void basin_cpu_pointwise_fused(const basin_cpu_frame *frame) {

@@ -53,9 +53,9 @@ static window window_of(const geometry *g, int64_t n) {
     return w;
 }
 
-static int team_for(const basin_cpu_frame *frame, const geometry *g) {
+static void share_groups(const basin_cpu_frame *frame, basin_cpu_part *part, const geometry *g) {
     int64_t cells = g->batch * g->out_rows * g->out_columns * g->channels;
-    return basin_cpu_team(frame, cells * g->attr->window[0] * g->attr->window[1]);
+    basin_cpu_share(frame, part, group_count(g), cells * g->attr->window[0] * g->attr->window[1]);
 }
 
 static void average_group(float *y, const float *x, const geometry *g, const group *part) {
@@ -72,15 +72,22 @@ static void average_group(float *y, const float *x, const geometry *g, const gro
     }
 }
 
-void basin_cpu_avgpool(const basin_cpu_frame *frame) {
-    const basin_call *call = frame->call;
-    geometry g = geometry_of(call, &call->in[0].shape, &call->out[0].shape);
-    int team = team_for(frame, &g);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < group_count(&g); i++) {
+/* Of pooling itself: x is the operand, y the result. */
+static geometry forward(const basin_call *call) {
+    return geometry_of(call, &call->in[0].shape, &call->out[0].shape);
+}
+
+static void average_groups(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    geometry g = forward(frame->call);
+    for (int64_t i = first; i < last; i++) {
         group part = group_of(&g, i);
         average_group(frame->out[0], frame->in[0], &g, &part);
     }
+}
+
+void basin_cpu_avgpool(const basin_cpu_frame *frame) {
+    geometry g = forward(frame->call);
+    share_groups(frame, average_groups, &g);
 }
 
 static void clear_group(float *x, const geometry *g, const group *part) {
@@ -102,15 +109,21 @@ static void spread_group(float *x, const float *y, const geometry *g, const grou
     }
 }
 
-void basin_cpu_avgpool_reverse(const basin_cpu_frame *frame) {
-    const basin_call *call = frame->call;
-    geometry g = geometry_of(call, &call->out[0].shape, &call->in[0].shape);
-    int team = team_for(frame, &g);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < group_count(&g); i++) {
+static geometry backward(const basin_call *call) {
+    return geometry_of(call, &call->out[0].shape, &call->in[0].shape);
+}
+
+static void spread_groups(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    geometry g = backward(frame->call);
+    for (int64_t i = first; i < last; i++) {
         group part = group_of(&g, i);
         spread_group(frame->out[0], frame->in[0], &g, &part);
     }
+}
+
+void basin_cpu_avgpool_reverse(const basin_cpu_frame *frame) {
+    geometry g = backward(frame->call);
+    share_groups(frame, spread_groups, &g);
 }
 
 /* The cell of each channel's first maximum in a window, or -1 where that is empty. */
@@ -130,14 +143,11 @@ static void find_maxima(int64_t *best, const float *x, const geometry *g, const 
 }
 
 /* y = v at the maxima of x; v is x itself for MAXPOOL. */
-void basin_cpu_maxpool(const basin_cpu_frame *frame) {
-    const basin_call *call = frame->call;
-    geometry g = geometry_of(call, &call->in[0].shape, &call->out[0].shape);
-    const float *x = frame->in[0], *v = frame->in[call->op == BASIN_OP_MAXPOOL ? 0 : 1];
+static void take_maxima(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    geometry g = forward(frame->call);
+    const float *x = frame->in[0], *v = frame->in[frame->call->op == BASIN_OP_MAXPOOL ? 0 : 1];
     float *y = frame->out[0];
-    int team = team_for(frame, &g);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < group_count(&g); i++) {
+    for (int64_t i = first; i < last; i++) {
         group part = group_of(&g, i);
         int64_t best[GROUP];
         for (int64_t n = 0; n < g.out_rows * g.out_columns; n++) {
@@ -149,14 +159,21 @@ void basin_cpu_maxpool(const basin_cpu_frame *frame) {
     }
 }
 
-void basin_cpu_maxpool_scatter(const basin_cpu_frame *frame) {
-    const basin_call *call = frame->call;
-    geometry g = geometry_of(call, &call->in[0].shape, &call->in[1].shape);
+void basin_cpu_maxpool(const basin_cpu_frame *frame) {
+    geometry g = forward(frame->call);
+    share_groups(frame, take_maxima, &g);
+}
+
+/* Of the scatter: both are operands. */
+static geometry scattered(const basin_call *call) {
+    return geometry_of(call, &call->in[0].shape, &call->in[1].shape);
+}
+
+static void scatter_maxima(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    geometry g = scattered(frame->call);
     const float *x = frame->in[0], *y = frame->in[1];
     float *out = frame->out[0]; /* like x */
-    int team = team_for(frame, &g);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < group_count(&g); i++) {
+    for (int64_t i = first; i < last; i++) {
         group part = group_of(&g, i);
         int64_t best[GROUP];
         clear_group(out, &g, &part);
@@ -168,4 +185,9 @@ void basin_cpu_maxpool_scatter(const basin_cpu_frame *frame) {
                 if (best[ch] >= 0) out[best[ch]] += from[ch];
         }
     }
+}
+
+void basin_cpu_maxpool_scatter(const basin_cpu_frame *frame) {
+    geometry g = scattered(frame->call);
+    share_groups(frame, scatter_maxima, &g);
 }

@@ -9,18 +9,22 @@ enum { PIECE = 4096 };
 typedef void fill_function(float *out, uint64_t seed, uint64_t stream, uint64_t first,
                            size_t count);
 
-static void draw(const basin_cpu_frame *frame, fill_function *fill) {
+static void draw(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     const int32_t *word = frame->in[0]; /* [2]: low, high */
     uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
+    fill_function *fill =
+        frame->call->op == BASIN_OP_NORMAL ? basin_random_fill_normal : basin_random_fill_uniform;
     float *out = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape);
-    int team = basin_cpu_team(frame, count * 8);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < count; i += PIECE)
-        fill(out + i, seed, frame->call->attr.stream, (uint64_t)i,
-             (size_t)(count - i < PIECE ? count - i : PIECE));
+    int64_t begin = first * PIECE, end = last * PIECE < count ? last * PIECE : count;
+    fill(out + begin, seed, frame->call->attr.stream, (uint64_t)begin, (size_t)(end - begin));
 }
 
-void basin_cpu_normal(const basin_cpu_frame *frame) { draw(frame, basin_random_fill_normal); }
+static void share_draws(const basin_cpu_frame *frame) {
+    int64_t count = basin_shape_count(frame->call->out[0].shape);
+    basin_cpu_share(frame, draw, (count + PIECE - 1) / PIECE, count * 8);
+}
 
-void basin_cpu_uniform(const basin_cpu_frame *frame) { draw(frame, basin_random_fill_uniform); }
+void basin_cpu_normal(const basin_cpu_frame *frame) { share_draws(frame); }
+
+void basin_cpu_uniform(const basin_cpu_frame *frame) { share_draws(frame); }

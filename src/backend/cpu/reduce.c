@@ -69,51 +69,67 @@ static void reduce_part(float *to, const float *x, int64_t rows, int64_t inner, 
         by->rows(to, x, rows, inner, inner);
 }
 
-static void reduce(const basin_cpu_frame *frame, const reducer *by) {
+static reducer reducer_of(const basin_cpu_frame *frame) {
+    if (frame->call->op == BASIN_OP_MAX) return (reducer){frame->simd->max, frame->simd->max_rows};
+    return (reducer){frame->simd->sum, frame->simd->sum_rows};
+}
+
+/* Where the results of chunks go: [outer, chunks, inner]. */
+static float *chunk_results(const basin_cpu_frame *frame, const span *s) {
+    return s->chunks > 1 ? frame->workspace : frame->out[0];
+}
+
+static void reduce_chunks(const basin_cpu_frame *frame, int64_t begin, int64_t end) {
     span s = reduced_span(frame->call);
-    const float *x = frame->in[0];                     /* [outer, middle, inner] */
-    float *y = frame->out[0];                          /* [outer, inner] */
-    float *part = s.chunks > 1 ? frame->workspace : y; /* [outer, chunks, inner] */
-    int team = basin_cpu_team(frame, s.outer * s.middle * s.inner);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < s.outer * s.chunks; i++) {
+    reducer by = reducer_of(frame);
+    const float *x = frame->in[0]; /* [outer, middle, inner] */
+    for (int64_t i = begin; i < end; i++) {
         int64_t at = i / s.chunks, chunk = i % s.chunks;
         int64_t first = basin_cpu_first(chunk, s.chunks, s.middle);
         int64_t last = basin_cpu_first(chunk + 1, s.chunks, s.middle);
-        reduce_part(part + i * s.inner, x + (at * s.middle + first) * s.inner, last - first,
-                    s.inner, by);
+        reduce_part(chunk_results(frame, &s) + i * s.inner, x + (at * s.middle + first) * s.inner,
+                    last - first, s.inner, &by);
     }
+}
+
+static void reduce(const basin_cpu_frame *frame) {
+    span s = reduced_span(frame->call);
+    reducer by = reducer_of(frame);
+    float *y = frame->out[0]; /* [outer, inner] */
+    basin_cpu_share(frame, reduce_chunks, s.outer * s.chunks, s.outer * s.middle * s.inner);
     for (int64_t i = 0; i < s.outer && s.chunks > 1; i++)
-        reduce_part(y + i * s.inner, part + i * s.chunks * s.inner, s.chunks, s.inner, by);
+        reduce_part(y + i * s.inner, chunk_results(frame, &s) + i * s.chunks * s.inner, s.chunks,
+                    s.inner, &by);
 }
 
-void basin_cpu_sum(const basin_cpu_frame *frame) {
-    reduce(frame, &(reducer){frame->simd->sum, frame->simd->sum_rows});
-}
+void basin_cpu_sum(const basin_cpu_frame *frame) { reduce(frame); }
 
-void basin_cpu_max(const basin_cpu_frame *frame) {
-    reduce(frame, &(reducer){frame->simd->max, frame->simd->max_rows});
-}
+void basin_cpu_max(const basin_cpu_frame *frame) { reduce(frame); }
 
-void basin_cpu_logsumexp(const basin_cpu_frame *frame) {
+/* Calls `part` for the rows of the operand; an element takes `cost` operations. */
+static void share_rows(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t cost) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape), n = basin_cpu_width(shape);
+    int64_t rows = basin_cpu_rows(shape);
+    basin_cpu_share(frame, part, rows, rows * basin_cpu_width(shape) * cost);
+}
+
+static void logsumexp_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows] */
-    int team = basin_cpu_team(frame, rows * n * 4);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < rows; i++) y[i] = frame->simd->logsumexp(x + i * n, n);
+    for (int64_t i = first; i < last; i++) y[i] = frame->simd->logsumexp(x + i * n, n);
 }
 
-void basin_cpu_softmax(const basin_cpu_frame *frame) {
-    const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape), n = basin_cpu_width(shape);
+void basin_cpu_logsumexp(const basin_cpu_frame *frame) { share_rows(frame, logsumexp_rows, 4); }
+
+static void softmax_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows, n] */
-    int team = basin_cpu_team(frame, rows * n * 4);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < rows; i++) frame->simd->softmax(y + i * n, x + i * n, n);
+    for (int64_t i = first; i < last; i++) frame->simd->softmax(y + i * n, x + i * n, n);
 }
+
+void basin_cpu_softmax(const basin_cpu_frame *frame) { share_rows(frame, softmax_rows, 4); }
 
 /* Newton's steps from below, where the sum is too large: it falls with the threshold and is convex,
  * so that every step ends below as well. In double, for their end is where rounding stops them. */
@@ -132,18 +148,17 @@ static double row_threshold(const float *x, int64_t n, int power, double t) {
     return t;
 }
 
-void basin_cpu_threshold(const basin_cpu_frame *frame) {
-    const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape), n = basin_cpu_width(shape);
+static void threshold_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows] */
-    int team = basin_cpu_team(frame, rows * n * 16);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = first; i < last; i++) {
         double most = n > 0 ? (double)frame->simd->max(x + i * n, n) : 1;
         y[i] = (float)row_threshold(x + i * n, n, frame->call->attr.count, most - 1);
     }
 }
+
+void basin_cpu_threshold(const basin_cpu_frame *frame) { share_rows(frame, threshold_rows, 16); }
 
 /* ---- sums of squares of many tensors ---- */
 
@@ -177,12 +192,16 @@ static double square_part(const basin_cpu_frame *frame, int64_t chunk) {
     return sum;
 }
 
+static void square_parts(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    double *part = frame->workspace; /* [chunks] */
+    for (int64_t i = first; i < last; i++) part[i] = square_part(frame, i);
+}
+
 void basin_cpu_squares(const basin_cpu_frame *frame) {
     int64_t chunks = all_square_chunks(frame->call);
-    double *part = frame->workspace, sum = 0; /* [chunks] */
-    int team = basin_cpu_team(frame, chunks * CHUNK);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < chunks; i++) part[i] = square_part(frame, i);
+    const double *part = frame->workspace; /* [chunks] */
+    double sum = 0;
+    basin_cpu_share(frame, square_parts, chunks, chunks * CHUNK);
     for (int64_t i = 0; i < chunks; i++) sum += part[i];
     *(float *)frame->out[0] = (float)sum;
 }

@@ -9,11 +9,11 @@
  * shares of dK and gK are added in order. Causal tiles end with the key of their last query: what
  * lies above the diagonal is computed within tiles alone, and counts as 0 there. */
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "backend/cpu/attention/edges.h"
 #include "backend/gemm.h"
+#include "base/team.h"
 
 enum {
     TILE_FLOATS = 65536, /* of one score tile: with its twin and the operands in a cache of 1 MiB */
@@ -102,6 +102,7 @@ typedef struct span {
     int64_t first, count;             /* queries */
     int64_t keys;                     /* that some query of the tile sees: the first ones */
     bool opens;                       /* first of its task: the sums over queries begin */
+    int place;                        /* of the thread */
     float *r, *c;
     void *gemm;
 } span;
@@ -143,8 +144,9 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     const basin_attention *at = d->at;
     bool reverse = d->mode == BASIN_ATTENTION_REVERSE, value = d->mode == BASIN_ATTENTION_VALUE;
     int64_t query = s->batch * d->queries + s->first + i, node = query * d->heads + s->head;
-    int64_t pair = query * d->keys * d->heads + s->head, thread = omp_get_thread_num();
-    float *dscale = reverse ? at->gscale : at->dscale, *state = d->state + thread * 3 * d->together;
+    int64_t pair = query * d->keys * d->heads + s->head;
+    float *dscale = reverse ? at->gscale : at->dscale,
+          *state = d->state + s->place * 3 * d->together;
     float *partial = d->partial + s->task * d->parts;
     bool beta = reverse ? at->gbeta != NULL : at->dbeta != NULL;
     bool mix = reverse ? at->gmix != NULL : at->dmix != NULL;
@@ -167,7 +169,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
         .dscale = dscale && !value ? dscale + pair : NULL,
         .dbeta = beta && !value ? partial : NULL,
         .dmix = mix && !value ? partial + d->together * ATTENTION_ALIGN : NULL,
-        .scratch = d->scratch + thread * d->scratch_size,
+        .scratch = d->scratch + s->place * d->scratch_size,
     };
 }
 
@@ -245,16 +247,17 @@ static void sums(const dense *d, const span *s) {
     }
 }
 
-static void task_run(const dense *d, int64_t task) {
-    int64_t thread = omp_get_thread_num(), tile = d->together * d->tile * d->row;
+static void task_run(const dense *d, int64_t task, int place) {
+    int64_t tile = d->together * d->tile * d->row;
     int64_t sets = d->heads / d->together;
     span s = {.task = task,
               .batch = task / (sets * d->groups),
               .head = task / d->groups % sets * d->together,
               .group = task % d->groups,
-              .r = d->r + thread * tile,
-              .c = d->c + thread * tile,
-              .gemm = d->gemm + (size_t)thread * d->gemm_bytes};
+              .place = place,
+              .r = d->r + place * tile,
+              .c = d->c + place * tile,
+              .gemm = d->gemm + (size_t)place * d->gemm_bytes};
     if (d->at->pattern.causal) s.group = d->groups - 1 - s.group; /* the long ones first */
     memset(d->partial + task * d->parts, 0, (size_t)d->parts * sizeof *d->partial);
     int64_t begin = s.group * d->group, end = smaller(begin + d->group, d->queries);
@@ -291,11 +294,17 @@ static void add_partials(const dense *d) {
     }
 }
 
+static void run_tasks(const void *context, int64_t first, int64_t last, int place) {
+    for (int64_t task = first; task < last; task++) task_run(context, task, place);
+}
+
 /* dk or gk: the groups' shares in order. */
-static void add_groups(const dense *d, float *out) {
+static void add_groups(const void *context, int64_t first, int64_t last, int place) {
+    const dense *d = context;
+    float *out = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk : d->at->gk;
     int64_t count = d->batch * d->keys * d->heads * d->width;
-#pragma omp for schedule(static)
-    for (int64_t i = 0; i < count; i++) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
         float sum = 0;
         for (int64_t g = 0; g < d->groups; g++) sum += d->key_sum[g * count + i];
         out[i] = sum;
@@ -334,11 +343,8 @@ void basin_attention_dense(const basin_attention *at, basin_attention_mode mode,
         clear_outputs(&d);
         return;
     }
-#pragma omp parallel num_threads(threads)
-    {
-#pragma omp for schedule(dynamic)
-        for (int64_t task = 0; task < d.tasks; task++) task_run(&d, task);
-        if (d.key_sum) add_groups(&d, mode == BASIN_ATTENTION_FORCE ? at->dk : at->gk);
-    }
+    basin_team_run(run_tasks, &d, d.tasks, 1, threads);
+    int64_t sums = d.batch * d.keys * d.heads * d.width;
+    if (d.key_sum) basin_team_run(add_groups, &d, sums, 0, threads);
     if (mode != BASIN_ATTENTION_VALUE) add_partials(&d);
 }

@@ -3,16 +3,20 @@
 
 #include <string.h>
 
+#include "base/team.h"
+
 static int64_t row_bytes(const basin_cpu_edges *e) {
     return e->parts * e->padded * (int64_t)sizeof(float);
 }
 
-basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode) {
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode,
+                                    int threads) {
     int64_t align = ATTENTION_ALIGN;
     bool force = mode == BASIN_ATTENTION_FORCE, reverse = mode == BASIN_ATTENTION_REVERSE;
     return (basin_cpu_edges){.at = at,
                              .kernels = basin_attention_kernels_find(),
                              .mode = mode,
+                             .threads = threads,
                              .heads = at->pattern.heads,
                              .width = at->pattern.width,
                              .padded = (at->pattern.width + align - 1) / align * align,
@@ -51,9 +55,9 @@ void basin_cpu_edges_cut(basin_cpu_edges *e) {
 
 /* to[h, node, part] = from[node, h], padded with zeros; zeros alone for NULL. */
 static void pack(float *to, const float *from, const basin_cpu_edges *e, int64_t nodes,
-                 int64_t part) {
-#pragma omp for schedule(static) nowait
-    for (int64_t node = 0; node < nodes; node++)
+                 int64_t part, int64_t first, int64_t last) {
+    int64_t end = basin_cpu_edges_slice(last, nodes);
+    for (int64_t node = basin_cpu_edges_slice(first, nodes); node < end; node++)
         for (int64_t h = 0; h < e->heads; h++) {
             float *row = to + ((h * nodes + node) * e->parts + part) * e->padded;
             int64_t filled = from ? e->width : 0;
@@ -64,32 +68,47 @@ static void pack(float *to, const float *from, const basin_cpu_edges *e, int64_t
         }
 }
 
-void basin_cpu_edges_clear(float *x, int64_t count, float value) {
-#pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < count; i++) x[i] = value;
+void basin_cpu_edges_fill(float *x, int64_t count, float value, int64_t first, int64_t last) {
+    int64_t end = basin_cpu_edges_slice(last, count);
+    for (int64_t i = basin_cpu_edges_slice(first, count); i < end; i++) x[i] = value;
 }
 
-void basin_cpu_edges_prepare(const basin_cpu_edges *e) {
+void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last) {
     const basin_attention_pattern *p = &e->at->pattern;
-    pack(e->query, e->at->q, e, p->queries, 0);
-    pack(e->key, e->at->k, e, p->keys, 0);
+    int64_t sums = e->heads * (p->keys + e->columns.chunks) * e->padded;
+    pack(e->query, e->at->q, e, p->queries, 0, first, last);
+    pack(e->key, e->at->k, e, p->keys, 0, first, last);
     if (e->parts == 2) {
-        pack(e->query, e->at->a, e, p->queries, 1);
-        pack(e->key, e->at->b, e, p->keys, 1);
+        pack(e->query, e->at->a, e, p->queries, 1, first, last);
+        pack(e->key, e->at->b, e, p->keys, 1, first, last);
     }
-    if (e->key_sum)
-        basin_cpu_edges_clear(e->key_sum, e->heads * (p->keys + e->columns.chunks) * e->padded, 0);
-    basin_cpu_pairs_find_runs(&e->rows);
-    if (e->out_key) basin_cpu_pairs_find_runs(&e->columns);
-#pragma omp barrier
+    if (e->key_sum) basin_cpu_edges_fill(e->key_sum, sums, 0, first, last);
+}
+
+void basin_cpu_edges_find_runs(const basin_cpu_edges *e) {
+    basin_cpu_pairs_find_runs(&e->rows, e->threads);
+    if (e->out_key) basin_cpu_pairs_find_runs(&e->columns, e->threads);
+}
+
+/* One block of what basin_cpu_edges_each does. */
+typedef struct pass {
+    const void *context;
+    basin_cpu_edges_chunk chunk;
+    int64_t chunks, block;
+} pass;
+
+static void run_pass(const void *context, int64_t first, int64_t last, int place) {
+    const pass *p = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        p->chunk(p->context, i / p->chunks, p->block, i % p->chunks);
 }
 
 void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
-                          const basin_cpu_pairs *pairs, int64_t heads) {
+                          const basin_cpu_edges *e, const basin_cpu_pairs *pairs) {
     for (int64_t block = 0; block < pairs->blocks; block++) {
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < heads * pairs->chunks; i++)
-            chunk(context, i / pairs->chunks, block, i % pairs->chunks);
+        pass p = {context, chunk, pairs->chunks, block};
+        basin_team_run(run_pass, &p, e->heads * pairs->chunks, 1, e->threads);
     }
 }
 
@@ -106,14 +125,26 @@ static void fold_slots(float *sums, const basin_cpu_edges *e, const basin_cpu_pa
     }
 }
 
+typedef struct writing {
+    float *out;
+    const float *sums;
+    const basin_cpu_edges *edges;
+    int64_t slots;
+} writing;
+
+static void write_nodes(const void *context, int64_t first, int64_t last, int place) {
+    const writing *w = context;
+    const basin_cpu_edges *e = w->edges;
+    (void)place;
+    for (int64_t node = first; node < last; node++)
+        for (int64_t h = 0; h < e->heads; h++)
+            memcpy(w->out + (node * e->heads + h) * e->width,
+                   w->sums + (h * w->slots + node) * e->padded, (size_t)e->width * sizeof *w->out);
+}
+
 void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
                            const basin_cpu_pairs *pairs) {
-    int64_t slots = pairs->nodes + pairs->chunks;
-#pragma omp single
+    writing w = {out, sums, e, pairs->nodes + pairs->chunks};
     fold_slots(sums, e, pairs);
-#pragma omp for schedule(static)
-    for (int64_t node = 0; node < pairs->nodes; node++)
-        for (int64_t h = 0; h < e->heads; h++)
-            memcpy(out + (node * e->heads + h) * e->width, sums + (h * slots + node) * e->padded,
-                   (size_t)e->width * sizeof *out);
+    basin_team_run(write_nodes, &w, pairs->nodes, 0, e->threads);
 }

@@ -33,6 +33,7 @@ typedef struct basin_cpu_edges {
     const basin_attention *at;
     const basin_attention_kernels *kernels;
     basin_attention_mode mode;
+    int threads;
     int64_t heads, width;
     int64_t padded; /* width rounded up to ATTENTION_ALIGN */
     int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
@@ -46,7 +47,8 @@ typedef struct basin_cpu_edges {
 } basin_cpu_edges;
 
 /* Everything but what points into the workspace. */
-basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode);
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode,
+                                    int threads);
 
 /* Packed rows, sums over columns and the cuts of both sides. */
 void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena);
@@ -54,16 +56,23 @@ void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena);
 /* Cuts the pairs, which reads row and column. */
 void basin_cpu_edges_cut(basin_cpu_edges *e);
 
-/* Those below are called by all threads of a team. */
-void basin_cpu_edges_prepare(const basin_cpu_edges *e);
-void basin_cpu_edges_clear(float *x, int64_t count, float value);
+/* Preparation is cut into so many slices: slices first .. last - 1 of packing and of filling x. */
+enum { BASIN_CPU_EDGES_SLICES = 64 };
+static inline int64_t basin_cpu_edges_slice(int64_t slice, int64_t count) {
+    return slice * count / BASIN_CPU_EDGES_SLICES;
+}
+void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last);
+void basin_cpu_edges_fill(float *x, int64_t count, float value, int64_t first, int64_t last);
+
+/* What else comes before the first pass. */
+void basin_cpu_edges_find_runs(const basin_cpu_edges *e);
 
 /* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
  * one head is read while it is in cache. */
 typedef void (*basin_cpu_edges_chunk)(const void *context, int64_t head, int64_t block,
                                       int64_t chunk);
 void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
-                          const basin_cpu_pairs *pairs, int64_t heads);
+                          const basin_cpu_edges *e, const basin_cpu_pairs *pairs);
 
 /* out[node, h] = sums[h, node], the extra slots folded in. */
 void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,

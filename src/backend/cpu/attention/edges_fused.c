@@ -1,12 +1,12 @@
 /* Energy attention over a CSR list of pairs without scale and mix: two passes over the pairs.
  *
  *     rows      r, c, the running log-sum-exp and the sums for dQ or gQ, each key's row read once
- *     columns   dK or gK, from the r and c that were kept
- *
- * All functions without a `chunk` argument are called by every thread of the team. */
+ *     columns   dK or gK, from the r and c that were kept */
 #include "backend/cpu/attention/edges.h"
 
 #include <math.h>
+
+#include "base/team.h"
 
 enum { EXPECTED = 256 }; /* pairs of a run whose numbers are fetched ahead */
 
@@ -30,13 +30,21 @@ static size_t lay_out(fused *f, void *workspace) {
     return a.used;
 }
 
-static void prepare(const fused *f) {
+static void prepare_slices(const void *context, int64_t first, int64_t last, int place) {
+    const fused *f = context;
     const basin_cpu_edges *e = &f->edges;
     int64_t slots = e->heads * (e->rows.nodes + e->rows.chunks);
-    basin_cpu_edges_clear(f->query_sum, slots * e->parts * e->padded, 0);
-#pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < slots; i++) f->state[i] = (basin_attention_state){.most = -INFINITY};
-    basin_cpu_edges_prepare(e);
+    int64_t end = basin_cpu_edges_slice(last, slots);
+    (void)place;
+    basin_cpu_edges_fill(f->query_sum, slots * e->parts * e->padded, 0, first, last);
+    for (int64_t i = basin_cpu_edges_slice(first, slots); i < end; i++)
+        f->state[i] = (basin_attention_state){.most = -INFINITY};
+    basin_cpu_edges_pack(e, first, last);
+}
+
+static void prepare(const fused *f) {
+    basin_team_run(prepare_slices, f, BASIN_CPU_EDGES_SLICES, 0, f->edges.threads);
+    basin_cpu_edges_find_runs(&f->edges);
 }
 
 /* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
@@ -132,21 +140,31 @@ static void close_row(const fused *f, int64_t node, int64_t h) {
     }
 }
 
-static void close_rows(const fused *f) {
+static void close_nodes(const void *context, int64_t first, int64_t last, int place) {
+    const fused *f = context;
+    (void)place;
+    for (int64_t node = first; node < last; node++)
+        for (int64_t h = 0; h < f->edges.heads; h++) close_row(f, node, h);
+}
+
+static void add_slopes(const void *context, int64_t first, int64_t last, int place) {
+    const fused *f = context;
     const basin_cpu_edges *e = &f->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks;
-#pragma omp single
-    merge_rows(f);
-#pragma omp for schedule(static)
-    for (int64_t node = 0; node < e->rows.nodes; node++)
-        for (int64_t h = 0; h < e->heads; h++) close_row(f, node, h);
-#pragma omp for schedule(static) nowait
-    for (int64_t h = 0; h < e->heads; h++) {
+    (void)place;
+    for (int64_t h = first; h < last; h++) {
         double sum = 0;
-        for (int64_t node = 0; e->out_beta && node < e->rows.nodes; node++)
+        for (int64_t node = 0; node < e->rows.nodes; node++)
             sum += f->state[h * slots + node].slope;
-        if (e->out_beta) e->out_beta[h] = (float)sum;
+        e->out_beta[h] = (float)sum;
     }
+}
+
+static void close_rows(const fused *f) {
+    const basin_cpu_edges *e = &f->edges;
+    merge_rows(f);
+    basin_team_run(close_nodes, f, e->rows.nodes, 0, e->threads);
+    if (e->out_beta) basin_team_run(add_slopes, f, e->heads, 1, e->threads);
 }
 
 static void column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
@@ -167,24 +185,20 @@ static void column_chunk(const void *context, int64_t h, int64_t block, int64_t 
 }
 
 size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode) {
-    fused f = {.edges = basin_cpu_edges_new(at, mode)};
+    fused f = {.edges = basin_cpu_edges_new(at, mode, 1)};
     return lay_out(&f, NULL);
 }
 
 void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
                            void *workspace) {
-    fused f = {.edges = basin_cpu_edges_new(at, mode)};
+    fused f = {.edges = basin_cpu_edges_new(at, mode, threads)};
     basin_cpu_edges *e = &f.edges;
     basin_cpu_edges_cut(e);
     lay_out(&f, workspace);
-#pragma omp parallel num_threads(threads)
-    {
-        prepare(&f);
-        basin_cpu_edges_each(&f, row_chunk, &e->rows, e->heads);
-        close_rows(&f);
-        if (e->out_key) {
-            basin_cpu_edges_each(&f, column_chunk, &e->columns, e->heads);
-            basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
-        }
-    }
+    prepare(&f);
+    basin_cpu_edges_each(&f, row_chunk, e, &e->rows);
+    close_rows(&f);
+    if (!e->out_key) return;
+    basin_cpu_edges_each(&f, column_chunk, e, &e->columns);
+    basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
 }

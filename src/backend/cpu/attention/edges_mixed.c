@@ -2,13 +2,12 @@
  *
  *     dots      r, c for every pair and head
  *     weigh     lse and gw of every query; r <- beta t, c <- beta gs; dbeta, dscale, dmix
- *     gather    dQ, gQ along rows; dK, gK along columns
- *
- * All functions without a `chunk` argument are called by every thread of the team. */
+ *     gather    dQ, gQ along rows; dK, gK along columns */
 #include "backend/cpu/attention/edges.h"
 
 #include <math.h>
-#include <omp.h>
+
+#include "base/team.h"
 
 enum { GATHERED = 256 }; /* pairs of a column whose weights are fetched at once */
 
@@ -41,15 +40,22 @@ static size_t lay_out(mixed *m, int threads, void *workspace) {
     return a.used;
 }
 
-static void prepare(const mixed *m) {
+static void prepare_slices(const void *context, int64_t first, int64_t last, int place) {
+    const mixed *m = context;
     const basin_cpu_edges *e = &m->edges;
-    int64_t slots = e->rows.nodes + e->rows.chunks;
-    basin_cpu_edges_clear(m->most, slots * e->heads, -INFINITY);
-    basin_cpu_edges_clear(m->total, slots * e->heads, 0);
-    basin_cpu_edges_clear(m->gain, slots * e->heads, 0);
-    if (m->query_sum) basin_cpu_edges_clear(m->query_sum, e->heads * slots * e->padded, 0);
-    basin_cpu_edges_clear(m->partial, e->rows.chunks * m->shares, 0);
-    basin_cpu_edges_prepare(e);
+    int64_t states = (e->rows.nodes + e->rows.chunks) * e->heads;
+    (void)place;
+    basin_cpu_edges_fill(m->most, states, -INFINITY, first, last);
+    basin_cpu_edges_fill(m->total, states, 0, first, last);
+    basin_cpu_edges_fill(m->gain, states, 0, first, last);
+    if (m->query_sum) basin_cpu_edges_fill(m->query_sum, states * e->padded, 0, first, last);
+    basin_cpu_edges_fill(m->partial, e->rows.chunks * m->shares, 0, first, last);
+    basin_cpu_edges_pack(e, first, last);
+}
+
+static void prepare(const mixed *m) {
+    basin_team_run(prepare_slices, m, BASIN_CPU_EDGES_SLICES, 0, m->edges.threads);
+    basin_cpu_edges_find_runs(&m->edges);
 }
 
 static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
@@ -72,8 +78,8 @@ static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t ch
 }
 
 /* The pairs of a fragment as the pointwise kernels take them; state from `slot`. */
-static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t slot,
-                                  int64_t chunk) {
+static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t slot, int64_t chunk,
+                                  int place) {
     const basin_cpu_edges *e = &m->edges;
     const basin_attention *at = e->at;
     bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
@@ -99,7 +105,7 @@ static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t 
         .dscale = dscale ? dscale + f.begin * heads : NULL,
         .dbeta = e->out_beta ? partial : NULL,
         .dmix = dmix ? partial + heads * ATTENTION_ALIGN : NULL,
-        .scratch = m->scratch + omp_get_thread_num() * m->scratch_size,
+        .scratch = m->scratch + place * m->scratch_size,
     };
 }
 
@@ -124,22 +130,22 @@ static bool is_split(const basin_cpu_pairs *rows, basin_cpu_fragment f) {
 }
 
 /* Rows that lie in one chunk are done at once; of the others, the state so far. */
-static void weigh_chunk(const mixed *m, int64_t chunk) {
+static void weigh_chunk(const mixed *m, int64_t chunk, int place) {
     const basin_cpu_edges *e = &m->edges;
     for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
          basin_cpu_fragment_next(&f, &e->rows, chunk)) {
-        basin_attention_row row = row_of(m, f, f.slot, chunk);
+        basin_attention_row row = row_of(m, f, f.slot, chunk, place);
         bool partly = e->mode == BASIN_ATTENTION_VALUE || is_split(&e->rows, f);
         (partly ? e->kernels->measure : e->kernels->complete)(&row);
     }
 }
 
-static void finish_split(const mixed *m, int64_t chunk) {
+static void finish_split(const mixed *m, int64_t chunk, int place) {
     const basin_cpu_edges *e = &m->edges;
     for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
          basin_cpu_fragment_next(&f, &e->rows, chunk)) {
         if (!is_split(&e->rows, f)) continue;
-        basin_attention_row row = row_of(m, f, f.node, chunk);
+        basin_attention_row row = row_of(m, f, f.node, chunk, place);
         e->kernels->finish(&row);
     }
 }
@@ -156,34 +162,37 @@ static void add_partials(float *out, const mixed *m, int64_t from, int64_t count
     }
 }
 
-static void close_rows(const mixed *m) {
+static void close_rows(const void *context, int64_t first, int64_t last, int place) {
+    const mixed *m = context;
     const basin_cpu_edges *e = &m->edges;
     bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
     float *lse = reverse ? NULL : e->at->lse, *gw = reverse ? e->at->gw : NULL;
-#pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < e->rows.nodes * e->heads; i++) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
         bool any = m->total[i] != 0;
         if (lse) lse[i] = any ? m->most[i] + logf(m->total[i]) : 0;
         if (gw) gw[i] = any ? m->gain[i] / m->total[i] : 0;
     }
 }
 
+static void weigh_chunks(const void *context, int64_t first, int64_t last, int place) {
+    for (int64_t chunk = first; chunk < last; chunk++) weigh_chunk(context, chunk, place);
+}
+
+static void finish_chunks(const void *context, int64_t first, int64_t last, int place) {
+    for (int64_t chunk = first; chunk < last; chunk++) finish_split(context, chunk, place);
+}
+
 static void weigh(const mixed *m) {
     const basin_cpu_edges *e = &m->edges;
-#pragma omp for schedule(dynamic)
-    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) weigh_chunk(m, chunk);
-#pragma omp single
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+    basin_team_run(weigh_chunks, m, e->rows.chunks, 1, e->threads);
     merge_states(m);
-    close_rows(m);
+    basin_team_run(close_rows, m, e->rows.nodes * e->heads, 0, e->threads);
     if (e->mode == BASIN_ATTENTION_VALUE) return;
-#pragma omp for schedule(dynamic)
-    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) finish_split(m, chunk);
-#pragma omp single
-    {
-        bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
-        add_partials(e->out_beta, m, 0, e->heads);
-        add_partials(reverse ? e->at->gmix : e->at->dmix, m, e->heads, e->heads * e->heads);
-    }
+    basin_team_run(finish_chunks, m, e->rows.chunks, 1, e->threads);
+    add_partials(e->out_beta, m, 0, e->heads);
+    add_partials(reverse ? e->at->gmix : e->at->dmix, m, e->heads, e->heads * e->heads);
 }
 
 static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
@@ -236,28 +245,25 @@ static void column_chunk(const void *context, int64_t h, int64_t block, int64_t 
 
 size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
                                        int threads) {
-    mixed m = {.edges = basin_cpu_edges_new(at, mode)};
+    mixed m = {.edges = basin_cpu_edges_new(at, mode, threads)};
     return lay_out(&m, threads, NULL);
 }
 
 void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
                            void *workspace) {
-    mixed m = {.edges = basin_cpu_edges_new(at, mode)};
+    mixed m = {.edges = basin_cpu_edges_new(at, mode, threads)};
     basin_cpu_edges *e = &m.edges;
     basin_cpu_edges_cut(e);
     lay_out(&m, threads, workspace);
-#pragma omp parallel num_threads(threads)
-    {
-        prepare(&m);
-        basin_cpu_edges_each(&m, dots_chunk, &e->rows, e->heads);
-        weigh(&m);
-        if (e->out_query) {
-            basin_cpu_edges_each(&m, row_chunk, &e->rows, e->heads);
-            basin_cpu_edges_write(e->out_query, m.query_sum, e, &e->rows);
-        }
-        if (e->out_key) {
-            basin_cpu_edges_each(&m, column_chunk, &e->columns, e->heads);
-            basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
-        }
+    prepare(&m);
+    basin_cpu_edges_each(&m, dots_chunk, e, &e->rows);
+    weigh(&m);
+    if (e->out_query) {
+        basin_cpu_edges_each(&m, row_chunk, e, &e->rows);
+        basin_cpu_edges_write(e->out_query, m.query_sum, e, &e->rows);
+    }
+    if (e->out_key) {
+        basin_cpu_edges_each(&m, column_chunk, e, &e->columns);
+        basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
     }
 }

@@ -1,6 +1,8 @@
 /* How the work over a CSR list is cut; see attention/pairs.h. */
 #include "backend/cpu/attention/pairs.h"
 
+#include "base/team.h"
+
 enum {
     MIN_PIECE = 1024,          /* pairs; fewer are not worth a thread */
     BLOCK_BYTES = 1024 * 1024, /* about half of a second-level cache */
@@ -73,10 +75,10 @@ int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk) {
     return first.begin < first.end && first.slot >= pairs->nodes ? first.node : -1;
 }
 
-void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs) {
-    if (pairs->blocks == 1) return;
-#pragma omp for schedule(dynamic)
-    for (int64_t chunk = 0; chunk < pairs->chunks; chunk++)
+static void find_runs(const void *context, int64_t begin, int64_t end, int place) {
+    const basin_cpu_pairs *pairs = context;
+    (void)place;
+    for (int64_t chunk = begin; chunk < end; chunk++)
         for (basin_cpu_fragment f = basin_cpu_fragment_first(pairs, chunk); f.begin < f.end;
              basin_cpu_fragment_next(&f, pairs, chunk)) {
             int32_t *cut = pairs->cut + f.slot * (pairs->blocks + 1);
@@ -88,4 +90,8 @@ void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs) {
             }
             cut[pairs->blocks] = (int32_t)f.end;
         }
+}
+
+void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs, int threads) {
+    if (pairs->blocks > 1) basin_team_run(find_runs, pairs, pairs->chunks, 1, threads);
 }

@@ -37,8 +37,8 @@ basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, 
 /* The most elements `cut` can have for so many pairs. */
 size_t basin_cpu_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes);
 
-/* Fills `cut`; called by all threads of a team. */
-void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs);
+/* Fills `cut`. */
+void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs, int threads);
 
 basin_cpu_fragment basin_cpu_fragment_first(const basin_cpu_pairs *pairs, int64_t chunk);
 void basin_cpu_fragment_next(basin_cpu_fragment *fragment, const basin_cpu_pairs *pairs,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/cpu/attention/kernels.h"
+#include "base/team.h"
 
 /* Pairs taken at once: their rows stay in the first-level cache while heads take turns. */
 enum { CHUNK = 32, GRAIN = 32 };
@@ -103,20 +104,39 @@ static void ask_heads(float *sum, float *lse, const float *own, const basin_walk
     }
 }
 
-void basin_walk_by_query(float *sum, float *lse, const float *own, const basin_walk *w,
-                         int64_t first, int64_t count) {
-    const basin_attention_kernels *k = basin_attention_kernels_find();
+/* What the threads of a walk share. */
+typedef struct walking {
+    const basin_walk *w;
+    const basin_attention_kernels *kernels;
+    float *sum;           /* [count, H, stride] */
+    const float *own;     /* [count, H, stride] */
+    float *lse;           /* written by query */
+    const float *lse_all; /* read by key */
+    const float *weight;
+    int64_t first, count; /* nodes */
+} walking;
+
+static void ask_nodes(const void *context, int64_t begin, int64_t end, int place) {
+    const walking *t = context;
+    const basin_walk *w = t->w;
     int64_t H = w->heads, width = H * w->stride;
-#pragma omp parallel for schedule(dynamic, GRAIN) num_threads(w->threads)
-    for (int64_t i = 0; i < count; i++) {
-        memset(sum + i * width, 0, (size_t)width * sizeof *sum);
+    (void)place;
+    for (int64_t i = begin; i < end; i++) {
+        memset(t->sum + i * width, 0, (size_t)width * sizeof *t->sum);
         for (int64_t h = 0; h < H; h += HEADS_AT_ONCE) {
             int heads = H - h < HEADS_AT_ONCE ? (int)(H - h) : HEADS_AT_ONCE;
             int64_t at = i * width + h * w->stride;
-            ask_heads(sum + at, lse + (first + i) * H + h, own + at, w, first + i, first + count, h,
-                      heads, k);
+            ask_heads(t->sum + at, t->lse + (t->first + i) * H + h, t->own + at, w, t->first + i,
+                      t->first + t->count, h, heads, t->kernels);
         }
     }
+}
+
+void basin_walk_by_query(float *sum, float *lse, const float *own, const basin_walk *w,
+                         int64_t first, int64_t count) {
+    walking t = {.w = w, .kernels = basin_attention_kernels_find(), .sum = sum, .own = own};
+    t.lse = lse, t.first = first, t.count = count;
+    basin_team_run(ask_nodes, &t, count, GRAIN, w->threads);
 }
 
 static void answer_chunk(float *sum, const float *own, const float *lse, const float *weight,
@@ -132,20 +152,29 @@ static void answer_chunk(float *sum, const float *own, const float *lse, const f
     k->gather(sum, r, w->rows, b->index, n, w->stride);
 }
 
-void basin_walk_by_key(float *sum, const float *own, const float *lse, const float *weight,
-                       const basin_walk *w, int64_t first, int64_t count) {
-    const basin_attention_kernels *k = basin_attention_kernels_find();
+static void answer_nodes(const void *context, int64_t begin, int64_t end, int place) {
+    const walking *t = context;
+    const basin_walk *w = t->w;
     int64_t H = w->heads, width = H * w->stride;
-#pragma omp parallel for schedule(dynamic, GRAIN) num_threads(w->threads)
-    for (int64_t i = 0; i < count; i++) {
+    (void)place;
+    for (int64_t i = begin; i < end; i++) {
         batch b;
-        step s = start(w, first + i);
-        memset(sum + i * width, 0, (size_t)width * sizeof *sum);
+        step s = start(w, t->first + i);
+        memset(t->sum + i * width, 0, (size_t)width * sizeof *t->sum);
         for (int n; (n = take(&b, &s, w)) > 0;) {
-            expect(w, lse, H, s, first + count);
-            for (int64_t h = 0; h < H; h++)
-                answer_chunk(sum + i * width + h * w->stride, own + i * width + h * w->stride, lse,
-                             weight, w, h, &b, n, k);
+            expect(w, t->lse_all, H, s, t->first + t->count);
+            for (int64_t h = 0; h < H; h++) {
+                int64_t at = i * width + h * w->stride;
+                answer_chunk(t->sum + at, t->own + at, t->lse_all, t->weight, w, h, &b, n,
+                             t->kernels);
+            }
         }
     }
+}
+
+void basin_walk_by_key(float *sum, const float *own, const float *lse, const float *weight,
+                       const basin_walk *w, int64_t first, int64_t count) {
+    walking t = {.w = w, .kernels = basin_attention_kernels_find(), .sum = sum, .own = own};
+    t.lse_all = lse, t.weight = weight, t.first = first, t.count = count;
+    basin_team_run(answer_nodes, &t, count, GRAIN, w->threads);
 }

@@ -4,10 +4,9 @@
  * rest. */
 #include "backend/gemm.h"
 
-#include <omp.h>
-
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/isa.h"
+#include "base/team.h"
 
 enum {
     K_BLOCK = 1024,      /* at most so many steps of k between two sums, ... */
@@ -194,34 +193,58 @@ static int64_t part_count(const basin_gemm_kernel *kernel, int64_t n, int thread
     return minimum(panels, divide_up(whole, threads) * threads);
 }
 
-/* A thread's share: called by all threads of a team, or by one that is alone. */
-static void team_run(const basin_gemm *gemm, const plan *p, float *own, float *shared,
-                     int threads) {
-    basin_gemm g = *gemm;
-    int64_t blocks = g.batch * p->m_blocks * p->n_blocks;
-    if (p->kernel->begin) p->kernel->begin();
-    if (p->shared) {
-        int64_t parts = part_count(p->kernel, g.n, threads);
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < parts; i++)
-            part_pack(shared, p->kernel, g.b, g.b_row, g.b_col, g.k, g.n, i, parts);
-        g.b_packed = shared;
+/* A factor B that is being packed, in parts. */
+typedef struct packing {
+    const basin_gemm_kernel *kernel;
+    float *packed;
+    const float *b;
+    int64_t b_row, b_col, k, n;
+    int64_t parts;
+} packing;
+
+static void pack_parts(const void *context, int64_t first, int64_t last, int place) {
+    const packing *p = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        part_pack(p->packed, p->kernel, p->b, p->b_row, p->b_col, p->k, p->n, i, p->parts);
+}
+
+static void pack_all(packing p, int threads) {
+    p.parts = part_count(p.kernel, p.n, threads);
+    basin_team_run(pack_parts, &p, p.parts, 1, threads);
+}
+
+/* A product that is being computed, in blocks. */
+typedef struct product {
+    basin_gemm gemm;
+    plan plan;
+    float *own; /* [threads, own_floats] */
+} product;
+
+static void run_blocks(const void *context, int64_t first, int64_t last, int place) {
+    const product *p = context;
+    const basin_gemm_kernel *kernel = p->plan.kernel;
+    if (kernel->begin) kernel->begin();
+    for (int64_t i = first; i < last; i++) {
+        block at = block_at(&p->plan, i, p->own + own_floats(&p->plan) * place);
+        block_run(&p->gemm, &p->plan, &at);
     }
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t i = 0; i < blocks; i++) {
-        block at = block_at(p, i, own);
-        block_run(&g, p, &at);
-    }
-    if (p->kernel->end) p->kernel->end();
+    if (kernel->end) kernel->end();
 }
 
 void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
-    plan p = plan_make(gemm, threads);
-    int used = (int)minimum(threads, gemm->batch * p.m_blocks * p.n_blocks);
-    float *own = workspace, *shared = own + own_floats(&p) * used;
+    product p = {*gemm, plan_make(gemm, threads), workspace};
+    const basin_gemm *g = gemm;
+    int64_t blocks = g->batch * p.plan.m_blocks * p.plan.n_blocks;
+    int used = (int)minimum(threads, blocks);
+    float *shared = p.own + own_floats(&p.plan) * used;
     if (used == 0) return;
-#pragma omp parallel num_threads(used) if (used > 1)
-    team_run(gemm, &p, own + own_floats(&p) * omp_get_thread_num(), shared, used);
+    if (p.plan.shared) {
+        packing b = {p.plan.kernel, shared, g->b, g->b_row, g->b_col, g->k, g->n, 0};
+        pack_all(b, used);
+        p.gemm.b_packed = shared;
+    }
+    basin_team_run(run_blocks, &p, blocks, 1, used);
 }
 
 size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precision) {
@@ -230,10 +253,8 @@ size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precisi
 
 void basin_gemm_pack(float *packed, const float *b, int64_t b_row, int64_t b_col, int64_t k,
                      int64_t n, basin_gemm_precision precision, int threads) {
-    const basin_gemm_kernel *kernel = kernel_find(precision);
-    int64_t parts = part_count(kernel, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < parts; i++) part_pack(packed, kernel, b, b_row, b_col, k, n, i, parts);
+    packing p = {kernel_find(precision), packed, b, b_row, b_col, k, n, 0};
+    pack_all(p, threads);
 }
 
 size_t basin_gemm_serial_workspace(int64_t m, int64_t n, int64_t k) {

@@ -1,0 +1,298 @@
+/* Loops shared by threads; see team.h.
+ *
+ * A loop is cut into pieces and the pieces into one range a place. A thread takes the pieces of its
+ * own range first, so that it meets the same rows in the next loop, then those of others. A range
+ * is one word, the number of its loop and how many pieces are left: taking a piece compares and
+ * swaps it. So a thread that slept through a loop takes nothing of it, and what it read of the loop
+ * before it took a piece belongs to the piece: a loop ends only when all its pieces are done. */
+#define _GNU_SOURCE
+#include "base/team.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/processors.h"
+
+enum {
+    PLACES = 512,     /* threads of a team at most */
+    TEAMS = 8,        /* callers that have teams at the same time; others work alone */
+    PIECES = 8,       /* pieces a thread, where the caller does not say */
+    STACK = 4 << 20,  /* bytes; musl's own choice would be too few */
+    FIRST_LOOKS = 64, /* pauses before the clock is asked, ... */
+    LOOKS = 16,       /* ... and between two questions */
+    PREEMPTED = 2,    /* so often in WINDOW: others want this core */
+    PIECES_MOST = 1 << 30,
+};
+
+static const double SPIN = 200e-6;  /* seconds: longer than most gaps between loops of a step */
+static const double WINDOW = 50e-3; /* a busy neighbour preempts about every 6 ms */
+static const double POLITE = 0.5;   /* no spinning for so long after that */
+
+/* What one place of a team has, on a cache line of its own. */
+typedef struct place {
+    _Alignas(64) _Atomic uint64_t range; /* number of the loop << 32 | pieces left */
+    _Atomic uint32_t asleep;             /* 1: its thread waits to be woken */
+} place;
+
+typedef struct team {
+    _Alignas(64) atomic_flag taken; /* by a caller */
+    int workers;                    /* threads that were started; places 1 .. workers */
+    uint32_t number;                /* of the loop */
+    /* The loop. Late threads may read these while the next one is written. */
+    _Atomic(basin_team_body *) body;
+    _Atomic(const void *) context;
+    _Atomic int64_t count, grain;
+    _Atomic int64_t pieces;
+    _Atomic int ranges;
+    _Alignas(64) _Atomic uint32_t signal; /* changes with each loop */
+    _Alignas(64) _Atomic uint32_t left;   /* pieces that are not done */
+    _Atomic uint32_t caller_asleep;
+    place at[PLACES];
+} team;
+
+/* One set of threads for the process, as many as it has cores, whoever calls: engines that come and
+ * go should not start and end threads, nor ten open models have ten times as many. */
+static team teams[TEAMS];
+static _Atomic int started;         /* threads in all teams */
+static _Atomic double polite_until; /* basin_clock */
+static _Thread_local bool inside;   /* a body runs on this thread */
+
+static void pause_briefly(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+static void sleep_while(_Atomic uint32_t *word, uint32_t value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake(_Atomic uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Where this thread is preempted again and again, other processes want its core: then spinning
+ * would take from them, and from our own threads, what they need. */
+static void watch_neighbours(double now) {
+    static _Thread_local double since, last;
+    static _Thread_local long before;
+    struct rusage usage;
+    if (now - last < 1e-3) return;
+    last = now;
+    if (getrusage(RUSAGE_THREAD, &usage)) return;
+    if (now - since > WINDOW) since = now, before = usage.ru_nivcsw;
+    if (usage.ru_nivcsw - before < PREEMPTED) return;
+    atomic_store_explicit(&polite_until, now + POLITE, memory_order_relaxed);
+    since = now, before = usage.ru_nivcsw;
+}
+
+/* Waits for *word to become another than `value`; false: in vain. */
+static bool spin_while(_Atomic uint32_t *word, uint32_t value) {
+    for (int i = 0; i < FIRST_LOOKS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
+        pause_briefly();
+    }
+    double start = basin_clock(), now = start;
+    watch_neighbours(start);
+    while (now - start < SPIN && now >= atomic_load_explicit(&polite_until, memory_order_relaxed)) {
+        for (int i = 0; i < LOOKS; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
+            pause_briefly();
+        }
+        now = basin_clock();
+    }
+    return false;
+}
+
+/* A piece of a loop. */
+typedef struct piece {
+    basin_team_body *body;
+    const void *context;
+    int64_t first, last; /* items */
+} piece;
+
+/* Takes a piece of range r for the thread at `own`, if one is left and the loop has that place. */
+static bool take_piece(piece *p, team *t, int r, int own) {
+    _Atomic uint64_t *range = &t->at[r].range;
+    uint64_t word = atomic_load_explicit(range, memory_order_acquire);
+    while ((uint32_t)word > 0) {
+        int64_t pieces = atomic_load_explicit(&t->pieces, memory_order_relaxed);
+        int64_t ranges = atomic_load_explicit(&t->ranges, memory_order_relaxed);
+        int64_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+        int64_t grain = atomic_load_explicit(&t->grain, memory_order_relaxed);
+        p->body = atomic_load_explicit(&t->body, memory_order_relaxed);
+        p->context = atomic_load_explicit(&t->context, memory_order_relaxed);
+        p->first = ((r + 1) * pieces / ranges - (uint32_t)word) * grain;
+        p->last = p->first + grain < count ? p->first + grain : count;
+        if (own >= ranges) return false;
+        if (atomic_compare_exchange_weak_explicit(range, &word, word - 1, memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return true;
+    }
+    return false;
+}
+
+/* Does what is left of the loop. Returns how many pieces that was. */
+static uint32_t work(team *t, int own) {
+    uint32_t done = 0;
+    int ranges = atomic_load_explicit(&t->ranges, memory_order_relaxed);
+    for (int i = 0; i < ranges; i++) {
+        int r = own + i < ranges ? own + i : own + i - ranges;
+        for (piece p; r >= 0 && take_piece(&p, t, r, own); done++)
+            p.body(p.context, p.first, p.last, own);
+    }
+    return done;
+}
+
+static void report(team *t, uint32_t done) {
+    if (done && atomic_fetch_sub(&t->left, done) == done && atomic_load(&t->caller_asleep))
+        wake(&t->left);
+}
+
+/* Threads wake each other along a tree, so that no one has many to wake. */
+static void wake_next(team *t, int own) {
+    int ranges = atomic_load_explicit(&t->ranges, memory_order_relaxed);
+    for (int p = 2 * own + 1; p <= 2 * own + 2 && p < ranges; p++)
+        if (atomic_load(&t->at[p].asleep) && atomic_exchange(&t->at[p].asleep, 0))
+            wake(&t->at[p].asleep);
+}
+
+static void await_signal(team *t, place *own, uint32_t seen) {
+    if (spin_while(&t->signal, seen)) return;
+    atomic_store(&own->asleep, 1);
+    if (atomic_load(&t->signal) != seen) atomic_store(&own->asleep, 0);
+    while (atomic_load(&own->asleep)) sleep_while(&own->asleep, 1);
+}
+
+static void *worker(void *argument) {
+    place *own = argument;
+    team *t = &teams[((char *)own - (char *)teams) / (ptrdiff_t)sizeof *t];
+    int number = (int)(own - t->at);
+    inside = true;
+    for (;;) {
+        uint32_t seen = atomic_load(&t->signal);
+        wake_next(t, number);
+        report(t, work(t, number));
+        await_signal(t, own, seen);
+    }
+    return NULL;
+}
+
+/* Signals are the host program's: none is delivered to a worker. */
+static bool start_worker(place *at) {
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_attr_init(&attr)) return false;
+    pthread_attr_setstacksize(&attr, STACK);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool good = pthread_create(&thread, &attr, worker, at) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return good;
+}
+
+/* A forked child has none of the threads. */
+static void forget_threads(void) {
+    for (int i = 0; i < TEAMS; i++) {
+        teams[i].workers = 0;
+        for (int p = 0; p < PLACES; p++) atomic_store(&teams[i].at[p].asleep, 0);
+        atomic_flag_clear(&teams[i].taken);
+    }
+    atomic_store(&started, 0);
+}
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
+
+/* Starts what is missing, as long as the process has fewer threads than cores, or than asked for.
+ */
+static void grow(team *t, int threads) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int most = basin_processors() > threads ? basin_processors() : threads;
+    if (t->workers + 1 >= threads) return;
+    pthread_once(&once, watch_forks);
+    while (t->workers + 1 < threads) {
+        bool allowed = atomic_fetch_add(&started, 1) + 1 < most;
+        if (!allowed || !start_worker(&t->at[t->workers + 1])) {
+            atomic_fetch_sub(&started, 1);
+            return;
+        }
+        t->workers++;
+    }
+}
+
+static team *take_team(int threads) {
+    for (int i = 0; i < TEAMS; i++) {
+        if (atomic_flag_test_and_set_explicit(&teams[i].taken, memory_order_acquire)) continue;
+        grow(&teams[i], threads);
+        return &teams[i];
+    }
+    return NULL;
+}
+
+static void publish(team *t, const piece *all, int64_t grain, int64_t pieces, int ranges) {
+    atomic_store_explicit(&t->body, all->body, memory_order_relaxed);
+    atomic_store_explicit(&t->context, all->context, memory_order_relaxed);
+    atomic_store_explicit(&t->count, all->last, memory_order_relaxed);
+    atomic_store_explicit(&t->grain, grain, memory_order_relaxed);
+    atomic_store_explicit(&t->pieces, pieces, memory_order_relaxed);
+    atomic_store_explicit(&t->ranges, ranges, memory_order_relaxed);
+    atomic_store_explicit(&t->left, (uint32_t)pieces, memory_order_relaxed);
+    t->number++;
+    for (int r = 0; r < ranges; r++) {
+        int64_t share = (r + 1) * pieces / ranges - r * pieces / ranges;
+        atomic_store_explicit(&t->at[r].range, (uint64_t)t->number << 32 | (uint64_t)share,
+                              memory_order_release);
+    }
+    atomic_fetch_add(&t->signal, 1);
+}
+
+/* Pieces that others took are being computed. */
+static void await_rest(team *t) {
+    for (uint32_t left; (left = atomic_load(&t->left)) > 0;) {
+        if (spin_while(&t->left, left)) continue;
+        atomic_store(&t->caller_asleep, 1);
+        left = atomic_load(&t->left);
+        if (left > 0) sleep_while(&t->left, left);
+        atomic_store(&t->caller_asleep, 0);
+    }
+}
+
+void basin_team_run(basin_team_body *body, const void *context, int64_t count, int64_t grain,
+                    int threads) {
+    piece all = {body, context, 0, count};
+    if (count <= 0) return;
+    if (threads > PLACES) threads = PLACES;
+    if (grain <= 0 && threads > 0) grain = (count - 1) / ((int64_t)threads * PIECES) + 1;
+    if (grain < count / PIECES_MOST + 1) grain = count / PIECES_MOST + 1;
+    int64_t pieces = (count - 1) / grain + 1;
+    if (pieces < threads) threads = (int)pieces;
+    team *t = threads > 1 && !inside ? take_team(threads) : NULL;
+    if (t && t->workers + 1 < threads) threads = t->workers + 1;
+    if (t && threads > 1) {
+        inside = true;
+        publish(t, &all, grain, pieces, threads);
+        wake_next(t, 0);
+        report(t, work(t, 0));
+        await_rest(t);
+        inside = false;
+    } else {
+        body(context, 0, count, 0);
+    }
+    if (t) atomic_flag_clear_explicit(&t->taken, memory_order_release);
+}
+
+void basin_team_run_all(basin_team_body *body, const void *context, int64_t count, int64_t grain) {
+    basin_team_run(body, context, count, grain, basin_processors());
+}

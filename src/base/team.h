@@ -1,0 +1,32 @@
+/* Loops shared by threads. The calling thread works, too: threads that come late, because their
+ * core is busy with something else, find less left or nothing, and are not waited for. Between two
+ * loops the threads spin for a moment where cores are free, and sleep where others want them.
+ *
+ * What a piece computes must not depend on who computes it, nor on how the loop was cut. */
+#ifndef BASIN_BASE_TEAM_H
+#define BASIN_BASE_TEAM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Does items first .. last - 1. `place`, in [0, threads), is of no other thread of this loop: it
+ * numbers scratch memory. */
+typedef void basin_team_body(const void *context, int64_t first, int64_t last, int place);
+
+/* Calls `body` for all of [0, count) in pieces of at most `grain` items (0: some pieces a thread),
+ * by the caller and at most threads - 1 others, and returns when all is done. Within a body it runs
+ * serially. Threads that cannot be had are done without. */
+void basin_team_run(basin_team_body *body, const void *context, int64_t count, int64_t grain,
+                    int threads);
+
+/* The same by as many threads as basin_processors says. */
+void basin_team_run_all(basin_team_body *body, const void *context, int64_t count, int64_t grain);
+
+/* least = min(least, value), by any thread of a loop. */
+static inline void basin_team_lower(_Atomic int64_t *least, int64_t value) {
+    int64_t old = atomic_load_explicit(least, memory_order_relaxed);
+    while (value < old && !atomic_compare_exchange_weak_explicit(
+                              least, &old, value, memory_order_relaxed, memory_order_relaxed)) {}
+}
+
+#endif

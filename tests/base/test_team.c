@@ -1,0 +1,174 @@
+/* Loops shared by threads: every item once, places of one's own, loops within loops, callers side
+ * by side, children of a fork. */
+#include "base/team.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/processors.h"
+
+enum { MOST_THREADS = 9 };
+
+typedef struct visits {
+    _Atomic int *count;     /* [items] how often each was done */
+    _Atomic int *busy;      /* [MOST_THREADS] a thread is at this place */
+    _Atomic int64_t *wrong; /* empty pieces, places out of range or shared */
+    int threads;
+} visits;
+
+static void visit(const void *context, int64_t first, int64_t last, int place) {
+    const visits *v = context;
+    bool known = place >= 0 && place < v->threads;
+    if (!known || first >= last) atomic_fetch_add(v->wrong, 1);
+    if (known && atomic_fetch_add(&v->busy[place], 1) != 0) atomic_fetch_add(v->wrong, 1);
+    for (int64_t i = first; i < last; i++) atomic_fetch_add(&v->count[i], 1);
+    if (known) atomic_fetch_sub(&v->busy[place], 1);
+}
+
+static bool loop_is_right(int64_t items, int64_t grain, int threads) {
+    _Atomic int busy[MOST_THREADS] = {0};
+    _Atomic int64_t wrong = 0;
+    _Atomic int *count = calloc((size_t)items + 1, sizeof *count);
+    if (!count) return false;
+    visits v = {count, busy, &wrong, threads < 1 ? 1 : threads};
+    basin_team_run(visit, &v, items, grain, threads);
+    for (int64_t i = 0; i <= items; i++)
+        if (count[i] != (i < items)) wrong++;
+    free((void *)count);
+    return wrong == 0;
+}
+
+static void every_item_is_done_once(void **state) {
+    (void)state;
+    static const int64_t items[] = {0, 1, 2, 3, 7, 64, 1000, 4097};
+    for (int threads = 0; threads <= MOST_THREADS; threads++)
+        for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+            for (int64_t grain = 0; grain < 70; grain = 3 * grain + 1)
+                assert_true(loop_is_right(items[i], grain, threads));
+}
+
+/* Loops so short that threads come late to most of them, and so to the next one's numbers. */
+static void short_loops_do_not_mix(void **state) {
+    (void)state;
+    for (int i = 0; i < 20000; i++) assert_true(loop_is_right(i % 13, i % 3, 2 + i % 3));
+}
+
+static void count_inner(const void *context, int64_t first, int64_t last, int place) {
+    _Atomic int64_t *sum = *(_Atomic int64_t *const *)context;
+    atomic_fetch_add(sum, place == 0 ? last - first : 1000000);
+}
+
+static void run_inner(const void *context, int64_t first, int64_t last, int place) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) basin_team_run(count_inner, context, 100, 1, 4);
+}
+
+static void a_loop_within_a_loop_is_serial(void **state) {
+    (void)state;
+    _Atomic int64_t sum = 0, *where = &sum;
+    basin_team_run(run_inner, &where, 50, 1, 4);
+    assert_int_equal(sum, 5000);
+}
+
+static void *call_often(void *argument) {
+    bool *right = argument;
+    for (int i = 0; i < 300; i++) *right = *right && loop_is_right(200, 1 + i % 5, 3);
+    return NULL;
+}
+
+static void callers_do_not_disturb_each_other(void **state) {
+    (void)state;
+    pthread_t thread[12]; /* more than there are teams */
+    bool right[12];
+    for (int i = 0; i < 12; i++) {
+        right[i] = true;
+        assert_int_equal(pthread_create(&thread[i], NULL, call_often, &right[i]), 0);
+    }
+    for (int i = 0; i < 12; i++) {
+        pthread_join(thread[i], NULL);
+        assert_true(right[i]);
+    }
+}
+
+static void add_squares(const void *context, int64_t first, int64_t last, int place) {
+    double *const *part = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++) (*part)[i] = 1.0 / (double)((i + 1) * (i + 1));
+}
+
+static double sum_squares(int threads) {
+    double part[500], *where = part, sum = 0;
+    basin_team_run(add_squares, &where, 500, 0, threads);
+    for (int i = 0; i < 500; i++) sum += part[i];
+    return sum;
+}
+
+static void a_forked_child_has_threads_of_its_own(void **state) {
+    (void)state;
+    double expected = sum_squares(3);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        for (int i = 0; i < 100; i++)
+            if (sum_squares(3) != expected) _exit(1);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(sum_squares(3) == expected);
+}
+
+static void the_least_of_all_is_found(void **state) {
+    (void)state;
+    _Atomic int64_t least = 100;
+    basin_team_lower(&least, 200);
+    assert_int_equal(least, 100);
+    basin_team_lower(&least, 7);
+    assert_int_equal(least, 7);
+}
+
+static int processors_with(const char *value) {
+    if (value)
+        setenv("OMP_NUM_THREADS", value, 1);
+    else
+        unsetenv("OMP_NUM_THREADS");
+    basin_processors_set(0);
+    return basin_processors();
+}
+
+static void the_number_of_threads_can_be_asked_for(void **state) {
+    (void)state;
+    char *before = getenv("OMP_NUM_THREADS"), keep[64] = "";
+    if (before) snprintf(keep, sizeof keep, "%s", before);
+    int own = processors_with(NULL);
+    assert_true(own >= 1);
+    assert_int_equal(processors_with("3"), 3);
+    assert_int_equal(processors_with("5,2"), 5);
+    assert_int_equal(processors_with("many"), own);
+    assert_int_equal(processors_with("-1"), own);
+    processors_with(before ? keep : NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_item_is_done_once),
+        cmocka_unit_test(short_loops_do_not_mix),
+        cmocka_unit_test(a_loop_within_a_loop_is_serial),
+        cmocka_unit_test(callers_do_not_disturb_each_other),
+        cmocka_unit_test(a_forked_child_has_threads_of_its_own),
+        cmocka_unit_test(the_least_of_all_is_found),
+        cmocka_unit_test(the_number_of_threads_can_be_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
