@@ -2,20 +2,26 @@
 # the processor has it. Files for the other architecture are left out.
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    list(FILTER BASIN_SOURCES EXCLUDE REGEX "_neon\\.c$")
+    list(FILTER BASIN_SOURCES EXCLUDE REGEX "_neon(bf16)?\\.c$")
     set(BASIN_FLAGS_avx2 "-mavx2;-mfma")
     set(BASIN_FLAGS_avx512
         "-mavx512f;-mavx512vl;-mavx512dq;-mavx512bw;-mfma;-mprefer-vector-width=512")
     # Splitting a number in two works by its roundings, so these may not be fused away.
     set(BASIN_FLAGS_amx "${BASIN_FLAGS_avx512};-mamx-tile;-mamx-bf16;-ffp-contract=off")
+    set(BASIN_FLAGS_avx512bf16 "${BASIN_FLAGS_avx512};-mavx512bf16")
     foreach(source IN LISTS BASIN_SOURCES)
-        if(source MATCHES "_(avx2|avx512|amx)\\.c$")
+        if(source MATCHES "_(avx2|avx512|avx512bf16|amx)\\.c$")
             set_property(SOURCE ${source} APPEND PROPERTY
                 COMPILE_OPTIONS "${BASIN_FLAGS_${CMAKE_MATCH_1}}")
         endif()
     endforeach()
 else()
-    list(FILTER BASIN_SOURCES EXCLUDE REGEX "_(avx2|avx512|amx)\\.c$")
+    list(FILTER BASIN_SOURCES EXCLUDE REGEX "_(avx2|avx512|avx512bf16|amx)\\.c$")
+    foreach(source IN LISTS BASIN_SOURCES)
+        if(source MATCHES "_neonbf16\\.c$")
+            set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+bf16)
+        endif()
+    endforeach()
 endif()
 
 # The reference backend judges the others, so it computes what its source says on every machine:

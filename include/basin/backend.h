@@ -36,13 +36,15 @@ typedef enum basin_products {
 BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products products);
 
 /* How intermediate results are stored by plans made from now on: the backend's own type, or
- * BASIN_BF16 on cuda (and on ref, which rounds what it stores). Then what large matrix products and
+ * BASIN_BF16 on cuda, on cpu where the processor has bfloat16 instructions (AMX, AVX-512 BF16,
+ * Arm's BFMMLA) and on ref, which rounds what it stores. Then what large matrix products and
  * attention over all pairs read is rounded to bfloat16; everything else stays float: tokens and
  * their cotangents, sums, statistics, gradients of weights, states, inputs and outputs. */
 BASIN_API basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
                                                  basin_error *error);
 /* The least number of multiply-adds with which a matrix product (or an attention over all pairs)
- * takes part in BASIN_BF16 storage, for plans made from now on; after basin_backend_set_storage.
+ * takes part in BASIN_BF16 storage, for plans made from now on; after basin_backend_set_storage,
+ * which sets BASIN_NARROW_LEAST, or 2^20 on cpu.
  * Smaller ones gain nothing from narrow factors and are computed in float, results and all. 0: all
  * of them take part. */
 #define BASIN_NARROW_LEAST 0x1p26

@@ -37,8 +37,15 @@ basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype
                           backend->table->name, basin_dtype_name(dtype),
                           basin_dtype_name(backend->table->real),
                           backend->table->narrow_size ? " or bf16" : "");
+    const char *lacks =
+        narrow && backend->table->narrow_lacks ? backend->table->narrow_lacks(backend) : NULL;
+    if (lacks)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend %s does not compute in bf16 on this processor, which lacks %s",
+                          backend->table->name, lacks);
     backend->narrow = narrow;
-    backend->narrow_least = BASIN_NARROW_LEAST;
+    backend->narrow_least =
+        backend->table->narrow_least > 0 ? backend->table->narrow_least : BASIN_NARROW_LEAST;
     return BASIN_OK;
 }
 void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds) {

@@ -1,4 +1,5 @@
-/* The float32 matrix product C = A B of the fast backend, with what follows it fused in.
+/* The matrix product C = A B of the fast backend, float32 or from bfloat16 factors, with what
+ * follows it fused in.
  *
  * C is cut into tiles that stay in registers while k runs; a finished tile goes to C or to the
  * caller's epilogue while it is still in the nearest cache. Every element is summed in the same
@@ -24,15 +25,16 @@ typedef enum basin_gemm_precision {
     BASIN_GEMM_F32,    /* float32 multiply-adds */
     BASIN_GEMM_BF16X6, /* six bfloat16 products for one: as good as float32 */
     BASIN_GEMM_BF16X3, /* three: a relative error of about 2^-16 in each product */
+    BASIN_GEMM_BF16,   /* factors that are bfloat16; only where basin_cpu_bf16 */
 } basin_gemm_precision;
 
 /* C[i] = A[i] B[i] for i < batch; strides count elements. Any strides are right; it is fast where
  * one of a_row, a_col is 1 and one of b_row, b_col is 1 (plain or transposed). */
 typedef struct basin_gemm {
     int64_t batch, m, n, k;
-    const float *a; /* [batch, m, k] */
+    const void *a; /* [batch, m, k] float, or bfloat16 (uint16_t) in precision BF16 */
     int64_t a_row, a_col, a_batch;
-    const float *b; /* [batch, k, n] */
+    const void *b; /* [batch, k, n] likewise */
     int64_t b_row, b_col, b_batch;
     /* NULL, or B as basin_gemm_pack left it for the same precision; one for all the batch. */
     const float *b_packed;
@@ -53,7 +55,7 @@ void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace);
 /* B laid out as the product reads it, for weights that are used many times. `packed` is 64-byte
  * aligned and good only within this process: the layout follows the processor. */
 size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precision); /* bytes */
-void basin_gemm_pack(float *packed, const float *b, int64_t b_row, int64_t b_col, int64_t k,
+void basin_gemm_pack(float *packed, const void *b, int64_t b_row, int64_t b_col, int64_t k,
                      int64_t n, basin_gemm_precision precision, int threads);
 
 /* C = A B, or C += A B, in float32 and in the calling thread: for use inside another kernel's

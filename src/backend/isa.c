@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -60,7 +63,8 @@ static bool amx_detect(void) {
     enum { XSAVE = 1 << 27, BF16 = 1 << 22, TILE = 1 << 24, TILE_STATES = 3 << 17, TILE_DATA = 18 };
     enum { REQUEST_PERMISSION = 0x1023 }; /* ARCH_REQ_XCOMP_PERM, newer than some headers */
     unsigned a, b, c, d, states, high;
-    if (basin_cpu_isa() != BASIN_ISA_AVX512) return false;
+    const char *wanted = getenv("BASIN_ISA");
+    if (basin_cpu_isa() != BASIN_ISA_AVX512 || (wanted && !strcmp(wanted, "avx512"))) return false;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & XSAVE)) return false;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
     if ((d & (BF16 | TILE)) != (BF16 | TILE)) return false;
@@ -80,4 +84,16 @@ bool basin_cpu_amx(void) {
         atomic_store_explicit(&found, amx, memory_order_relaxed);
     }
     return amx != 0;
+}
+
+bool basin_cpu_bf16(void) {
+#if defined(__x86_64__)
+    return basin_cpu_amx() ||
+           (basin_cpu_isa() == BASIN_ISA_AVX512 && __builtin_cpu_supports("avx512bf16"));
+#elif defined(__aarch64__) && defined(__linux__)
+    enum { BF16 = 1 << 14 }; /* HWCAP2_BF16, newer than some headers */
+    return basin_cpu_isa() == BASIN_ISA_NEON && (getauxval(AT_HWCAP2) & BF16) != 0;
+#else
+    return false;
+#endif
 }

@@ -20,7 +20,11 @@ bool basin_isa_available(basin_isa isa);
 const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx512" */
 
 /* Whether the AMX bfloat16 instructions are there and the system lets this process use them; not
- * where BASIN_ISA asks for less than avx512. */
+ * where BASIN_ISA asks for avx512 or less. */
 bool basin_cpu_amx(void);
+
+/* Whether there are instructions that multiply bfloat16 numbers: AMX, those of AVX-512, BFMMLA. Not
+ * where BASIN_ISA asks for less than avx512. */
+bool basin_cpu_bf16(void);
 
 #endif

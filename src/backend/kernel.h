@@ -88,8 +88,12 @@ typedef struct basin_backend_table {
     void (*fill_zero)(basin_backend *backend, void *device, size_t bytes);
     /* Bytes that alloc could still give; NULL where that is not known. */
     size_t (*free_bytes)(basin_backend *backend);
-    /* Bytes of a packed factor B [k, n]; NULL where packing does not pay. */
-    size_t (*packed_bytes)(const basin_backend *backend, int64_t k, int64_t n);
+    /* Multiply-adds from which narrow factors pay; 0: BASIN_NARROW_LEAST. */
+    double narrow_least;
+    /* What this processor lacks for NARROW operands, or NULL; the function NULL: nothing. */
+    const char *(*narrow_lacks)(const basin_backend *backend);
+    /* Bytes of a packed factor B [k, n] of that kind; NULL where packing does not pay. */
+    size_t (*packed_bytes)(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind);
     /* Scratch bytes the call wants; asked once, when the plan is made. */
     size_t (*workspace)(basin_backend *backend, const basin_call *call);
     /* Queues the calls in order; block[i] is the address of block i. Allocates nothing. */

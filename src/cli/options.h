@@ -62,7 +62,9 @@ typedef struct basin_option {
                  "products (as accurate as f32) or three (errors of about 2^-16).")
 #define BASIN_OPTION_DTYPE(type)                                                                   \
     BASIN_CHOICE(type, dtype, "dtype", "f32|bf16",                                                 \
-                 "Type of stored intermediate results; bf16 on cuda only.")
+                 "Type of stored intermediate results. bf16: factors of large products and of "    \
+                 "attention are bfloat16, sums float; on cuda, and on processors with bfloat16 "   \
+                 "instructions.")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0: one a core.")
 #define BASIN_OPTION_SEED(type)                                                                    \

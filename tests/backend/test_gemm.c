@@ -17,10 +17,14 @@ static uint64_t state = 1;
 static basin_gemm_precision precision; /* of the problems that are made */
 
 /* Where the processor has no instructions for the lesser ones, there is but one precision. */
-static int precision_count(void) { return basin_cpu_amx() ? 3 : 1; }
+static bool has_precision(basin_gemm_precision asked) {
+    if (asked == BASIN_GEMM_BF16) return basin_cpu_bf16();
+    return asked == BASIN_GEMM_F32 || basin_cpu_amx();
+}
 
 #define FOR_PRECISIONS                                                                             \
-    for (precision = BASIN_GEMM_F32; (int)precision < precision_count(); precision++)
+    for (precision = BASIN_GEMM_F32; precision <= BASIN_GEMM_BF16; precision++)                    \
+        if (has_precision(precision))
 
 static uint32_t draw(void) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -34,6 +38,36 @@ static float *floats_new(int64_t count) {
     assert_non_null(x);
     for (int64_t i = 0; i < count; i++) x[i] = draw_float();
     return x;
+}
+
+/* Factors are bfloat16 in that precision: the upper halves of the floats. */
+static void *factor_new(int64_t count) {
+    float *x = floats_new(count);
+    uint16_t *upper = (uint16_t *)x;
+    for (int64_t i = 0; i < count && precision == BASIN_GEMM_BF16; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        upper[i] = (uint16_t)(bits >> 16);
+    }
+    return x;
+}
+
+static double factor_at(const basin_gemm *g, const void *x, int64_t at) {
+    if (g->precision != BASIN_GEMM_BF16) return ((const float *)x)[at];
+    uint32_t bits = (uint32_t)((const uint16_t *)x)[at] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Where narrow, `value` loses its lower half. */
+static void factor_set(const basin_gemm *g, const void *x, int64_t at, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (g->precision == BASIN_GEMM_BF16)
+        ((uint16_t *)x)[at] = (uint16_t)(bits >> 16);
+    else
+        ((float *)x)[at] = value;
 }
 
 static void *workspace_new(const basin_gemm *g, int threads) {
@@ -54,8 +88,8 @@ static basin_gemm problem_new(int64_t batch, int64_t m, int64_t n, int64_t k, bo
     g.a_batch = (m + 3) * (k + 3) + 7;
     g.b_batch = (n + 5) * (k + 5) + 7;
     g.c_batch = m * g.c_row + 7;
-    g.a = floats_new(batch * g.a_batch);
-    g.b = floats_new(batch * g.b_batch);
+    g.a = factor_new(batch * g.a_batch);
+    g.b = factor_new(batch * g.b_batch);
     g.c = floats_new(batch * g.c_batch);
     return g;
 }
@@ -75,8 +109,8 @@ static void check(const basin_gemm *g, const float *c, const float *before) {
                 int64_t at = i * g->c_batch + r * g->c_row + j;
                 double sum = before ? before[at] : 0, size = fabs(sum);
                 for (int64_t p = 0; p < g->k; p++) {
-                    double term = (double)g->a[i * g->a_batch + r * g->a_row + p * g->a_col] *
-                                  g->b[i * g->b_batch + p * g->b_row + j * g->b_col];
+                    double term = factor_at(g, g->a, i * g->a_batch + r * g->a_row + p * g->a_col) *
+                                  factor_at(g, g->b, i * g->b_batch + p * g->b_row + j * g->b_col);
                     sum += term;
                     size += fabs(term);
                 }
@@ -228,8 +262,8 @@ static void test_row_alone(void **unused) {
     void *own = basin_aligned_new(basin_gemm_serial_workspace(1, g.n, g.k));
     assert_non_null(own);
     for (int64_t r = 0; r < g.m; r++) {
-        basin_gemm_serial(row, g.n, g.a + r * g.a_row, g.a_row, g.a_col, g.b, g.b_row, g.b_col, 1,
-                          g.n, g.k, false, own);
+        basin_gemm_serial(row, g.n, (const float *)g.a + r * g.a_row, g.a_row, g.a_col, g.b,
+                          g.b_row, g.b_col, 1, g.n, g.k, false, own);
         assert_memory_equal(row, g.c + r * g.c_row, (size_t)g.n * sizeof *row);
     }
     free(own);
@@ -246,7 +280,7 @@ static void test_not_finite(void **unused) {
     memcpy(&bad[2], &all_ones, sizeof all_ones);
     for (int i = 0; i < 3; i++) FOR_PRECISIONS {
             basin_gemm g = problem_new(1, 40, 50, 70, i & 1, false);
-            ((float *)g.a)[17 * g.a_row + 33 * g.a_col] = bad[i];
+            factor_set(&g, g.a, 17 * g.a_row + 33 * g.a_col, bad[i]);
             void *workspace = workspace_new(&g, 1);
             basin_gemm_run(&g, 1, workspace);
             for (int64_t r = 0; r < g.m; r++)
@@ -263,8 +297,10 @@ static void test_scales(void **unused) {
     static const float scales[][2] = {{1e-20F, 1e10F}, {1e-14F, 1e-15F}, {1e18F, 1e17F}};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) FOR_PRECISIONS {
             basin_gemm g = problem_new(1, 33, 45, 130, true, false);
-            for (int64_t l = 0; l < g.a_batch; l++) ((float *)g.a)[l] *= scales[i][0];
-            for (int64_t l = 0; l < g.b_batch; l++) ((float *)g.b)[l] *= scales[i][1];
+            for (int64_t l = 0; l < g.a_batch; l++)
+                factor_set(&g, g.a, l, (float)factor_at(&g, g.a, l) * scales[i][0]);
+            for (int64_t l = 0; l < g.b_batch; l++)
+                factor_set(&g, g.b, l, (float)factor_at(&g, g.b, l) * scales[i][1]);
             void *workspace = workspace_new(&g, 2);
             basin_gemm_run(&g, 2, workspace);
             check(&g, g.c, NULL);

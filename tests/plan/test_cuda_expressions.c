@@ -2,6 +2,7 @@
  * reference; each plan runs call by call, is captured, and is replayed, and a second plan must give
  * the same bits. With arguments FIRST COUNT it runs those graphs instead of the usual ones. */
 #include "basin/energy.h"
+#include "plan/narrow_descent.h"
 #include "plan/random_graphs.h"
 #include "support/lab.h"
 
@@ -43,127 +44,14 @@ static void test_random_graphs(void **state) {
     assert_int_equal(failures, 0);
 }
 
-/* A descent in bfloat16 and its gradients, through joint matrices and masks of its ReLUs, against
- * ref, which rounds at the same places. Each gradient has two readers, as in training. */
-enum { B = 3, D = 64, MOST = 208, WEIGHTS = 3, RESULTS = 1 + 2 * WEIGHTS };
-
-static void open_narrow(lab *l, const char *backend) {
-    lab_open(l, backend, 1);
-    assert_int_equal(basin_backend_set_storage(l->backend, BASIN_BF16, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(l->backend, 0);
-}
-
-static basin_expr tokens_of(lab *l, int64_t nodes) {
-    static double x[B * MOST * D];
-    for (int64_t i = 0; i < B * nodes * D; i++)
-        x[i] = 2 * basin_random_uniform_at(3, 1, (uint64_t)i) - 1;
-    return lab_input(l, "x", BASIN_SHAPE(B, nodes, D), x);
-}
-
-static void run_plan(basin_tensor *result, lab *l, const basin_expr *output, int outputs) {
-    basin_plan *plan = lab_plan(l, output, outputs);
-    for (int i = 0; i < RUNS; i++) lab_run(plan);
-    for (int i = 0; i < outputs; i++) result[i] = lab_read(plan, output[i]);
-    basin_plan_free(plan);
-}
-
-/* result [1 + 2 weights] */
-static void run_descent(basin_tensor *result, lab *l, const basin_energy *energy, int64_t nodes,
-                        const basin_expr *weight, int weights) {
-    basin_expr at[1 + WEIGHTS] = {tokens_of(l, nodes)};
-    basin_expr back[1 + WEIGHTS], output[RESULTS];
-    basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
-    basin_expr end = basin_descend(energy, at[0], &spec, NULL);
-    for (int i = 0; i < weights; i++) at[1 + i] = weight[i];
-    basin_grad_many(back, basin_sum_all(basin_square(end)), at, 1 + weights);
-    output[0] = back[0];
-    for (int i = 0; i < weights; i++) {
-        output[1 + i] = basin_sub(basin_scale(at[1 + i], 0.01), back[1 + i]);
-        output[1 + weights + i] = basin_sum_all(basin_square(back[1 + i]));
-    }
-    run_plan(result, l, output, 1 + 2 * weights);
-}
-
-/* The end alone: ReLUs write no bits, and memories are joined nevertheless. */
-static void run_forward(basin_tensor *result, lab *l, const basin_energy *energy, int64_t nodes) {
-    basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
-    basin_expr end = basin_descend(energy, tokens_of(l, nodes), &spec, NULL);
-    run_plan(result, l, &end, 1);
-}
-
-static void compare_and_free(basin_tensor *found, basin_tensor *wanted, const char *const *what,
-                             int results) {
-    for (int i = 0; i < results; i++) {
-        lab_assert_near(&found[i], &wanted[i], 1e-2, what[i]);
-        basin_tensor_free(&found[i]);
-        basin_tensor_free(&wanted[i]);
-    }
-}
-
-/* result [RESULTS], or [1] of a forward pass */
-static void narrow_descent(basin_tensor *result, const char *backend, int64_t nodes, bool forward) {
-    lab l;
-    open_narrow(&l, backend);
-    basin_block block;
-    basin_block_config config = {.dim = D, .heads = 2, .head_dim = 64, .memories = 256};
-    assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
-    lab_fill(&l, 9, 0.2);
-    basin_pattern pattern = BASIN_OTHER_PAIRS;
-    basin_block_bound bound = {.block = &block, .pattern = &pattern};
-    basin_energy energy = basin_block_energy(&bound);
-    const basin_expr weight[WEIGHTS] = {block.xi, block.wq, block.wk};
-    if (forward)
-        run_forward(result, &l, &energy, nodes);
-    else
-        run_descent(result, &l, &energy, nodes, weight, WEIGHTS);
-    lab_close(&l);
-}
-
 static void test_narrow_descent(void **state) {
-    const int64_t nodes[] = {24, 37, 196};
-    const char *what[RESULTS] = {"tokens",  "memories",   "queries",    "keys",
-                                 "squares", "of queries", "and of keys"};
     (void)state;
-    for (int k = 0; k < 3; k++) {
-        basin_tensor found[RESULTS], wanted[RESULTS];
-        narrow_descent(found, "cuda", nodes[k], false);
-        narrow_descent(wanted, "ref", nodes[k], false);
-        compare_and_free(found, wanted, what, RESULTS);
-        narrow_descent(found, "cuda", nodes[k], true);
-        narrow_descent(wanted, "ref", nodes[k], true);
-        compare_and_free(found, wanted, (const char *const[]){"a forward pass"}, 1);
-    }
-}
-
-/* Two sets of memories, of sizes whose ReLUs leave no bits: masks are numbers. */
-enum { SETS = 2, OF_SETS = 1 + 2 * SETS };
-static basin_expr memory_part(const void *xi, basin_expr g, int part) {
-    return basin_energy_hopfield(g, ((const basin_expr *)xi)[part], BASIN_HOPFIELD_RELU, 0);
-}
-
-static void narrow_memories(basin_tensor result[OF_SETS], const char *backend, int64_t nodes) {
-    lab l;
-    open_narrow(&l, backend);
-    const basin_expr xi[SETS] = {lab_state(&l, "xi0", BASIN_SHAPE(96, D)),
-                                 lab_state(&l, "xi1", BASIN_SHAPE(160, D))};
-    basin_energy energy = {
-        .parts = SETS, .name = {"first", "second"}, .part = memory_part, .context = xi};
-    lab_fill(&l, 9, 0.2);
-    run_descent(result, &l, &energy, nodes, xi, SETS);
-    lab_close(&l);
+    check_narrow_descent("cuda", 1, &narrow_usual);
 }
 
 static void test_narrow_memories(void **state) {
-    const int64_t nodes[] = {24, 37, 196};
-    const char *what[OF_SETS] = {"tokens", "96 memories", "160 memories", "squares",
-                                 "and of the others"};
     (void)state;
-    for (int k = 0; k < 3; k++) {
-        basin_tensor found[OF_SETS], wanted[OF_SETS];
-        narrow_memories(found, "cuda", nodes[k]);
-        narrow_memories(wanted, "ref", nodes[k]);
-        compare_and_free(found, wanted, what, OF_SETS);
-    }
+    check_narrow_memories("cuda", 1);
 }
 
 /* A descent whose weights change now and then: hoisted calls are captured and replayed apart from
@@ -178,7 +66,7 @@ static void test_standing_calls(void **state) {
     basin_descent_spec spec = {.steps = 3, .alpha = 0.1};
     lab l;
     (void)state;
-    open_narrow(&l, "cuda");
+    open_narrow(&l, "cuda", 1);
     for (int i = 0; i < B * 196 * D; i++) x[i] = basin_random_uniform_at(3, 1, (uint64_t)i);
     assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
     basin_energy energy = basin_block_energy(&bound);

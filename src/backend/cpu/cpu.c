@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "backend/host.h"
+#include "backend/isa.h"
 #include "base/processors.h"
 #include "base/team.h"
 
@@ -131,6 +132,11 @@ static basin_status stream_wait(basin_backend *backend, basin_error *error) {
     return status;
 }
 
+static const char *narrow_lacks(const basin_backend *backend) {
+    (void)backend;
+    return basin_cpu_bf16() ? NULL : "bfloat16 instructions (AMX, AVX-512 BF16 or Arm's BFMMLA)";
+}
+
 static void close_backend(basin_backend *backend) { free(backend); }
 
 static const basin_backend_table table = {
@@ -138,6 +144,9 @@ static const basin_backend_table table = {
     .real_size = sizeof(float),
     .real = BASIN_F32,
     .fuse = true,
+    .narrow_size = sizeof(uint16_t),
+    .narrow_least = 0x1p20,
+    .narrow_lacks = narrow_lacks,
     .alloc = basin_host_alloc,
     .free = basin_host_free,
     .copy_in = basin_host_copy_in,

@@ -58,7 +58,7 @@ void basin_cpu_pointwise_fused(const basin_cpu_frame *frame); /* POINTWISE */
 /* product.c */
 size_t basin_cpu_matmul_workspace(const basin_call *call, int threads);
 void basin_cpu_matmul(const basin_cpu_frame *frame);
-size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n);
+size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind);
 void basin_cpu_pack(const basin_cpu_frame *frame);
 
 /* move.c */
@@ -85,6 +85,13 @@ void basin_cpu_threshold(const basin_cpu_frame *frame);
 void basin_cpu_layernorm(const basin_cpu_frame *frame);
 size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads);
 void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame);
+
+/* widen.c: narrow operands of a call as float, for kernels that take no others. Float copies of
+ * narrow operands, and room for narrow results, lie in the workspace; _widen fills in and out and
+ * returns what is left of it, _narrow rounds the results. */
+size_t basin_cpu_widened_bytes(const basin_call *call);
+void *basin_cpu_widen(const void **in, void **out, const basin_cpu_frame *frame);
+void basin_cpu_narrow(const basin_cpu_frame *frame, void *const *out);
 
 /* attention/call.c: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
 size_t basin_cpu_attention_workspace(const basin_call *call, int threads);

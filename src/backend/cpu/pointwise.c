@@ -58,7 +58,8 @@ static void share_pieces(const void *context, int64_t first, int64_t last, int p
 }
 
 static void run_program(const basin_cpu_frame *frame, const basin_program *program) {
-    basin_cpu_program p = basin_cpu_program_prepare(program, frame->in, frame->out, frame->simd);
+    basin_cpu_program p = basin_cpu_program_prepare(program, frame->in, frame->out, frame->simd,
+                                                    basin_cpu_kinds_of(frame->call, 0));
     cut c = cut_domain(&p);
     int64_t work = basin_shape_product(&program->domain, 0, program->domain.rank);
     int team = basin_cpu_team(frame, work);

@@ -29,7 +29,8 @@ static bool epilogue_folds(const basin_program *program, int operands, int64_t m
     return true;
 }
 
-static basin_gemm_precision precision_of(unsigned products) {
+static basin_gemm_precision precision_of(unsigned products, basin_kind factors) {
+    if (factors == BASIN_NARROW) return BASIN_GEMM_BF16;
     switch (products) {
     case BASIN_PRODUCTS_BF16X6: return BASIN_GEMM_BF16X6;
     case BASIN_PRODUCTS_BF16X3: return BASIN_GEMM_BF16X3;
@@ -49,7 +50,7 @@ static basin_gemm describe(const basin_call *call) {
     g.a_row = a.step_row, g.a_col = a.step_column, g.a_batch = a.step_batch;
     g.b_row = b.step_row, g.b_col = b.step_column, g.b_batch = b.step_batch;
     g.c_row = g.n, g.c_batch = g.m * g.n;
-    g.precision = precision_of(call->attr.products);
+    g.precision = precision_of(call->attr.products, call->in[0].kind);
     return g;
 }
 
@@ -65,9 +66,14 @@ static void epilogue(void *context, const float *tile, int64_t tile_row, int64_t
     }
 }
 
+/* A narrow result is rounded on its way out, though there be nothing else to do. */
+static bool has_epilogue(const basin_call *call) {
+    return call->program || call->out[0].kind == BASIN_NARROW;
+}
+
 size_t basin_cpu_matmul_workspace(const basin_call *call, int threads) {
     basin_gemm g = describe(call);
-    if (call->program) g.epilogue = epilogue;
+    if (has_epilogue(call)) g.epilogue = epilogue;
     return basin_gemm_workspace(&g, threads);
 }
 
@@ -76,25 +82,30 @@ void basin_cpu_matmul(const basin_cpu_frame *frame) {
     basin_gemm g = describe(call);
     g.a = frame->in[0], g.b = frame->in[1], g.c = frame->out[0];
     if (call->attr.packed_b) g.b_packed = frame->in[1];
-    if (!call->program) {
+    if (!has_epilogue(call)) {
         basin_gemm_run(&g, frame->threads, frame->workspace);
         return;
     }
-    basin_program program = *call->program;
+    basin_instruction tile = {.op = BASIN_INSTRUCTION_TILE};
+    basin_program program = {.instructions = 1, .registers = 1, .stores = 1, .instruction = &tile};
+    if (call->program) program = *call->program;
     program.domain = BASIN_SHAPE(g.batch, g.m, g.n);
+    basin_cpu_kinds kinds = basin_cpu_kinds_of(call, 2);
     basin_cpu_program p =
-        basin_cpu_program_prepare(&program, frame->in + 2, frame->out, frame->simd);
+        basin_cpu_program_prepare(&program, frame->in + 2, frame->out, frame->simd, kinds);
+    if (kinds.narrow_out) g.c = NULL;
     g.epilogue = epilogue;
     g.context = &p;
     basin_gemm_run(&g, frame->threads, frame->workspace);
 }
 
-size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n) {
-    return basin_gemm_packed_size(k, n, precision_of(backend->products));
+size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind) {
+    return basin_gemm_packed_size(k, n, precision_of(backend->products, kind));
 }
 
 void basin_cpu_pack(const basin_cpu_frame *frame) {
     factor b = factor_of(&frame->call->in[0].shape, frame->call->attr.transpose_b);
     basin_gemm_pack(frame->out[0], frame->in[0], b.step_row, b.step_column, b.rows, b.columns,
-                    precision_of(frame->call->attr.products), frame->threads);
+                    precision_of(frame->call->attr.products, frame->call->in[0].kind),
+                    frame->threads);
 }

@@ -39,12 +39,19 @@ static bool operand_read_after(const basin_program *program, int a, int when) {
     return false;
 }
 
+static bool is_narrow_in(const basin_cpu_program *p, int a) { return p->kinds.narrow_in >> a & 1; }
+
+static bool is_narrow_out(const basin_cpu_program *p, int s) {
+    return p->kinds.narrow_out >> s & 1;
+}
+
 /* The instruction that may write output s in place: the last to set its register, if no operand
  * lying under the output is read later. */
 static int direct_instruction(const basin_cpu_program *p, int s) {
     const basin_program *program = p->program;
     int instruction = last_write(program, program->store[s]);
-    if (instruction < 0 || fills_register(program->instruction[instruction].op) || !p->out[s])
+    if (instruction < 0 || fills_register(program->instruction[instruction].op) || !p->out[s] ||
+        is_narrow_out(p, s))
         return -1;
     for (int i = 0; i < s; i++)
         if (p->direct[i] == instruction) return -1;
@@ -71,6 +78,7 @@ static void sort_operands(basin_cpu_program *p) {
             if (stride[axis] != 0 && axis < domain->rank - 1) is_row = false;
         }
         p->dense |= (uint32_t)is_dense << instruction->a;
+        if (is_narrow_in(p, instruction->a)) continue;
         p->constant |= (uint32_t)is_constant << instruction->a;
         p->periodic |= (uint32_t)(is_row && !is_dense) << instruction->a;
     }
@@ -85,8 +93,9 @@ static bool is_constant(const basin_cpu_program *p, const basin_instruction *ins
 }
 
 basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
-                                            void *const *out, const basin_simd *simd) {
-    basin_cpu_program p = {.simd = simd, .program = program, .in = in, .out = out};
+                                            void *const *out, const basin_simd *simd,
+                                            basin_cpu_kinds kinds) {
+    basin_cpu_program p = {.simd = simd, .program = program, .in = in, .out = out, .kinds = kinds};
     int64_t width = program->domain.rank > 0 ? program->domain.dim[program->domain.rank - 1] : 0;
     p.unit = width > 1 && width < BASIN_CPU_LONG_ROW ? width : 1;
     sort_operands(&p);
@@ -170,6 +179,22 @@ static void write_constant(const basin_cpu_program *p, float *to,
                0, n);
 }
 
+/* A narrow operand under a block, as float. */
+static const float *widen_block(const basin_cpu_program *p, float *to, int a, int64_t start,
+                                int64_t n) {
+    const basin_shape *domain = &p->program->domain;
+    const uint16_t *from = p->in[a];
+    if (p->dense >> a & 1) {
+        p->simd->widen(to, from + start, n);
+        return to;
+    }
+    for (int64_t i = 0; i < n; i++)
+        p->simd->widen(
+            to + i,
+            from + basin_shape_offset(start + i, domain, domain->rank, p->program->stride[a]), 1);
+    return to;
+}
+
 /* Operand a under a block: in place where it is contiguous there, gathered into `to` elsewhere. */
 static const float *load_block(const basin_cpu_program *p, float *to, int a, int64_t start,
                                int64_t n) {
@@ -177,6 +202,7 @@ static const float *load_block(const basin_cpu_program *p, float *to, int a, int
     const int64_t *stride = p->program->stride[a];
     const float *from = p->in[a];
     int last = domain->rank - 1;
+    if (is_narrow_in(p, a)) return widen_block(p, to, a, start, n);
     if (p->dense >> a & 1) return from + start;
     if (stride[last] == 1) {
         int64_t width = domain->dim[last], row = start / width, col = start % width;
@@ -240,7 +266,9 @@ void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t
     }
     for (int s = 0; s < program->stores; s++) {
         float *to = (float *)p->out[s];
-        if (p->direct[s] < 0 && to && reg[program->store[s]] != to + start)
+        if (to && is_narrow_out(p, s))
+            p->simd->narrow((uint16_t *)p->out[s] + start, reg[program->store[s]], n);
+        else if (p->direct[s] < 0 && to && reg[program->store[s]] != to + start)
             memcpy(to + start, reg[program->store[s]], (size_t)n * sizeof *to);
     }
 }
@@ -251,11 +279,25 @@ static void prefetch_below(const float *from, int64_t row, const basin_cpu_tile 
         for (int64_t c = 0; c < at->cols; c += LINE) __builtin_prefetch(from + r * row + c, 0, 2);
 }
 
+static basin_strip widen_tile(const basin_cpu_program *p, float *to, int a,
+                              const basin_cpu_tile *at) {
+    const int64_t *stride = p->program->stride[a];
+    const uint16_t *from = (const uint16_t *)p->in[a] + at->batch * stride[0] +
+                           at->row * stride[1] + at->col * stride[2];
+    for (int64_t r = 0; r < at->rows; r++) {
+        if (stride[2] == 1) p->simd->widen(to + r * at->cols, from + r * stride[1], at->cols);
+        for (int64_t c = 0; stride[2] != 1 && c < at->cols; c++)
+            p->simd->widen(to + r * at->cols + c, from + r * stride[1], 1);
+    }
+    return (basin_strip){to, at->cols};
+}
+
 /* What a LOAD or TILE puts under a tile. Only an operand that is constant along rows but not along
  * columns is copied; the others are read where they are, or as one row again and again. */
 static basin_strip load_tile(const basin_cpu_program *p, float *to,
                              const basin_instruction *instruction, const basin_cpu_tile *at) {
     if (instruction->op == BASIN_INSTRUCTION_TILE) return (basin_strip){at->tile, at->tile_row};
+    if (is_narrow_in(p, instruction->a)) return widen_tile(p, to, instruction->a, at);
     const int64_t *stride = p->program->stride[instruction->a];
     const float *from = (const float *)p->in[instruction->a] + at->batch * stride[0] +
                         at->row * stride[1] + at->col * stride[2];
@@ -321,7 +363,10 @@ void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const ba
     }
     for (int s = 0; s < program->stores; s++) {
         basin_strip from = reg[program->store[s]];
-        if (p->direct[s] < 0 && p->out[s])
+        for (int64_t r = 0; p->out[s] && is_narrow_out(p, s) && r < at->rows; r++)
+            p->simd->narrow((uint16_t *)p->out[s] + first + r * width, from.x + r * from.row,
+                            at->cols);
+        if (p->direct[s] < 0 && p->out[s] && !is_narrow_out(p, s))
             p->simd->map(BASIN_OP_COPY, (float *)p->out[s] + first, width, from, from, from,
                          at->rows, at->cols, 0);
     }

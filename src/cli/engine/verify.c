@@ -22,7 +22,7 @@ static const basin_option table[] = {
                  "What computes; without it, what computes in --dtype, else cpu."),
     BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16",
                  "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
-                 "intermediate results, by cuda, and by ref, which rounds as cuda would store."),
+                 "intermediate results, by cpu and cuda, and by ref, which rounds as they store."),
     BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
                "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
                "2e-2 for bf16."),
@@ -148,10 +148,9 @@ static int verify_all(const options *o, basin_backend *backend, int operands, ch
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_dtype dtype = basin_option_dtype(o->dtype);
-    const char *fitting = dtype == BASIN_F64 ? "ref" : dtype == BASIN_BF16 ? "cuda" : "cpu";
-    const char *name = o->backend ? o->backend : fitting;
-    bool ref = !strcmp(name, "ref"), cuda = !strcmp(name, "cuda");
-    bool fits = dtype == BASIN_BF16 ? ref || cuda : ref == (dtype == BASIN_F64);
+    const char *name = o->backend ? o->backend : dtype == BASIN_F64 ? "ref" : "cpu";
+    bool ref = !strcmp(name, "ref");
+    bool fits = dtype == BASIN_BF16 || ref == (dtype == BASIN_F64);
     if (o->dtype && !fits)
         return basin_report_usage(&basin_command_verify, "backend %s does not compute in %s", name,
                                   o->dtype);

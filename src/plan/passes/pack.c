@@ -43,7 +43,9 @@ basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend) {
         for (size_t k = i; k < instructions; k++)
             products += share_factor(ir, instruction, &ir->instruction[k]);
         basin_product_sizes(size, ir, instruction);
-        size_t bytes = products > 1 ? backend->table->packed_bytes(backend, size[3], size[2]) : 0;
+        basin_kind kind = ir->value[ir->value[instruction->in[1]].root].kind;
+        size_t bytes =
+            products > 1 ? backend->table->packed_bytes(backend, size[3], size[2], kind) : 0;
         if (bytes > 0) status = pack_factor(ir, i, bytes);
     }
     return status ? status : basin_ir_sort(ir);

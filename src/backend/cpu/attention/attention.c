@@ -19,7 +19,7 @@ static size_t workspace_of(const basin_attention *at, basin_attention_mode mode,
 enum { THREAD_WORK = 100000 }; /* multiplications of one product that are worth another thread */
 
 /* Small problems take fewer threads; results do not depend on how many. */
-static int useful_threads(const basin_attention *at, int threads) {
+int basin_attention_threads(const basin_attention *at, int threads) {
     const basin_attention_pattern *p = &at->pattern;
     double pairs = p->row ? p->row[p->queries] : (double)p->batch * (double)(p->queries * p->keys);
     double worth = 1 + pairs * (double)(p->heads * p->width) / THREAD_WORK;
@@ -28,7 +28,7 @@ static int useful_threads(const basin_attention *at, int threads) {
 
 static void run(const basin_attention *at, basin_attention_mode mode, int threads,
                 void *workspace) {
-    threads = useful_threads(at, threads);
+    threads = basin_attention_threads(at, threads);
     if (!at->pattern.row)
         basin_attention_dense(at, mode, threads, workspace);
     else if (is_fused(at, mode))

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend/cpu/attention/narrow.h"
 #include "backend/cpu/cpu.h"
 
 static int64_t last_but(const basin_shape *shape, int back) {
@@ -40,6 +41,32 @@ static basin_attention describe(const basin_call *call, const void *const *in, v
     return at;
 }
 
+static basin_attention_mode mode_of(const basin_call *call) {
+    return call->op == BASIN_OP_ATTENTION         ? BASIN_ATTENTION_VALUE
+           : call->op == BASIN_OP_ATTENTION_FORCE ? BASIN_ATTENTION_FORCE
+                                                  : BASIN_ATTENTION_REVERSE;
+}
+
+/* Where the tokens are bfloat16 and there are kernels for such; elsewhere they are widened. */
+static bool is_narrow(const basin_call *call, const basin_attention *at) {
+    return call->in[BASIN_ATT_Q].kind == BASIN_NARROW &&
+           basin_attention_narrow_fits(at, mode_of(call));
+}
+
+static basin_attention_narrow narrow_of(const basin_attention *at) {
+    basin_attention_narrow n = {.at = at, .q = (const uint16_t *)at->q};
+    n.k = (const uint16_t *)at->k, n.a = (const uint16_t *)at->a, n.b = (const uint16_t *)at->b;
+    n.by_query = (uint16_t *)(at->gq ? at->gq : at->dq);
+    n.by_key = (uint16_t *)(at->gk ? at->gk : at->dk);
+    return n;
+}
+
+static size_t workspace_of(const basin_attention *at, basin_op op, int threads) {
+    if (op == BASIN_OP_ATTENTION) return basin_attention_value_workspace(at, threads);
+    if (op == BASIN_OP_ATTENTION_FORCE) return basin_attention_force_workspace(at, threads);
+    return basin_attention_force_reverse_workspace(at, threads);
+}
+
 size_t basin_cpu_attention_workspace(const basin_call *call, int threads) {
     float there; /* the size depends on which operands there are, not on where they lie */
     const void *in[BASIN_MAX_IN] = {0};
@@ -49,9 +76,9 @@ size_t basin_cpu_attention_workspace(const basin_call *call, int threads) {
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].block >= 0) out[i] = &there;
     basin_attention at = describe(call, in, out);
-    if (call->op == BASIN_OP_ATTENTION) return basin_attention_value_workspace(&at, threads);
-    if (call->op == BASIN_OP_ATTENTION_FORCE) return basin_attention_force_workspace(&at, threads);
-    return basin_attention_force_reverse_workspace(&at, threads);
+    basin_attention_narrow n = narrow_of(&at);
+    if (is_narrow(call, &at)) return basin_attention_narrow_workspace(&n, mode_of(call), threads);
+    return basin_cpu_widened_bytes(call) + workspace_of(&at, call->op, threads);
 }
 
 /* The multipliers of pairs beyond the last row are padding: their gradient is 0. */
@@ -62,14 +89,28 @@ static void clear_padding(float *gradient /* [pairs, H] */, const basin_attentio
            (size_t)((at->pairs - used) * at->heads) * sizeof(float));
 }
 
-void basin_cpu_attention(const basin_cpu_frame *frame) {
-    basin_attention at = describe(frame->call, frame->in, frame->out);
-    if (frame->call->op == BASIN_OP_ATTENTION)
-        basin_attention_value(&at, frame->threads, frame->workspace);
-    else if (frame->call->op == BASIN_OP_ATTENTION_FORCE)
-        basin_attention_force(&at, frame->threads, frame->workspace);
+static void run(const basin_attention *at, basin_op op, int threads, void *workspace) {
+    if (op == BASIN_OP_ATTENTION)
+        basin_attention_value(at, threads, workspace);
+    else if (op == BASIN_OP_ATTENTION_FORCE)
+        basin_attention_force(at, threads, workspace);
     else
-        basin_attention_force_reverse(&at, frame->threads, frame->workspace);
-    clear_padding(at.dscale, &at.pattern);
-    clear_padding(at.gscale, &at.pattern);
+        basin_attention_force_reverse(at, threads, workspace);
+    clear_padding(at->dscale, &at->pattern);
+    clear_padding(at->gscale, &at->pattern);
+}
+
+void basin_cpu_attention(const basin_cpu_frame *frame) {
+    const void *in[BASIN_MAX_IN];
+    void *out[BASIN_MAX_OUT];
+    basin_attention at = describe(frame->call, frame->in, frame->out);
+    if (is_narrow(frame->call, &at)) {
+        basin_attention_narrow n = narrow_of(&at);
+        basin_attention_narrow_run(&n, mode_of(frame->call), frame->threads, frame->workspace);
+        return;
+    }
+    void *workspace = basin_cpu_widen(in, out, frame);
+    at = describe(frame->call, in, out);
+    run(&at, frame->call->op, frame->threads, workspace);
+    basin_cpu_narrow(frame, out);
 }

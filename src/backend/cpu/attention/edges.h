@@ -12,6 +12,9 @@ typedef enum basin_attention_mode {
     BASIN_ATTENTION_REVERSE,
 } basin_attention_mode;
 
+/* How many of so many threads are worth waking for all pairs of the pattern. */
+int basin_attention_threads(const basin_attention *at, int threads);
+
 /* A workspace being laid out; with a NULL base it is only counted. */
 typedef struct basin_arena {
     char *base;

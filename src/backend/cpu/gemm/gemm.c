@@ -17,10 +17,14 @@ enum {
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
 };
 
-static const basin_gemm_kernel *kernel_find(basin_gemm_precision precision) {
+const basin_gemm_kernel *basin_gemm_kernel_find(basin_gemm_precision precision) {
 #if defined(__x86_64__)
     if (precision == BASIN_GEMM_BF16X6 && basin_cpu_amx()) return &basin_gemm_kernel_amx_six;
     if (precision == BASIN_GEMM_BF16X3 && basin_cpu_amx()) return &basin_gemm_kernel_amx_three;
+    if (precision == BASIN_GEMM_BF16)
+        return basin_cpu_amx() ? &basin_gemm_kernel_narrow_amx : &basin_gemm_kernel_narrow_avx512;
+#elif defined(__aarch64__)
+    if (precision == BASIN_GEMM_BF16) return &basin_gemm_kernel_narrow_neon;
 #else
     (void)precision;
 #endif
@@ -56,6 +60,11 @@ static int64_t packed_floats(const basin_gemm_kernel *kernel, int64_t lanes, int
     return divide_up(k, kernel->unit) * kernel->unit * lanes * kernel->halves / 2;
 }
 
+/* Element `at` of a factor. */
+static const void *number_at(const basin_gemm_kernel *kernel, const void *x, int64_t at) {
+    return (const char *)x + at * (kernel->halves == 1 ? 2 : 4);
+}
+
 static int64_t b_panel(const basin_gemm_kernel *kernel, int64_t k) {
     return packed_floats(kernel, kernel->nr, k);
 }
@@ -73,9 +82,11 @@ static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
 }
 
 static plan plan_make(const basin_gemm *g, int threads) {
-    plan p = {.kernel = kernel_find(g->precision)};
+    plan p = {.kernel = basin_gemm_kernel_find(g->precision)};
     int64_t mr = p.kernel->mr, nr = p.kernel->nr;
-    p.k_blocks = maximum(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
+    int64_t k_block = g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK;
+    if (p.kernel->k_block) k_block = p.kernel->k_block;
+    p.k_blocks = maximum(1, divide_up(g->k, k_block));
     p.k_step = divide_up(divide_up(g->k, p.k_blocks), K_UNIT) * K_UNIT;
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
@@ -130,12 +141,13 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
 static void block_run(const basin_gemm *g, const plan *p, const block *at) {
     const basin_gemm_kernel *kernel = p->kernel;
     int64_t nr = kernel->nr, top = at->m_first * kernel->mr;
-    const float *a = g->a + at->batch * g->a_batch + top * g->a_row;
-    const float *b = g->b + at->batch * g->b_batch;
+    const void *a = number_at(kernel, g->a, at->batch * g->a_batch + top * g->a_row);
+    const void *b = number_at(kernel, g->b, at->batch * g->b_batch);
     int64_t rows = minimum(at->m_last * kernel->mr, g->m) - top;
     for (int64_t kb = 0; kb < p->k_blocks; kb++) {
         int64_t first = kb * p->k_step, k = maximum(0, minimum(p->k_step, g->k - first));
-        kernel->pack(kernel, false, at->a, a + first * g->a_col, g->a_row, g->a_col, rows, k);
+        kernel->pack(kernel, false, at->a, number_at(kernel, a, first * g->a_col), g->a_row,
+                     g->a_col, rows, k);
         for (int64_t j = at->n_first; j < at->n_last; j++) {
             if (g->b_packed) {
                 const float *panel = g->b_packed + j * b_panel(kernel, g->k);
@@ -145,8 +157,9 @@ static void block_run(const basin_gemm *g, const plan *p, const block *at) {
             int64_t in_group = (j - at->n_first) % p->b_group;
             int64_t cols = minimum(minimum(j + p->b_group, at->n_last) * nr, g->n) - j * nr;
             if (in_group == 0)
-                kernel->pack(kernel, true, at->b, b + first * g->b_row + j * nr * g->b_col,
-                             g->b_col, g->b_row, cols, k);
+                kernel->pack(kernel, true, at->b,
+                             number_at(kernel, b, first * g->b_row + j * nr * g->b_col), g->b_col,
+                             g->b_row, cols, k);
             panel_run(g, p, at, at->b + in_group * b_panel(kernel, k), j, kb, k);
         }
     }
@@ -179,12 +192,13 @@ size_t basin_gemm_workspace(const basin_gemm *gemm, int threads) {
 }
 
 /* Part `index` of `parts` of B. */
-static void part_pack(float *packed, const basin_gemm_kernel *kernel, const float *b, int64_t b_row,
+static void part_pack(float *packed, const basin_gemm_kernel *kernel, const void *b, int64_t b_row,
                       int64_t b_col, int64_t k, int64_t n, int64_t index, int64_t parts) {
     int64_t nr = kernel->nr, panels = divide_up(n, nr);
     int64_t first = index * panels / parts, last = (index + 1) * panels / parts;
-    kernel->pack(kernel, true, packed + first * b_panel(kernel, k), b + first * nr * b_col, b_col,
-                 b_row, minimum(last * nr, n) - first * nr, k);
+    kernel->pack(kernel, true, packed + first * b_panel(kernel, k),
+                 number_at(kernel, b, first * nr * b_col), b_col, b_row,
+                 minimum(last * nr, n) - first * nr, k);
 }
 
 /* Parts of some hundred columns, which lie side by side in a page or so. */
@@ -248,12 +262,12 @@ void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
 }
 
 size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precision) {
-    return (size_t)all_b_floats(kernel_find(precision), k, n) * sizeof(float);
+    return (size_t)all_b_floats(basin_gemm_kernel_find(precision), k, n) * sizeof(float);
 }
 
-void basin_gemm_pack(float *packed, const float *b, int64_t b_row, int64_t b_col, int64_t k,
+void basin_gemm_pack(float *packed, const void *b, int64_t b_row, int64_t b_col, int64_t k,
                      int64_t n, basin_gemm_precision precision, int threads) {
-    packing p = {kernel_find(precision), packed, b, b_row, b_col, k, n, 0};
+    packing p = {basin_gemm_kernel_find(precision), packed, b, b_row, b_col, k, n, 0};
     pack_all(p, threads);
 }
 

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/gemm.h"
+
 /* What will be wanted soon, to be fetched into the caches meanwhile: the rows of C that this tile
  * will end in, and a piece of the panel of B that comes next. Never read, so any address will do.
  */
@@ -21,14 +23,16 @@ struct basin_gemm_kernel {
     int mr, nr;
     int unit;        /* a panel's k is filled up with zeros to a multiple of this */
     int halves;      /* 16-bit words that a number takes in a panel: 2 for float32 */
+    int64_t k_block; /* most steps of k between two sums; 0: as gemm.c has them */
     int64_t a_block; /* floats of A to be packed at a time: about a third of the L2 cache */
     /* C = A B or C += A B for one tile, of which rows <= mr and cols <= nr are wanted. An element's
      * sum has one order, given by k alone. */
     void (*tile)(float *c, int64_t c_row, const float *a /* panel */, const float *b /* panel */,
                  int64_t k, int rows, int cols, bool accumulate, const basin_gemm_ahead *ahead);
     /* Packs lanes x[l * lane + p * step], l < lanes and p < k, into panels that follow each other,
-     * the last filled up with zeros: columns of B if `right`, else rows of A. */
-    void (*pack)(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
+     * the last filled up with zeros: columns of B if `right`, else rows of A. Numbers are float,
+     * or bfloat16 (uint16_t) for kernels whose `halves` is 1. */
+    void (*pack)(const basin_gemm_kernel *kernel, bool right, float *panels, const void *x,
                  int64_t lane, int64_t step, int64_t lanes, int64_t k);
     /* Of kernels that use basin_gemm_panels_pack: panel[p * width + l] = x[l * lane + p] for a full
      * panel, p < k and l < width, which is mr or nr. */
@@ -42,10 +46,20 @@ extern const basin_gemm_kernel basin_gemm_kernel_avx2;
 extern const basin_gemm_kernel basin_gemm_kernel_avx512;
 extern const basin_gemm_kernel basin_gemm_kernel_amx_six;
 extern const basin_gemm_kernel basin_gemm_kernel_amx_three;
+/* Of bfloat16 factors. */
+extern const basin_gemm_kernel basin_gemm_kernel_narrow_amx;
+extern const basin_gemm_kernel basin_gemm_kernel_narrow_avx512;
+extern const basin_gemm_kernel basin_gemm_kernel_narrow_neon;
+
+/* The one that this processor uses for a precision. */
+const basin_gemm_kernel *basin_gemm_kernel_find(basin_gemm_precision precision);
 
 /* `pack` for panels of float32. */
 void basin_gemm_panels_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
-                            const float *x, int64_t lane, int64_t step, int64_t lanes, int64_t k);
+                            const void *x, int64_t lane, int64_t step, int64_t lanes, int64_t k);
+/* `pack` for panels of bfloat16 that hold `unit` steps of each lane together. */
+void basin_gemm_narrow_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
+                            const void *x, int64_t lane, int64_t step, int64_t lanes, int64_t k);
 /* `turn` for processors whose vectors hold four floats. */
 void basin_gemm_panel_turn(float *panel, const float *x, int64_t lane, int width, int64_t k);
 

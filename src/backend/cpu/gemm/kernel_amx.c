@@ -7,31 +7,14 @@
 #include <immintrin.h>
 
 #include "backend/cpu/gemm/kernel.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "backend/cpu/gemm/tiles_amx.h"
 
 enum {
-    SIDE = 16,           /* rows, and 32-bit words in a row, of an AMX tile */
-    UNIT = 2 * SIDE,     /* steps of k in a tile: word j holds steps j and j + 16 */
-    WORDS = SIDE * SIDE, /* of a tile */
-    WIDTH = 2 * SIDE,    /* rows or columns of a panel: two tiles */
+    UNIT = 2 * SIDE,  /* steps of k in a tile: word j holds steps j and j + 16 */
+    WIDTH = 2 * SIDE, /* rows or columns of a panel: two tiles */
 };
 
 /* A panel is a list of units of k; a unit has its parts, largest first; a part has two tiles. */
-
-typedef struct config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} config;
-
-/* Static, because gcc does not see that the instruction reads all of it. */
-static const config tiles = {.palette = 1,
-                             .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                             .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE}};
-
-static void begin(void) { _tile_loadconfig(&tiles); }
-static void end(void) { _tile_release(); }
 
 /* x rounded to the 8 bits of a bfloat16 (Veltkamp): the lower half of the result is zero bits. */
 INLINE __m512 head(__m512 x) {
@@ -56,43 +39,14 @@ INLINE void split(__m512i word[3], __m512 low, __m512 high, int parts) {
     if (parts > 2) word[2] = join(_mm512_sub_ps(low, low2), _mm512_sub_ps(high, high2));
 }
 
-/* Turns a 16 x 16 block of words in its place. */
-static void turn(uint32_t block[WORDS]) {
-    __m512i r[SIDE], t[SIDE];
-    for (int i = 0; i < SIDE; i++) r[i] = _mm512_load_si512(block + SIDE * i);
-    for (int i = 0; i < SIDE; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < SIDE; i += 4)
-        for (int j = 0; j < 2; j++) {
-            r[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + 2 + j]);
-            r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + 2 + j]);
-        }
-    for (int i = 0; i < 4; i++) {
-        __m512i even0 = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        __m512i odd0 = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
-        __m512i even1 = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        __m512i odd1 = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
-        _mm512_store_si512(block + SIDE * i, _mm512_shuffle_i32x4(even0, even1, 0x88));
-        _mm512_store_si512(block + SIDE * (i + 4), _mm512_shuffle_i32x4(odd0, odd1, 0x88));
-        _mm512_store_si512(block + SIDE * (i + 8), _mm512_shuffle_i32x4(even0, even1, 0xDD));
-        _mm512_store_si512(block + SIDE * (i + 12), _mm512_shuffle_i32x4(odd0, odd1, 0xDD));
-    }
-}
-
-INLINE __mmask16 mask_of(int64_t count) {
-    return (__mmask16)(count >= 16 ? 0xFFFFU : count <= 0 ? 0U : (1U << count) - 1);
-}
-
 /* One tile of each part: 16 lanes by 32 steps, of which `lanes` and `steps` are there. Where lanes
  * are neighbours a row of the tile is a pair of steps, else a lane; `turned` asks for the other. */
 INLINE void pack_tile(uint32_t *to, const float *x, int64_t lane, int64_t step, int64_t lanes,
                       int64_t steps, bool turned, int parts) {
     bool by_step = lane == 1;
     int64_t apart = by_step ? step : lane, rows = by_step ? steps : lanes;
-    __mmask16 low_mask = mask_of(by_step ? lanes : steps);
-    __mmask16 high_mask = by_step ? low_mask : mask_of(steps - SIDE);
+    __mmask16 low_mask = basin_amx_mask(by_step ? lanes : steps);
+    __mmask16 high_mask = by_step ? low_mask : basin_amx_mask(steps - SIDE);
     for (int64_t r = 0; r < SIDE; r++) {
         __m512 low = _mm512_setzero_ps(), high = low;
         const float *from = x + r * apart;
@@ -104,7 +58,7 @@ INLINE void pack_tile(uint32_t *to, const float *x, int64_t lane, int64_t step, 
         for (int i = 0; i < parts; i++) _mm512_store_si512(to + 2 * WORDS * i + SIDE * r, word[i]);
     }
     if (turned)
-        for (int i = 0; i < parts; i++) turn(to + 2 * WORDS * i);
+        for (int i = 0; i < parts; i++) basin_amx_turn(to + 2 * WORDS * i);
 }
 
 /* Strides of which none is 1 go through a small copy. */
@@ -142,13 +96,13 @@ INLINE void pack(bool right, float *panels, const float *x, int64_t lane, int64_
     }
 }
 
-static void pack_two(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
+static void pack_two(const basin_gemm_kernel *kernel, bool right, float *panels, const void *x,
                      int64_t lane, int64_t step, int64_t lanes, int64_t k) {
     (void)kernel;
     pack(right, panels, x, lane, step, lanes, k, 2);
 }
 
-static void pack_three(const basin_gemm_kernel *kernel, bool right, float *panels, const float *x,
+static void pack_three(const basin_gemm_kernel *kernel, bool right, float *panels, const void *x,
                        int64_t lane, int64_t step, int64_t lanes, int64_t k) {
     (void)kernel;
     pack(right, panels, x, lane, step, lanes, k, 3);
@@ -242,8 +196,8 @@ const basin_gemm_kernel basin_gemm_kernel_amx_six = {.mr = WIDTH,
                                                      .a_block = 320 * 1024,
                                                      .tile = tile_six,
                                                      .pack = pack_three,
-                                                     .begin = begin,
-                                                     .end = end};
+                                                     .begin = basin_amx_begin,
+                                                     .end = basin_amx_end};
 const basin_gemm_kernel basin_gemm_kernel_amx_three = {.mr = WIDTH,
                                                        .nr = WIDTH,
                                                        .unit = UNIT,
@@ -251,5 +205,5 @@ const basin_gemm_kernel basin_gemm_kernel_amx_three = {.mr = WIDTH,
                                                        .a_block = 320 * 1024,
                                                        .tile = tile_three,
                                                        .pack = pack_two,
-                                                       .begin = begin,
-                                                       .end = end};
+                                                       .begin = basin_amx_begin,
+                                                       .end = basin_amx_end};

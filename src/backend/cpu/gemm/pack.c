@@ -71,7 +71,9 @@ static void pack_any(float *panel, const float *x, int64_t lane, int64_t step, i
 }
 
 void basin_gemm_panels_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
-                            const float *x, int64_t lane, int64_t step, int64_t lanes, int64_t k) {
+                            const void *numbers, int64_t lane, int64_t step, int64_t lanes,
+                            int64_t k) {
+    const float *x = numbers;
     int width = right ? kernel->nr : kernel->mr;
     int64_t full = lane == 1 || step == 1 ? lanes / width : 0;
     if (lane == 1)

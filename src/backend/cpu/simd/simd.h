@@ -19,6 +19,9 @@ typedef struct basin_simd {
     void (*map)(int op, float *to, int64_t to_row, basin_strip a, basin_strip b, basin_strip c,
                 int64_t rows, int64_t n, double value);
     void (*fill)(float *to, float value, int64_t n);
+    /* From bfloat16, and to the nearest of them, ties to even. */
+    void (*widen)(float *to, const uint16_t *x, int64_t n);
+    void (*narrow)(uint16_t *to, const float *x, int64_t n);
 
     /* Reductions of one row. Sums run in blocks whose results are added in double. */
     float (*sum)(const float *x, int64_t n);
@@ -35,6 +38,9 @@ typedef struct basin_simd {
     /* g = gamma (x - mean) / sqrt(var + epsilon) + delta, one row. */
     void (*norm)(float *g, const float *x, float gamma, const float *delta, float epsilon,
                  int64_t n);
+    /* The same, stored as bfloat16. */
+    void (*norm_narrow)(uint16_t *g, const float *x, float gamma, const float *delta, float epsilon,
+                        int64_t n);
     /* Its reverse: dx (or NULL) from the cotangent c; ddelta (or NULL) += c; returns this row's
      * part of dgamma. */
     float (*norm_reverse)(float *dx, float *ddelta, const float *x, float gamma, const float *c,

@@ -1,6 +1,7 @@
 /* The table of simd.h for the instruction set of the including file, which defines SIMD_TABLE. */
 #include "backend/cpu/simd/simd.h"
 
+#include "backend/cpu/simd/narrow_body.h"
 #include "backend/cpu/simd/pairs_body.h"
 #include "backend/cpu/simd/pointwise_body.h"
 #include "backend/cpu/simd/rows_body.h"
@@ -8,6 +9,8 @@
 const basin_simd SIMD_TABLE = {
     .map = map,
     .fill = fill,
+    .widen = widen,
+    .narrow = narrow,
     .sum = row_sum,
     .max = row_max,
     .dot = row_dot,
@@ -17,6 +20,7 @@ const basin_simd SIMD_TABLE = {
     .logsumexp = row_logsumexp,
     .softmax = row_softmax,
     .norm = row_norm,
+    .norm_narrow = row_norm_narrow,
     .norm_reverse = row_norm_reverse,
     .pair_dot = pair_dot,
     .pair_sum = pair_sum,

@@ -1,0 +1,325 @@
+/* Attention of bfloat16 tokens, see narrow.h. A task is a batch entry and a head, in blocks of
+ * queries against all keys:
+ *
+ *     r = Q K'               c = A K' + Q B'          float, a block of [queries, keys]
+ *     T <- beta t            G <- beta gs             row by row, rounded to bfloat16
+ *     dQ = T K               dK += T' Q
+ *     gQ = T B + G K         gK += T' A + G' Q
+ *
+ * Factors are packed as the matrix product's kernel reads them. Tasks are cut by shapes alone, so
+ * that results do not depend on the number of threads. */
+#include "backend/cpu/attention/narrow.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/gemm/kernel.h"
+#include "backend/cpu/simd/simd.h"
+#include "backend/gemm.h"
+#include "base/team.h"
+
+enum { SCORES = 65536 }; /* floats of one block of scores, at most, unless a row has more */
+
+typedef struct packing {
+    float *rows;    /* rows of x as left factors: [tokens, Y] */
+    float *columns; /* rows of x as columns: [Y, tokens] */
+    float *sums;    /* x as a right factor: [tokens, Y] */
+} packing;
+
+/* What a thread works in. */
+typedef struct room {
+    packing q, k, a, b;
+    float *r, *c;     /* [block, row] */
+    uint16_t *t, *g;  /* [block, row] */
+    float *t_panels;  /* of T or G, or of its transpose */
+    float *query_sum; /* [mr, width] */
+    float *key_sum;   /* [keys, width] */
+    float *scratch;   /* [row] */
+} room;
+
+typedef struct job {
+    const basin_attention_narrow *n;
+    const basin_attention_kernels *rows;
+    const basin_gemm_kernel *kernel;
+    const basin_simd *simd;
+    basin_attention_mode mode;
+    int64_t batch, queries, keys, heads, width, step;
+    int64_t block;     /* queries scored at a time */
+    int64_t row, wide; /* keys and width, padded to whole panels */
+    float *partial;    /* [tasks, ATTENTION_ALIGN] of dbeta */
+} job;
+
+static int64_t padded(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+bool basin_attention_narrow_fits(const basin_attention *at, basin_attention_mode mode) {
+    const basin_attention_pattern *p = &at->pattern;
+    bool plain = !p->row && !at->scale && !at->mix && p->queries > 0 && p->keys > 0;
+    if (mode == BASIN_ATTENTION_FORCE) return plain && !at->dscale && !at->dmix;
+    if (mode == BASIN_ATTENTION_REVERSE) return plain && !at->gscale && !at->gmix;
+    return plain;
+}
+
+static job job_of(const basin_attention_narrow *n, basin_attention_mode mode) {
+    const basin_attention_pattern *p = &n->at->pattern;
+    const basin_gemm_kernel *kernel = basin_gemm_kernel_find(BASIN_GEMM_BF16);
+    job j = {.n = n,
+             .rows = basin_attention_kernels_find(),
+             .kernel = kernel,
+             .simd = basin_simd_select(),
+             .mode = mode,
+             .batch = p->batch,
+             .queries = p->queries,
+             .keys = p->keys,
+             .heads = p->heads,
+             .width = p->width,
+             .step = p->heads * p->width};
+    j.row = larger(padded(p->keys, kernel->nr), padded(p->keys, ATTENTION_ALIGN));
+    j.row = padded(j.row, ATTENTION_ALIGN);
+    j.wide = padded(p->width, kernel->nr);
+    j.block = larger(kernel->mr, SCORES / larger(1, j.row) / kernel->mr * kernel->mr);
+    j.block = smaller(j.block, padded(p->queries, kernel->mr));
+    return j;
+}
+
+/* Floats of packed panels, whole ones. */
+static int64_t panel_floats(const job *j, bool right, int64_t lanes, int64_t k) {
+    return padded(lanes, right ? j->kernel->nr : j->kernel->mr) * padded(k, j->kernel->unit) / 2 +
+           ATTENTION_ALIGN;
+}
+
+static void lay_out_queries(const job *j, packing *x, basin_arena *a, bool there) {
+    x->rows = basin_arena_floats(a, there ? panel_floats(j, false, j->block, j->width) : 0);
+    x->sums = basin_arena_floats(a, there ? panel_floats(j, true, j->width, j->block) : 0);
+}
+
+static void lay_out_keys(const job *j, packing *x, basin_arena *a, bool there) {
+    x->columns = basin_arena_floats(a, there ? panel_floats(j, true, j->keys, j->width) : 0);
+    x->sums = basin_arena_floats(a, there ? panel_floats(j, true, j->width, j->keys) : 0);
+}
+
+static room lay_out_room(const job *j, basin_arena *a) {
+    bool reverse = j->mode == BASIN_ATTENTION_REVERSE;
+    int64_t scores = j->block * j->row, twin = reverse ? scores : 0;
+    room own;
+    lay_out_queries(j, &own.q, a, true);
+    lay_out_queries(j, &own.a, a, reverse);
+    lay_out_keys(j, &own.k, a, true);
+    lay_out_keys(j, &own.b, a, reverse);
+    own.r = basin_arena_floats(a, scores);
+    own.c = basin_arena_floats(a, twin);
+    own.t = (uint16_t *)basin_arena_floats(a, (scores + 1) / 2);
+    own.g = (uint16_t *)basin_arena_floats(a, (twin + 1) / 2);
+    own.t_panels = basin_arena_floats(a, larger(panel_floats(j, false, j->block, j->keys),
+                                                panel_floats(j, false, j->keys, j->block)));
+    own.query_sum = basin_arena_floats(a, j->kernel->mr * j->wide);
+    own.key_sum = basin_arena_floats(a, padded(j->keys, j->kernel->mr) * j->wide);
+    own.scratch = basin_arena_floats(a, j->row);
+    return own;
+}
+
+/* C (+)= A B in whole tiles: rows x cols of C, as many steps of k. */
+static void product(const job *j, float *c, int64_t c_row, const float *a, const float *b,
+                    int64_t rows, int64_t cols, int64_t k, bool accumulate) {
+    const basin_gemm_kernel *kernel = j->kernel;
+    int64_t steps = padded(k, kernel->unit);
+    for (int64_t col = 0; col < cols; col += kernel->nr)
+        for (int64_t row = 0; row < rows; row += kernel->mr) {
+            float *to = c + row * c_row + col;
+            basin_gemm_ahead ahead = {to, c_row, b};
+            kernel->tile(to, c_row, a + row * steps / 2, b + col * steps / 2, k, kernel->mr,
+                         kernel->nr, accumulate, &ahead);
+        }
+}
+
+/* A block of queries of one task. */
+typedef struct span {
+    int64_t task, batch, head, first, count;
+} span;
+
+/* Where a head of a token begins in [batch, tokens, H, Y]. */
+static int64_t token(const job *j, int64_t batch, int64_t tokens, int64_t at, int64_t head) {
+    return ((batch * tokens + at) * j->heads + head) * j->width;
+}
+
+static void pack(const job *j, bool right, float *to, const uint16_t *x, int64_t lane, int64_t step,
+                 int64_t lanes, int64_t k) {
+    j->kernel->pack(j->kernel, right, to, x, lane, step, lanes, k);
+}
+
+/* What a task's queries read of the keys. */
+static void pack_keys(const job *j, const packing *to, const uint16_t *x, const span *s) {
+    const uint16_t *from = x + token(j, s->batch, j->keys, 0, s->head);
+    pack(j, true, to->columns, from, j->step, 1, j->keys, j->width);
+    if (j->n->by_query) pack(j, true, to->sums, from, 1, j->step, j->width, j->keys);
+}
+
+static void pack_queries(const job *j, const packing *to, const uint16_t *x, const span *s) {
+    const uint16_t *from = x + token(j, s->batch, j->queries, s->first, s->head);
+    pack(j, false, to->rows, from, j->step, 1, s->count, j->width);
+    if (j->n->by_key) pack(j, true, to->sums, from, 1, j->step, j->width, s->count);
+}
+
+static void scores(const job *j, const room *own, const span *s) {
+    pack_queries(j, &own->q, j->n->q, s);
+    product(j, own->r, j->row, own->q.rows, own->k.columns, s->count, j->keys, j->width, false);
+    if (j->mode != BASIN_ATTENTION_REVERSE) return;
+    if (j->n->a) {
+        pack_queries(j, &own->a, j->n->a, s);
+        product(j, own->c, j->row, own->a.rows, own->k.columns, s->count, j->keys, j->width, false);
+    }
+    if (j->n->b)
+        product(j, own->c, j->row, own->q.rows, own->b.columns, s->count, j->keys, j->width,
+                j->n->a != NULL);
+    if (!j->n->a && !j->n->b) memset(own->c, 0, (size_t)(s->count * j->row) * sizeof *own->c);
+}
+
+/* The keys of a query are the first so many. */
+static int64_t keys_of(const job *j, int64_t query) {
+    const basin_attention_pattern *p = &j->n->at->pattern;
+    return p->causal ? query + !p->exclude_self : j->keys;
+}
+
+/* A row of r or c in bfloat16, 0 for keys that the query does not see. */
+static void round_row(const job *j, uint16_t *to, const float *from, int64_t seen) {
+    j->simd->narrow(to, from, seen);
+    memset(to + seen, 0, (size_t)(j->keys - seen) * sizeof *to);
+}
+
+static void score_row(const job *j, const room *own, const span *s, int64_t i) {
+    const basin_attention *at = j->n->at;
+    bool reverse = j->mode == BASIN_ATTENTION_REVERSE, value = j->mode == BASIN_ATTENTION_VALUE;
+    int64_t node = (s->batch * j->queries + s->first + i) * j->heads + s->head;
+    bool beta = reverse ? at->gbeta != NULL : !value && at->dbeta != NULL;
+    float state[3] = {0};
+    basin_attention_row row = {
+        .heads = 1,
+        .pairs = keys_of(j, s->first + i),
+        .self = at->pattern.exclude_self && !at->pattern.causal ? s->first + i : -1,
+        .beta = at->beta + s->head,
+        .w = value ? NULL : at->w + node,
+        .r = own->r + i * j->row,
+        .c = reverse ? own->c + i * j->row : NULL,
+        .most = state,
+        .total = state + 1,
+        .gain = state + 2,
+        .dbeta = beta ? j->partial + s->task * ATTENTION_ALIGN : NULL,
+        .scratch = own->scratch,
+    };
+    j->rows->whole(&row);
+    bool any = state[1] != 0;
+    if (!reverse && at->lse) at->lse[node] = any ? state[0] + logf(state[1]) : 0;
+    if (reverse && at->gw) at->gw[node] = any ? state[2] / state[1] : 0;
+    if (value) return;
+    round_row(j, own->t + i * j->row, row.r, row.pairs);
+    if (reverse) round_row(j, own->g + i * j->row, row.c, row.pairs);
+}
+
+/* Rows of float sums into bfloat16 tokens. */
+static void store_rows(const job *j, uint16_t *to, const float *sum, int64_t rows) {
+    for (int64_t i = 0; i < rows; i++)
+        j->simd->narrow(to + i * j->step, sum + i * j->wide, j->width);
+}
+
+/* by_query: T K, or T B + G K; panel by panel of queries. */
+static void query_sums(const job *j, const room *own, const span *s) {
+    const basin_attention_narrow *n = j->n;
+    int64_t mr = j->kernel->mr;
+    bool reverse = j->mode == BASIN_ATTENTION_REVERSE;
+    for (int64_t first = 0; first < s->count; first += mr) {
+        int64_t count = smaller(mr, s->count - first);
+        bool begun = false;
+        if (!reverse || n->b) {
+            pack(j, false, own->t_panels, own->t + first * j->row, j->row, 1, count, j->keys);
+            product(j, own->query_sum, j->wide, own->t_panels, reverse ? own->b.sums : own->k.sums,
+                    count, j->width, j->keys, false);
+            begun = true;
+        }
+        if (reverse) {
+            pack(j, false, own->t_panels, own->g + first * j->row, j->row, 1, count, j->keys);
+            product(j, own->query_sum, j->wide, own->t_panels, own->k.sums, count, j->width,
+                    j->keys, begun);
+        }
+        int64_t at = token(j, s->batch, j->queries, s->first + first, s->head);
+        store_rows(j, n->by_query + at, own->query_sum, count);
+    }
+}
+
+/* by_key += T' Q, or T' A + G' Q. */
+static void key_sums(const job *j, const room *own, const span *s) {
+    bool reverse = j->mode == BASIN_ATTENTION_REVERSE, begun = s->first > 0;
+    if (!reverse || j->n->a) {
+        pack(j, false, own->t_panels, own->t, 1, j->row, j->keys, s->count);
+        product(j, own->key_sum, j->wide, own->t_panels, reverse ? own->a.sums : own->q.sums,
+                j->keys, j->width, s->count, begun);
+        begun = true;
+    }
+    if (!reverse) return;
+    pack(j, false, own->t_panels, own->g, 1, j->row, j->keys, s->count);
+    product(j, own->key_sum, j->wide, own->t_panels, own->q.sums, j->keys, j->width, s->count,
+            begun);
+}
+
+static void task_run(const job *j, const room *own, int64_t task) {
+    span s = {.task = task, .batch = task / j->heads, .head = task % j->heads};
+    memset(j->partial + task * ATTENTION_ALIGN, 0, ATTENTION_ALIGN * sizeof *j->partial);
+    pack_keys(j, &own->k, j->n->k, &s);
+    if (j->n->b) pack_keys(j, &own->b, j->n->b, &s);
+    for (; s.first < j->queries; s.first += j->block) {
+        s.count = smaller(j->block, j->queries - s.first);
+        scores(j, own, &s);
+        for (int64_t i = 0; i < s.count; i++) score_row(j, own, &s, i);
+        if (j->n->by_query) query_sums(j, own, &s);
+        if (j->n->by_key) key_sums(j, own, &s);
+    }
+    if (j->n->by_key)
+        store_rows(j, j->n->by_key + token(j, s.batch, j->keys, 0, s.head), own->key_sum, j->keys);
+}
+
+/* dbeta: the tasks' shares in order. */
+static void add_partials(const job *j) {
+    const basin_attention *at = j->n->at;
+    float *dbeta = j->mode == BASIN_ATTENTION_REVERSE ? at->gbeta : at->dbeta;
+    if (!dbeta || j->mode == BASIN_ATTENTION_VALUE) return;
+    memset(dbeta, 0, (size_t)j->heads * sizeof *dbeta);
+    for (int64_t task = 0; task < j->batch * j->heads; task++)
+        dbeta[task % j->heads] +=
+            j->simd->sum(j->partial + task * ATTENTION_ALIGN, ATTENTION_ALIGN);
+}
+
+size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, basin_attention_mode mode,
+                                        int threads) {
+    job j = job_of(n, mode);
+    basin_arena a = {0};
+    basin_arena_floats(&a, j.batch * j.heads * ATTENTION_ALIGN);
+    for (int i = 0; i < threads; i++) lay_out_room(&j, &a);
+    return a.used;
+}
+
+typedef struct sharing {
+    const job *j;
+    char *workspace;
+    size_t begin, each; /* where rooms of threads lie */
+} sharing;
+
+static void tasks_run(const void *context, int64_t first, int64_t last, int place) {
+    const sharing *s = context;
+    basin_arena own = {.base = s->workspace, .used = s->begin + s->each * (size_t)place};
+    room mine = lay_out_room(s->j, &own);
+    if (s->j->kernel->begin) s->j->kernel->begin();
+    for (int64_t task = first; task < last; task++) task_run(s->j, &mine, task);
+    if (s->j->kernel->end) s->j->kernel->end();
+}
+
+void basin_attention_narrow_run(const basin_attention_narrow *n, basin_attention_mode mode,
+                                int threads, void *workspace) {
+    job j = job_of(n, mode);
+    basin_arena a = {.base = workspace};
+    j.partial = basin_arena_floats(&a, j.batch * j.heads * ATTENTION_ALIGN);
+    sharing s = {&j, workspace, a.used, 0};
+    lay_out_room(&j, &a);
+    s.each = a.used - s.begin;
+    basin_team_run(tasks_run, &s, j.batch * j.heads, 1, basin_attention_threads(n->at, threads));
+    add_partials(&j);
+}

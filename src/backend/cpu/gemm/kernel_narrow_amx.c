@@ -1,0 +1,137 @@
+/* The 32 x 32 tile of the product of bfloat16 factors on AMX, sums in float32. A panel is a list of
+ * units of 32 steps of k; a unit has two tiles of 16 lanes, whose words hold two neighbouring steps
+ * each. A panel of A has a lane in a row of a tile, a panel of B a pair of steps. Sums begin with
+ * what C holds where the product accumulates, so that their order is that of k however k is cut. */
+#include <immintrin.h>
+
+#include "backend/cpu/gemm/kernel.h"
+#include "backend/cpu/gemm/tiles_amx.h"
+
+enum { UNIT = 2 * SIDE, WIDTH = 2 * SIDE };
+
+/* Sixteen lanes that lie side by side, by pairs of steps: word j of a row holds both steps of lane
+ * j. `lanes` and `steps` are what is there. */
+INLINE void pack_pairs(uint32_t *to, const uint16_t *x, int64_t step, int64_t lanes,
+                       int64_t steps) {
+    __mmask16 mask = basin_amx_mask(lanes);
+    for (int64_t r = 0; r < SIDE; r++) {
+        __m256i low = _mm256_setzero_si256(), high = low;
+        if (2 * r < steps) low = _mm256_maskz_loadu_epi16(mask, x + 2 * r * step);
+        if (2 * r + 1 < steps) high = _mm256_maskz_loadu_epi16(mask, x + (2 * r + 1) * step);
+        __m512i words = _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16);
+        _mm512_store_si512(to + SIDE * r, _mm512_or_si512(words, _mm512_cvtepu16_epi32(low)));
+    }
+}
+
+/* Sixteen lanes whose steps lie side by side, a lane in a row. */
+INLINE void pack_lanes(uint32_t *to, const uint16_t *x, int64_t lane, int64_t lanes,
+                       int64_t steps) {
+    __mmask32 mask = steps >= UNIT ? 0xFFFFFFFFU : (1U << steps) - 1;
+    for (int64_t r = 0; r < SIDE; r++) {
+        __m512i words = _mm512_setzero_si512();
+        if (r < lanes) words = _mm512_maskz_loadu_epi16(mask, x + r * lane);
+        _mm512_store_si512(to + SIDE * r, words);
+    }
+}
+
+/* Strides of which none is 1 go through a small copy. */
+static void pack_strided(uint32_t *to, const uint16_t *x, int64_t lane, int64_t step, int64_t lanes,
+                         int64_t steps) {
+    uint16_t copy[SIDE * UNIT] = {0};
+    for (int64_t l = 0; l < lanes && l < SIDE; l++)
+        for (int64_t p = 0; p < steps && p < UNIT; p++) copy[l * UNIT + p] = x[l * lane + p * step];
+    pack_lanes(to, copy, UNIT, SIDE, UNIT);
+}
+
+INLINE void pack_tile(bool right, uint32_t *to, const uint16_t *x, int64_t lane, int64_t step,
+                      int64_t lanes, int64_t steps) {
+    if (lane == 1)
+        pack_pairs(to, x, step, lanes, steps);
+    else if (step == 1)
+        pack_lanes(to, x, lane, lanes, steps);
+    else
+        pack_strided(to, x, lane, step, lanes, steps);
+    if ((lane == 1) != right) basin_amx_turn(to);
+}
+
+/* In the order in which x lies in memory. */
+static void pack(const basin_gemm_kernel *kernel, bool right, float *panels, const void *numbers,
+                 int64_t lane, int64_t step, int64_t lanes, int64_t k) {
+    (void)kernel;
+    const uint16_t *x = numbers;
+    int64_t units = (k + UNIT - 1) / UNIT, count = (lanes + WIDTH - 1) / WIDTH;
+    for (int64_t i = 0; i < units * count; i++) {
+        int64_t panel = lane == 1 ? i % count : i / units, u = lane == 1 ? i / count : i % units;
+        int64_t first = panel * WIDTH, p = u * UNIT;
+        uint32_t *to = (uint32_t *)panels + (panel * units + u) * 2 * WORDS;
+        for (int t = 0; t < 2; t++, to += WORDS, first += SIDE) {
+            const uint16_t *from = first < lanes ? x + first * lane + p * step : x;
+            pack_tile(right, to, from, lane, step, lanes - first, k - p);
+        }
+    }
+}
+
+/* The sums of one tile; `rows` and `cols` are constants where all are wanted. */
+INLINE void sum(const uint32_t *a, const uint32_t *b, int64_t units, int rows, int cols,
+                const char *next) {
+    for (int64_t u = 0; u < units; u++, a += 2 * WORDS, b += 2 * WORDS) {
+        for (int i = 0; i < 4; i++) _mm_prefetch(next + 256 * u + 64 * i, _MM_HINT_T1);
+        _tile_loadd(6, b, 64);
+        _tile_loadd(4, a, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        if (cols > SIDE) {
+            _tile_loadd(7, b + WORDS, 64);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        if (rows > SIDE) {
+            _tile_loadd(5, a + WORDS, 64);
+            _tile_dpbf16ps(2, 5, 6);
+            if (cols > SIDE) _tile_dpbf16ps(3, 5, 7);
+        }
+    }
+}
+
+INLINE void tile_sized(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                       int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    int64_t row = 4 * c_row;
+    if (accumulate) {
+        _tile_loadd(0, c, row);
+        _tile_loadd(1, c + SIDE, row);
+        _tile_loadd(2, c + SIDE * c_row, row);
+        _tile_loadd(3, c + SIDE * c_row + SIDE, row);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    sum((const uint32_t *)a, (const uint32_t *)b, (k + UNIT - 1) / UNIT, rows, cols,
+        (const char *)ahead->b);
+    _tile_stored(0, c, row);
+    _tile_stored(1, c + SIDE, row);
+    _tile_stored(2, c + SIDE * c_row, row);
+    _tile_stored(3, c + SIDE * c_row + SIDE, row);
+}
+
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    _Alignas(64) float whole[WIDTH * WIDTH];
+    if (rows == WIDTH && cols == WIDTH) {
+        tile_sized(c, c_row, a, b, k, WIDTH, WIDTH, accumulate, ahead);
+        return;
+    }
+    if (accumulate) basin_gemm_tile_copy(whole, WIDTH, c, c_row, rows, cols, false);
+    tile_sized(whole, WIDTH, a, b, k, rows, cols, accumulate, ahead);
+    basin_gemm_tile_copy(c, c_row, whole, WIDTH, rows, cols, false);
+}
+
+const basin_gemm_kernel basin_gemm_kernel_narrow_amx = {.mr = WIDTH,
+                                                        .nr = WIDTH,
+                                                        .unit = UNIT,
+                                                        .halves = 1,
+                                                        .k_block = 512,
+                                                        .a_block = 160 * 1024,
+                                                        .tile = tile,
+                                                        .pack = pack,
+                                                        .begin = basin_amx_begin,
+                                                        .end = basin_amx_end};

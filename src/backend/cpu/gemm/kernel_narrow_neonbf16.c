@@ -1,0 +1,54 @@
+/* The 8 x 8 tile of the product of bfloat16 factors on arm64 with BFMMLA, which multiplies two rows
+ * by two columns over four steps of k and adds a 2 x 2 block in float32: 16 registers hold the
+ * blocks. For processors with these instructions; see basin_cpu_bf16. */
+#include <arm_neon.h>
+#include <string.h>
+
+#include "backend/cpu/gemm/kernel.h"
+
+enum { MR = 8, NR = 8, UNIT = 4, BLOCKS = 4 };
+
+static inline bfloat16x8_t load(const uint16_t *from) {
+    bfloat16x8_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static void store(float *whole, float32x4_t sum[BLOCKS][BLOCKS]) {
+    for (int r = 0; r < BLOCKS; r++)
+        for (int j = 0; j < BLOCKS; j++) {
+            vst1_f32(whole + 2 * r * NR + 2 * j, vget_low_f32(sum[r][j]));
+            vst1_f32(whole + (2 * r + 1) * NR + 2 * j, vget_high_f32(sum[r][j]));
+        }
+}
+
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    const uint16_t *x = (const uint16_t *)a, *y = (const uint16_t *)b;
+    float whole[MR * NR];
+    float32x4_t sum[BLOCKS][BLOCKS];
+    (void)ahead;
+    for (int r = 0; r < BLOCKS; r++)
+        for (int j = 0; j < BLOCKS; j++) sum[r][j] = vdupq_n_f32(0.0F);
+    for (int64_t p = 0; p < k; p += UNIT, x += MR * UNIT, y += NR * UNIT) {
+        bfloat16x8_t column[BLOCKS];
+#pragma GCC unroll 4
+        for (int j = 0; j < BLOCKS; j++) column[j] = load(y + 8 * j);
+#pragma GCC unroll 4
+        for (int r = 0; r < BLOCKS; r++) {
+            bfloat16x8_t row = load(x + 8 * r);
+#pragma GCC unroll 4
+            for (int j = 0; j < BLOCKS; j++) sum[r][j] = vbfmmlaq_f32(sum[r][j], row, column[j]);
+        }
+    }
+    store(whole, sum);
+    basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
+}
+
+const basin_gemm_kernel basin_gemm_kernel_narrow_neon = {.mr = MR,
+                                                         .nr = NR,
+                                                         .unit = UNIT,
+                                                         .halves = 1,
+                                                         .a_block = 96 * 1024,
+                                                         .tile = tile,
+                                                         .pack = basin_gemm_narrow_pack};

@@ -1,0 +1,41 @@
+/* Vectors of float from and to bfloat16 in memory. */
+#ifndef BASIN_BACKEND_CPU_SIMD_VECTOR_NARROW_H
+#define BASIN_BACKEND_CPU_SIMD_VECTOR_NARROW_H
+
+#include "backend/cpu/simd/vector_math.h"
+
+typedef uint16_t vnarrow __attribute__((vector_size(2 * VECTOR_LANES)));
+typedef uint32_t vbits __attribute__((vector_size(4 * VECTOR_LANES)));
+
+VECTOR_INLINE float widen_one(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+VECTOR_INLINE vfloat vector_widen(const uint16_t *x) {
+    vnarrow half;
+    memcpy(&half, x, sizeof half);
+    return (vfloat)(__builtin_convertvector(half, vbits) << 16);
+}
+
+VECTOR_INLINE vnarrow vector_round(vfloat x) {
+    vbits bits = (vbits)x;
+    vbits finite = (vbits)((bits & 0x7F800000U) != 0x7F800000U);
+    bits += (0x7FFFU + (bits >> 16 & 1U)) & finite;
+    return __builtin_convertvector(bits >> 16, vnarrow);
+}
+
+VECTOR_INLINE void vector_narrow(uint16_t *to, vfloat x) {
+    vnarrow half = vector_round(x);
+    memcpy(to, &half, sizeof half);
+}
+
+/* The first n lanes; n may exceed them. */
+VECTOR_INLINE void vector_narrow_part(uint16_t *to, vfloat x, int64_t n) {
+    vnarrow half = vector_round(x);
+    for (int64_t i = 0; i < n && i < VECTOR_LANES; i++) to[i] = half[i];
+}
+
+#endif
