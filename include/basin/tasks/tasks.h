@@ -11,6 +11,8 @@
  *     image.h       models that complete pictures: train, complete, score
  *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
+ *     sudoku.h      Sudoku by descent: train, solve, score
+ *     boards.h      Sudoku boards: rules, exact solutions, generation, files
  *     memory.h      associative memories: store, recall, capacity
  *     ranks.h       several processes that do one task: mpirun, srun
  *     models.h      where the models that come with Basin lie
@@ -26,6 +28,7 @@
 
 #include "basin/tasks/anomaly.h"
 #include "basin/tasks/augment.h"
+#include "basin/tasks/boards.h"
 #include "basin/tasks/cut.h"
 #include "basin/tasks/feed.h"
 #include "basin/tasks/graphs.h"
@@ -40,6 +43,7 @@
 #include "basin/tasks/ranks.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
+#include "basin/tasks/sudoku.h"
 #include "basin/tasks/tokenizer.h"
 
 #endif

@@ -1,0 +1,73 @@
+/* Settings of the Sudoku task: the table of their names, the presets, what is refused. */
+#include <string.h>
+
+#include "task/sudoku/sudoku.h"
+
+#define BASIN_SETTINGS_TYPE basin_sudoku_settings
+static const basin_setting table[] = {
+    BASIN_SUDOKU_MODEL_SETTINGS(BASIN_SETTING_ENTRY) BASIN_SUDOKU_TRAINING_SETTINGS(
+        BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
+};
+
+/* What two cores train in an hour or so. */
+static const basin_sudoku_settings usual = {
+    .pairs = "houses",
+    .inject = true,
+    .leak = true,
+    .dim = 64,
+    .heads = 4,
+    .head_dim = 16,
+    .memories = 256,
+    .steps = 16,
+    .alpha = 0.3,
+    .attention = true,
+    .hopfield = true,
+    .hopfield_kind = "relu",
+    .hopfield_power = 3,
+    .positive_gamma = true,
+    .augment = true,
+    .average = 0.999,
+    .epochs = 100,
+    .warmup = 1,
+    .batch = 64,
+    .rate = 2e-3,
+    .rate_first = 0,
+    .rate_last = 2e-5,
+    .decay = 0.01,
+    .beta2 = 0.99,
+    .clip = 1,
+};
+
+/* Every cell sees every other one, as the authors' rival of that name had it. */
+static basin_sudoku_settings all_pairs(void) {
+    basin_sudoku_settings s = usual;
+    s.pairs = "all";
+    s.places = true;
+    return s;
+}
+
+static const char *const presets[] = {"default", "all-pairs", NULL};
+static const char *const renamed[] = {NULL};
+
+static void fill(void *values, const char *preset) {
+    basin_sudoku_settings *s = values;
+    *s = usual;
+    if (!strcmp(preset, "all-pairs")) *s = all_pairs();
+}
+
+static basin_status check(const void *values, basin_error *error) {
+    const basin_sudoku_settings *s = values;
+    if (!s->attention && !s->hopfield)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "neither attention nor Hopfield network: wanted at least one of them");
+    if (!strcmp(s->pairs, "all") && !s->places)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "pairs is all and places is off: nothing would say where a cell is");
+    if (s->supervise > s->steps)
+        return basin_fail(error, BASIN_BAD_VALUE, "supervise is %lld, wanted at most %lld: steps",
+                          (long long)s->supervise, (long long)s->steps);
+    return BASIN_OK;
+}
+
+const basin_task_settings basin_sudoku_task = {
+    "sudoku", table, sizeof(basin_sudoku_settings), presets, renamed, fill, check};

@@ -1,0 +1,117 @@
+/* The Sudoku task inside the library: settings, the model on a graph, a model in memory, descents
+ * step by step. What callers see is in include/basin/tasks/sudoku.h.
+ *
+ * Tokens x [B, 81, D] begin as u, the embedding of what a cell shows, and descend
+ *     E(g) = sum over houses of E_attention(g of the house) + E_memories(g) - <u, g>,
+ * g = layernorm(x), by x <- x + alpha (-dE/dg - leak x). A linear map of g says the digits. */
+#ifndef BASIN_TASK_SUDOKU_SUDOKU_H
+#define BASIN_TASK_SUDOKU_SUDOKU_H
+
+#include "basin/energy.h"
+#include "basin/params.h"
+#include "basin/tasks/sudoku.h"
+#include "train/run/settings.h"
+#include "train/run/watch.h"
+
+/* ---- settings ---- */
+
+#define BASIN_SUDOKU_MODEL_SETTINGS(X)                                                             \
+    X(CHOICE, pairs, BASIN_CHOICES("houses", "all"),                                               \
+      "Which cells attend to each other: those of a row, of a column and of a box, with a "        \
+      "log-sum-exp for each of the three; or all 81, with one.")                                   \
+    X(SWITCH, places, "Learn a vector for each of the 81 cells.")                                  \
+    X(SWITCH, inject, "Add -<u, g> to the energy, u being what the cells show at first.")          \
+    X(SWITCH, leak, "Tokens also decay, by alpha a step: they stay bounded over many steps.")      \
+    BASIN_BLOCK_SETTINGS(X)
+#define BASIN_SUDOKU_TRAINING_SETTINGS(X)                                                          \
+    BASIN_RUN_SETTINGS(X)                                                                          \
+    X(INTEGER, supervise, "N", 0, 10000,                                                           \
+      "Steps, the last ones, after which the answer counts in the loss; 0: after every step.")     \
+    X(SWITCH, augment,                                                                             \
+      "Draw one of the symmetries of Sudoku for a board whenever it is trained on: digits "        \
+      "renamed, rows, columns, bands and stacks exchanged, transposed.")                           \
+    X(REAL, average, "X", 0, 0.99999,                                                              \
+      "Averaging of weights over steps, w' = X w' + (1 - X) w; averages are scored and kept. 0: "  \
+      "none.")
+
+typedef struct basin_sudoku_settings {
+    BASIN_SUDOKU_MODEL_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_SUDOKU_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
+} basin_sudoku_settings;
+
+extern const basin_task_settings basin_sudoku_task;
+
+/* ---- the model on a graph ---- */
+
+typedef struct basin_sudoku_net {
+    basin_sudoku_settings settings;
+    basin_graph *graph;
+    basin_params params;
+    int64_t batch;
+    basin_block block;
+    basin_expr digit, place;   /* [10, D], [81, D] or NULL */
+    basin_expr head_w, head_b; /* [D, 9], [9] */
+    basin_expr board;          /* index input [B * 81]: 0 to 9 */
+    basin_expr start;          /* u [B, 81, D] */
+} basin_sudoku_net;
+
+basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_settings *settings,
+                                  int64_t batch, basin_error *error);
+void basin_sudoku_net_free(basin_sudoku_net *net);
+/* Parts "attention", "memories" and "givens", those that the settings leave out missing; [B]. */
+basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net);
+/* One step from tokens x [B, 81, D]. */
+basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x);
+/* Scores of the digits 1 to 9, [B, 81, 9]. */
+basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x);
+/* Mean cross entropy over empty cells and supervised steps; label index [B * 81], digit - 1 or -1
+ * for a given cell, share [] one over the empty cells. */
+basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, basin_expr label, basin_expr share);
+/* Whether all could be built. */
+basin_status basin_sudoku_net_check(const basin_sudoku_net *net, basin_error *error);
+
+/* ---- a model in memory ---- */
+
+struct basin_sudoku_model {
+    basin_sudoku_settings settings;
+    basin_settings described; /* the same, as callers see them */
+    basin_backend *backend;   /* the caller's */
+    basin_store *store;
+    int64_t parameters;
+};
+
+/* Without weights: the caller writes them into the store. */
+basin_status basin_sudoku_model_bare(basin_sudoku_model **model,
+                                     const basin_sudoku_settings *settings, basin_backend *backend,
+                                     basin_error *error);
+basin_status basin_sudoku_model_write(const char *path, basin_sudoku_model *model,
+                                      basin_error *error);
+/* The settings of a model file or a checkpoint. */
+basin_status basin_sudoku_settings_read(basin_sudoku_settings *settings, const basin_bundle *bundle,
+                                        basin_error *error);
+basin_status basin_sudoku_settings_write(basin_bundle *bundle,
+                                         const basin_sudoku_settings *settings, basin_error *error);
+
+/* ---- descents ---- */
+
+/* Boards in batches of one size, step by step; a short batch is filled up with empty boards. */
+typedef struct basin_sudoku_runner {
+    basin_sudoku_net net;
+    basin_plan *begin, *step;
+    basin_expr tokens, next, scores;                 /* [B, 81, D] twice, [B, 81, 9] */
+    basin_expr energy[BASIN_SUDOKU_PARTS];           /* [B] */
+    basin_tensor x, score, part[BASIN_SUDOKU_PARTS]; /* what was read last */
+    int parts;
+} basin_sudoku_runner;
+
+basin_status basin_sudoku_runner_new(basin_sudoku_runner *runner, basin_sudoku_model *model,
+                                     int64_t batch, basin_error *error);
+void basin_sudoku_runner_free(basin_sudoku_runner *runner);
+/* Begins with `count` boards [count, 81], at most the batch. */
+basin_status basin_sudoku_runner_begin(basin_sudoku_runner *runner, const uint8_t *given,
+                                       int64_t count, basin_error *error);
+/* Reads scores and energies of the tokens as they are into `score` and `part`, and moves on. */
+basin_status basin_sudoku_runner_step(basin_sudoku_runner *runner, basin_error *error);
+
+#endif
