@@ -122,7 +122,8 @@ BASIN_API basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model);
 BASIN_API basin_turn basin_zoo_nrgpt_turn(const basin_zoo_nrgpt *model);
 
 /* Hyper-SET (2026): tokens repel each other, then go to a feed-forward energy, both on spheres w =
- * gain rms(W x) through which the force goes straight. Energies are [], of all tokens. */
+ * gain rms(W x) through which the force goes straight. Energies are [], of all tokens; [B] of
+ * tokens [B, N, D]. */
 typedef struct basin_zoo_hyperset {
     basin_expr w, m, gain_w, gain_m; /* [D, D], [M, D], [D / H], [M] */
     int64_t heads;
@@ -130,7 +131,7 @@ typedef struct basin_zoo_hyperset {
     bool straight; /* the authors' force; else the gradient by x */
     double epsilon;
     double alpha; /* the size of steps, where they are not learned: */
-    /* sizes [N, 2 D] = t3 gelu(t2 gelu(t1 sinusoid(t + 1)) + start), or NULL */
+    /* sizes [.., N, 2 D] = t3 gelu(t2 gelu(t1 sinusoid(t + 1)) + start), or NULL */
     basin_expr t1_w, t1_b, t2_w, t2_b, t3_w, t3_b, start;
 } basin_zoo_hyperset;
 BASIN_API basin_energy basin_zoo_hyperset_energy(const basin_zoo_hyperset *model);

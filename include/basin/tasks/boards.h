@@ -3,7 +3,7 @@
  *     basin_sudoku_boards boards;
  *     basin_sudoku_making making = {.size = sizeof making, .count = 1000, .hard = true};
  *     if (basin_sudoku_generate(&boards, &making, &error) != BASIN_OK) ...
- *     basin_sudoku_write("boards.csv", &boards, &error);
+ *     basin_sudoku_boards_write("boards.csv", &boards, &error);
  *     basin_sudoku_boards_free(&boards);
  *
  * A board is 81 numbers, row by row; 0 is an empty cell. A house is a row, a column or a box. */
@@ -88,10 +88,11 @@ BASIN_API basin_status basin_sudoku_parse(uint8_t given[81], const char *text, b
  * `quizzes,solutions`. Blank lines and those that begin with # are skipped. A digit twice in a
  * house and a wrong solution are errors; so is, unless `any`, a board that has no solution or
  * several. */
-BASIN_API basin_status basin_sudoku_read(basin_sudoku_boards *boards, const char *path, bool any,
-                                         basin_error *error);
-BASIN_API basin_status basin_sudoku_write(const char *path, const basin_sudoku_boards *boards,
-                                          basin_error *error);
+BASIN_API basin_status basin_sudoku_boards_read(basin_sudoku_boards *boards, const char *path,
+                                                bool any, basin_error *error);
+BASIN_API basin_status basin_sudoku_boards_write(const char *path,
+                                                 const basin_sudoku_boards *boards,
+                                                 basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,9 @@ typedef struct basin_sudoku_model basin_sudoku_model;
 
 BASIN_API basin_status basin_sudoku_open(basin_sudoku_model **model, const char *path,
                                          basin_backend *backend, basin_error *error);
+/* The model as a file that basin_sudoku_open reads. */
+BASIN_API basin_status basin_sudoku_write(const char *path, basin_sudoku_model *model,
+                                          basin_error *error);
 BASIN_API void basin_sudoku_close(basin_sudoku_model *model);
 BASIN_API const basin_settings *basin_sudoku_get_settings(const basin_sudoku_model *model);
 BASIN_API int64_t basin_sudoku_parameters(const basin_sudoku_model *model);

@@ -88,7 +88,7 @@ static basin_status open_all(job *j, char **operand, basin_error *error) {
     basin_status status =
         basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
     if (!status) status = basin_sudoku_open(&j->model, operand[0], j->backend, error);
-    if (!status) status = basin_sudoku_read(&j->all, operand[1], false, error);
+    if (!status) status = basin_sudoku_boards_read(&j->all, operand[1], false, error);
     if (!status) status = choose_boards(j, operand[1], error);
     if (!status)
         status = basin_settings_get(text, sizeof text, basin_sudoku_get_settings(j->model), "steps",

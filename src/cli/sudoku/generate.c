@@ -82,7 +82,7 @@ static basin_status generate(basin_sudoku_boards *boards, const options *o, cons
                                             : o->reveal   ? (int)o->reveal
                                                           : -1,
                                   .basis = basis ? &from : NULL};
-    basin_status status = basis ? basin_sudoku_read(&from, basis, false, error) : BASIN_OK;
+    basin_status status = basis ? basin_sudoku_boards_read(&from, basis, false, error) : BASIN_OK;
     if (!status) status = basin_sudoku_generate(boards, &making, error);
     basin_sudoku_boards_free(&from);
     return status;
@@ -103,7 +103,7 @@ static int run(const void *values, int operands, char **operand) {
     const char *no_use = unused(o, operands);
     if (no_use) return basin_report_usage(&basin_command_sudoku_generate, "%s", no_use);
     basin_status status = generate(&boards, o, operands ? operand[0] : NULL, &error);
-    if (!status) status = basin_sudoku_write(o->output, &boards, &error);
+    if (!status) status = basin_sudoku_boards_write(o->output, &boards, &error);
     if (!status && (o->json || !o->quiet)) print(o, &boards);
     basin_sudoku_boards_free(&boards);
     return status ? basin_report(&error) : BASIN_EXIT_OK;

@@ -3,14 +3,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "basin/tasks/models.h"
 #include "basin/tasks/sudoku.h"
 #include "cli/command.h"
 #include "cli/sudoku/boards.h"
 #include "cli/table.h"
+#include "io/file.h"
 #include "io/json_writer.h"
+#include "view/board.h"
 
 typedef struct options {
-    const char *backend, *products, *dtype;
+    const char *svg, *backend, *products, *dtype;
     int64_t steps, board, threads;
     bool json, quiet;
 } options;
@@ -21,6 +24,8 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, steps, "steps", "N", 0, 1000000,
                   "Steps of the descent; 0: four times those of training."),
     BASIN_INTEGER(options, board, "board", "N", 1, 1e12, "Which board of a file, from 1 on."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE",
+               "Draw the board along the descent there, and the energy by step."),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
@@ -46,7 +51,7 @@ static void job_free(job *j) {
 
 static basin_status read_file(job *j, const char *path, basin_error *error) {
     basin_sudoku_boards boards;
-    basin_status status = basin_sudoku_read(&boards, path, true, error);
+    basin_status status = basin_sudoku_boards_read(&boards, path, true, error);
     if (status) return status;
     int64_t i = j->o->board - 1;
     if (i >= boards.count)
@@ -71,20 +76,27 @@ static basin_status read_board(job *j, const char *text, basin_error *error) {
     return status;
 }
 
-static basin_status descend(job *j, char **operand, basin_error *error) {
+/* `model` NULL: the one that comes with Basin. */
+static basin_status open_model(job *j, const char *model, basin_error *error) {
+    char shipped[BASIN_MODEL_PATH];
+    basin_status status = model ? BASIN_OK : basin_models_find(shipped, "sudoku", error);
+    return status ? status
+                  : basin_sudoku_open(&j->model, model ? model : shipped, j->backend, error);
+}
+
+static basin_status descend(job *j, const char *model, const char *board, basin_error *error) {
     const options *o = j->o;
     char text[64];
-    long long trained = 1;
-    basin_status status = read_board(j, operand[1], error);
+    basin_status status = read_board(j, board, error);
     if (!status)
         status =
             basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) status = basin_sudoku_open(&j->model, operand[0], j->backend, error);
+    if (!status) status = open_model(j, model, error);
     if (!status)
         status = basin_settings_get(text, sizeof text, basin_sudoku_get_settings(j->model), "steps",
                                     error);
     if (status) return status;
-    trained = strtoll(text, NULL, 10);
+    long long trained = strtoll(text, NULL, 10);
     status = basin_sudoku_descend(&j->path, j->model, j->given, o->steps ? o->steps : 4 * trained,
                                   error);
     if (!status) basin_sudoku_path_answer(j->answer, &j->path, j->path.steps);
@@ -154,6 +166,32 @@ static bool print_text(const job *j) {
     return fine;
 }
 
+static basin_status draw(const job *j, basin_error *error) {
+    char subtitle[100];
+    basin_writer writer;
+    int64_t points = j->path.steps + 1;
+    double *energy = malloc((size_t)points * sizeof *energy);
+    if (!energy) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", j->o->svg);
+    for (int64_t t = 0; t < points; t++) energy[t] = basin_sudoku_path_energy(&j->path, t);
+    snprintf(subtitle, sizeof subtitle, "%d givens; digits fade in as they become certain, %s",
+             basin_sudoku_count_givens(j->given),
+             j->solutions == 1 ? "wrong ones are red" : "those against a rule are red");
+    basin_board_picture picture = {.title = "Sudoku by descent",
+                                   .subtitle = subtitle,
+                                   .given = j->given,
+                                   .solution = j->solutions == 1 ? j->solution : NULL,
+                                   .probability = j->path.probability,
+                                   .energy = energy,
+                                   .steps = j->path.steps};
+    basin_status status = basin_writer_create(&writer, j->o->svg, error);
+    if (!status) {
+        basin_board_write(writer.file, &picture);
+        status = basin_writer_commit(&writer, error);
+    }
+    free(energy);
+    return status;
+}
+
 static void put_board(basin_json *json, const char *key, const uint8_t board[81]) {
     char text[BASIN_SUDOKU_CELLS + 1] = "";
     for (int i = 0; i < BASIN_SUDOKU_CELLS; i++) text[i] = (char)('0' + board[i]);
@@ -181,8 +219,10 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     job j = {.o = values};
     int code = BASIN_EXIT_OK;
-    (void)operands;
-    if (descend(&j, operand, &error))
+    basin_status status =
+        descend(&j, operands > 1 ? operand[0] : NULL, operand[operands - 1], &error);
+    if (!status && j.o->svg) status = draw(&j, &error);
+    if (status)
         code = basin_report(&error);
     else if (j.o->json)
         print_json(&j);
@@ -196,14 +236,15 @@ static int run(const void *values, int operands, char **operand) {
 const basin_command basin_command_sudoku_solve = {
     .name = "sudoku solve",
     .summary = "Solve a Sudoku board by descent, step by step",
-    .operands = "MODEL BOARD",
-    .operands_least = 2,
+    .operands = "[MODEL] BOARD",
+    .operands_least = 1,
     .operands_most = 2,
     .text =
-        "BOARD is 81 characters, row by row, with 0 or . for an empty cell, or a file of boards. "
+        "BOARD is 81 characters, row by row, with 0 or . for an empty cell, or a file of boards; "
+        "MODEL may be left out where one came with Basin. "
         "Printed are the board, the energy and the mistakes by step, and the answer. The exit "
         "code is 0 where the answer is a solution, else 1.",
-    .example = "  basin sudoku solve sudoku.safetensors easy.csv --board 3\n"
+    .example = "  basin sudoku solve sudoku.safetensors easy.csv --board 3 --svg board.svg\n"
                "  basin sudoku solve sudoku.safetensors easy.csv --steps 128 --json\n",
     .option = table,
     .defaults = &defaults,

@@ -46,9 +46,9 @@ static void boards_free(boards *b) {
 }
 
 static basin_status read_boards(boards *b, const options *o, const char *path, basin_error *error) {
-    basin_status status = basin_sudoku_read(&b->all, path, false, error);
+    basin_status status = basin_sudoku_boards_read(&b->all, path, false, error);
     if (!status && o->validation)
-        status = basin_sudoku_read(&b->other, o->validation, false, error);
+        status = basin_sudoku_boards_read(&b->other, o->validation, false, error);
     if (status) return status;
     int64_t left = b->all.count - o->hold_out;
     if (left < 1)

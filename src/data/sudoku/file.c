@@ -135,8 +135,8 @@ static basin_status read_lines(reader *r, const basin_map *map, basin_error *err
     return status;
 }
 
-basin_status basin_sudoku_read(basin_sudoku_boards *boards, const char *path, bool any,
-                               basin_error *error) {
+basin_status basin_sudoku_boards_read(basin_sudoku_boards *boards, const char *path, bool any,
+                                      basin_error *error) {
     basin_map map;
     reader r = {.path = path, .boards = boards, .any = any};
     *boards = (basin_sudoku_boards){0};
@@ -154,8 +154,8 @@ static void put_board(char *text, const uint8_t board[81]) {
     for (int i = 0; i < BASIN_SUDOKU_CELLS; i++) text[i] = (char)('0' + board[i]);
 }
 
-basin_status basin_sudoku_write(const char *path, const basin_sudoku_boards *boards,
-                                basin_error *error) {
+basin_status basin_sudoku_boards_write(const char *path, const basin_sudoku_boards *boards,
+                                       basin_error *error) {
     enum { LINE = 2 * BASIN_SUDOKU_CELLS + 2 };
     static const char head[] = "quizzes,solutions\n";
     basin_writer writer;

@@ -14,7 +14,8 @@ static basin_status make_plans(basin_sudoku_runner *r, basin_store *store, basin
     basin_energy energy = basin_sudoku_net_energy(&r->net);
     basin_shape shape = BASIN_SHAPE(r->net.batch, BASIN_SUDOKU_CELLS, r->net.settings.dim);
     r->tokens = basin_input(r->net.graph, "tokens", shape);
-    r->next = basin_sudoku_net_step(&r->net, r->tokens);
+    r->t = basin_input(r->net.graph, "t", BASIN_SCALAR);
+    r->next = basin_sudoku_net_step(&r->net, r->tokens, r->t);
     r->scores = basin_softmax(basin_sudoku_net_read(&r->net, r->tokens));
     r->parts = energy.parts;
     output[0] = r->next;
@@ -73,12 +74,16 @@ basin_status basin_sudoku_runner_begin(basin_sudoku_runner *runner, const uint8_
     if (!status) status = basin_plan_write(runner->step, runner->net.board, &tensor, error);
     if (!status) status = basin_plan_run(runner->begin, error);
     if (!status) status = basin_plan_read(runner->begin, runner->net.start, &runner->x, error);
+    runner->taken = 0;
     free(index);
     return status;
 }
 
 basin_status basin_sudoku_runner_step(basin_sudoku_runner *runner, basin_error *error) {
+    double t = (double)runner->taken++;
+    basin_tensor number = basin_tensor_borrow(&t, BASIN_F64, BASIN_SCALAR);
     basin_status status = basin_plan_write(runner->step, runner->tokens, &runner->x, error);
+    if (!status) status = basin_plan_write(runner->step, runner->t, &number, error);
     if (!status) status = basin_plan_run(runner->step, error);
     if (!status) status = basin_plan_read(runner->step, runner->scores, &runner->score, error);
     for (int p = 0; p < runner->parts && !status; p++)

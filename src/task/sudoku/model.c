@@ -89,8 +89,7 @@ basin_status basin_sudoku_open(basin_sudoku_model **model, const char *path, bas
     return status;
 }
 
-basin_status basin_sudoku_model_write(const char *path, basin_sudoku_model *model,
-                                      basin_error *error) {
+basin_status basin_sudoku_write(const char *path, basin_sudoku_model *model, basin_error *error) {
     basin_sudoku_net net;
     basin_bundle *bundle = NULL;
     basin_status status = basin_sudoku_net_new(&net, &model->settings, 1, error);

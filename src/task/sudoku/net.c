@@ -1,13 +1,57 @@
 /* The Sudoku model as expressions; see sudoku.h for its energy. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "basin/pairs.h"
 #include "task/sudoku/sudoku.h"
 
-enum { SIDE = 9, DIGITS = 9 };
+enum { SIDE = 9, DIGITS = 9, KINDS = 3 };
 
 static bool by_houses(const basin_sudoku_net *net) {
-    return !strcmp(net->settings.pairs, "houses");
+    return !basin_sudoku_is_hyperset(&net->settings) && !strcmp(net->settings.pairs, "houses");
+}
+
+/* ---- houses ---- */
+
+/* Query (kind * B + b) * 81 + cell and the eight other cells of that kind of house on board b. */
+static void list_pairs(int32_t *edge /* [B * 27 * 72, 2] */, int64_t batch) {
+    for (int house = 0; house < BASIN_SUDOKU_HOUSES; house++)
+        for (int64_t b = 0; b < batch; b++)
+            for (int i = 0; i < SIDE * SIDE; i++) {
+                int one = basin_sudoku_house_cell(house, i / SIDE);
+                int two = basin_sudoku_house_cell(house, i % SIDE);
+                if (one == two) continue;
+                *edge++ = (int32_t)((house / SIDE * batch + b) * BASIN_SUDOKU_CELLS + one);
+                *edge++ = (int32_t)(b * BASIN_SUDOKU_CELLS + two);
+            }
+}
+
+static basin_expr constant(basin_graph *graph, const int32_t *number, int64_t count) {
+    return basin_index_constant(graph, number, BASIN_SHAPE(count));
+}
+
+static basin_status build_houses(basin_sudoku_net *net, basin_error *error) {
+    int64_t cells = net->batch * BASIN_SUDOKU_CELLS, count = cells * KINDS * (SIDE - 1);
+    basin_graph *g = net->graph;
+    basin_pairs pairs;
+    if (net->batch > BASIN_SUDOKU_BATCH)
+        return basin_fail(error, BASIN_BAD_VALUE, "batch is %lld, wanted at most %d",
+                          (long long)net->batch, BASIN_SUDOKU_BATCH);
+    int32_t *edge = basin_array_new((size_t)count, 2 * sizeof *edge);
+    if (!edge) return basin_fail(error, BASIN_NO_MEMORY, "no memory for pairs of cells");
+    list_pairs(edge, net->batch);
+    basin_status status = basin_pairs_new(&pairs, KINDS * cells, cells, edge, count, 0, error);
+    free(edge);
+    if (status) return status;
+    net->houses = (basin_pattern){.row = constant(g, pairs.row, KINDS * cells + 1),
+                                  .key = constant(g, pairs.key, count),
+                                  .column = constant(g, pairs.column, cells + 1),
+                                  .query = constant(g, pairs.query, count),
+                                  .pair = constant(g, pairs.pair, count)};
+    basin_pairs_free(&pairs);
+    return BASIN_OK;
 }
 
 /* ---- parameters ---- */
@@ -17,14 +61,18 @@ static void declare(basin_sudoku_net *net) {
     basin_params *params = &net->params;
     basin_init wide = {BASIN_INIT_NORMAL, 1 / sqrt((double)s->dim)};
     basin_block_config config = {BASIN_BLOCK_OF(s), .init_query = wide, .init_memory = wide};
-    net->digit = basin_param_add(params, "", "digit", BASIN_SHAPE(DIGITS + 1, s->dim),
-                                 (basin_init){BASIN_INIT_NORMAL, 0.5});
+    bool hyperset = basin_sudoku_is_hyperset(s);
+    basin_init shown = {BASIN_INIT_NORMAL, hyperset ? 0.02 : 0.5};
+    net->digit = basin_param_add(params, "", "digit", BASIN_SHAPE(DIGITS + 1, s->dim), shown);
     if (s->places)
-        net->place = basin_param_add(params, "", "place", BASIN_SHAPE(BASIN_SUDOKU_CELLS, s->dim),
-                                     (basin_init){BASIN_INIT_NORMAL, 0.5});
+        net->place =
+            basin_param_add(params, "", "place", BASIN_SHAPE(BASIN_SUDOKU_CELLS, s->dim), shown);
     net->head_w = basin_param_add(params, "", "head_w", BASIN_SHAPE(s->dim, DIGITS), wide);
     net->head_b = basin_param_add(params, "", "head_b", BASIN_SHAPE(DIGITS), (basin_init){0});
-    basin_block_declare(&net->block, params, "block.", &config);
+    if (hyperset)
+        basin_sudoku_hyperset_declare(net);
+    else
+        basin_block_declare(&net->block, params, "block.", &config);
 }
 
 static void build_start(basin_sudoku_net *net) {
@@ -33,6 +81,7 @@ static void build_start(basin_sudoku_net *net) {
     net->start = basin_reshape(basin_gather(net->digit, net->board),
                                BASIN_SHAPE(net->batch, BASIN_SUDOKU_CELLS, net->settings.dim));
     if (net->place) net->start = basin_add(net->start, net->place);
+    net->hyperset.start = net->start;
 }
 
 basin_status basin_sudoku_net_check(const basin_sudoku_net *net, basin_error *error) {
@@ -48,7 +97,8 @@ basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_sett
     basin_params_begin(&net->params, net->graph);
     declare(net);
     build_start(net);
-    basin_status status = basin_sudoku_net_check(net, error);
+    basin_status status = by_houses(net) ? build_houses(net, error) : BASIN_OK;
+    if (!status) status = basin_sudoku_net_check(net, error);
     if (status) basin_sudoku_net_free(net);
     return status;
 }
@@ -61,49 +111,31 @@ void basin_sudoku_net_free(basin_sudoku_net *net) {
 
 /* ---- the energy ---- */
 
-/* Cells [B, 81, W] by house, [B * 9, 9, W]: kind 0 rows, 1 columns, 2 boxes. */
-static basin_expr by_house(basin_expr a, int kind) {
-    static const int columns[] = {0, 2, 1, 3}, boxes[] = {0, 1, 3, 2, 4, 5};
-    basin_shape s = basin_expr_shape(a);
-    int64_t batch = s.dim[0], width = s.dim[2];
-    if (kind == 1)
-        a = basin_permute(basin_reshape(a, BASIN_SHAPE(batch, SIDE, SIDE, width)), columns);
-    if (kind == 2)
-        a = basin_permute(basin_reshape(a, BASIN_SHAPE(batch, 3, 3, 3, 3, width)), boxes);
-    return basin_reshape(a, BASIN_SHAPE(batch * SIDE, SIDE, width));
-}
-
-/* -(1 / beta) times the log-sum-exps [.., H], summed for each board: [B] */
+/* -(1 / beta) times the log-sum-exps, summed for each board: [3 * B * 81, H] or [B, 81, H] -> [B]
+ */
 static basin_expr settle(const basin_sudoku_net *net, basin_expr lse) {
+    int64_t kinds = by_houses(net) ? KINDS : 1, each = BASIN_SUDOKU_CELLS * net->settings.heads;
     basin_expr sum = basin_div(lse, net->block.beta);
-    int64_t each = basin_shape_count(basin_expr_shape(sum)) / net->batch;
-    return basin_neg(basin_sum(basin_reshape(sum, BASIN_SHAPE(net->batch, each)), 1, 1));
+    sum = basin_sum(basin_reshape(sum, BASIN_SHAPE(kinds, net->batch, each)), 2, 1);
+    return basin_neg(basin_sum(sum, 0, 1));
 }
 
-static basin_expr heads(const basin_sudoku_net *net, basin_expr flat) {
-    basin_shape s = basin_expr_shape(flat);
-    return basin_reshape(
-        flat, BASIN_SHAPE(s.dim[0], s.dim[1], net->settings.heads, net->settings.head_dim));
-}
-
-/* Queries and keys are made once and read by row, by column and by box: the houses share weights,
- * as the rules of the game do. */
+/* Queries and keys are made once for all three kinds of houses, which share weights, as the rules
+ * of the game do. */
 static basin_expr attention(const basin_sudoku_net *net, basin_expr g) {
     const basin_block *b = &net->block;
-    int64_t width = net->settings.heads * net->settings.head_dim;
-    basin_shape flat = BASIN_SHAPE(width, net->settings.dim);
+    const basin_sudoku_settings *s = &net->settings;
+    basin_shape flat = BASIN_SHAPE(s->heads * s->head_dim, s->dim);
+    bool houses = by_houses(net);
+    basin_shape shape = houses ? BASIN_SHAPE(net->batch * BASIN_SUDOKU_CELLS, s->heads, s->head_dim)
+                               : BASIN_SHAPE(net->batch, BASIN_SUDOKU_CELLS, s->heads, s->head_dim);
     basin_expr q = basin_matmul_t(g, false, basin_reshape(b->wq, flat), true);
-    basin_expr k = basin_matmul_t(g, false, basin_reshape(b->wk, flat), true), sum = NULL;
-    if (!by_houses(net))
-        return settle(net, basin_attention_lse(heads(net, q), heads(net, k), b->beta, NULL, NULL,
-                                               &BASIN_OTHER_PAIRS));
-    for (int kind = 0; kind < 3; kind++) {
-        basin_expr lse =
-            basin_attention_lse(heads(net, by_house(q, kind)), heads(net, by_house(k, kind)),
-                                b->beta, NULL, NULL, &BASIN_OTHER_PAIRS);
-        sum = sum ? basin_add(sum, settle(net, lse)) : settle(net, lse);
-    }
-    return sum;
+    basin_expr k = basin_matmul_t(g, false, basin_reshape(b->wk, flat), true);
+    q = basin_reshape(q, shape);
+    k = basin_reshape(k, shape);
+    if (houses) q = basin_concat((basin_expr[]){q, q, q}, KINDS, 0);
+    const basin_pattern *pattern = houses ? &net->houses : &BASIN_OTHER_PAIRS;
+    return settle(net, basin_attention_lse(q, k, b->beta, NULL, NULL, pattern));
 }
 
 static basin_expr givens(const basin_sudoku_net *net, basin_expr g) {
@@ -137,6 +169,7 @@ static basin_expr norm(const void *context, basin_expr x) {
 
 basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net) {
     static const char *const name[] = {"attention", "memories", "givens"};
+    if (basin_sudoku_is_hyperset(&net->settings)) return basin_zoo_hyperset_energy(&net->hyperset);
     basin_energy energy = {.part = energy_part, .activation = norm, .context = net};
     for (int kind; (kind = part_kind(&net->settings, energy.parts)) >= 0;)
         energy.name[energy.parts++] = name[kind];
@@ -150,7 +183,8 @@ static basin_expr leak(const void *context, basin_expr force, basin_expr x, basi
     return basin_sub(force, x);
 }
 
-basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x) {
+basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x, basin_expr t) {
+    if (basin_sudoku_is_hyperset(&net->settings)) return basin_sudoku_hyperset_step(net, x, t);
     basin_energy energy = basin_sudoku_net_energy(net);
     basin_turn turn = {.move = leak};
     basin_descent_spec spec = {.steps = 1,
@@ -162,7 +196,8 @@ basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x) {
 }
 
 basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x) {
-    basin_expr g = basin_block_norm(&net->block, x);
+    bool hyperset = basin_sudoku_is_hyperset(&net->settings);
+    basin_expr g = hyperset ? basin_sudoku_hyperset_norm(net, x) : basin_block_norm(&net->block, x);
     return basin_add(basin_matmul(g, net->head_w), net->head_b);
 }
 
@@ -171,9 +206,9 @@ basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, basin_expr label, 
     int64_t counted = s->supervise ? s->supervise : s->steps;
     basin_shape flat = BASIN_SHAPE(net->batch * BASIN_SUDOKU_CELLS, DIGITS);
     basin_expr x = net->start, sum = NULL;
-    for (int64_t t = 1; t <= s->steps; t++) {
-        x = basin_sudoku_net_step(net, x);
-        if (t <= s->steps - counted) continue;
+    for (int64_t t = 0; t < s->steps; t++) {
+        x = basin_sudoku_net_step(net, x, basin_const(net->graph, (double)t));
+        if (t < s->steps - counted) continue;
         basin_expr scores = basin_reshape(basin_sudoku_net_read(net, x), flat);
         basin_expr loss = basin_sum_all(basin_cross_entropy_labels(scores, label));
         sum = sum ? basin_add(sum, loss) : loss;

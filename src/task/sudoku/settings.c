@@ -11,6 +11,7 @@ static const basin_setting table[] = {
 
 /* What two cores train in an hour or so. */
 static const basin_sudoku_settings usual = {
+    .arch = "et",
     .pairs = "houses",
     .inject = true,
     .leak = true,
@@ -46,13 +47,35 @@ static basin_sudoku_settings all_pairs(void) {
     return s;
 }
 
-static const char *const presets[] = {"default", "all-pairs", NULL};
+/* The authors' Hyper-SET at a width with less than a million parameters: cross entropy after the
+ * last step alone, no symmetries drawn. */
+static basin_sudoku_settings hyperset(void) {
+    basin_sudoku_settings s = all_pairs();
+    s.arch = "hyperset";
+    s.dim = 256;
+    s.heads = 8;
+    s.head_dim = 32;
+    s.memories = 1024;
+    s.steps = 24;
+    s.supervise = 1;
+    s.augment = false;
+    s.average = 0;
+    s.epochs = 200;
+    s.rate = 1e-4;
+    s.rate_last = 1e-4;
+    s.decay = 0.1;
+    s.beta2 = 0.999;
+    return s;
+}
+
+static const char *const presets[] = {"default", "all-pairs", "published-hyperset", NULL};
 static const char *const renamed[] = {NULL};
 
 static void fill(void *values, const char *preset) {
     basin_sudoku_settings *s = values;
     *s = usual;
     if (!strcmp(preset, "all-pairs")) *s = all_pairs();
+    if (!strcmp(preset, "published-hyperset")) *s = hyperset();
 }
 
 static basin_status check(const void *values, basin_error *error) {
@@ -60,9 +83,15 @@ static basin_status check(const void *values, basin_error *error) {
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");
-    if (!strcmp(s->pairs, "all") && !s->places)
+    bool hyper = basin_sudoku_is_hyperset(s);
+    if ((hyper || !strcmp(s->pairs, "all")) && !s->places)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "pairs is all and places is off: nothing would say where a cell is");
+                          "%s is %s and places is off: nothing would say where a cell is",
+                          hyper ? "arch" : "pairs", hyper ? "hyperset" : "all");
+    if (hyper && s->heads * s->head_dim != s->dim)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%lld heads of %lld, wanted %lld numbers in all for arch hyperset: dim",
+                          (long long)s->heads, (long long)s->head_dim, (long long)s->dim);
     if (s->supervise > s->steps)
         return basin_fail(error, BASIN_BAD_VALUE, "supervise is %lld, wanted at most %lld: steps",
                           (long long)s->supervise, (long long)s->steps);

@@ -3,25 +3,33 @@
  *
  * Tokens x [B, 81, D] begin as u, the embedding of what a cell shows, and descend
  *     E(g) = sum over houses of E_attention(g of the house) + E_memories(g) - <u, g>,
- * g = layernorm(x), by x <- x + alpha (-dE/dg - leak x). A linear map of g says the digits. */
+ * g = layernorm(x), by x <- x + alpha (-dE/dg - leak x). A linear map of g says the digits. With
+ * arch hyperset, tokens follow Hyper-SET's turns instead, with learned step sizes (basin/zoo.h). */
 #ifndef BASIN_TASK_SUDOKU_SUDOKU_H
 #define BASIN_TASK_SUDOKU_SUDOKU_H
 
 #include "basin/energy.h"
 #include "basin/params.h"
 #include "basin/tasks/sudoku.h"
+#include "basin/zoo.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
 
 /* ---- settings ---- */
 
 #define BASIN_SUDOKU_MODEL_SETTINGS(X)                                                             \
+    X(CHOICE, arch, BASIN_CHOICES("et", "hyperset"),                                               \
+      "The model: Energy Transformer over houses, or Hyper-SET, which sees all pairs and has "     \
+      "`memories` hidden units.")                                                                  \
     X(CHOICE, pairs, BASIN_CHOICES("houses", "all"),                                               \
       "Which cells attend to each other: those of a row, of a column and of a box, with a "        \
-      "log-sum-exp for each of the three; or all 81, with one.")                                   \
+      "log-sum-exp for each of the three; or all 81, with one.",                                   \
+      .needs = "arch=et")                                                                          \
     X(SWITCH, places, "Learn a vector for each of the 81 cells.")                                  \
-    X(SWITCH, inject, "Add -<u, g> to the energy, u being what the cells show at first.")          \
-    X(SWITCH, leak, "Tokens also decay, by alpha a step: they stay bounded over many steps.")      \
+    X(SWITCH, inject, "Add -<u, g> to the energy, u being what the cells show at first.",          \
+      .needs = "arch=et")                                                                          \
+    X(SWITCH, leak, "Tokens also decay, by alpha a step: they stay bounded over many steps.",      \
+      .needs = "arch=et")                                                                          \
     BASIN_BLOCK_SETTINGS(X)
 #define BASIN_SUDOKU_TRAINING_SETTINGS(X)                                                          \
     BASIN_RUN_SETTINGS(X)                                                                          \
@@ -44,6 +52,8 @@ extern const basin_task_settings basin_sudoku_task;
 
 /* ---- the model on a graph ---- */
 
+enum { BASIN_SUDOKU_BATCH = 100000 }; /* pairs are numbered by int32 */
+
 typedef struct basin_sudoku_net {
     basin_sudoku_settings settings;
     basin_graph *graph;
@@ -54,6 +64,9 @@ typedef struct basin_sudoku_net {
     basin_expr head_w, head_b; /* [D, 9], [9] */
     basin_expr board;          /* index input [B * 81]: 0 to 9 */
     basin_expr start;          /* u [B, 81, D] */
+    basin_pattern houses;      /* constant: 3 * B * 81 queries, by kind of house; B * 81 keys */
+    basin_zoo_hyperset hyperset;
+    basin_expr gain; /* [D] of its last norm */
 } basin_sudoku_net;
 
 basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_settings *settings,
@@ -61,8 +74,8 @@ basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_sett
 void basin_sudoku_net_free(basin_sudoku_net *net);
 /* Parts "attention", "memories" and "givens", those that the settings leave out missing; [B]. */
 basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net);
-/* One step from tokens x [B, 81, D]. */
-basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x);
+/* Step number t [] from tokens x [B, 81, D]. */
+basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x, basin_expr t);
 /* Scores of the digits 1 to 9, [B, 81, 9]. */
 basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x);
 /* Mean cross entropy over empty cells and supervised steps; label index [B * 81], digit - 1 or -1
@@ -70,6 +83,12 @@ basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x);
 basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, basin_expr label, basin_expr share);
 /* Whether all could be built. */
 basin_status basin_sudoku_net_check(const basin_sudoku_net *net, basin_error *error);
+
+/* The same for arch hyperset (hyperset.c). */
+bool basin_sudoku_is_hyperset(const basin_sudoku_settings *settings);
+void basin_sudoku_hyperset_declare(basin_sudoku_net *net);
+basin_expr basin_sudoku_hyperset_step(const basin_sudoku_net *net, basin_expr x, basin_expr t);
+basin_expr basin_sudoku_hyperset_norm(const basin_sudoku_net *net, basin_expr x);
 
 /* ---- a model in memory ---- */
 
@@ -85,8 +104,6 @@ struct basin_sudoku_model {
 basin_status basin_sudoku_model_bare(basin_sudoku_model **model,
                                      const basin_sudoku_settings *settings, basin_backend *backend,
                                      basin_error *error);
-basin_status basin_sudoku_model_write(const char *path, basin_sudoku_model *model,
-                                      basin_error *error);
 /* The settings of a model file or a checkpoint. */
 basin_status basin_sudoku_settings_read(basin_sudoku_settings *settings, const basin_bundle *bundle,
                                         basin_error *error);
@@ -99,10 +116,11 @@ basin_status basin_sudoku_settings_write(basin_bundle *bundle,
 typedef struct basin_sudoku_runner {
     basin_sudoku_net net;
     basin_plan *begin, *step;
-    basin_expr tokens, next, scores;                 /* [B, 81, D] twice, [B, 81, 9] */
+    basin_expr tokens, t, next, scores;              /* [B, 81, D] twice, [B, 81, 9] */
     basin_expr energy[BASIN_SUDOKU_PARTS];           /* [B] */
     basin_tensor x, score, part[BASIN_SUDOKU_PARTS]; /* what was read last */
     int parts;
+    int64_t taken; /* steps so far */
 } basin_sudoku_runner;
 
 basin_status basin_sudoku_runner_new(basin_sudoku_runner *runner, basin_sudoku_model *model,

@@ -277,7 +277,7 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {
     job *j = context;
-    return basin_sudoku_model_write(path, j->model, error);
+    return basin_sudoku_write(path, j->model, error);
 }
 
 static basin_run_task task_of(job *j) {

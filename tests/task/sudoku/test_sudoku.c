@@ -1,0 +1,281 @@
+/* The Sudoku task: it learns a few boards, a cut run ends with the same bytes, whole boards are
+ * counted exactly, the energy is the one that is written down, and it falls. */
+#include <math.h>
+
+#include "task/sudoku/sudoku_bench.h"
+
+static void learns_a_few_boards(void **state) {
+    bench b;
+    basin_error error;
+    uint8_t answer[81];
+    basin_sudoku_path path;
+    bench_open(&b, state, "learnt", 4);
+    b.s->dim = 24, b.s->memories = 64, b.s->epochs = 150, b.s->batch = 4, b.s->average = 0;
+    b.s->augment = false;
+    basin_sudoku_model *model = bench_model(&b);
+    for (int64_t i = 0; i < b.boards.count; i++) {
+        must(basin_sudoku_descend(&path, model, b.boards.given + i * 81, 0, &error), &error);
+        assert_int_equal(path.steps, 5);
+        basin_sudoku_path_answer(answer, &path, path.steps);
+        assert_true(basin_sudoku_solved(answer, b.boards.given + i * 81));
+        assert_memory_equal(answer, b.boards.solution + i * 81, 81);
+        basin_sudoku_path_free(&path);
+    }
+    basin_sudoku_close(model);
+    bench_close(&b);
+}
+
+static char *slurp(size_t *size, const char *path) {
+    static char text[1 << 17];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    *size = fread(text, 1, sizeof text, file);
+    assert_int_equal(fclose(file), 0);
+    char *copy = malloc(*size);
+    assert_non_null(copy);
+    memcpy(copy, text, *size);
+    return copy;
+}
+
+static void a_cut_run_ends_with_the_same_bytes(void **state) {
+    bench whole, cut;
+    bench_open(&whole, state, "whole", 7);
+    bench_open(&cut, state, "cut", 7);
+    basin_outcome a = bench_train(&whole, -1, false);
+    assert_int_equal(a.steps, 12); /* 3 batches of 2 an epoch */
+    const int64_t stops[] = {2, 7};
+    for (int i = 0; i < 2; i++) assert_true(bench_train(&cut, stops[i], i > 0).stopped);
+    basin_outcome o = bench_train(&cut, -1, true);
+    assert_true(o.resumed && !o.stopped && o.loss == a.loss);
+    size_t sizes[2];
+    char *one = slurp(&sizes[0], whole.out), *two = slurp(&sizes[1], cut.out);
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(one, two, sizes[0]);
+    free(one);
+    free(two);
+    assert_true(bench_train(&cut, -1, true).finished_before);
+    bench_close(&whole);
+    bench_close(&cut);
+}
+
+static void boards_are_counted_exactly(void **state) {
+    bench b;
+    basin_error error;
+    basin_sudoku_scores s, other;
+    bench_open(&b, state, "counted", 9);
+    b.s->epochs = 40;
+    basin_sudoku_model *model = bench_model(&b);
+    basin_sudoku_scoring how = {.size = sizeof how, .boards = &b.boards, .steps = {1, 5, 12}};
+    must(basin_sudoku_score(&s, model, &how, &error), &error);
+    how.batch = 4; /* the last batch is short */
+    must(basin_sudoku_score(&other, model, &how, &error), &error);
+    assert_int_equal(s.rows, 3);
+    for (int r = 0; r < s.rows; r++) {
+        int64_t solved = 0, right = 0, empty = 0, by_givens = 0;
+        double energy = 0;
+        for (int64_t i = 0; i < b.boards.count; i++) {
+            const uint8_t *given = b.boards.given + i * 81, *wanted = b.boards.solution + i * 81;
+            uint8_t answer[81];
+            basin_sudoku_path path;
+            must(basin_sudoku_descend(&path, model, given, 12, &error), &error);
+            basin_sudoku_path_answer(answer, &path, how.steps[r]);
+            solved += !memcmp(answer, wanted, 81);
+            energy += basin_sudoku_path_energy(&path, how.steps[r]) / 9;
+            for (int k = 0; k < 81; k++)
+                if (!given[k]) empty++, right += answer[k] == wanted[k];
+            basin_sudoku_path_free(&path);
+        }
+        for (int n = 0; n <= 81; n++) by_givens += s.row[r].by_givens[n];
+        assert_int_equal(s.row[r].solved, solved);
+        assert_int_equal(by_givens, solved);
+        assert_int_equal(s.row[r].right, right);
+        assert_int_equal(s.empty, empty);
+        assert_int_equal(other.row[r].solved, solved);
+        assert_int_equal(other.row[r].right, right);
+        assert_true(fabs(s.row[r].energy - energy) < 1e-4 * fabs(energy));
+    }
+    b.boards.solutions[3] = 2;
+    assert_int_equal(basin_sudoku_score(&s, model, &how, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "board 3 has several solutions"));
+    how.steps[2] = 5;
+    assert_int_equal(basin_sudoku_score(&s, model, &how, &error), BASIN_BAD_VALUE);
+    basin_sudoku_close(model);
+    bench_close(&b);
+}
+
+/* ---- the energy ---- */
+
+enum { D = 6, H = 2, Y = 3 };
+
+static double at(basin_sudoku_model *model, const char *name, int64_t i) {
+    basin_error error;
+    basin_tensor tensor;
+    must(basin_store_read(model->store, name, &tensor, &error), &error);
+    double value = basin_tensor_at(&tensor, i);
+    basin_tensor_free(&tensor);
+    return value;
+}
+
+/* g [81, D] of a board's first tokens, with gamma 1 and delta 0. */
+static void first_tokens(double g[81][D], double u[81][D], basin_sudoku_model *model,
+                         const uint8_t *given) {
+    double digit[10][D];
+    for (int i = 0; i < 10 * D; i++) digit[i / D][i % D] = at(model, "digit", i);
+    for (int k = 0; k < 81; k++) {
+        double mean = 0, square = 0;
+        for (int d = 0; d < D; d++) {
+            u[k][d] = digit[given[k]][d];
+            mean += u[k][d] / D;
+        }
+        for (int d = 0; d < D; d++) square += (u[k][d] - mean) * (u[k][d] - mean) / D;
+        for (int d = 0; d < D; d++) g[k][d] = (u[k][d] - mean) / sqrt(square + 1e-5);
+    }
+}
+
+/* -(1 / beta) log sum over the other cells of a house of exp(beta K . Q) */
+static double attention_of(double g[81][D], basin_sudoku_model *model) {
+    double wq[H * Y][D], wk[H * Y][D], q[81][H * Y], k[81][H * Y], sum = 0, beta = 1 / sqrt(Y);
+    for (int i = 0; i < H * Y * D; i++) {
+        wq[i / D][i % D] = at(model, "block.wq", i);
+        wk[i / D][i % D] = at(model, "block.wk", i);
+    }
+    for (int c = 0; c < 81; c++)
+        for (int i = 0; i < H * Y; i++) {
+            q[c][i] = k[c][i] = 0;
+            for (int d = 0; d < D; d++) {
+                q[c][i] += wq[i][d] * g[c][d];
+                k[c][i] += wk[i][d] * g[c][d];
+            }
+        }
+    for (int house = 0; house < 27; house++)
+        for (int h = 0; h < H; h++)
+            for (int a = 0; a < 9; a++) {
+                double all = 0;
+                for (int b = 0; b < 9; b++) {
+                    double dot = 0;
+                    for (int y = 0; y < Y; y++)
+                        dot += q[basin_sudoku_house_cell(house, a)][h * Y + y] *
+                               k[basin_sudoku_house_cell(house, b)][h * Y + y];
+                    if (a != b) all += exp(beta * dot);
+                }
+                sum -= log(all) / beta;
+            }
+    return sum;
+}
+
+static void the_energy_is_as_written(void **state) {
+    bench b;
+    basin_error error;
+    basin_sudoku_path path;
+    double g[81][D], u[81][D], givens = 0;
+    bench_open(&b, state, "energy", 2);
+    b.s->dim = D, b.s->heads = H, b.s->head_dim = Y, b.s->hopfield = false, b.s->rate = 0;
+    b.s->decay = 0, b.s->epochs = 1;
+    basin_sudoku_model *model = bench_model(&b);
+    must(basin_sudoku_descend(&path, model, b.boards.given, 3, &error), &error);
+    first_tokens(g, u, model, b.boards.given);
+    for (int i = 0; i < 81 * D; i++) givens -= u[i / D][i % D] * g[i / D][i % D];
+    double attention = attention_of(g, model);
+    assert_int_equal(path.parts, 2);
+    assert_string_equal(path.part[0], "attention");
+    assert_string_equal(path.part[1], "givens");
+    assert_true(fabs(path.energy[0] - attention) < 1e-4 * fabs(attention));
+    assert_true(fabs(path.energy[1] - givens) < 1e-4 * fabs(givens));
+    basin_sudoku_path_free(&path);
+    basin_sudoku_close(model);
+    bench_close(&b);
+}
+
+/* In small steps, whatever the kind of pairs, with and without the leak. */
+static void the_energy_falls(void **state) {
+    for (int kind = 0; kind < 4; kind++) {
+        bench b;
+        basin_error error;
+        basin_sudoku_path path;
+        bench_open(&b, state, "falls", 2);
+        b.s->alpha = 0.02, b.s->epochs = 3, b.s->leak = kind & 1;
+        if (kind & 2) b.s->pairs = "all", b.s->places = true;
+        basin_sudoku_model *model = bench_model(&b);
+        must(basin_sudoku_descend(&path, model, b.boards.given, 40, &error), &error);
+        for (int64_t t = 0; t < path.steps; t++) {
+            double now = basin_sudoku_path_energy(&path, t);
+            assert_true(basin_sudoku_path_energy(&path, t + 1) <= now + 1e-6 * fabs(now));
+        }
+        assert_true(basin_sudoku_path_energy(&path, 40) < basin_sudoku_path_energy(&path, 0) - 1);
+        basin_sudoku_path_free(&path);
+        basin_sudoku_close(model);
+        bench_close(&b);
+    }
+}
+
+/* ---- files, and what is refused ---- */
+
+static void a_file_gives_the_same_model(void **state) {
+    bench b;
+    basin_error error;
+    basin_sudoku_path one, two;
+    basin_sudoku_model *again;
+    char text[64];
+    bench_open(&b, state, "file", 2);
+    basin_sudoku_model *model = bench_model(&b);
+    must(basin_sudoku_write(b.out, model, &error), &error);
+    must(basin_sudoku_open(&again, b.out, b.training.backend, &error), &error);
+    assert_int_equal(basin_sudoku_parameters(again), basin_sudoku_parameters(model));
+    must(basin_settings_get(text, sizeof text, basin_sudoku_get_settings(again), "dim", &error),
+         &error);
+    assert_string_equal(text, "16");
+    must(basin_sudoku_descend(&one, model, b.boards.given, 4, &error), &error);
+    must(basin_sudoku_descend(&two, again, b.boards.given, 4, &error), &error);
+    assert_memory_equal(one.probability, two.probability, 5 * 81 * 9 * sizeof(float));
+    basin_sudoku_path_free(&one);
+    basin_sudoku_path_free(&two);
+    assert_int_equal(basin_sudoku_descend(&one, model, b.boards.given, -1, &error),
+                     BASIN_BAD_VALUE);
+    basin_sudoku_close(again);
+    basin_sudoku_close(model);
+    bench_close(&b);
+}
+
+static void refused(bench *b, const char *wanted) {
+    basin_error error;
+    basin_outcome outcome;
+    assert_int_not_equal(
+        basin_sudoku_train(NULL, &outcome, b->settings, &b->data, &b->training, &error), BASIN_OK);
+    if (!strstr(error.text, wanted)) fail_msg("'%s' has no '%s'", error.text, wanted);
+}
+
+static void wrong_input_has_its_own_line(void **state) {
+    bench b;
+    basin_error error;
+    basin_sudoku_model *model;
+    bench_open(&b, state, "wrong", 3);
+    b.s->batch = 4;
+    refused(&b, "batch is 4, wanted at most 3");
+    b.s->batch = 2, b.s->supervise = 6;
+    refused(&b, "supervise is 6, wanted at most 5");
+    b.s->supervise = 0, b.s->pairs = "all";
+    refused(&b, "places is off");
+    b.s->pairs = "houses", b.s->attention = b.s->hopfield = false;
+    refused(&b, "wanted at least one of them");
+    b.s->attention = true, b.boards.solutions[1] = 0;
+    refused(&b, "training board 1 has no solution");
+    b.boards.solutions[1] = 1, b.data.validation = NULL, b.s->patience = 2;
+    refused(&b, "patience is 2");
+    assert_int_equal(file_put(b.out, "no model", 8), 0);
+    assert_int_not_equal(basin_sudoku_open(&model, b.out, b.training.backend, &error), BASIN_OK);
+    assert_null(model);
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(learns_a_few_boards),
+        cmocka_unit_test(a_cut_run_ends_with_the_same_bytes),
+        cmocka_unit_test(boards_are_counted_exactly),
+        cmocka_unit_test(the_energy_is_as_written),
+        cmocka_unit_test(the_energy_falls),
+        cmocka_unit_test(a_file_gives_the_same_model),
+        cmocka_unit_test(wrong_input_has_its_own_line),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
