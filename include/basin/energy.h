@@ -160,6 +160,16 @@ typedef struct basin_descent_spec {
     const basin_turn *turn; /* [turns] one after the other in every step (attention, then memories);
                                NULL: one along the force of all parts. Noise comes with the last */
     int turns;
+    /* basin_descend: not unrolled, but to rest. Each step adds the pull of where the tokens began,
+     * x <- x + alpha (x0 - x - dE/dg), until no token would move by more than `until` of its length
+     * at alpha 1, after `steps` steps at most; at rest x = x0 - dE/dg, whatever alpha is. Gradients
+     * are those of the rest point: of a linear system, solved to within `accuracy` (relative) by
+     * `products` products with the energy's Hessian at most. Memory is that of one step.
+     * basin_plan_take_rests says how it went. The activation must be the gradient of a Lagrangian,
+     * as layer norms are; no noise, no turns. */
+    bool implicit;
+    double until, accuracy; /* 0: 1e-4 and 1e-3 */
+    int products;           /* 0: as many as steps */
     /* The rest is for basin_descent_run. */
     double tolerance; /* > 0: stop when no element of g moved by more */
     bool guard;       /* halve a sample's step until its energy does not rise */

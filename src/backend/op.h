@@ -134,6 +134,11 @@ typedef enum basin_op {
     BASIN_OP_EXCHANGE_BACK, /* [n + h, R...] -> [n, R...]: own rows, with what others have for them
                                added; the reverse */
 
+    /* in: a state, what its end is a function of, and perhaps what must end before; out: the state
+     * at the end of iteration attr.start of the graph. Plans run the iteration first and read the
+     * state (src/plan/iterate.c). */
+    BASIN_OP_ITERATED,
+
     BASIN_OP_COUNT
 } basin_op;
 
@@ -179,7 +184,7 @@ enum basin_attention_reverse_out {
 /* What an operation needs to know beside its operands. Unused fields are zero. */
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM */
-    int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX */
+    int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
     bool transpose_a, transpose_b;

@@ -82,6 +82,7 @@ static void record(const basin_energy *energy, basin_expr g, basin_expr *trace) 
 
 basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_descent_spec *spec,
                          basin_expr *trace) {
+    if (spec->implicit) return basin_descend_to_rest(energy, x, spec, trace);
     basin_graph *graph = basin_expr_graph(x);
     pace p = {.alpha = basin_const(graph, spec->alpha)};
     basin_error error = {0};

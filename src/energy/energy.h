@@ -10,6 +10,9 @@ basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part)
  */
 basin_expr basin_descent_step(const basin_energy *energy, basin_expr x, basin_expr alpha,
                               basin_expr t, const basin_descent_spec *spec);
+/* The tokens at rest; see basin_descent_spec.implicit. */
+basin_expr basin_descend_to_rest(const basin_energy *energy, basin_expr x,
+                                 const basin_descent_spec *spec, const basin_expr *trace);
 /* -dE/dg of the parts whose bits are set; 0: of all. */
 basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned parts);
 

@@ -33,6 +33,7 @@ void basin_graph_free(basin_graph *graph) {
     if (!graph) return;
     for (size_t i = 0; i < graph->nodes; i++) node_free(graph->node[i]);
     free(graph->node);
+    free(graph->iteration);
     free(graph->bucket);
     free(graph);
 }

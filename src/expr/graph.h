@@ -32,7 +32,30 @@ struct basin_node {
     basin_node *next; /* in its hash bucket */
 };
 
+/* An iteration over states: all of them take their first values, then the next ones, again and
+ * again, until what is left is small. Its end is an ITERATED node. */
+enum { BASIN_ITERATION_STATES = 8, BASIN_ITERATION_HELD = 4 };
+typedef struct basin_iteration basin_iteration;
+struct basin_iteration {
+    struct {
+        basin_expr state, first, next; /* next NULL: it stays */
+    } carry[BASIN_ITERATION_STATES];
+    int carries;
+    basin_expr size, left; /* scalars: |what is sought|^2 at the start, of what is left after a
+                              step; without a size, what is left is a share already */
+    double accuracy;       /* ends where the share that is left is at most that, */
+    int most;              /* or after so many steps */
+    bool solves;           /* a linear system; else a rest point */
+    /* The cotangent of what the end is a function of; NULL: it has no reverse. */
+    basin_expr (*reverse)(basin_expr end, const basin_iteration *iteration, basin_expr cotangent);
+    basin_expr held[BASIN_ITERATION_HELD]; /* for `reverse` */
+    int products;                          /* for it, too: most steps and accuracy of its own */
+    double precision;
+};
+
 struct basin_graph {
+    basin_iteration *iteration; /* [iterations] */
+    size_t iterations, iteration_capacity;
     basin_error error;
     basin_node **node; /* [nodes] */
     size_t nodes, node_capacity;
@@ -76,6 +99,10 @@ static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BAS
 enum { BASIN_EXPR_TEXT = 200 + BASIN_SHAPE_TEXT };
 char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a);
 
+/* The first state of an iteration at its end, where it is the value of `through`, and gradients go
+ * there. `after` ends before it begins, or is NULL. */
+basin_expr basin_iterated(const basin_iteration *iteration, basin_expr through, basin_expr after);
+
 /* Any pointwise operation over its one, two or three operands. */
 basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value);
 
@@ -107,6 +134,6 @@ basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_r
     basin_rule_attention, basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum,
     basin_rule_conv, basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool,
     basin_rule_avgpool_reverse, basin_rule_maxpool, basin_rule_maxpool_scatter,
-    basin_rule_maxpool_gather;
+    basin_rule_maxpool_gather, basin_rule_iterated;
 
 #endif

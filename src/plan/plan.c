@@ -306,6 +306,31 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     return status;
 }
 
+/* The arena: the store's, or one of its own; inner plans compute there, too, before it. */
+static basin_status take_arena(basin_plan *plan, basin_error *error) {
+    basin_plan *inner;
+    for (int i = 0; (inner = basin_iterations_plan(&plan->iterations, i)); i++) {
+        if (inner->ir.arena_bytes > plan->ir.arena_bytes)
+            plan->ir.arena_bytes = inner->ir.arena_bytes;
+        plan->stats.input_bytes += inner->stats.input_bytes;
+        plan->stats.nodes += inner->stats.nodes;
+    }
+    basin_expr state;
+    for (int i = 0; (state = basin_iterations_state(&plan->iterations, i)); i++)
+        plan->stats.state_bytes += value_bytes(plan, state);
+    plan->stats.arena_bytes = plan->ir.arena_bytes;
+    plan->shares = plan->store->share && !plan->iterations.count;
+    if (plan->shares) return basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
+    basin_status status = alloc_block(plan, BASIN_BLOCK_ARENA, plan->ir.arena_bytes, error);
+    if (!plan->iterations.count) return status;
+    plan->last = &plan->iterations.last;
+    for (int i = 0; (inner = basin_iterations_plan(&plan->iterations, i)); i++) {
+        inner->last = plan->last;
+        inner->block[BASIN_BLOCK_ARENA] = plan->block[BASIN_BLOCK_ARENA];
+    }
+    return status;
+}
+
 static basin_status compile(basin_plan *plan, const basin_graph *graph, const basin_plan_spec *spec,
                             basin_error *error) {
     basin_ir *ir = &plan->ir;
@@ -325,11 +350,6 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     status = basin_ir_layout(ir, table, plain);
     if (!status) status = make_calls(plan, spec, error);
     if (!status) status = check_room(plan, error);
-    plan->shares = plan->store->share;
-    if (!status && plan->shares)
-        status = basin_store_reserve(plan->store, ir->arena_bytes, error);
-    else if (!status)
-        status = alloc_block(plan, BASIN_BLOCK_ARENA, ir->arena_bytes, error);
     if (!status) status = alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error);
     if (!status) status = write_data(plan, error);
     if (!status) status = find_bounds(plan, error);
@@ -342,8 +362,8 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     return status;
 }
 
-basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
-                            basin_error *error) {
+static basin_status make(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
+                         bool inner, basin_error *error) {
     const basin_graph *graph;
     *plan = NULL;
     basin_status status = check_spec(&graph, spec, error);
@@ -352,8 +372,11 @@ basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_p
     if (!made) return no_memory(error);
     made->store = store;
     made->updates = spec->updates > 0;
+    made->inner = inner;
+    if (!inner) status = basin_iterations_make(&made->iterations, graph, store, spec, error);
     made->ir.error = error;
-    status = compile(made, graph, spec, error);
+    if (!status) status = compile(made, graph, spec, error);
+    if (!status && !inner) status = take_arena(made, error);
     made->ir.error = NULL;
     if (status)
         basin_plan_free(made);
@@ -362,12 +385,24 @@ basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_p
     return status;
 }
 
+basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
+                            basin_error *error) {
+    return make(plan, store, spec, false, error);
+}
+
+basin_status basin_plan_new_inner(basin_plan **plan, basin_store *store,
+                                  const basin_plan_spec *spec, basin_error *error) {
+    return make(plan, store, spec, true, error);
+}
+
 void basin_plan_free(basin_plan *plan) {
     if (!plan) return;
     basin_backend *backend = plan->store->backend;
     if (plan->store->last == plan) plan->store->last = NULL;
+    basin_iterations_free(&plan->iterations);
     if (plan->block) {
-        if (!plan->shares) backend->table->free(backend, plan->block[BASIN_BLOCK_ARENA]);
+        if (!plan->shares && !plan->inner)
+            backend->table->free(backend, plan->block[BASIN_BLOCK_ARENA]);
         backend->table->free(backend, plan->block[BASIN_BLOCK_INPUTS]);
     }
     basin_ir_free(&plan->ir);

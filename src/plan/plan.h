@@ -5,6 +5,7 @@
 #include "basin/plan.h"
 #include "plan/bounds.h"
 #include "plan/ir.h"
+#include "plan/iterate.h"
 #include "plan/passes/simplify.h"
 
 /* Blocks of a plan's calls. */
@@ -35,14 +36,24 @@ struct basin_plan {
     size_t blocks;
     bool shares;   /* computes in the store's arena */
     bool updates;  /* changes states */
+    bool inner;    /* of an iteration: the arena is another's */
     bool stops;    /* exchanges rows with other plans */
     void *staging; /* rows on their way where the backend's memory is not the host's; NULL: it is */
     uint64_t made; /* the store's count of changes when hoisted calls ran last; 0: they never did
                     */
+    basin_plan_iterations iterations; /* that run before it, in its arena */
+    const basin_plan **last; /* an arena of several: the plan that ran last in it; NULL: its own */
     basin_plan_stats stats;
     basin_simple simple; /* what was planned */
     basin_ir ir;         /* keeps the programs and values that calls were made of */
 };
+
+/* ---- plan.c ---- */
+
+/* A plan of an iteration, which takes the ends of others as they are and has no arena of its own.
+ */
+basin_status basin_plan_new_inner(basin_plan **plan, basin_store *store,
+                                  const basin_plan_spec *spec, basin_error *error);
 
 /* ---- run.c: a run in pieces ---- */
 

@@ -34,22 +34,32 @@ static void mark_written(basin_plan *plan, basin_plan_input *input) {
     input->missing = false;
 }
 
+/* Whoever writes to a plan writes to those of its iterations. */
+static basin_status write_inner(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
+                                basin_error *error) {
+    basin_status status = BASIN_OK;
+    basin_plan *inner;
+    for (int i = 0; !status && (inner = basin_iterations_plan(&plan->iterations, i)); i++)
+        status = basin_plan_write(inner, input, tensor, error);
+    return status;
+}
+
 basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
                               basin_error *error) {
     if (!input || input->node->op != BASIN_OP_INPUT)
         return basin_fail(error, BASIN_BAD_VALUE, "only inputs can be written");
     if (!basin_shape_equal(input->shape, tensor->shape))
         return shapes_differ("input", input, tensor, error);
+    basin_status status = write_inner(plan, input, tensor, error);
     basin_plan_input *found = find_input(plan, input);
-    if (!found) return BASIN_OK;
+    if (!found || status) return status;
     if (input->kind == BASIN_INDEX) {
-        basin_status status =
-            basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
+        status = basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
         if (status) return status;
     }
-    basin_status status = basin_device_write(
-        plan->store->backend, (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset, input->kind,
-        tensor, error);
+    status = basin_device_write(plan->store->backend,
+                                (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset,
+                                input->kind, tensor, error);
     if (!status) mark_written(plan, found);
     return status;
 }
@@ -69,8 +79,12 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
         return basin_fail(
             error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
             (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
+    basin_status status = BASIN_OK;
+    basin_plan *inner;
+    for (int i = 0; !status && (inner = basin_iterations_plan(&plan->iterations, i)); i++)
+        status = basin_plan_crop(inner, input, batch, error);
     basin_plan_input *place = find_input(plan, input);
-    if (!place) return BASIN_OK;
+    if (!place || status) return status;
     crops->crop(backend, (float *)((char *)plan->block[BASIN_BLOCK_INPUTS] + place->offset), batch);
     mark_written(plan, place);
     return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
@@ -79,7 +93,9 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
 /* Takes the arena for a run; whether the results of hoisted calls are still there. */
 static bool take_arena(basin_plan *plan) {
     basin_store *store = plan->store;
-    bool kept = plan->made == store->changes && (!plan->shares || store->last == plan);
+    bool kept = plan->made == store->changes && (!plan->shares || store->last == plan) &&
+                (!plan->last || *plan->last == plan);
+    if (plan->last) *plan->last = plan;
     if (plan->shares) {
         plan->block[BASIN_BLOCK_ARENA] = store->arena;
         store->last = plan;
@@ -121,10 +137,18 @@ basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     if (plan->stops)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a plan that exchanges rows with others runs with them alone");
-    basin_status status = basin_plan_begin(plan, error);
+    basin_status status = plan->missing ? refuse_missing(plan, error)
+                                        : basin_iterations_run(&plan->iterations, error);
+    if (!status) status = basin_plan_begin(plan, error);
     if (status) return status;
     backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     return basin_plan_end(plan, error);
+}
+
+basin_plan_rests basin_plan_take_rests(basin_plan *plan) {
+    basin_plan_rests rests = plan->iterations.rests;
+    plan->iterations.rests = (basin_plan_rests){0};
+    return rests;
 }
 
 /* Whole pages only; the system fills them with zeros when they are touched again. */
@@ -134,6 +158,7 @@ void basin_plan_rest(basin_plan *plan) {
     if (plan->shares || plan->store->backend->threads < 1) return;
     begin = (begin + PAGE - 1) / PAGE * PAGE, end = end / PAGE * PAGE;
     plan->made = 0; /* hoisted results are gone, too */
+    plan->iterations.last = NULL;
 #ifdef MADV_DONTNEED
     if (end > begin) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 #endif

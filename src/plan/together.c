@@ -105,6 +105,9 @@ static basin_status check_alike(basin_plan *const *plan, int plans, basin_error 
                 "plan %d of %d that run together differs from the first, wanted plans "
                 "of one expression and shape",
                 i, plans);
+        if (plan[i]->iterations.count)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "rest points of tokens in several parts are not available");
         if (plan[i]->shares && plans > 1)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%d plans that compute in one place cannot run together", plans);

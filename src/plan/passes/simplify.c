@@ -19,6 +19,11 @@ static void mark(rewrite *r, basin_expr a) {
     if (a) r->live[a->node->id] = true;
 }
 
+/* What a plan reads of a node: of the end of an iteration, the state. */
+static int operands(const basin_node *node) {
+    return node->op == BASIN_OP_ITERATED ? 1 : node->ins;
+}
+
 static void find_live(rewrite *r, const basin_graph *from, const basin_plan_spec *spec) {
     for (int i = 0; i < spec->outputs; i++) mark(r, spec->output[i]);
     for (int i = 0; i < spec->updates; i++) {
@@ -27,7 +32,7 @@ static void find_live(rewrite *r, const basin_graph *from, const basin_plan_spec
     }
     for (size_t n = from->nodes; n-- > 0;)
         if (r->live[n])
-            for (int i = 0; i < from->node[n]->ins; i++) mark(r, from->node[n]->in[i]);
+            for (int i = 0; i < operands(from->node[n]); i++) mark(r, from->node[n]->in[i]);
 }
 
 static void rebuild_leaf(rewrite *r, const basin_node *node) {
@@ -69,12 +74,14 @@ static basin_expr rebuild_single(const basin_node *node, const basin_expr *in) {
 
 static void rebuild(rewrite *r, const basin_node *node) {
     basin_expr in[BASIN_MAX_IN] = {NULL};
-    for (int i = 0; i < node->ins; i++)
+    for (int i = 0; i < operands(node); i++)
         if (node->in[i]) in[i] = r->map[node->in[i]->id];
     if (node->op == BASIN_OP_INPUT || node->op == BASIN_OP_STATE)
         rebuild_leaf(r, node);
     else if (node->op == BASIN_OP_DATA)
         r->map[node->out[0]->id] = basin_leaf_again(r->to, node);
+    else if (node->op == BASIN_OP_ITERATED)
+        r->map[node->out[0]->id] = in[0];
     else if (node->op == BASIN_OP_CONST)
         r->map[node->out[0]->id] = basin_const(r->to, node->attr.value);
     else if (node->op == BASIN_OP_COPY || node->op == BASIN_OP_RESHAPE ||

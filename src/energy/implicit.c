@@ -1,0 +1,152 @@
+/* Tokens at rest, as an expression: descents that plans run to their end, and gradients there.
+ *
+ * Tokens x are held by where they began, u, as the neurons of a Hopfield network are by their
+ * input:
+ *
+ *     x' = u - x - dE/dg,  g = activation(x);   at rest  x = u - dE/dg = f(x)
+ *
+ * The activation is the gradient of a Lagrangian, so J = dg/dx is symmetric, as is H = d2E/dg2. A
+ * loss has the gradient a . df/dp where a = v - J H a, v = dloss/dx. With a = v + J c this becomes
+ *
+ *     (J + J H J) c = -J H v
+ *
+ * whose matrix is symmetric: it is the Hessian, by x, of (x - u) . g - L(x) + E(g), the energy that
+ * the tokens descend. Conjugate residuals solve it, by a product with H and two with J a step; what
+ * is left never grows, also where the tokens do not rest in a minimum. */
+#include <math.h>
+#include <stdio.h>
+
+#include "energy/energy.h"
+#include "expr/graph.h"
+
+enum { X, G, FORCE }; /* what the reverse holds */
+
+/* A state "rest.what[shape]": of one shape there is one, for all iterations of all plans of a
+ * store, which run in turn. */
+static basin_expr state(basin_graph *graph, const char *what, basin_shape shape) {
+    char name[BASIN_SHAPE_TEXT + 64], text[BASIN_SHAPE_TEXT];
+    snprintf(name, sizeof name, "rest.%s%s", what, basin_shape_print(text, shape));
+    return basin_state(graph, name, shape);
+}
+
+/* What an iteration comes to, "rest.NUMBER[shape]": it lasts until the plan has run. */
+static basin_expr end_state(basin_graph *graph, basin_shape shape) {
+    char name[32];
+    snprintf(name, sizeof name, "%zu", graph->iterations);
+    return state(graph, name, shape);
+}
+
+static basin_expr product(basin_expr of, basin_expr a, basin_expr by) {
+    basin_expr result;
+    basin_vjp(&result, of, a, &by, 1);
+    return result;
+}
+
+static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_mul(a, b)); }
+
+/* a / b, and 0 where b is: a system that is solved stays so. */
+static basin_expr share(basin_expr a, basin_expr b) {
+    basin_expr one = basin_const(basin_expr_graph(b), 1),
+               none = basin_const(basin_expr_graph(b), 0);
+    return basin_select(b, basin_div(a, basin_select(b, b, one)), none);
+}
+
+/* ---- the linear system ---- */
+
+/* J a, and -H a. */
+static basin_expr by_norm(const basin_iteration *rest, basin_expr a) {
+    return rest->held[G] == rest->held[X] ? a : product(rest->held[G], a, rest->held[X]);
+}
+static basin_expr by_force(const basin_iteration *rest, basin_expr a) {
+    return product(rest->held[FORCE], a, rest->held[G]);
+}
+/* (J + J H J) a */
+static basin_expr by_system(const basin_iteration *rest, basin_expr a) {
+    basin_expr b = by_norm(rest, a);
+    return by_norm(rest, basin_sub(a, by_force(rest, b)));
+}
+
+/* Conjugate residuals from 0: solution c, residual r, direction p, the system's product with it q,
+ * and r . (system r). */
+static basin_iteration solver(const basin_iteration *rest, basin_expr right) {
+    basin_graph *graph = basin_expr_graph(right);
+    basin_shape shape = basin_expr_shape(right);
+    basin_expr c = end_state(graph, shape), r = state(graph, "r", shape);
+    basin_expr p = state(graph, "p", shape), q = state(graph, "q", shape);
+    basin_expr rho = state(graph, "rho", BASIN_SCALAR);
+    basin_expr first_q = by_system(rest, right);
+    basin_expr along = share(rho, dot(q, q));
+    basin_expr next_r = basin_sub(r, basin_mul(along, q)), next_s = by_system(rest, next_r);
+    basin_expr next_rho = dot(next_r, next_s), turn = share(next_rho, rho);
+    return (basin_iteration){
+        .carry = {{c, basin_fill(graph, shape, 0), basin_add(c, basin_mul(along, p))},
+                  {r, right, next_r},
+                  {p, right, basin_add(next_r, basin_mul(turn, p))},
+                  {q, first_q, basin_add(next_s, basin_mul(turn, q))},
+                  {rho, dot(right, first_q), next_rho}},
+        .carries = 5,
+        .size = dot(right, right),
+        .left = dot(next_r, next_r),
+        .accuracy = rest->precision,
+        .most = rest->products,
+        .solves = true};
+}
+
+/* a = v + J c */
+static basin_expr reverse(basin_expr end, const basin_iteration *rest, basin_expr v) {
+    basin_expr right = by_norm(rest, by_force(rest, v));
+    if (!right) return NULL;
+    basin_iteration solve = solver(rest, right);
+    return basin_add(v, by_norm(rest, basin_iterated(&solve, right, end)));
+}
+
+/* ---- the descent ---- */
+
+/* The largest length of a row of a, in parts of that row's length in x. */
+static basin_expr largest(basin_expr a, basin_expr x) {
+    basin_expr length = basin_offset(basin_sum(basin_square(x), -1, 1), 1e-30);
+    return basin_sqrt(basin_maximum_all(basin_div(basin_sum(basin_square(a), -1, 1), length)));
+}
+
+static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basin_expr *trace) {
+    basin_graph *graph = basin_expr_graph(x);
+    const char *with = trace              ? "a trace of its energies"
+                       : spec->noise > 0  ? "noise"
+                       : spec->guard      ? "the guard"
+                       : spec->accelerate ? "momentum"
+                       : spec->turns > 0  ? "turns of its own"
+                                          : NULL;
+    if (with) return basin_graph_fail(graph, BASIN_UNSUPPORTED, "a descent to rest with %s", with);
+    if (basin_expr_shape(x).rank < 1)
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "a descent to rest of a number");
+    if (spec->steps < 1 || !(spec->alpha > 0) || !isfinite(spec->alpha) || spec->products < 0 ||
+        !(spec->until >= 0) || !(spec->accuracy >= 0))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                "a descent to rest by %d steps of size %g until %g, %d products "
+                                "to within %g; wanted steps and a size above 0, nothing below",
+                                spec->steps, spec->alpha, spec->until, spec->products,
+                                spec->accuracy);
+    return x;
+}
+
+basin_expr basin_descend_to_rest(const basin_energy *energy, basin_expr u,
+                                 const basin_descent_spec *spec, const basin_expr *trace) {
+    if (!u || !check(spec, u, trace)) return NULL;
+    basin_graph *graph = basin_expr_graph(u);
+    basin_shape shape = basin_expr_shape(u);
+    basin_expr x = end_state(graph, shape), held = state(graph, "r", shape);
+    basin_expr g = basin_energy_activation(energy, x), force = basin_energy_force(energy, g);
+    if (!force) return NULL;
+    basin_expr move = basin_add(force, basin_sub(held, x));
+    basin_iteration rest = {
+        .carry = {{x, u, basin_add(x, basin_scale(move, spec->alpha))}, {held, u, NULL}},
+        .carries = 2,
+        .left = largest(move, x),
+        .accuracy = spec->until > 0 ? spec->until : 1e-4,
+        .most = spec->steps,
+        .reverse = reverse,
+        .held = {[X] = x, [G] = g, [FORCE] = force},
+        .products = spec->products > 0 ? spec->products : spec->steps,
+        .precision = spec->accuracy > 0 ? spec->accuracy : 1e-3};
+    return basin_iterated(&rest, basin_add(u, force), NULL);
+}
