@@ -165,7 +165,7 @@ typedef struct basin_descent_spec {
      * at alpha 1, after `steps` steps at most; at rest x = x0 - dE/dg, whatever alpha is. Gradients
      * are those of the rest point: of a linear system, solved to within `accuracy` (relative) by
      * `products` products with the energy's Hessian at most. Memory is that of one step.
-     * basin_plan_take_rests says how it went. The activation must be the gradient of a Lagrangian,
+     * basin_store_take_rests says how it went. The activation must be the gradient of a Lagrangian,
      * as layer norms are; no noise, no turns. */
     bool implicit;
     double until, accuracy; /* 0: 1e-4 and 1e-3 */

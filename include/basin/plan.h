@@ -102,7 +102,7 @@ BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
 /* A plan of tokens at rest (basin_descent_spec.implicit) finds them before anything else in every
  * run, and solves the linear systems of their gradients. One that does not end within the steps
  * that it may take is counted here, and the run goes on with what there is. */
-typedef struct basin_plan_rests {
+typedef struct basin_rests {
     int64_t points, steps;       /* rest points sought, and steps taken for all of them */
     int64_t most_steps;          /* for one */
     int64_t restless;            /* points that still moved by more than `until` at the end, */
@@ -110,9 +110,9 @@ typedef struct basin_plan_rests {
     int64_t solutions, products; /* systems solved, products with the Hessian for all of them */
     int64_t unsolved;            /* systems off by more than `accuracy`, */
     double residual;             /* and the largest of all systems, relative */
-} basin_plan_rests;
-/* What happened since it was asked last. */
-BASIN_API basin_plan_rests basin_plan_take_rests(basin_plan *plan);
+} basin_rests;
+/* What all plans of a store came to since it was asked last. */
+BASIN_API basin_rests basin_store_take_rests(basin_store *store);
 
 /* ---- plans of parts ---- */
 

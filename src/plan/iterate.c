@@ -1,5 +1,5 @@
 /* Running iterations; see iterate.h. One that does not end in time is no error: it is counted, and
- * whoever runs the plan asks (basin_plan_take_rests). */
+ * whoever runs the plan asks (basin_store_take_rests). */
 #include "plan/iterate.h"
 
 #include <math.h>
@@ -91,7 +91,7 @@ basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i
 
 /* ---- running ---- */
 
-static void count(basin_plan_rests *rests, const basin_iteration *what, int steps, double left) {
+static void count(basin_rests *rests, const basin_iteration *what, int steps, double left) {
     bool good = left <= what->accuracy;
     if (what->solves) {
         rests->solutions++;
@@ -113,7 +113,7 @@ static double share(basin_plan_iteration *one, double size) {
     return one->what.size ? sqrt(left / size) : left;
 }
 
-static basin_status run(basin_plan_rests *rests, basin_plan_iteration *one, basin_error *error) {
+static basin_status run(basin_rests *rests, basin_plan_iteration *one, basin_error *error) {
     basin_status status = basin_plan_run(one->begin, error);
     if (status) return status;
     double size = one->what.size ? basin_plan_scalar(one->begin, one->what.size) : 1;
@@ -128,9 +128,10 @@ static basin_status run(basin_plan_rests *rests, basin_plan_iteration *one, basi
     return status;
 }
 
-basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_error *error) {
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_rests *rests,
+                                  basin_error *error) {
     basin_status status = BASIN_OK;
     for (int i = 0; i < iterations->count && !status; i++)
-        status = run(&iterations->rests, &iterations->list[i], error);
+        status = run(rests, &iterations->list[i], error);
     return status;
 }

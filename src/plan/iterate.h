@@ -16,7 +16,6 @@ typedef struct basin_plan_iterations {
     basin_plan_iteration *list; /* [count] in the order in which they run */
     int count;
     const basin_plan *last; /* the plan that ran last in the common arena */
-    basin_plan_rests rests; /* since they were taken */
 } basin_plan_iterations;
 
 /* Plans for every iteration that the outputs and updates need; they have no arena yet. */
@@ -28,6 +27,7 @@ void basin_iterations_free(basin_plan_iterations *iterations);
 basin_plan *basin_iterations_plan(const basin_plan_iterations *iterations, int i);
 /* State number i of those that the plan itself does not read, NULL behind the last. */
 basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i);
-basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_error *error);
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_rests *rests,
+                                  basin_error *error);
 
 #endif

@@ -137,18 +137,13 @@ basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     if (plan->stops)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a plan that exchanges rows with others runs with them alone");
-    basin_status status = plan->missing ? refuse_missing(plan, error)
-                                        : basin_iterations_run(&plan->iterations, error);
+    basin_status status = plan->missing
+                              ? refuse_missing(plan, error)
+                              : basin_iterations_run(&plan->iterations, &plan->store->rests, error);
     if (!status) status = basin_plan_begin(plan, error);
     if (status) return status;
     backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     return basin_plan_end(plan, error);
-}
-
-basin_plan_rests basin_plan_take_rests(basin_plan *plan) {
-    basin_plan_rests rests = plan->iterations.rests;
-    plan->iterations.rests = (basin_plan_rests){0};
-    return rests;
 }
 
 /* Whole pages only; the system fills them with zeros when they are touched again. */

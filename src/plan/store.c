@@ -41,6 +41,12 @@ basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *
                       (double)bytes / 0x1p30);
 }
 
+basin_rests basin_store_take_rests(basin_store *store) {
+    basin_rests rests = store->rests;
+    store->rests = (basin_rests){0};
+    return rests;
+}
+
 int basin_store_count(const basin_store *store) { return (int)store->entries; }
 const char *basin_store_name(const basin_store *store, int i) { return store->entry[i].name; }
 basin_shape basin_store_shape(const basin_store *store, int i) { return store->entry[i].shape; }

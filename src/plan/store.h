@@ -19,7 +19,8 @@ struct basin_store {
     bool share;       /* results of plans lie in one arena: */
     void *arena;      /* it moves when it grows, and then has lost what it held */
     size_t arena_bytes;
-    const void *last; /* the plan that ran last in it */
+    const void *last;  /* the plan that ran last in it */
+    basin_rests rests; /* of all plans, since they were taken */
 };
 
 /* Makes the shared arena at least so large. */

@@ -95,6 +95,11 @@ basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error
     f->shrink = basin_choice_is(asked, "auto");
     if (f->shrink) f->settings.sampling = bytes <= limit ? "full" : "neighbours";
     double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
+    if (f->settings.implicit && !basin_choice_is(f->settings.sampling, "full"))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "sampling is %s with implicit: at rest a node depends on the whole graph "
+                          "(%.2f GiB of %.1f allowed); wanted sampling full",
+                          asked, gib, most);
     if (basin_choice_is(f->settings.sampling, "full"))
         snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
     else

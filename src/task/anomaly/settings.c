@@ -178,6 +178,12 @@ basin_status basin_anomaly_check_for(const basin_anomaly_settings *r,
         return basin_fail(error, BASIN_BAD_VALUE,
                           "positive_gamma with form %s, which has no gamma; wanted form energy",
                           r->form);
+    if (r->implicit && !basin_anomaly_descends(r))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "implicit with %s %s, which does not descend; wanted arch et and form "
+                          "energy",
+                          basin_rival_asked(r) ? "arch" : "form",
+                          basin_rival_asked(r) ? r->arch : r->form);
     if (basin_facts_bias(r) && (!basin_anomaly_descends(r) || !r->attention))
         return basin_fail(
             error, BASIN_BAD_VALUE,

@@ -35,7 +35,8 @@
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
       "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                  \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
-    X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training.")                               \
+    X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
+      .needs = "implicit=off")                                                                     \
     X(SWITCH, mix, "Mixing of heads, as in the published code.")                                   \
     X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none"),                       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \

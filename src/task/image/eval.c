@@ -238,6 +238,7 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     if (!status) {
         summarise(&s);
         scores->unreadable = basin_feed_unreadable(s.feed);
+        basin_rests_note(scoring->watch, "scoring", &s.runner.rests);
     }
     basin_image_runner_free(&s.runner);
     basin_feed_free(s.feed);

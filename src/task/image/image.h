@@ -8,6 +8,7 @@
 #include "basin/tasks/image.h"
 #include "basin/train.h"
 #include "picture/patches.h"
+#include "train/run/rests.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
 
@@ -157,6 +158,8 @@ typedef struct basin_image_runner {
     double until;                            /* 0: all steps at once */
     int64_t steps;                           /* how many there are, or at most */
     int64_t *taken; /* [batch] steps that each picture of the last run took */
+    basin_store *store;
+    basin_rests rests; /* of all runs, where the model descends to rest */
 } basin_image_runner;
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,

@@ -15,7 +15,7 @@ static basin_image_config et_config(const basin_image_settings *s) {
         .tokens = basin_image_tokens(s),
         .patch = basin_image_patch_values(s),
         .block = {BASIN_BLOCK_OF(s)},
-        .descent = {.steps = (int)s->steps, .alpha = s->alpha, .recompute = s->recompute},
+        .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute},
         .self_attention = s->self_attention,
         .cls = s->cls,
         .published_init = !strcmp(s->init, "published"),

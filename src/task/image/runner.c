@@ -38,7 +38,8 @@ basin_image_settings basin_image_run_settings(const basin_image_model *model) {
     const basin_image_descent *d = &model->descent;
     basin_image_settings s = model->settings;
     if (d->until > 0) s.steps = UNTIL_STEPS;
-    if (d->steps > 0) s.steps = d->steps;
+    if (d->steps > 0) s.steps = s.rest_steps = d->steps;
+    if (d->until > 0) s.rest_until = d->until;
     if (d->alpha > 0) s.alpha = d->alpha;
     return s;
 }
@@ -77,7 +78,9 @@ static basin_status make_plans(basin_image_runner *r, basin_store *store, basin_
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error) {
     basin_image_settings settings = basin_image_run_settings(model);
-    *runner = (basin_image_runner){.until = model->descent.until, .steps = settings.steps};
+    *runner = (basin_image_runner){.store = model->store,
+                                   .until = settings.implicit ? 0 : model->descent.until,
+                                   .steps = settings.steps};
     if (runner->until > 0) settings.steps = 1;
     basin_status status = basin_image_graph_new(&runner->graph, &settings, batch, error);
     if (status) return status;
@@ -182,6 +185,7 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     basin_shape whole = basin_expr_shape(runner->graph.output);
     bool steps = runner->until > 0;
     for (int64_t i = 0; i < count; i++) runner->taken[i] = steps ? 0 : runner->steps;
+    (void)basin_store_take_rests(runner->store);
     basin_status status =
         write_batch(runner, steps ? runner->encoder : runner->plan, patches, mask, count, error);
     if (!status) status = basin_tensor_new(&result, BASIN_F32, whole, error);
@@ -189,6 +193,9 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     if (!status && !steps) status = basin_plan_run(runner->plan, error);
     if (!status && !steps)
         status = basin_plan_read(runner->plan, runner->graph.output, &result, error);
+    basin_rests rests = basin_store_take_rests(runner->store);
+    for (int64_t i = 0; i < count && rests.points; i++) runner->taken[i] = rests.steps;
+    basin_rests_add(&runner->rests, &rests);
     if (!status)
         memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
     basin_tensor_free(&result);

@@ -74,6 +74,12 @@ static basin_json begin_line(basin_run *r, const basin_run_sum *loss) {
     return line;
 }
 
+static void gather_rests(basin_run *r) {
+    basin_rests more = basin_store_take_rests(r->task->store);
+    basin_rests_add(&r->recent_rests, &more);
+    basin_rests_add(&r->epoch_rests, &more);
+}
+
 static basin_status log_steps(basin_run *r, basin_error *error) {
     double now = basin_clock();
     int64_t every = r->training.log_every ? r->training.log_every : r->task->log_every;
@@ -83,8 +89,11 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
         double items = (double)(r->task->items * every) / (double)r->task->steps;
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
+        gather_rests(r);
+        basin_rests_log(&line, &r->recent_rests);
         status = basin_log_end(&r->log, &line, error);
     }
+    r->recent_rests = (basin_rests){0};
     r->at.recent_loss = (basin_run_sum){0};
     r->recent_since = now;
     return status;
@@ -97,6 +106,7 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
     for (int i = 0; i < score->measures; i++)
         basin_json_number(&line, score->measure[i].name, score->measure[i].value);
     if (r->task->log) r->task->log(r->task->context, &line);
+    basin_rests_log(&line, &r->epoch_rests);
     basin_json_number(&line, "seconds", r->seconds_before + basin_clock() - r->began);
     return basin_log_end(&r->log, &line, error);
 }
@@ -184,14 +194,24 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
+static void note_rests(basin_run *r) {
+    char when[40];
+    snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
+    basin_rests_note(r->training.watch, when, &r->epoch_rests);
+}
+
 static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
     basin_score score;
     basin_status status = settle(r, error);
+    gather_rests(r);
     if (!status) status = note_epoch_time(r, error);
     r->at.epoch++;
     outcome->loss = mean(&r->at.epoch_loss);
+    if (!status) note_rests(r);
     if (!status) status = judge(r, &score, error);
     if (!status) status = log_epoch(r, &score, error);
+    r->epoch_rests = (basin_rests){0};
+    (void)basin_store_take_rests(r->task->store); /* of scores, which are told by who made them */
     r->at.epoch_loss = (basin_run_sum){0};
     return status;
 }

@@ -62,8 +62,23 @@ typedef double basin_channels[3];
     X(INTEGER, heads, "H", 1, 4096, "Heads of attention.")                                         \
     X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.")               \
     X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.")                     \
-    X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.")                           \
+    X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.", .needs = "implicit=off")  \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = "arch=et")              \
+    X(SWITCH, implicit,                                                                            \
+      "Instead of `steps` steps, descend until the tokens rest, pulled to where they began; "      \
+      "gradients are those of that point, and training takes the memory of one step.",             \
+      .since = "0.2", .absent = "off", .needs = "arch=et")                                         \
+    X(INTEGER, rest_steps, "T", 0, 1e6, "Steps to rest, at most; 0: 500.", .since = "0.2",         \
+      .absent = "0", .needs = "arch=et implicit=on")                                               \
+    X(REAL, rest_until, "SHARE", 0, 0.999,                                                         \
+      "At rest no force moves a token by more than this share of its length; 0: 1e-4.",            \
+      .since = "0.2", .absent = "0", .needs = "arch=et implicit=on")                               \
+    X(INTEGER, rest_products, "N", 0, 1e6,                                                         \
+      "Products with the energy's Hessian for a gradient at rest, at most; 0: 100.",               \
+      .since = "0.2", .absent = "0", .needs = "arch=et implicit=on")                               \
+    X(REAL, rest_accuracy, "SHARE", 0, 0.999,                                                      \
+      "How far its linear system may be off, relative; 0: 1e-3.", .since = "0.2", .absent = "0",   \
+      .needs = "arch=et implicit=on")                                                              \
     X(SWITCH, attention, "The attention energy.", .needs = "arch=et")                              \
     X(SWITCH, hopfield, "The Hopfield energy.", .needs = "arch=et")                                \
     X(CHOICE, hopfield_kind, BASIN_CHOICES("relu", "power", "softmax"),                            \
@@ -87,6 +102,15 @@ typedef double basin_channels[3];
     .no_attention = !(s)->attention, .no_hopfield = !(s)->hopfield,                                \
     .hopfield = basin_hopfield_named((s)->hopfield_kind), .power = (s)->hopfield_power,            \
     .beta = (s)->beta, .learn_beta = (s)->learn_beta, .positive_gamma = (s)->positive_gamma
+
+/* And of a basin_descent_spec. */
+#define BASIN_DESCENT_OF(s)                                                                        \
+    .steps = (int)(!(s)->implicit    ? (s)->steps                                                  \
+                   : (s)->rest_steps ? (s)->rest_steps                                             \
+                                     : 500),                                                       \
+    .alpha = (s)->alpha, .implicit = (s)->implicit, .until = (s)->rest_until,                      \
+    .accuracy = (s)->rest_accuracy,                                                                \
+    .products = (int)((s)->rest_products ? (s)->rest_products : 100)
 
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \
@@ -120,7 +144,7 @@ typedef double basin_channels[3];
     X(SWITCH, recompute,                                                                           \
       "Keep one token tensor a step of the descent and compute the rest again: less memory, more " \
       "time.",                                                                                     \
-      .since = "0.2", .absent = "off")
+      .since = "0.2", .absent = "off", .needs = "implicit=off")
 
 /* ---- a task's settings as a whole ---- */
 

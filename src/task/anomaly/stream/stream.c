@@ -177,6 +177,11 @@ static void release(basin_anomaly_stream *s) {
 
 static basin_status check(const basin_node_inputs *inputs, basin_error *error) {
     const basin_anomaly_settings *r = inputs->settings;
+    if (r->implicit)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: the graph does not fit into the memory allowed, and descents to "
+                          "rest (implicit) cannot be streamed; wanted more memory or a smaller dim",
+                          inputs->network->path);
     if (basin_anomaly_descends(r)) return BASIN_OK;
     if (!basin_choice_is(r->arch, "et"))
         return basin_fail(error, BASIN_UNSUPPORTED,

@@ -1,0 +1,46 @@
+/* Rest points in logs and notes; see rests.h. */
+#include "train/run/rests.h"
+
+#include <math.h>
+
+/* The larger one; NaN where one is. */
+static double worse(double a, double b) { return a <= b || isnan(b) ? b : a; }
+
+void basin_rests_add(basin_rests *sum, const basin_rests *more) {
+    sum->points += more->points;
+    sum->steps += more->steps;
+    if (more->most_steps > sum->most_steps) sum->most_steps = more->most_steps;
+    sum->restless += more->restless;
+    sum->change = worse(sum->change, more->change);
+    sum->solutions += more->solutions;
+    sum->products += more->products;
+    sum->unsolved += more->unsolved;
+    sum->residual = worse(sum->residual, more->residual);
+}
+
+void basin_rests_log(basin_json *line, const basin_rests *r) {
+    if (!r->points) return;
+    basin_json_number(line, "rest_steps", (double)r->steps / (double)r->points);
+    basin_json_integer(line, "rest_most_steps", r->most_steps);
+    basin_json_number(line, "rest_change", r->change);
+    basin_json_integer(line, "restless", r->restless);
+    if (!r->solutions) return;
+    basin_json_number(line, "rest_products", (double)r->products / (double)r->solutions);
+    basin_json_number(line, "rest_residual", r->residual);
+    basin_json_integer(line, "unsolved", r->unsolved);
+}
+
+void basin_rests_note(const basin_watch *watch, const char *when, const basin_rests *r) {
+    if (r->restless)
+        basin_watch_note(
+            watch,
+            "%s: %lld of %lld descents were not at rest after %lld steps, forces of up "
+            "to %.2g of a token were left; more rest_steps or another alpha may help",
+            when, (long long)r->restless, (long long)r->points, (long long)r->most_steps,
+            r->change);
+    if (r->unsolved)
+        basin_watch_note(watch,
+                         "%s: %lld of %lld gradients at rest are off, their linear systems by up "
+                         "to %.2g; more rest_products may help",
+                         when, (long long)r->unsolved, (long long)r->solutions, r->residual);
+}
