@@ -129,24 +129,45 @@ static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basi
     return x;
 }
 
-basin_expr basin_descend_to_rest(const basin_energy *energy, basin_expr u,
-                                 const basin_descent_spec *spec, const basin_expr *trace) {
-    if (!u || !check(spec, u, trace)) return NULL;
+/* The force and the pull at y. */
+static basin_expr move_at(const basin_energy *energy, basin_expr y, basin_expr u) {
+    basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, y));
+    return basin_add(force, basin_sub(u, y));
+}
+
+/* Steps with Nesterov's momentum: from y, ahead of the tokens by k / (k + 3) of their last move.
+ * Where it leads against the force it is dropped, and k begins anew. */
+static basin_iteration stepper(const basin_energy *energy, basin_expr u, double alpha) {
     basin_graph *graph = basin_expr_graph(u);
     basin_shape shape = basin_expr_shape(u);
     basin_expr x = end_state(graph, shape), held = state(graph, "r", shape);
+    basin_expr before = state(graph, "p", shape), k = state(graph, "rho", BASIN_SCALAR);
+    basin_expr lead = basin_div(k, basin_offset(k, 3));
+    basin_expr y = basin_add(x, basin_mul(lead, basin_sub(x, before)));
+    basin_expr move = move_at(energy, y, held);
+    basin_expr next = basin_add(y, basin_scale(move, alpha));
+    basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_const(graph, 0));
+    return (basin_iteration){
+        .carry = {{x, u, next},
+                  {held, u, NULL},
+                  {before, u, x},
+                  {k, basin_const(graph, 0), basin_mul(along, basin_offset(k, 1))}},
+        .carries = 4,
+        .left = largest(move, y)};
+}
+
+basin_expr basin_descend_to_rest(const basin_energy *energy, basin_expr u,
+                                 const basin_descent_spec *spec, const basin_expr *trace) {
+    if (!u || !check(spec, u, trace)) return NULL;
+    basin_iteration rest = stepper(energy, u, spec->alpha);
+    basin_expr x = rest.carry[0].state;
     basin_expr g = basin_energy_activation(energy, x), force = basin_energy_force(energy, g);
     if (!force) return NULL;
-    basin_expr move = basin_add(force, basin_sub(held, x));
-    basin_iteration rest = {
-        .carry = {{x, u, basin_add(x, basin_scale(move, spec->alpha))}, {held, u, NULL}},
-        .carries = 2,
-        .left = largest(move, x),
-        .accuracy = spec->until > 0 ? spec->until : 1e-4,
-        .most = spec->steps,
-        .reverse = reverse,
-        .held = {[X] = x, [G] = g, [FORCE] = force},
-        .products = spec->products > 0 ? spec->products : spec->steps,
-        .precision = spec->accuracy > 0 ? spec->accuracy : 1e-3};
+    rest.accuracy = spec->until > 0 ? spec->until : 1e-4;
+    rest.most = spec->steps;
+    rest.reverse = reverse;
+    rest.held[X] = x, rest.held[G] = g, rest.held[FORCE] = force;
+    rest.products = spec->products > 0 ? spec->products : spec->steps;
+    rest.precision = spec->accuracy > 0 ? spec->accuracy : 1e-3;
     return basin_iterated(&rest, basin_add(u, force), NULL);
 }
