@@ -3,7 +3,6 @@
 #define BASIN_TRAIN_RUN_INSIDE_H
 
 #include "train/run/log.h"
-#include "train/run/rests.h"
 #include "train/run/state.h"
 
 struct basin_run {
@@ -24,9 +23,8 @@ struct basin_run {
     double leg_seconds;     /* spent in them */
     double *epoch_seconds;  /* [epochs_timed] of whole epochs, scores left out */
     size_t epochs_timed, epochs_room;
-    double this_epoch;                     /* seconds of its steps */
-    bool epoch_whole;                      /* it began in this leg */
-    basin_rests recent_rests, epoch_rests; /* since the last line of steps, and of an epoch */
+    double this_epoch; /* seconds of its steps */
+    bool epoch_whole;  /* it began in this leg */
 };
 
 #endif

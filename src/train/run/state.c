@@ -27,6 +27,19 @@ static bool put_sum(cJSON *object, const char *name, const basin_run_sum *sum) {
     return inner && put(inner, "loss", sum->loss) && put(inner, "weight", sum->weight);
 }
 
+/* Only of runs that seek rest points. */
+static bool put_rests(cJSON *object, const char *name, const basin_rests *r) {
+    if (!r->points) return true;
+    cJSON *inner = cJSON_AddObjectToObject(object, name);
+    return inner && put(inner, "points", (double)r->points) &&
+           put(inner, "steps", (double)r->steps) &&
+           put(inner, "most_steps", (double)r->most_steps) &&
+           put(inner, "restless", (double)r->restless) && put(inner, "change", r->change) &&
+           put(inner, "solutions", (double)r->solutions) &&
+           put(inner, "products", (double)r->products) &&
+           put(inner, "unsolved", (double)r->unsolved) && put(inner, "residual", r->residual);
+}
+
 static bool put_score(cJSON *object, const char *name, const basin_score *score) {
     cJSON *inner = cJSON_AddObjectToObject(object, name);
     bool good = inner && put(inner, "merit", score->merit) && put(inner, "tie", score->tie);
@@ -57,6 +70,8 @@ static cJSON *to_json(const basin_run_state *s) {
     bool good = o && put(o, "member", (double)s->member) && put(o, "epoch", (double)s->epoch) &&
                 put(o, "step", (double)s->step) && put_sum(o, "epoch_loss", &s->epoch_loss) &&
                 put_sum(o, "recent_loss", &s->recent_loss) &&
+                put_rests(o, "epoch_rests", &s->epoch_rests) &&
+                put_rests(o, "recent_rests", &s->recent_rests) &&
                 put(o, "best_epoch", (double)s->best_epoch) && put_score(o, "best", &s->best) &&
                 put_score(o, "last", &s->last) && put(o, "seconds", s->seconds) &&
                 put_members(o, s);
@@ -98,6 +113,17 @@ static bool get_sum(basin_run_sum *sum, const cJSON *object, const char *name) {
            sum->weight >= 0 && isfinite(sum->loss);
 }
 
+static bool get_rests(basin_rests *r, const cJSON *object, const char *name) {
+    const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
+    return !inner ||
+           (get_count(&r->points, inner, "points") && get_count(&r->steps, inner, "steps") &&
+            get_count(&r->most_steps, inner, "most_steps") &&
+            get_count(&r->restless, inner, "restless") && get(&r->change, inner, "change") &&
+            get_count(&r->solutions, inner, "solutions") &&
+            get_count(&r->products, inner, "products") &&
+            get_count(&r->unsolved, inner, "unsolved") && get(&r->residual, inner, "residual"));
+}
+
 static bool get_score(basin_score *score, const cJSON *object, const char *name) {
     const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name), *item;
     const cJSON *measures = cJSON_GetObjectItemCaseSensitive(inner, "measures");
@@ -126,6 +152,8 @@ static bool from_json(basin_run_state *s, const cJSON *o) {
     return get_count(&s->member, o, "member") && s->member < BASIN_MAX_MEMBERS &&
            get_count(&s->epoch, o, "epoch") && get_count(&s->step, o, "step") &&
            get_sum(&s->epoch_loss, o, "epoch_loss") && get_sum(&s->recent_loss, o, "recent_loss") &&
+           get_rests(&s->epoch_rests, o, "epoch_rests") &&
+           get_rests(&s->recent_rests, o, "recent_rests") &&
            get_count(&s->best_epoch, o, "best_epoch") && get_score(&s->best, o, "best") &&
            get_score(&s->last, o, "last") && get(&s->seconds, o, "seconds") && get_members(s, o);
 }

@@ -3,12 +3,14 @@
 #ifndef BASIN_TRAIN_RUN_STATE_H
 #define BASIN_TRAIN_RUN_STATE_H
 
+#include "train/run/rests.h"
 #include "train/run/run.h"
 
 typedef struct basin_run_state {
     int64_t member, epoch, step;              /* done so far; epoch and step of this member */
     basin_run_sum epoch_loss;                 /* since the epoch began */
     basin_run_sum recent_loss;                /* since the last line of steps */
+    basin_rests epoch_rests, recent_rests;    /* the same of rest points */
     int64_t best_epoch;                       /* from 1; 0: none yet */
     basin_score best, last;                   /* the best score and the last one */
     double seconds;                           /* of all legs */

@@ -97,6 +97,8 @@ static void check_resumed(void **state, const char *sampling, const char *positi
     scene s = scene_new();
     basin_outcome outcome;
     s.least = least;
+    s.settings.implicit = strcmp(sampling, "rest") == 0;
+    if (s.settings.implicit) sampling = "full", s.settings.alpha = 0.3;
     s.settings.sampling = sampling, s.settings.position = position;
     s.training.log_every = steps > 1;
     s.training.log = folder_path(path[0], state, "whole.jsonl");
@@ -120,6 +122,7 @@ static void check_resumed(void **state, const char *sampling, const char *positi
 
 static void a_resumed_run_ends_with_the_same_bits(void **state) {
     check_resumed(state, "full", "none", 1, false);
+    check_resumed(state, "rest", "none", 1, false); /* full, and descents to rest */
     check_resumed(state, "subgraph", "none", 1, false);
     check_resumed(state, "subgraph", "learned", 1, false);
     check_resumed(state, "neighbours", "none", 3, false);

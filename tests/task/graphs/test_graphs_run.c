@@ -150,6 +150,15 @@ static void resumes_inside_an_epoch(void **state) {
     scene_close(&s);
 }
 
+static void resumes_at_rest_points(void **state) {
+    scene s;
+    static const int64_t limit[] = {3, 1};
+    scene_open(&s, state);
+    s.settings.batch = 8, s.settings.implicit = true, s.settings.alpha = 0.3;
+    survives(&s, 0, limit, 2);
+    scene_close(&s);
+}
+
 static void resumes_before_the_first_validation(void **state) {
     scene s;
     static const int64_t limit[] = {2, 1};
@@ -367,6 +376,7 @@ static void looks_at_its_output_first(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(resumes_inside_an_epoch, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(resumes_at_rest_points, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(resumes_before_the_first_validation, folder_new,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(resumes_without_validation, folder_new, folder_remove),
