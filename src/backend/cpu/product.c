@@ -2,6 +2,7 @@
  * or transposed, with the epilogue program run on every tile while it is in the nearest cache. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/program.h"
+#include "backend/form.h"
 #include "backend/gemm.h"
 #include "backend/shape.h"
 
@@ -77,25 +78,64 @@ size_t basin_cpu_matmul_workspace(const basin_call *call, int threads) {
     return basin_gemm_workspace(&g, threads);
 }
 
-void basin_cpu_matmul(const basin_cpu_frame *frame) {
+typedef struct finishing {
+    basin_finish f;
+    const basin_simd *simd;
+    int64_t batch; /* elements */
+} finishing;
+
+static void finish(void *context, const float *tile, int64_t tile_row, int64_t batch, int64_t row,
+                   int64_t col, int64_t rows, int64_t cols) {
+    const finishing *at = context;
+    int64_t first = batch * at->batch + row * at->f.row + col;
+    at->simd->finish(&at->f, tile, tile_row, first, rows, cols);
+}
+
+/* Whether a product of narrow factors ends in a form that one pass over its tiles computes. */
+static bool finishing_of(finishing *to, const basin_cpu_frame *frame, const basin_gemm *g) {
     const basin_call *call = frame->call;
-    basin_gemm g = describe(call);
-    g.a = frame->in[0], g.b = frame->in[1], g.c = frame->out[0];
-    if (call->attr.packed_b) g.b_packed = frame->in[1];
-    if (!has_epilogue(call)) {
-        basin_gemm_run(&g, frame->threads, frame->workspace);
-        return;
-    }
+    basin_form form = basin_form_of(call->program, call);
+    if (call->in[0].kind != BASIN_NARROW || !form.known || form.row >= 0 || call->outs != 1)
+        return false;
+    int other = form.mask >= 0 ? form.mask : form.c;
+    *to = (finishing){.simd = frame->simd, .batch = g->c_batch};
+    to->f = (basin_finish){.to = frame->out[0],
+                           .other = other >= 0 ? frame->in[2 + other] : NULL,
+                           .row = g->c_row,
+                           .alpha = (float)form.alpha,
+                           .beta = (float)form.beta,
+                           .narrow = call->out[0].kind == BASIN_NARROW,
+                           .relu = form.relu,
+                           .masks = form.mask >= 0};
+    return true;
+}
+
+/* Any other epilogue is a program over the tiles, or nothing but rounding. */
+static void run_program(const basin_cpu_frame *frame, basin_gemm *g) {
+    const basin_call *call = frame->call;
     basin_instruction tile = {.op = BASIN_INSTRUCTION_TILE};
     basin_program program = {.instructions = 1, .registers = 1, .stores = 1, .instruction = &tile};
     if (call->program) program = *call->program;
-    program.domain = BASIN_SHAPE(g.batch, g.m, g.n);
-    basin_cpu_kinds kinds = basin_cpu_kinds_of(call, 2);
-    basin_cpu_program p =
-        basin_cpu_program_prepare(&program, frame->in + 2, frame->out, frame->simd, kinds);
-    if (kinds.narrow_out) g.c = NULL;
-    g.epilogue = epilogue;
-    g.context = &p;
+    program.domain = BASIN_SHAPE(g->batch, g->m, g->n);
+    basin_cpu_program p = basin_cpu_program_prepare(&program, frame->in + 2, frame->out,
+                                                    frame->simd, basin_cpu_kinds_of(call, 2));
+    g->epilogue = epilogue;
+    g->context = &p;
+    basin_gemm_run(g, frame->threads, frame->workspace);
+}
+
+void basin_cpu_matmul(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    basin_gemm g = describe(call);
+    finishing end;
+    g.a = frame->in[0], g.b = frame->in[1], g.c = frame->out[0];
+    if (call->attr.packed_b) g.b_packed = frame->in[1];
+    if (call->out[0].kind == BASIN_NARROW) g.c = NULL;
+    if (has_epilogue(call) && !finishing_of(&end, frame, &g)) {
+        run_program(frame, &g);
+        return;
+    }
+    if (has_epilogue(call)) g.epilogue = finish, g.context = &end;
     basin_gemm_run(&g, frame->threads, frame->workspace);
 }
 

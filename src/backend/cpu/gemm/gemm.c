@@ -14,6 +14,7 @@ enum {
     K_UNIT = 32,         /* ... and a multiple of this, which is one of every kernel's unit */
     A_ROWS = 256,        /* rows of A packed at a time, at most */
     B_GROUP = 64 * 1024, /* floats of B that a thread packs for itself at a time */
+    BALANCE = 4,         /* blocks a thread, where another one costs no packing of A */
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
 };
 
@@ -45,6 +46,7 @@ typedef struct plan {
     int64_t k_blocks, k_step;
     int64_t m_panels, n_panels;
     int64_t m_blocks, n_blocks;
+    bool direct;                          /* A is read where it is */
     bool shared;                          /* all of B is packed before the product begins */
     int64_t b_group;                      /* else: panels of B that a thread packs at a time */
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
@@ -72,11 +74,13 @@ static int64_t b_panel(const basin_gemm_kernel *kernel, int64_t k) {
 /* Rows first; columns too where the rows are too few to go round or k has several blocks. */
 static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
     int64_t panel = maximum(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
-    int64_t most = minimum(A_ROWS / p->kernel->mr, p->kernel->a_block / panel);
+    int64_t a_rows = p->direct ? p->kernel->a_rows : A_ROWS;
+    int64_t most = minimum(a_rows / p->kernel->mr, p->kernel->a_block / panel);
     int64_t share = divide_up(threads, g->batch);
     p->m_blocks = divide_up(divide_up(p->m_panels, maximum(1, most)), share) * share;
     p->m_blocks = minimum(p->m_blocks, p->m_panels);
     p->n_blocks = p->k_blocks > 1 ? divide_up(g->n, SUM_COLS) : 1;
+    if (p->direct) share *= BALANCE;
     p->n_blocks = maximum(p->n_blocks, divide_up(share, p->m_blocks));
     p->n_blocks = minimum(p->n_blocks, p->n_panels);
 }
@@ -84,18 +88,17 @@ static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
 static plan plan_make(const basin_gemm *g, int threads) {
     plan p = {.kernel = basin_gemm_kernel_find(g->precision)};
     int64_t mr = p.kernel->mr, nr = p.kernel->nr;
-    int64_t k_block = g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK;
-    if (p.kernel->k_block) k_block = p.kernel->k_block;
-    p.k_blocks = maximum(1, divide_up(g->k, k_block));
+    p.k_blocks = maximum(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
     p.k_step = divide_up(divide_up(g->k, p.k_blocks), K_UNIT) * K_UNIT;
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
+    p.direct = p.kernel->tile_direct && g->a_col == 1 && g->k % p.kernel->unit == 0;
     plan_blocks(&p, g, threads);
     int64_t k = minimum(p.k_step, g->k);
     int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;
     int64_t block_cols = divide_up(p.n_panels, p.n_blocks) * nr;
-    p.a_floats = align(packed_floats(p.kernel, block_rows, k));
+    p.a_floats = align(packed_floats(p.kernel, p.direct ? mr : block_rows, k));
     if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
     p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1;
     if (!g->b_packed && !p.shared) {
@@ -110,44 +113,75 @@ static plan plan_make(const basin_gemm *g, int threads) {
 typedef struct block {
     int64_t batch;
     int64_t m_first, m_last, n_first, n_last; /* panels */
+    const void *rows;                         /* A from this block of rows and of k on */
     float *a, *b, *c;
 } block;
+
+/* Rows of the block's panel number i. */
+static int rows_of(const basin_gemm *g, const plan *p, const block *at, int64_t i) {
+    return (int)minimum(p->kernel->mr, g->m - (at->m_first + i) * p->kernel->mr);
+}
+
+static bool is_direct(const plan *p, int rows) {
+    return p->direct && rows % (p->kernel->mr / 2) == 0;
+}
+
+/* Panel i of A times a panel of B. Of a product that reads A where it is, only a panel that is not
+ * whole is packed. */
+static void tile_run(float *c, int64_t c_row, const basin_gemm *g, const plan *p, const block *at,
+                     int64_t i, const float *b, int64_t k, int cols, bool accumulate,
+                     const basin_gemm_ahead *ahead) {
+    const basin_gemm_kernel *kernel = p->kernel;
+    int rows = rows_of(g, p, at, i);
+    if (is_direct(p, rows))
+        kernel->tile_direct(c, c_row, number_at(kernel, at->rows, i * kernel->mr * g->a_row),
+                            g->a_row, b, k, rows, cols, accumulate, ahead);
+    else
+        kernel->tile(c, c_row, at->a + (p->direct ? 0 : i * packed_floats(kernel, kernel->mr, k)),
+                     b, k, rows, cols, accumulate, ahead);
+}
+
+/* Packs the block's rows of A, or the panel of them that cannot be read where it is. */
+static void rows_pack(const basin_gemm *g, const plan *p, const block *at, int64_t k) {
+    const basin_gemm_kernel *kernel = p->kernel;
+    int64_t last = at->m_last - at->m_first - 1, first = p->direct ? last * kernel->mr : 0;
+    if (is_direct(p, rows_of(g, p, at, last))) return;
+    kernel->pack(kernel, false, at->a, number_at(kernel, at->rows, first * g->a_row), g->a_row,
+                 g->a_col, last * kernel->mr + rows_of(g, p, at, last) - first, k);
+}
 
 /* The tiles under one panel of B, for one block of k. */
 static void panel_run(const basin_gemm *g, const plan *p, const block *at, const float *b,
                       int64_t panel, int64_t k_block, int64_t k) {
     int64_t mr = p->kernel->mr, nr = p->kernel->nr, col = panel * nr;
-    int64_t a_panel = packed_floats(p->kernel, mr, k), count = at->m_last - at->m_first;
+    int64_t count = at->m_last - at->m_first;
     int cols = (int)minimum(nr, g->n - col);
     bool last = k_block + 1 == p->k_blocks;
     const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
     for (int64_t i = 0; i < count; i++) {
-        const float *a = at->a + i * a_panel;
         int64_t row = (at->m_first + i) * mr;
-        int rows = (int)minimum(mr, g->m - row);
         float *c = g->c ? g->c + at->batch * g->c_batch + row * g->c_row + col : at->c;
         basin_gemm_ahead ahead = {c, g->c_row, next + i * (b_panel(p->kernel, k) / 8)};
         if (!g->epilogue) {
-            p->kernel->tile(c, g->c_row, a, b, k, rows, cols, g->accumulate || k_block > 0, &ahead);
+            tile_run(c, g->c_row, g, p, at, i, b, k, cols, g->accumulate || k_block > 0, &ahead);
             continue;
         }
         float *sum = at->c;
         if (p->k_blocks > 1) sum += ((panel - at->n_first) * count + i) * mr * nr;
-        p->kernel->tile(sum, nr, a, b, k, rows, cols, k_block > 0, &ahead);
-        if (last) g->epilogue(g->context, sum, nr, at->batch, row, col, rows, cols);
+        tile_run(sum, nr, g, p, at, i, b, k, cols, k_block > 0, &ahead);
+        if (last) g->epilogue(g->context, sum, nr, at->batch, row, col, rows_of(g, p, at, i), cols);
     }
 }
 
-static void block_run(const basin_gemm *g, const plan *p, const block *at) {
+static void block_run(const basin_gemm *g, const plan *p, block *at) {
     const basin_gemm_kernel *kernel = p->kernel;
     int64_t nr = kernel->nr, top = at->m_first * kernel->mr;
     const void *a = number_at(kernel, g->a, at->batch * g->a_batch + top * g->a_row);
     const void *b = number_at(kernel, g->b, at->batch * g->b_batch);
-    int64_t rows = minimum(at->m_last * kernel->mr, g->m) - top;
     for (int64_t kb = 0; kb < p->k_blocks; kb++) {
         int64_t first = kb * p->k_step, k = maximum(0, minimum(p->k_step, g->k - first));
-        kernel->pack(kernel, false, at->a, number_at(kernel, a, first * g->a_col), g->a_row,
-                     g->a_col, rows, k);
+        at->rows = number_at(kernel, a, first * g->a_col);
+        rows_pack(g, p, at, k);
         for (int64_t j = at->n_first; j < at->n_last; j++) {
             if (g->b_packed) {
                 const float *panel = g->b_packed + j * b_panel(kernel, g->k);

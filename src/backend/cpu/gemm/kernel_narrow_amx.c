@@ -71,29 +71,41 @@ static void pack(const basin_gemm_kernel *kernel, bool right, float *panels, con
     }
 }
 
+/* A panel of A: its words, bytes from one row to the next, words to the second tile and to the next
+ * unit. */
+typedef struct rows_of_a {
+    const uint32_t *word;
+    int64_t row, half, unit;
+} rows_of_a;
+
 /* The sums of one tile; `rows` and `cols` are constants where all are wanted. */
-INLINE void sum(const uint32_t *a, const uint32_t *b, int64_t units, int rows, int cols,
+INLINE void sum(rows_of_a panel, const uint32_t *b, int64_t units, int rows, int cols,
                 const char *next) {
-    for (int64_t u = 0; u < units; u++, a += 2 * WORDS, b += 2 * WORDS) {
+    const uint32_t *a = panel.word;
+    for (int64_t u = 0; u < units; u++, a += panel.unit, b += 2 * WORDS) {
         for (int i = 0; i < 4; i++) _mm_prefetch(next + 256 * u + 64 * i, _MM_HINT_T1);
         _tile_loadd(6, b, 64);
-        _tile_loadd(4, a, 64);
+        _tile_loadd(4, a, panel.row);
         _tile_dpbf16ps(0, 4, 6);
         if (cols > SIDE) {
             _tile_loadd(7, b + WORDS, 64);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (rows > SIDE) {
-            _tile_loadd(5, a + WORDS, 64);
+            _tile_loadd(5, a + panel.half, panel.row);
             _tile_dpbf16ps(2, 5, 6);
             if (cols > SIDE) _tile_dpbf16ps(3, 5, 7);
         }
     }
 }
 
-INLINE void tile_sized(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+INLINE void tile_sized(float *c, int64_t c_row, rows_of_a a, const float *b, int64_t k, int rows,
                        int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     int64_t row = 4 * c_row;
+    for (int r = 0; r < rows; r++) {
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + SIDE), _MM_HINT_T0);
+    }
     if (accumulate) {
         _tile_loadd(0, c, row);
         _tile_loadd(1, c + SIDE, row);
@@ -105,16 +117,15 @@ INLINE void tile_sized(float *c, int64_t c_row, const float *a, const float *b, 
         _tile_zero(2);
         _tile_zero(3);
     }
-    sum((const uint32_t *)a, (const uint32_t *)b, (k + UNIT - 1) / UNIT, rows, cols,
-        (const char *)ahead->b);
+    sum(a, (const uint32_t *)b, (k + UNIT - 1) / UNIT, rows, cols, (const char *)ahead->b);
     _tile_stored(0, c, row);
     _tile_stored(1, c + SIDE, row);
     _tile_stored(2, c + SIDE * c_row, row);
     _tile_stored(3, c + SIDE * c_row + SIDE, row);
 }
 
-static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+INLINE void tile_any(float *c, int64_t c_row, rows_of_a a, const float *b, int64_t k, int rows,
+                     int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     _Alignas(64) float whole[WIDTH * WIDTH];
     if (rows == WIDTH && cols == WIDTH) {
         tile_sized(c, c_row, a, b, k, WIDTH, WIDTH, accumulate, ahead);
@@ -125,13 +136,27 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, WIDTH, rows, cols, false);
 }
 
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    rows_of_a packed = {(const uint32_t *)a, 64, WORDS, 2 * WORDS};
+    tile_any(c, c_row, packed, b, k, rows, cols, accumulate, ahead);
+}
+
+static void tile_direct(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
+                        int64_t k, int rows, int cols, bool accumulate,
+                        const basin_gemm_ahead *ahead) {
+    rows_of_a there = {a, 2 * a_row, SIDE / 2 * a_row, SIDE};
+    tile_any(c, c_row, there, b, k, rows, cols, accumulate, ahead);
+}
+
 const basin_gemm_kernel basin_gemm_kernel_narrow_amx = {.mr = WIDTH,
                                                         .nr = WIDTH,
                                                         .unit = UNIT,
                                                         .halves = 1,
-                                                        .k_block = 512,
+                                                        .a_rows = 416,
                                                         .a_block = 160 * 1024,
                                                         .tile = tile,
+                                                        .tile_direct = tile_direct,
                                                         .pack = pack,
                                                         .begin = basin_amx_begin,
                                                         .end = basin_amx_end};

@@ -5,6 +5,7 @@
 #ifndef BASIN_BACKEND_CPU_SIMD_SIMD_H
 #define BASIN_BACKEND_CPU_SIMD_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Rows of floats, `row` apart; 0 repeats one row. */
@@ -12,6 +13,16 @@ typedef struct basin_strip {
     const float *x;
     int64_t row;
 } basin_strip;
+
+/* What becomes of a tile of a product: relu?(alpha tile + beta other), or alpha tile where `other`
+ * is above 0. `to` and `other` lie alike, with rows `row` apart. */
+typedef struct basin_finish {
+    void *to;
+    const void *other; /* or NULL */
+    int64_t row;
+    float alpha, beta;
+    bool narrow, relu, masks; /* `to` and `other` are bfloat16; `other` is a mask */
+} basin_finish;
 
 typedef struct basin_simd {
     /* One pointwise operation (a basin_op) over `rows` rows of n elements: to = op(a, b, c);
@@ -22,6 +33,10 @@ typedef struct basin_simd {
     /* From bfloat16, and to the nearest of them, ties to even. */
     void (*widen)(float *to, const uint16_t *x, int64_t n);
     void (*narrow)(uint16_t *to, const float *x, int64_t n);
+
+    /* The elements of a tile, which go to element `first` on. */
+    void (*finish)(const basin_finish *f, const float *tile, int64_t tile_row, int64_t first,
+                   int64_t rows, int64_t cols);
 
     /* Reductions of one row. Sums run in blocks whose results are added in double. */
     float (*sum)(const float *x, int64_t n);

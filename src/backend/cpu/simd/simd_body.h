@@ -1,6 +1,7 @@
 /* The table of simd.h for the instruction set of the including file, which defines SIMD_TABLE. */
 #include "backend/cpu/simd/simd.h"
 
+#include "backend/cpu/simd/finish_body.h"
 #include "backend/cpu/simd/narrow_body.h"
 #include "backend/cpu/simd/pairs_body.h"
 #include "backend/cpu/simd/pointwise_body.h"
@@ -11,6 +12,7 @@ const basin_simd SIMD_TABLE = {
     .fill = fill,
     .widen = widen,
     .narrow = narrow,
+    .finish = finish,
     .sum = row_sum,
     .max = row_max,
     .dot = row_dot,

@@ -20,6 +20,14 @@ VECTOR_INLINE vfloat vector_widen(const uint16_t *x) {
     return (vfloat)(__builtin_convertvector(half, vbits) << 16);
 }
 
+/* The first n lanes, the others 0; n may exceed them. */
+VECTOR_INLINE vfloat vector_widen_part(const uint16_t *x, int64_t n) {
+    if (n >= VECTOR_LANES) return vector_widen(x);
+    uint16_t part[VECTOR_LANES] = {0};
+    for (int64_t i = 0; i < n; i++) part[i] = x[i];
+    return vector_widen(part);
+}
+
 VECTOR_INLINE vnarrow vector_round(vfloat x) {
     vbits bits = (vbits)x;
     vbits finite = (vbits)((bits & 0x7F800000U) != 0x7F800000U);
@@ -35,6 +43,10 @@ VECTOR_INLINE void vector_narrow(uint16_t *to, vfloat x) {
 /* The first n lanes; n may exceed them. */
 VECTOR_INLINE void vector_narrow_part(uint16_t *to, vfloat x, int64_t n) {
     vnarrow half = vector_round(x);
+    if (n >= VECTOR_LANES) {
+        memcpy(to, &half, sizeof half);
+        return;
+    }
     for (int64_t i = 0; i < n && i < VECTOR_LANES; i++) to[i] = half[i];
 }
 
