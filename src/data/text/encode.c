@@ -202,12 +202,13 @@ static basin_status put_parts(encoder *e, const char *part, size_t length, int l
             at++;
             continue;
         }
-        const char *stop = at + bytes;
-        if (t->flags[id] & BASIN_TOKEN_LEFT) at -= blanks_before(from, at);
+        const char *start = at, *stop = at + bytes;
+        at = stop; /* what is found in blanks that were taken along is a token all the same */
+        if (t->flags[id] & BASIN_TOKEN_LEFT) start -= blanks_before(from, start);
         if (t->flags[id] & BASIN_TOKEN_RIGHT) stop += blanks_behind(stop, end);
-        status = put_between(e, from, (size_t)(at - from), late);
+        if (start > from) status = put_between(e, from, (size_t)(start - from), late);
         if (!status) status = put(e, (int32_t)id);
-        from = at = stop;
+        from = stop;
     }
     if (!status) status = put_between(e, from, (size_t)(end - from), late);
     return status;
