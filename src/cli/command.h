@@ -92,6 +92,7 @@ extern const basin_command basin_command_sudoku_generate;
 extern const basin_command basin_command_sudoku_solve;
 extern const basin_command basin_command_sudoku_train;
 extern const basin_command basin_command_version;
+extern const basin_command basin_command_text_tokenize;
 extern const basin_command basin_command_verify;
 extern const basin_command basin_command_zoo_descend;
 extern const basin_command basin_command_zoo_list;

@@ -266,7 +266,7 @@ static basin_status merge_until(trainer *t, int64_t vocabulary, basin_error *err
     for (int64_t round = 0; k->piece.count < vocabulary;) {
         if (!t->ranks)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "a vocabulary of %lld tokens needs more text: this one has pairs for "
+                              "a vocabulary of %lld tokens needs more text: this one gives "
                               "%lld",
                               (long long)vocabulary, (long long)k->piece.count);
         ranked top = pop(t);
