@@ -95,11 +95,11 @@ static basin_status read_ids(work *w, basin_error *error) {
     for (at += strspn(at, between); *at; at += strspn(at, between)) {
         int64_t id;
         const char *word = at;
-        bool number = basin_integer_read(&id, &at);
+        bool number = basin_integer_read(&id, &at) && id >= INT32_MIN && id <= INT32_MAX;
         if (!number || (*at && !strchr(between, *at)))
             return basin_fail(error, BASIN_BAD_VALUE, "'%.*s' is no number of a token",
                               (int)strcspn(word, between), word);
-        w->id[w->count++] = (int32_t)(id < INT32_MIN || id > INT32_MAX ? -1 : id);
+        w->id[w->count++] = (int32_t)id;
     }
     return BASIN_OK;
 }
