@@ -73,6 +73,7 @@
  *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     model.h       the paper's three models
  *     gnn.h         graph networks to compare with
+ *     language.h    models of language: NRGPT, and a GPT to compare with
  *     train.h       AdamW as updates of a plan, learning rates
  *     version.h     which Basin this is
  *
@@ -92,6 +93,7 @@
 #include "basin/ham.h"
 #include "basin/io.h"
 #include "basin/lagrangian.h"
+#include "basin/language.h"
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
 #include "basin/model.h"

@@ -103,9 +103,9 @@ BASIN_API basin_energy basin_zoo_layers_energy(const basin_zoo_layers *model);
 
 /* ---- attention ---- */
 
-/* NRGPT (Dehmamy et al. 2025): g = LN(x) + bias, energies of tokens [N]: -sum over heads of log sum
- * over earlier B of exp(g_A . h g_B), pulled at A alone, and a feed-forward one times `scale`. The
- * turn is x + proj force. */
+/* NRGPT (Dehmamy et al. 2025) of tokens x [.., N, D]: g = LN(x) + bias, energies [.., N]: -sum over
+ * heads of log sum over earlier B of exp(g_A . h g_B), pulled at A alone, and a feed-forward one
+ * times `scale`. The turn is x + proj force. */
 typedef enum basin_zoo_feed {
     BASIN_ZOO_FEED_1,  /* -|gelu(w1 g + b1)|^2 */
     BASIN_ZOO_FEED_2,  /* -|gelu(w2 gelu(w1 g + b1) + b2)|^2 */
@@ -117,6 +117,8 @@ typedef struct basin_zoo_nrgpt {
     basin_zoo_feed feed;
     bool
         strict; /* a token does not see itself: only then is the force the gradient of its energy */
+    double dropout;  /* in training: the share of attention's pull, summed over heads, that is 0; */
+    basin_expr seed; /* index [2] of its draws, or NULL: none */
 } basin_zoo_nrgpt;
 BASIN_API basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model);
 BASIN_API basin_turn basin_zoo_nrgpt_turn(const basin_zoo_nrgpt *model);

@@ -1,6 +1,8 @@
 /* Parts that several models are made of; see parts.h. */
 #include "model/parts.h"
 
+#include <math.h>
+
 basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias) {
     basin_expr y = basin_matmul(x, weight);
     return bias ? basin_add(y, bias) : y;
@@ -12,6 +14,11 @@ basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, doub
     basin_expr none = basin_fill(graph, basin_expr_shape(gain), 0);
     basin_expr y = basin_mul(basin_layernorm(x, basin_const(graph, 1), none, epsilon), gain);
     return bias ? basin_add(y, bias) : y;
+}
+
+basin_expr basin_model_gelu(basin_expr z) {
+    basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
+    return basin_scale(basin_mul(z, gate), 0.5);
 }
 
 basin_expr basin_model_merge(const basin_expr *result, int relations, basin_merge merge) {

@@ -133,14 +133,10 @@ void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *mode
     ask(query, key, model, l, norm(model, &l->norm1, tokens));
 }
 
-static basin_expr gelu(basin_expr z) {
-    basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
-    return basin_scale(basin_mul(z, gate), 0.5);
-}
-
 static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr x) {
     x = basin_add(x, attention(m, l, norm(m, &l->norm1, x)));
-    basin_expr h = gelu(basin_model_affine(norm(m, &l->norm2, x), l->mlp_w1, l->mlp_b1));
+    basin_expr h =
+        basin_model_gelu(basin_model_affine(norm(m, &l->norm2, x), l->mlp_w1, l->mlp_b1));
     return basin_add(x, basin_model_affine(h, l->mlp_w2, l->mlp_b2));
 }
 

@@ -6,13 +6,30 @@ static basin_expr activation(const void *context, basin_expr x) {
     return basin_zoo_norm(x, NULL, ((const basin_zoo_nrgpt *)context)->bias, 1e-5);
 }
 
-/* -sum over heads of log sum over earlier B of exp(g_A . h g_B), [N] */
+/* The same tokens, whose pull is dropped here and there: held + mask (g - held). */
+static basin_expr with_dropout(const basin_zoo_nrgpt *m, basin_expr g) {
+    if (!m->seed || m->dropout == 0) return g;
+    basin_expr one = basin_fill(basin_expr_graph(g), basin_expr_shape(g), 1), held = basin_held(g);
+    basin_expr mask = basin_dropout(one, m->dropout, m->seed);
+    return basin_add(held, basin_mul(mask, basin_sub(g, held)));
+}
+
+/* -sum over heads of log sum over earlier B of exp(g_A . h g_B), [.., N] */
 static basin_expr attention(const basin_zoo_nrgpt *m, basin_expr g) {
-    basin_shape h = basin_expr_shape(m->h), tokens = basin_expr_shape(g);
-    basin_shape heads = BASIN_SHAPE(tokens.dim[0], h.dim[0], tokens.dim[1]);
-    basin_expr q = basin_broadcast(basin_axes_insert(g, 1, 1), heads);
-    basin_expr k = basin_einsum("hde,me->mhd", m->h, basin_held(g));
-    basin_expr one = basin_fill(basin_expr_graph(g), BASIN_SHAPE(h.dim[0]), 1);
+    basin_shape h = basin_expr_shape(m->h), heads = basin_expr_shape(g);
+    if (h.rank != 3 || heads.rank < 2)
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
+                                "NRGPT with matrices of rank %d and tokens of rank %d, wanted "
+                                "[H, D, D] and [.., N, D]",
+                                h.rank, heads.rank);
+    int64_t H = h.dim[0], D = h.dim[1];
+    int axis = heads.rank - 1;
+    basin_expr all = basin_reshape(m->h, BASIN_SHAPE(H * D, D));
+    heads.dim[heads.rank++] = D;
+    heads.dim[axis] = H;
+    basin_expr q = basin_broadcast(basin_axes_insert(with_dropout(m, g), axis, 1), heads);
+    basin_expr k = basin_reshape(basin_zoo_linear(basin_held(g), all, NULL), heads);
+    basin_expr one = basin_fill(basin_expr_graph(g), BASIN_SHAPE(H), 1);
     const basin_pattern *pairs = m->strict ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
     return basin_neg(basin_sum(basin_attention_lse(q, k, one, NULL, NULL, pairs), -1, 1));
 }

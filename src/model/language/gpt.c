@@ -1,0 +1,110 @@
+/* GPT: pre-norm layers of causal softmax attention and a perceptron, first values as in GPT-2. */
+#include <math.h>
+#include <stdio.h>
+
+#include "model/language/language.h"
+
+/* ---- parameters ---- */
+
+static basin_expr weight_add(basin_params *params, const char *prefix, const char *name,
+                             int64_t rows, int64_t columns, double scale) {
+    return basin_param_add(params, prefix, name, BASIN_SHAPE(rows, columns),
+                           (basin_init){BASIN_INIT_NORMAL, scale});
+}
+
+static basin_expr bias_add(const basin_language_config *c, basin_params *params, const char *prefix,
+                           const char *name, int64_t count) {
+    if (!c->bias) return NULL;
+    return basin_param_add(params, prefix, name, BASIN_SHAPE(count),
+                           (basin_init){BASIN_INIT_CONSTANT, 0});
+}
+
+static basin_expr gain_add(const basin_language_config *c, basin_params *params, const char *prefix,
+                           const char *name) {
+    return basin_param_add(params, prefix, name, BASIN_SHAPE(c->dim),
+                           (basin_init){BASIN_INIT_CONSTANT, 1});
+}
+
+/* What is added to the tokens is drawn smaller, so that their variance does not grow with depth. */
+static void layer_declare(basin_gpt_layer *l, const basin_language_config *c, basin_params *params,
+                          int number) {
+    char prefix[32];
+    const double first = 0.02, added = 0.02 / sqrt(2.0 * c->steps);
+    int64_t D = c->dim, U = c->hidden;
+    snprintf(prefix, sizeof prefix, "layer%d.", number);
+    l->norm1.gain = gain_add(c, params, prefix, "norm1_w");
+    l->norm1.bias = bias_add(c, params, prefix, "norm1_b", D);
+    l->wq = weight_add(params, prefix, "wq", D, D, first);
+    l->bq = bias_add(c, params, prefix, "bq", D);
+    l->wk = weight_add(params, prefix, "wk", D, D, first);
+    l->bk = bias_add(c, params, prefix, "bk", D);
+    l->wv = weight_add(params, prefix, "wv", D, D, first);
+    l->bv = bias_add(c, params, prefix, "bv", D);
+    l->wo = weight_add(params, prefix, "wo", D, D, added);
+    l->bo = bias_add(c, params, prefix, "bo", D);
+    l->norm2.gain = gain_add(c, params, prefix, "norm2_w");
+    l->norm2.bias = bias_add(c, params, prefix, "norm2_b", D);
+    l->mlp_w1 = weight_add(params, prefix, "mlp_w1", D, U, first);
+    l->mlp_b1 = bias_add(c, params, prefix, "mlp_b1", U);
+    l->mlp_w2 = weight_add(params, prefix, "mlp_w2", U, D, added);
+    l->mlp_b2 = bias_add(c, params, prefix, "mlp_b2", D);
+}
+
+void basin_gpt_declare(basin_language *model, basin_params *params) {
+    for (int i = 0; i < model->config.steps; i++)
+        layer_declare(&model->layer[i], &model->config, params, i);
+}
+
+/* ---- the forward expression ---- */
+
+static basin_expr norm(const basin_vit_norm *n, basin_expr x) {
+    return basin_model_norm(x, n->gain, n->bias, 1e-5);
+}
+
+/* Heads side by side: [B, N, D] -> [B, N, H, Y]. */
+static basin_expr split(const basin_language_config *c, basin_expr x) {
+    basin_shape s = basin_expr_shape(x);
+    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, c->dim / c->heads));
+}
+
+/* softmax(Q K' / sqrt(Y)) over earlier tokens, [B, H, N, N]. */
+static basin_expr shares(const basin_language_config *c, basin_expr q, basin_expr k) {
+    if (!q || !k) return NULL;
+    basin_graph *graph = basin_expr_graph(q);
+    int64_t N = basin_expr_shape(q).dim[1];
+    double scale = 1 / sqrt((double)c->dim / (double)c->heads);
+    basin_expr score = basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), scale);
+    basin_expr seen = basin_triangle(graph, N, N, 0);
+    return basin_softmax(basin_select(seen, score, basin_const(graph, -1e30)));
+}
+
+static basin_expr attention(const basin_language_config *c, const basin_gpt_layer *l, basin_expr g,
+                            basin_expr seed) {
+    basin_expr q = split(c, basin_model_affine(g, l->wq, l->bq));
+    basin_expr k = split(c, basin_model_affine(g, l->wk, l->bk));
+    basin_expr v = split(c, basin_model_affine(g, l->wv, l->bv));
+    basin_expr share = basin_dropout(shares(c, q, k), c->dropout, seed);
+    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", share, v);
+    return basin_model_affine(basin_reshape(mixed, basin_expr_shape(g)), l->wo, l->bo);
+}
+
+static basin_expr layer(const basin_language_config *c, const basin_gpt_layer *l, basin_expr x,
+                        basin_expr seed) {
+    basin_expr pull = attention(c, l, norm(&l->norm1, x), seed);
+    x = basin_add(x, basin_dropout(pull, c->dropout, seed));
+    basin_expr h = basin_model_gelu(basin_model_affine(norm(&l->norm2, x), l->mlp_w1, l->mlp_b1));
+    pull = basin_model_affine(h, l->mlp_w2, l->mlp_b2);
+    return basin_add(x, basin_dropout(pull, c->dropout, seed));
+}
+
+basin_expr basin_gpt_layers(const basin_language *model, basin_expr x, basin_expr seed) {
+    const basin_language_config *c = &model->config;
+    basin_graph *graph = basin_expr_graph(model->tok);
+    x = basin_dropout(x, c->dropout, seed);
+    for (int i = 0; i < c->steps; i++) {
+        if (c->recompute) basin_recompute_begin(graph);
+        x = basin_keep(layer(c, &model->layer[i], x, seed));
+        if (c->recompute) basin_recompute_end(graph);
+    }
+    return x;
+}

@@ -1,0 +1,90 @@
+/* What all models of language have around their layers or steps: tokens, positions, a last norm,
+ * the head and the loss; see basin/language.h. */
+#include "model/language/language.h"
+
+static const basin_init small = {BASIN_INIT_NORMAL, 0.02};
+static const basin_init none = {BASIN_INIT_CONSTANT, 0};
+static const basin_init one = {BASIN_INIT_CONSTANT, 1};
+
+static basin_status check_config(const basin_language_config *c, basin_graph *graph) {
+    if (c->steps < 1 || c->steps > BASIN_MAX_LAYERS)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "a model of language with %d steps; wanted 1 to %d", c->steps,
+                         BASIN_MAX_LAYERS);
+    else if (c->vocabulary < 1 || c->context < 1 || c->dim < 1 || c->heads < 1 || c->hidden < 1)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "a model of language with %lld tokens, context %lld, D %lld, H %lld, %lld "
+                         "hidden units; wanted 1 or more of each",
+                         (long long)c->vocabulary, (long long)c->context, (long long)c->dim,
+                         (long long)c->heads, (long long)c->hidden);
+    else if (c->arch == BASIN_LANGUAGE_GPT && c->dim % c->heads != 0)
+        basin_graph_fail(graph, BASIN_BAD_VALUE,
+                         "a GPT with %lld heads, wanted a divisor of D %lld", (long long)c->heads,
+                         (long long)c->dim);
+    const basin_error *error = basin_graph_error(graph);
+    return error ? error->status : BASIN_OK;
+}
+
+basin_status basin_language_declare(basin_language *model, basin_params *params,
+                                    const basin_language_config *config) {
+    *model = (basin_language){.config = *config};
+    basin_language_config *c = &model->config;
+    bool gpt = c->arch == BASIN_LANGUAGE_GPT, biased = !gpt || c->bias;
+    if (c->hidden == 0) c->hidden = 4 * c->dim;
+    basin_status status = check_config(c, params->graph);
+    if (status) return status;
+    int64_t V = c->vocabulary, D = c->dim;
+    model->tok = basin_param_add(params, "", "tok", BASIN_SHAPE(V, D), small);
+    model->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(c->context, D), small);
+    (gpt ? basin_gpt_declare : basin_nrgpt_declare)(model, params);
+    model->norm.gain = basin_param_add(params, "", "lnf_w", BASIN_SHAPE(D), one);
+    if (biased) model->norm.bias = basin_param_add(params, "", "lnf_b", BASIN_SHAPE(D), none);
+    model->head_w =
+        c->tied ? model->tok : basin_param_add(params, "", "head_w", BASIN_SHAPE(V, D), small);
+    if (biased) model->head_b = basin_param_add(params, "", "head_b", BASIN_SHAPE(V), none);
+    const basin_error *error = basin_graph_error(params->graph);
+    return error ? error->status : BASIN_OK;
+}
+
+/* How many tokens a window has; 0, and a message, where they do not fit. */
+static int64_t window_of(const basin_language *m, basin_expr ids, int64_t batch) {
+    char text[BASIN_SHAPE_TEXT];
+    basin_shape s = basin_expr_shape(ids);
+    int64_t most = m->config.context;
+    if (s.rank == 1 && batch >= 1 && s.dim[0] % batch == 0 && s.dim[0] >= batch &&
+        s.dim[0] / batch <= most)
+        return s.dim[0] / batch;
+    basin_graph_fail(
+        basin_expr_graph(m->tok), BASIN_BAD_SHAPE,
+        "%lld windows of tokens are %s, wanted [windows tokens], at most %lld tokens a "
+        "window",
+        (long long)batch, basin_shape_print(text, s), (long long)most);
+    return 0;
+}
+
+basin_expr basin_language_tokens(const basin_language *model, basin_expr ids, int64_t batch,
+                                 basin_expr seed, basin_expr *energy) {
+    const basin_language_config *c = &model->config;
+    int64_t N = ids ? window_of(model, ids, batch) : 0;
+    if (!N) return NULL;
+    basin_expr x = basin_reshape(basin_gather(model->tok, ids), BASIN_SHAPE(batch, N, c->dim));
+    x = basin_add(x, basin_slice(model->pos, 0, 0, N));
+    if (c->arch == BASIN_LANGUAGE_NRGPT) return basin_nrgpt_steps(model, x, seed, energy);
+    if (energy)
+        return basin_graph_fail(basin_expr_graph(x), BASIN_UNSUPPORTED,
+                                "energies of a GPT, which has none; wanted an NRGPT");
+    return basin_gpt_layers(model, x, seed);
+}
+
+basin_expr basin_language_logits(const basin_language *model, basin_expr tokens) {
+    basin_expr g = basin_model_norm(tokens, model->norm.gain, model->norm.bias, 1e-5);
+    basin_expr logits = basin_matmul_t(g, false, model->head_w, true);
+    return model->head_b ? basin_add(logits, model->head_b) : logits;
+}
+
+basin_expr basin_language_loss(basin_expr logits, basin_expr label) {
+    if (!logits || !label) return NULL;
+    basin_shape s = basin_expr_shape(logits);
+    basin_expr rows = basin_reshape(logits, BASIN_SHAPE(-1, s.dim[s.rank - 1]));
+    return basin_mean_all(basin_cross_entropy_labels(rows, label));
+}
