@@ -11,6 +11,7 @@
  *     image.h       models that complete pictures: train, complete, score
  *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
+ *     text.h        models of text: train, score, generate
  *     sudoku.h      Sudoku by descent: train, solve, score
  *     boards.h      Sudoku boards: rules, exact solutions, generation, files
  *     memory.h      associative memories: store, recall, capacity
@@ -44,6 +45,7 @@
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
 #include "basin/tasks/sudoku.h"
+#include "basin/tasks/text.h"
 #include "basin/tasks/tokenizer.h"
 
 #endif

@@ -115,7 +115,8 @@ typedef double basin_channels[3];
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \
     X(INTEGER, warmup, "EPOCHS", 0, 1e9, "Epochs in which the learning rate rises.")               \
-    X(INTEGER, batch, "N", 1, 1e9, "Items a step: pictures, graphs, or nodes that are sampled.")   \
+    X(INTEGER, batch, "N", 1, 1e9,                                                                 \
+      "Items a step: pictures, graphs, nodes that are sampled, or windows of a text.")             \
     X(REAL, rate, "RATE", 0, 1e3, "Highest learning rate.")                                        \
     X(REAL, rate_first, "RATE", -1, 1e3,                                                           \
       "Learning rate of the first step; -1: 0, or without warm-up the highest.", .absent = "-1",   \

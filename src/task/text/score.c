@@ -1,0 +1,280 @@
+/* How well a model tells the next token of a text: its loss over windows, by the place in a window,
+ * and what its energies do. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/given.h"
+#include "task/text/text.h"
+
+/* One pass over a text. Window w begins at token w stride; all of its tokens count in the first, in
+ * others the last `stride`. */
+typedef struct pass {
+    basin_text_model *model;
+    const basin_text_corpus *corpus;
+    basin_text_graph graph;
+    basin_plan *plan;
+    basin_expr label, loss, least; /* [windows tokens] twice more */
+    int64_t stride, windows, limit;
+    int32_t *id, *wanted; /* [batch, context] */
+    basin_tensor value[2], energy;
+    double *sum; /* [context] */
+    int64_t *count;
+    int64_t hits;
+    double end, descent;
+    int64_t rises, moves;
+} pass;
+
+/* ---- what is computed ---- */
+
+static int energies_of(const pass *p) {
+    return p->graph.energy ? 2 * ((int)p->model->settings.steps + 1) : 0;
+}
+
+/* The loss of each token, and the least that it could be: that of the likeliest. */
+static basin_status make_plan(pass *p, basin_error *error) {
+    basin_expr output[2 + 2 * (BASIN_MAX_LAYERS + 1)];
+    int energies = energies_of(p);
+    int64_t rows = p->graph.windows * p->graph.tokens;
+    basin_expr logits = basin_reshape(basin_language_logits(&p->graph.net, p->graph.x),
+                                      BASIN_SHAPE(rows, p->model->settings.vocabulary));
+    p->label = basin_index(p->graph.graph, "label", BASIN_SHAPE(rows));
+    p->loss = output[0] = basin_cross_entropy_labels(logits, p->label);
+    p->least = output[1] = basin_sub(basin_logsumexp(logits), basin_maximum(logits, -1, 1));
+    for (int i = 0; i < energies; i++) output[2 + i] = p->graph.energy[i];
+    basin_status status = basin_text_graph_check(&p->graph, error);
+    basin_plan_spec spec = {.output = output, .outputs = 2 + energies};
+    return status ? status : basin_plan_new(&p->plan, p->model->store, &spec, error);
+}
+
+static basin_status make_room(pass *p, basin_error *error) {
+    int64_t rows = p->graph.windows * p->graph.tokens;
+    size_t context = (size_t)p->graph.tokens;
+    p->id = calloc((size_t)rows, sizeof *p->id);
+    p->wanted = calloc((size_t)rows, sizeof *p->wanted);
+    p->sum = calloc(context, sizeof *p->sum);
+    p->count = calloc(context, sizeof *p->count);
+    if (!p->id || !p->wanted || !p->sum || !p->count)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory to score a text");
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < 2 && !status; i++)
+        status = basin_tensor_new(&p->value[i], BASIN_F64, BASIN_SHAPE(rows), error);
+    basin_shape energies = BASIN_SHAPE(energies_of(p), rows);
+    if (!status) status = basin_tensor_new(&p->energy, BASIN_F64, energies, error);
+    return status;
+}
+
+static void pass_free(pass *p) {
+    basin_plan_free(p->plan);
+    basin_text_graph_free(&p->graph);
+    basin_tensor_free(&p->value[0]);
+    basin_tensor_free(&p->value[1]);
+    basin_tensor_free(&p->energy);
+    free(p->id);
+    free(p->wanted);
+    free(p->sum);
+    free(p->count);
+}
+
+/* ---- windows ---- */
+
+static int64_t window_at(const pass *p, int64_t i) {
+    if (p->limit == p->windows) return i;
+    return (int64_t)((double)i * (double)p->windows / (double)p->limit);
+}
+
+/* What does not count has the label -1. */
+static void fill(pass *p, int64_t first, int64_t count) {
+    int64_t N = p->graph.tokens;
+    for (int64_t i = 0; i < p->graph.windows; i++) {
+        int64_t window = i < count ? window_at(p, first + i) : -1, at = window * p->stride;
+        for (int64_t n = 0; n < N; n++) {
+            bool inside = window >= 0 && at + n + 1 < p->corpus->count;
+            bool counts = inside && (window == 0 || n >= N - p->stride);
+            p->id[i * N + n] = inside ? p->corpus->id[at + n] : 0;
+            p->wanted[i * N + n] = counts ? p->corpus->id[at + n + 1] : -1;
+        }
+    }
+}
+
+static void add_energies(pass *p, int64_t row) {
+    int parts = energies_of(p);
+    int64_t rows = p->energy.shape.dim[1];
+    const double *e = p->energy.data;
+    double first = 0, last = 0;
+    for (int i = 0; i < parts; i += 2) {
+        double now = e[i * rows + row] + e[(i + 1) * rows + row];
+        if (i == 0) first = now;
+        if (i > 0) p->moves++, p->rises += now > last;
+        last = now;
+    }
+    p->end += last;
+    p->descent += first - last;
+}
+
+static void add(pass *p) {
+    const double *loss = p->value[0].data, *least = p->value[1].data;
+    int64_t rows = p->graph.windows * p->graph.tokens;
+    for (int64_t i = 0; i < rows; i++) {
+        if (p->wanted[i] < 0) continue;
+        p->sum[i % p->graph.tokens] += loss[i];
+        p->count[i % p->graph.tokens]++;
+        p->hits += loss[i] <= least[i];
+        if (energies_of(p)) add_energies(p, i);
+    }
+}
+
+static basin_status read_energies(pass *p, basin_error *error) {
+    basin_status status = BASIN_OK;
+    int64_t rows = p->energy.shape.dim[1];
+    for (int i = 0; i < energies_of(p) && !status; i++) {
+        basin_tensor part = basin_tensor_borrow((double *)p->energy.data + i * rows, BASIN_F64,
+                                                BASIN_SHAPE(p->graph.windows, p->graph.tokens));
+        status = basin_plan_read(p->plan, p->graph.energy[i], &part, error);
+    }
+    return status;
+}
+
+static basin_status run(pass *p, basin_error *error) {
+    basin_shape rows = BASIN_SHAPE(p->graph.windows * p->graph.tokens);
+    basin_tensor id = basin_tensor_borrow(p->id, BASIN_I32, rows);
+    basin_tensor label = basin_tensor_borrow(p->wanted, BASIN_I32, rows);
+    basin_status status = basin_plan_write(p->plan, p->graph.ids, &id, error);
+    if (!status) status = basin_plan_write(p->plan, p->label, &label, error);
+    if (!status) status = basin_plan_run(p->plan, error);
+    if (!status) status = basin_plan_read(p->plan, p->loss, &p->value[0], error);
+    if (!status) status = basin_plan_read(p->plan, p->least, &p->value[1], error);
+    return status ? status : read_energies(p, error);
+}
+
+static basin_status run_all(pass *p, const basin_watch *watch, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int64_t at = 0; at < p->limit && !status; at += p->graph.windows) {
+        int64_t left = p->limit - at, count = left < p->graph.windows ? left : p->graph.windows;
+        basin_news news = {.what = "scoring",
+                           .done = at,
+                           .total = p->limit,
+                           .loss = NAN,
+                           .speed = NAN,
+                           .seconds_left = NAN};
+        basin_watch_show(watch, &news);
+        if (basin_watch_stopped(watch)) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
+        fill(p, at, count);
+        status = run(p, error);
+        if (!status) add(p);
+    }
+    return status;
+}
+
+/* ---- results ---- */
+
+static basin_status tell(basin_text_scores *s, const pass *p, basin_error *error) {
+    double total = 0;
+    s->context = p->graph.tokens;
+    s->windows = p->limit;
+    s->position_loss = basin_array_new((size_t)s->context, sizeof *s->position_loss);
+    if (!s->position_loss) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    for (int64_t n = 0; n < s->context; n++) {
+        s->position_loss[n] = p->count[n] ? p->sum[n] / (double)p->count[n] : NAN;
+        total += p->sum[n];
+        s->tokens += p->count[n];
+    }
+    s->loss = total / (double)s->tokens;
+    s->perplexity = exp(s->loss);
+    s->bits = s->loss / log(2) * (double)p->corpus->count / (double)p->corpus->bytes;
+    s->accuracy = (double)p->hits / (double)s->tokens;
+    s->energy = p->graph.energy ? p->end / (double)s->tokens : NAN;
+    s->descent = p->graph.energy ? p->descent / (double)s->tokens : NAN;
+    s->rises = p->graph.energy ? (double)p->rises / (double)p->moves : NAN;
+    return BASIN_OK;
+}
+
+static basin_status begin(pass *p, const basin_text_scoring *scoring, bool energies,
+                          basin_error *error) {
+    const basin_text_settings *s = &p->model->settings;
+    int64_t batch = scoring->batch ? scoring->batch : s->batch, last = p->corpus->count - 1;
+    p->stride = scoring->stride ? scoring->stride : s->context;
+    if (last < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "a text of %lld tokens, wanted 2 or more",
+                          (long long)p->corpus->count);
+    if (p->stride < 1 || p->stride > s->context || scoring->limit < 0 || batch < 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "stride %lld, limit %lld, batch %lld; wanted 1 to %lld tokens, 0 or "
+                          "more, 1 or more",
+                          (long long)p->stride, (long long)scoring->limit, (long long)batch,
+                          (long long)s->context);
+    int64_t more = last > s->context ? last - s->context : 0;
+    p->windows = 1 + (more + p->stride - 1) / p->stride;
+    p->limit = scoring->limit && scoring->limit < p->windows ? scoring->limit : p->windows;
+    basin_text_wish wish = {.energies = energies && basin_text_has_energy(p->model)};
+    return basin_text_graph_new(&p->graph, s, batch < p->limit ? batch : p->limit, s->context, wish,
+                                error);
+}
+
+basin_status basin_text_score_corpus(basin_text_scores *scores, basin_text_model *model,
+                                     const basin_text_corpus *corpus,
+                                     const basin_text_scoring *scoring, bool energies,
+                                     basin_error *error) {
+    pass p = {.model = model, .corpus = corpus};
+    *scores = (basin_text_scores){0};
+    basin_status status = begin(&p, scoring, energies, error);
+    if (!status) status = make_plan(&p, error);
+    if (!status) status = make_room(&p, error);
+    if (!status) status = run_all(&p, scoring->watch, error);
+    if (!status) status = tell(scores, &p, error);
+    pass_free(&p);
+    return status;
+}
+
+void basin_text_scores_free(basin_text_scores *scores) {
+    free(scores->position_loss);
+    *scores = (basin_text_scores){0};
+}
+
+/* ---- parts of a text ---- */
+
+/* The bytes from *first to *end, and what they are to the model. */
+static basin_status choose(size_t *first, size_t *end, basin_text_scores *s,
+                           const basin_text_model *model, const char *text, size_t length,
+                           basin_text_part part, basin_error *error) {
+    basin_text_origin it = basin_text_origin_of(text, length, 0);
+    bool known = basin_text_origin_equal(&it, &model->origin);
+    bool held = known && model->origin.train < model->origin.bytes;
+    size_t train = (size_t)model->origin.train;
+    if (part == BASIN_TEXT_AUTO) part = held ? BASIN_TEXT_VALIDATION : BASIN_TEXT_ALL;
+    if (part != BASIN_TEXT_ALL && !known)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "this is not the text that the model was trained on: it has no part for "
+                          "validation; wanted all of it");
+    if (part == BASIN_TEXT_VALIDATION && !held)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "all of the text was trained on; wanted another text");
+    s->part = part;
+    s->trained_on = known && part != BASIN_TEXT_VALIDATION;
+    *first = part == BASIN_TEXT_VALIDATION ? train : 0;
+    *end = part == BASIN_TEXT_TRAIN ? train : length;
+    return BASIN_OK;
+}
+
+basin_status basin_text_score(basin_text_scores *scores, basin_text_model *model, const char *text,
+                              size_t length, const basin_text_scoring *scoring,
+                              basin_error *error) {
+    basin_text_scoring wish;
+    basin_text_corpus corpus = {0};
+    basin_text_scores what = {0};
+    size_t first, end;
+    *scores = (basin_text_scores){0};
+    basin_status status =
+        basin_given_take(&wish, sizeof wish, scoring, "basin_text_scoring", error);
+    if (!status) status = choose(&first, &end, &what, model, text, length, wish.part, error);
+    if (!status)
+        status = basin_text_corpus_new(&corpus, model->tokenizer, text + first, end - first,
+                                       "the text", error);
+    if (!status) status = basin_text_score_corpus(scores, model, &corpus, &wish, true, error);
+    scores->part = what.part;
+    scores->trained_on = what.trained_on;
+    scores->bytes = corpus.bytes;
+    basin_text_corpus_free(&corpus);
+    return status;
+}

@@ -1,0 +1,145 @@
+/* Models of text inside the library: settings and presets, models in memory, the tokens of a text
+ * and the windows of them that models read. Training, scores and generation (train.c, score.c,
+ * generate.c) stand on these; what callers see is in include/basin/tasks/text.h. */
+#ifndef BASIN_TASK_TEXT_TEXT_H
+#define BASIN_TASK_TEXT_TEXT_H
+
+#include "basin/language.h"
+#include "basin/tasks/text.h"
+#include "basin/train.h"
+#include "data/fetch/sha256.h"
+#include "train/run/settings.h"
+#include "train/run/watch.h"
+
+/* ---- settings ---- */
+
+#define BASIN_TEXT_MODEL_SETTINGS(X)                                                               \
+    X(CHOICE, arch, BASIN_CHOICES("nrgpt", "gpt"),                                                 \
+      "The model: NRGPT, a causal Energy Transformer, or a GPT.")                                  \
+    X(CHOICE, tokens, BASIN_CHOICES("characters", "bytes", "bpe", "file"),                         \
+      "What a token is: a character of the training text, a byte, a frequent string of bytes "     \
+      "that "                                                                                      \
+      "is looked for in it (byte-pair encoding), or as a tokenizer.json has it.")                  \
+    X(INTEGER, vocabulary, "N", 0, 1 << 24,                                                        \
+      "How many tokens byte-pair encoding has; 0: 1024. In model files, how many there are.",      \
+      .needs = "tokens=bpe")                                                                       \
+    X(INTEGER, context, "N", 1, 1 << 20, "Tokens of a window: what the model sees at most.")       \
+    X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.")                                        \
+    X(INTEGER, heads, "H", 1, 4096,                                                                \
+      "Heads of attention. NRGPT has a matrix D x D for each; a GPT divides D among them.")        \
+    X(INTEGER, hidden, "U", 0, 1 << 24, "Units of the feed-forward network; 0: 4 D.")              \
+    X(INTEGER, steps, "T", 1, BASIN_MAX_LAYERS,                                                    \
+      "Steps of the descent, all with the same weights; of a GPT its layers.")                     \
+    X(CHOICE, feed, BASIN_CHOICES("ff1", "ff2", "ff2w"),                                           \
+      "The feed-forward energy of NRGPT: -|gelu(W1 g)|^2, -|gelu(W2 gelu(W1 g))|^2, or -g . W2 "   \
+      "gelu(W1 g).",                                                                               \
+      .needs = "arch=nrgpt")                                                                       \
+    X(SWITCH, strict,                                                                              \
+      "A token does not attend to itself: only then is NRGPT's force the gradient of its energy.", \
+      .needs = "arch=nrgpt")                                                                       \
+    X(SWITCH, tied, "The head has the tokens' own matrix.")                                        \
+    X(SWITCH, bias, "Biases in a GPT's maps and norms.", .needs = "arch=gpt")                      \
+    X(REAL, dropout, "SHARE", 0, 0.95,                                                             \
+      "Dropout in training: of NRGPT, of attention's pull at each token; of a GPT, of the first "  \
+      "tokens, of attention's shares and of what each layer adds.")
+#define BASIN_TEXT_TRAINING_SETTINGS(X)                                                            \
+    BASIN_RUN_SETTINGS(X)                                                                          \
+    X(INTEGER, epoch_steps, "STEPS", 0, 1e9,                                                       \
+      "Steps of an epoch, after which the validation text is scored; 0: so many as read as many "  \
+      "tokens as the training text has.")
+
+typedef struct basin_text_settings {
+    BASIN_TEXT_MODEL_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_TEXT_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
+} basin_text_settings;
+
+extern const basin_task_settings basin_text_task;
+basin_status basin_text_settings_check(const basin_text_settings *settings, basin_error *error);
+/* What these say of a basin_language_config. */
+basin_language_config basin_text_language(const basin_text_settings *settings);
+
+/* ---- a model in memory ---- */
+
+/* The text that a model was trained on, so that nobody scores it by what it saw. */
+typedef struct basin_text_origin {
+    int64_t bytes;                  /* 0: not known */
+    char digest[BASIN_SHA256_TEXT]; /* of all of it */
+    int64_t train;                  /* the first so many bytes were trained on */
+} basin_text_origin;
+
+struct basin_text_model {
+    basin_text_settings settings;
+    basin_settings described; /* the same, as callers see them */
+    basin_backend *backend;   /* the caller's */
+    basin_store *store;
+    basin_tokenizer *tokenizer;
+    basin_text_origin origin;
+    int64_t parameters;
+};
+
+/* Without weights: the caller writes them into the store. Takes the tokenizer, on failure, too. */
+basin_status basin_text_model_bare(basin_text_model **model, const basin_text_settings *settings,
+                                   basin_tokenizer *tokenizer, basin_backend *backend,
+                                   basin_error *error);
+/* The settings, tokenizer and origin that a model file or a checkpoint holds, and writing them. */
+basin_status basin_text_settings_read(basin_text_settings *settings, const basin_bundle *bundle,
+                                      basin_error *error);
+basin_status basin_text_tokenizer_read(basin_tokenizer **tokenizer, const basin_bundle *bundle,
+                                       basin_error *error);
+/* All zeros where the file does not say. */
+basin_text_origin basin_text_origin_read(const basin_bundle *bundle);
+basin_status basin_text_describe(basin_bundle *bundle, const basin_text_model *model,
+                                 basin_error *error);
+
+/* The model on a graph of its own for so many windows of so many tokens; its parameters are the
+ * model's. */
+typedef struct basin_text_graph {
+    basin_graph *graph;
+    basin_params params;
+    basin_language net;
+    int64_t windows, tokens;
+    basin_expr ids;     /* index [windows tokens] */
+    basin_expr seed;    /* index [2] of dropout; NULL: none */
+    basin_expr x;       /* [windows, tokens, D] at the end */
+    basin_expr *energy; /* [steps + 1, 2] each [windows, tokens]; NULL: not asked for */
+} basin_text_graph;
+
+typedef struct basin_text_wish {
+    bool training; /* with dropout */
+    bool energies;
+} basin_text_wish;
+
+basin_status basin_text_graph_new(basin_text_graph *graph, const basin_text_settings *settings,
+                                  int64_t windows, int64_t tokens, basin_text_wish wish,
+                                  basin_error *error);
+/* Whether all that was built on it since could be built. */
+basin_status basin_text_graph_check(const basin_text_graph *graph, basin_error *error);
+void basin_text_graph_free(basin_text_graph *graph);
+
+/* ---- a text in tokens ---- */
+
+typedef struct basin_text_corpus {
+    int32_t *id; /* [count] */
+    int64_t count, bytes;
+} basin_text_corpus;
+
+/* `what` begins errors: "the training text". */
+basin_status basin_text_corpus_new(basin_text_corpus *corpus, const basin_tokenizer *tokenizer,
+                                   const char *text, size_t length, const char *what,
+                                   basin_error *error);
+void basin_text_corpus_free(basin_text_corpus *corpus);
+/* Where the last part, `share` of a text, begins: between two characters. */
+size_t basin_text_cut(const char *text, size_t length, double share);
+basin_text_origin basin_text_origin_of(const char *text, size_t length, size_t train);
+bool basin_text_origin_equal(const basin_text_origin *a, const basin_text_origin *b);
+
+/* ---- scores of tokens ---- */
+
+/* The same as basin_text_score, of tokens; the scores' part and bytes are left to the caller. */
+basin_status basin_text_score_corpus(basin_text_scores *scores, basin_text_model *model,
+                                     const basin_text_corpus *corpus,
+                                     const basin_text_scoring *scoring, bool energies,
+                                     basin_error *error);
+
+#endif

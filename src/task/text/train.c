@@ -1,0 +1,414 @@
+/* Training a model of text: what a step and a score are; the run (train/run/run.h) does the rest.
+ *
+ * The windows of step t, and what dropout takes from them, are functions of the seed and t. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+#include "task/given.h"
+#include "task/text/text.h"
+#include "train/run/run.h"
+
+/* Windows come from another seed than weights and dropout do. */
+enum { LOG_STEPS = 20, SCORED_WINDOWS = 512, WINDOW_SALT = 0x77696e64, VOCABULARY = 1024 };
+
+typedef struct job {
+    basin_run *run;
+    const basin_training *training;
+    basin_text_data data;
+    basin_text_model *model;
+    basin_text_graph graph;
+    basin_expr label;
+    basin_trainer trainer;
+    basin_text_corpus train, validation;
+    int32_t *id, *wanted; /* [batch, context] */
+    int64_t per_epoch;    /* steps */
+    size_t memory;        /* bytes of the plan */
+} job;
+
+/* ---- settings and tokenizer ---- */
+
+static basin_status make_tokenizer(basin_tokenizer **tokenizer, const job *j,
+                                   const basin_text_settings *s, basin_error *error) {
+    const char *text = j->data.train;
+    size_t length = j->data.train_length;
+    if (basin_choice_is(s->tokens, "characters"))
+        return basin_tokenizer_characters(tokenizer, text, length, error);
+    if (basin_choice_is(s->tokens, "bytes")) return basin_tokenizer_bytes(tokenizer, error);
+    if (basin_choice_is(s->tokens, "bpe"))
+        return basin_tokenizer_train(tokenizer, text, length,
+                                     s->vocabulary ? s->vocabulary : VOCABULARY, j->training->watch,
+                                     error);
+    return basin_fail(error, BASIN_BAD_VALUE, "tokens is 'file' and there is none; wanted one");
+}
+
+/* Tokenizers are handed over by their text. */
+static basin_status copy_tokenizer(basin_tokenizer **copy, const basin_tokenizer *tokenizer,
+                                   basin_error *error) {
+    char *json = NULL;
+    basin_status status = basin_tokenizer_print(&json, tokenizer, error);
+    if (!status) status = basin_tokenizer_parse(copy, json, "the tokenizer", error);
+    free(json);
+    return status;
+}
+
+/* A run that goes on, or begins with a model, has the tokenizer of that file. */
+static basin_status open_tokenizer(basin_tokenizer **tokenizer, job *j, basin_text_settings *s,
+                                   basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(j->run), *from = basin_run_from(j->run);
+    basin_status status;
+    *tokenizer = NULL;
+    if (j->data.tokenizer && !basin_choice_is(s->tokens, "file"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "tokens is '%s' and there is a tokenizer; wanted tokens 'file'",
+                          s->tokens);
+    if (checkpoint)
+        status = basin_text_tokenizer_read(tokenizer, checkpoint, error);
+    else if (j->data.tokenizer)
+        status = copy_tokenizer(tokenizer, j->data.tokenizer, error);
+    else if (from)
+        status = basin_text_tokenizer_read(tokenizer, from, error);
+    else
+        status = make_tokenizer(tokenizer, j, s, error);
+    if (!status) s->vocabulary = basin_tokenizer_size(*tokenizer);
+    return status;
+}
+
+static basin_status match_checkpoint(const job *j, const basin_text_settings *s,
+                                     basin_error *error) {
+    basin_text_settings saved;
+    const basin_bundle *checkpoint = basin_run_checkpoint(j->run);
+    if (!checkpoint) return BASIN_OK;
+    basin_status status = basin_text_settings_read(&saved, checkpoint, error);
+    if (!status)
+        status = basin_settings_match(&saved, s, basin_text_task.table,
+                                      basin_bundle_path(checkpoint), error);
+    if (!status && saved.epochs != s->epochs)
+        basin_watch_note(j->training->watch,
+                         "the run was to have %lld epochs; from here on the learning rate is that "
+                         "of a run of %lld",
+                         (long long)saved.epochs, (long long)s->epochs);
+    return status;
+}
+
+/* Shapes are compared where weights are read; this is what shapes do not show. */
+static basin_status match_from(const job *j, const basin_text_settings *s, basin_error *error) {
+    static const char *const same[] = {"arch", "tokens", "context", "heads", "steps", "feed", NULL};
+    basin_text_settings its;
+    const basin_bundle *from = basin_run_from(j->run);
+    basin_status status = from ? basin_text_settings_read(&its, from, error) : BASIN_OK;
+    for (const char *const *name = same; from && *name && !status; name++) {
+        char found[64], wanted[64];
+        const basin_setting *entry = basin_setting_find(basin_text_task.table, *name);
+        basin_setting_print(found, sizeof found, &its, entry);
+        basin_setting_print(wanted, sizeof wanted, s, entry);
+        if (strcmp(found, wanted) != 0)
+            status = basin_fail(error, BASIN_BAD_SHAPE,
+                                "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
+                                "its weights",
+                                basin_bundle_path(from), *name, found, wanted);
+    }
+    return status;
+}
+
+static basin_status open_model(job *j, const basin_text_settings *asked, basin_error *error) {
+    basin_text_settings s = *asked;
+    basin_tokenizer *tokenizer;
+    basin_status status = match_from(j, &s, error);
+    if (!status) status = open_tokenizer(&tokenizer, j, &s, error);
+    if (status) return status;
+    status = match_checkpoint(j, &s, error);
+    if (status) {
+        basin_tokenizer_free(tokenizer);
+        return status;
+    }
+    return basin_text_model_bare(&j->model, &s, tokenizer, j->training->backend, error);
+}
+
+/* ---- the text ---- */
+
+static basin_status check_data(const job *j, basin_error *error) {
+    const basin_text_data *d = &j->data;
+    if (!d->train || !d->train_length)
+        return basin_fail(error, BASIN_BAD_VALUE, "there is no text to train on");
+    if (!(d->hold_out >= 0 && d->hold_out <= 0.5))
+        return basin_fail(error, BASIN_BAD_VALUE, "hold_out is %g, wanted 0 to 0.5", d->hold_out);
+    if (d->hold_out > 0 && d->validation)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "hold_out is %g and there is a validation text; wanted one of the two",
+                          d->hold_out);
+    if (basin_ranks_count(j->training->ranks) > 1)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%lld ranks to train a model of text; wanted one process",
+                          (long long)basin_ranks_count(j->training->ranks));
+    return BASIN_OK;
+}
+
+static basin_status check_sizes(const job *j, basin_error *error) {
+    const basin_text_settings *s = &j->model->settings;
+    if (j->train.count <= s->context)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the training text has %lld tokens, wanted more than the context, %lld",
+                          (long long)j->train.count, (long long)s->context);
+    if (s->patience && j->validation.count < 2)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "patience is %lld without a validation text; wanted one, or a part that "
+                          "is held out",
+                          (long long)s->patience);
+    return BASIN_OK;
+}
+
+static basin_status check_origin(const job *j, basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(j->run);
+    if (!checkpoint) return BASIN_OK;
+    basin_text_origin saved = basin_text_origin_read(checkpoint);
+    if (basin_text_origin_equal(&saved, &j->model->origin) && saved.train == j->model->origin.train)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: its run trains on the first %lld of %lld bytes of a text, this one has "
+                      "%lld of %lld, or other ones; wanted the same text",
+                      basin_bundle_path(checkpoint), (long long)saved.train, (long long)saved.bytes,
+                      (long long)j->model->origin.train, (long long)j->model->origin.bytes);
+}
+
+/* A long validation text is scored in parts: nobody waits for all of it after every epoch. */
+static void tell_limit(const job *j) {
+    int64_t windows = j->validation.count / j->model->settings.context;
+    if (windows > SCORED_WINDOWS)
+        basin_watch_note(j->training->watch,
+                         "of about %lld windows of the validation text, %d are scored after an "
+                         "epoch",
+                         (long long)windows, SCORED_WINDOWS);
+}
+
+static basin_status open_text(job *j, basin_error *error) {
+    const basin_text_data *d = &j->data;
+    const basin_tokenizer *tokenizer = j->model->tokenizer;
+    size_t cut = basin_text_cut(d->train, d->train_length, d->hold_out);
+    const char *other = d->validation ? d->validation : d->train + cut;
+    size_t length = d->validation ? d->validation_length : d->train_length - cut;
+    j->model->origin = basin_text_origin_of(d->train, d->train_length, cut);
+    basin_status status = check_origin(j, error);
+    if (!status)
+        status =
+            basin_text_corpus_new(&j->train, tokenizer, d->train, cut, "the training text", error);
+    if (!status && length)
+        status = basin_text_corpus_new(&j->validation, tokenizer, other, length,
+                                       "the validation text", error);
+    if (!status) status = check_sizes(j, error);
+    if (!status) tell_limit(j);
+    return status;
+}
+
+/* ---- what trains ---- */
+
+static basin_schedule schedule(const job *j) {
+    const basin_text_settings *s = &j->model->settings;
+    return basin_schedule_make(j->per_epoch, s->epochs, s->warmup, s->rate, s->rate_first,
+                               s->rate_last);
+}
+
+/* The limit is on the host's memory; a device refuses plans by itself. */
+static basin_status hold(const job *j, basin_error *error) {
+    const basin_text_settings *s = &j->model->settings;
+    bool device = strcmp(basin_backend_name(j->model->backend), "cuda") == 0;
+    if (device && !j->training->memory) return BASIN_OK;
+    return basin_run_hold(j->run, j->memory,
+                          s->recompute ? "a smaller batch" : "a smaller batch, or recompute",
+                          error);
+}
+
+static basin_status make_trainer(job *j, basin_error *error) {
+    const basin_text_settings *s = &j->model->settings;
+    int64_t rows = s->batch * s->context;
+    j->per_epoch = s->epoch_steps ? s->epoch_steps : (j->train.count + rows - 1) / rows;
+    basin_status status = basin_text_graph_new(&j->graph, s, s->batch, s->context,
+                                               (basin_text_wish){.training = true}, error);
+    if (status) return status;
+    j->model->parameters = basin_params_total(&j->graph.params);
+    j->label = basin_index(j->graph.graph, "label", BASIN_SHAPE(rows));
+    basin_expr logits = basin_language_logits(&j->graph.net, j->graph.x);
+    basin_expr loss = basin_language_loss(logits, j->label);
+    basin_trainer_spec spec = {
+        .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, .decay_of = basin_decay_matrices},
+        .schedule = schedule(j)};
+    status = basin_text_graph_check(&j->graph, error);
+    if (!status)
+        status =
+            basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
+    if (status) return status;
+    basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
+    j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
+    j->id = basin_array_new((size_t)rows, sizeof *j->id);
+    j->wanted = basin_array_new((size_t)rows, sizeof *j->wanted);
+    if (!j->id || !j->wanted) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch");
+    return hold(j, error);
+}
+
+static void job_free(job *j) {
+    basin_trainer_free(&j->trainer);
+    basin_text_graph_free(&j->graph);
+    basin_text_corpus_free(&j->train);
+    basin_text_corpus_free(&j->validation);
+    basin_text_close(j->model);
+    basin_run_close(j->run);
+    free(j->id);
+    free(j->wanted);
+}
+
+/* ---- steps ---- */
+
+static basin_status begin(void *context, int64_t member, basin_error *error) {
+    (void)member;
+    job *j = context;
+    return basin_params_init(&j->graph.params, j->model->store, (uint64_t)j->model->settings.seed,
+                             error);
+}
+
+/* Random windows, every one equally likely. */
+static void draw_windows(job *j, int64_t step) {
+    const basin_text_settings *s = &j->model->settings;
+    uint64_t starts = (uint64_t)(j->train.count - s->context);
+    basin_random random = basin_random_start((uint64_t)s->seed ^ WINDOW_SALT, (uint64_t)step, 0);
+    for (int64_t i = 0; i < s->batch; i++) {
+        const int32_t *from = j->train.id + basin_random_below(&random, starts);
+        size_t bytes = (size_t)s->context * sizeof *from;
+        memcpy(j->id + i * s->context, from, bytes);
+        memcpy(j->wanted + i * s->context, from + 1, bytes);
+    }
+}
+
+static basin_status write_numbers(job *j, basin_expr input, int32_t *number, basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(number, BASIN_I32, basin_expr_shape(input));
+    return basin_plan_write(j->trainer.plan, input, &tensor, error);
+}
+
+static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
+                         basin_error *error) {
+    job *j = context;
+    double loss;
+    int32_t seed[2] = {(int32_t)(j->model->settings.seed & 0x7fffffff),
+                       (int32_t)(place->step & 0x7fffffff)};
+    draw_windows(j, place->step);
+    j->trainer.step = place->step;
+    basin_status status = write_numbers(j, j->graph.ids, j->id, error);
+    if (!status) status = write_numbers(j, j->label, j->wanted, error);
+    if (!status && j->graph.seed) status = write_numbers(j, j->graph.seed, seed, error);
+    if (!status) status = basin_trainer_step(&j->trainer, &loss, error);
+    if (status) return status;
+    sum->loss += loss;
+    sum->weight += 1;
+    return BASIN_OK;
+}
+
+static basin_status score(void *context, basin_score *score, const basin_run_place *place,
+                          basin_error *error) {
+    job *j = context;
+    basin_text_scores scores;
+    basin_text_scoring scoring = {.limit = SCORED_WINDOWS};
+    basin_status status =
+        basin_text_score_corpus(&scores, j->model, &j->validation, &scoring, false, error);
+    if (status) return status;
+    score->merit = -scores.loss;
+    basin_score_add(score, "validation_loss", scores.loss);
+    basin_score_add(score, "validation_bits", scores.bits);
+    basin_watch_note(j->training->watch, "epoch %lld: validation loss %.4f, %.3f bits a byte",
+                     (long long)place->epoch, scores.loss, scores.bits);
+    basin_text_scores_free(&scores);
+    return BASIN_OK;
+}
+
+static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
+    return basin_text_describe(checkpoint, ((job *)context)->model, error);
+}
+
+static basin_status write_model(void *context, const char *path, basin_error *error) {
+    return basin_text_write(path, ((job *)context)->model, error);
+}
+
+/* ---- the whole ---- */
+
+static basin_run_task task_of(job *j) {
+    const basin_text_settings *s = &j->model->settings;
+    bool scored = j->validation.count > 1;
+    return (basin_run_task){
+        .context = j,
+        .unit = "tokens",
+        .members = 1,
+        .epochs = s->epochs,
+        .steps = j->per_epoch,
+        .items = j->per_epoch * s->batch * s->context,
+        .log_every = LOG_STEPS,
+        .score_every = 1,
+        .patience = s->patience,
+        .choose = scored,
+        .memory = j->memory,
+        .schedule = schedule(j),
+        .store = j->model->store,
+        .params = &j->graph.params,
+        .scored = "",
+        .begin = begin,
+        .step = step,
+        .score = scored ? score : NULL,
+        .describe = describe,
+        .write = write_model,
+    };
+}
+
+static basin_status open_finished(basin_text_model **model, basin_outcome *outcome,
+                                  const basin_training *training, basin_error *error) {
+    basin_text_model *finished;
+    basin_status status = basin_text_open(&finished, training->output, training->backend, error);
+    if (status) return status;
+    outcome->finished_before = true;
+    outcome->parameters = finished->parameters;
+    if (model)
+        *model = finished;
+    else
+        basin_text_close(finished);
+    return BASIN_OK;
+}
+
+static basin_status train(basin_text_model **model, basin_outcome *outcome, job *j,
+                          const basin_settings *settings, basin_error *error) {
+    j->training = basin_run_training(j->run);
+    if (!j->training->backend)
+        return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
+    if (basin_run_finished(j->run)) return open_finished(model, outcome, j->training, error);
+    basin_status status = check_data(j, error);
+    if (!status) status = open_model(j, settings->values, error);
+    if (!status) status = open_text(j, error);
+    if (!status) status = make_trainer(j, error);
+    if (status) return status;
+    basin_run_task task = task_of(j);
+    status = basin_run_train(outcome, j->run, &task, error);
+    if (status || !model) return status;
+    *model = j->model;
+    j->model = NULL;
+    return BASIN_OK;
+}
+
+static basin_status check(const basin_settings *settings, basin_error *error) {
+    if (settings->kind != &basin_text_task)
+        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted text",
+                          settings->kind->task);
+    return basin_settings_check(settings, error);
+}
+
+basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
+                              const basin_settings *settings, const basin_text_data *data,
+                              const basin_training *training, basin_error *error) {
+    job j = {0};
+    if (model) *model = NULL;
+    *outcome = (basin_outcome){.loss = NAN};
+    basin_status status = basin_given_take(&j.data, sizeof j.data, data, "basin_text_data", error);
+    if (!status) status = check(settings, error);
+    if (!status) status = basin_run_open(&j.run, training, "text", error);
+    if (!status) status = train(model, outcome, &j, settings, error);
+    basin_run_give_up(j.run, status, error);
+    job_free(&j);
+    return status;
+}

@@ -1,0 +1,127 @@
+/* basin text: train, eval and generate as a user calls them, interrupts, and wrong usage. */
+#include "cli/program.h"
+
+#include <math.h>
+
+static const char TINY[] = "--context 12 --dim 16 --heads 2 --steps 2 --batch 4 --epoch-steps 5 "
+                           "--epochs 2 --rate 0.01";
+
+static void write_text(void **state, const char *name, int verses) {
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, name), "wb");
+    assert_non_null(file);
+    for (int i = 0; i < verses; i++)
+        fputs("the cat sat on the mat; the rat sat on the hat.\n", file);
+    fclose(file);
+}
+
+static void trains_scores_and_writes(void **state) {
+    write_text(state, "t.txt", 12);
+    const program *p = run(state, "text train t.txt %s -o m.safetensors", TINY);
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "m.safetensors: ");
+    assert_contains(p->out, "validation loss ");
+    assert_contains(p->err, "epoch 2: validation loss ");
+    cJSON *tree = run_json(run(state, "text eval m.safetensors t.txt --json"));
+    assert_string_equal(json_at(tree, "part")->valuestring, "validation");
+    assert_false(cJSON_IsTrue(json_at(tree, "trained_on")));
+    double loss = json_at(tree, "loss")->valuedouble;
+    assert_true(fabs(exp(loss) - json_at(tree, "perplexity")->valuedouble) < 1e-9);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "position_loss")), 12);
+    cJSON_Delete(tree);
+    p = run(state, "text eval m.safetensors t.txt --part all");
+    assert_contains(p->out, "it was trained on: this is no test");
+    assert_contains(p->out, "loss by the place in a window of 12 tokens");
+    p = run(state, "text generate m.safetensors -p 'the ' --tokens 30 --seed 3");
+    assert_int_equal(p->code, 0);
+    assert_int_equal(strlen(p->out), 4 + 30 + 1);
+    assert_true(!strncmp(p->out, "the ", 4));
+    assert_contains(p->err, "30 tokens, ");
+    char text[64];
+    snprintf(text, sizeof text, "%.34s", p->out);
+    tree = run_json(run(state, "text generate m.safetensors -p 'the ' --tokens 30 --seed 3 --json "
+                               "--energies"));
+    assert_string_equal(json_at(tree, "text")->valuestring, text);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "tokens")), 34);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "tokens.33.energy")), 3);
+    cJSON_Delete(tree);
+}
+
+static void shows_energies(void **state) {
+    char path[PATH_TEXT];
+    write_text(state, "t.txt", 12);
+    assert_int_equal(run(state, "text train t.txt %s -o m.safetensors -q", TINY)->code, 0);
+    const program *p = run(state, "text generate m.safetensors -p 'cat;' --tokens 0 --energies "
+                                  "--svg e.svg");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "energy: start");
+    assert_contains(p->out, "     2 . 't'");
+    FILE *file = fopen(folder_path(path, state, "e.svg"), "rb");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(run(state, "text train t.txt %s --arch gpt -o g.safetensors -q", TINY)->code,
+                     0);
+    p = run(state, "text generate g.safetensors -p cat --tokens 2 --energies");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "a GPT has no energy");
+    assert_error(run(state, "text generate g.safetensors -p cat --svg e.svg -q"), 1,
+                 "arch is 'gpt'");
+}
+
+static void prints_what_it_would_do(void **state) {
+    write_text(state, "t.txt", 12);
+    cJSON *tree = run_json(run(state, "text train --preset rival-gpt --print-config"));
+    assert_string_equal(json_at(tree, "settings.arch")->valuestring, "gpt");
+    assert_int_equal(json_at(tree, "settings.hidden")->valueint, 1344);
+    cJSON_Delete(tree);
+    tree = run_json(run(state, "text train t.txt %s --print-config", TINY));
+    assert_int_equal(json_at(tree, "estimate.steps")->valueint, 10);
+    assert_true(json_at(tree, "estimate.parameters")->valueint > 1000);
+    cJSON_Delete(tree);
+}
+
+/* A model is trained on, with its own settings and tokens. */
+static void goes_on_from_a_model(void **state) {
+    write_text(state, "t.txt", 12);
+    assert_int_equal(
+        run(state, "text train t.txt %s --tokens bytes -o m.safetensors -q", TINY)->code, 0);
+    const program *p =
+        run(state, "text train t.txt --from m.safetensors --epochs 1 -o n.safetensors "
+                   "--json -q");
+    cJSON *tree = run_json(p);
+    assert_int_equal(json_at(tree, "steps")->valueint, 5);
+    cJSON_Delete(tree);
+    assert_error(run(state, "text train t.txt --from m.safetensors --dim 8 -o o.safetensors -q"), 1,
+                 "m.safetensors: ");
+}
+
+static void wrong_usage(void **state) {
+    write_text(state, "t.txt", 12);
+    write_text(state, "short.txt", 1);
+    assert_int_equal(run(state, "text train t.txt %s -o m.safetensors -q", TINY)->code, 0);
+    assert_int_equal(run(state, "text train")->code, 2);
+    assert_int_equal(run(state, "text train t.txt --preset huge")->code, 2);
+    assert_error(run(state, "text train none.txt -q"), 1, "none.txt");
+    assert_error(run(state, "text train short.txt -o s.safetensors -q"), 1,
+                 "wanted more than the context, 64");
+    assert_error(run(state, "text train t.txt --arch gpt --feed ff1 -q"), 1, "feed");
+    assert_error(run(state, "text train t.txt --vocabulary 300 -q"), 1, "vocabulary");
+    assert_error(run(state, "text generate m.safetensors -p 'The' -q"), 1, "the prompt: ");
+    assert_error(run(state, "text generate t.txt -q"), 1, "t.txt");
+    assert_error(run(state, "text eval m.safetensors none.txt -q"), 1, "none.txt");
+    assert_error(run(state, "text eval m.safetensors short.txt --part train -q"), 1,
+                 "not the text that the model was trained on");
+    assert_int_equal(run(state, "text generate m.safetensors -p a --prompt-file b")->code, 2);
+    assert_int_equal(run(state, "text generate m.safetensors --temperature -1")->code, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(trains_scores_and_writes, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(shows_energies, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(prints_what_it_would_do, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(goes_on_from_a_model, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(wrong_usage, folder_new, folder_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* Training models of text: they learn a verse by heart, a run that is cut ends with the same bytes,
+ * models begin with others, and what cannot be trained is refused. */
+#include <math.h>
+
+#include "task/text/text_bench.h"
+
+/* Both models know seven equal verses after 300 steps; a text without structure has log 22 = 3.1.
+ */
+static void check_learns(void **state, const char *arch, const char *feed) {
+    bench b;
+    bench_open(&b, state, arch, "cpu");
+    b.s->arch = arch;
+    b.s->feed = feed;
+    b.s->dropout = 0;
+    b.s->context = 24;
+    b.s->dim = 32;
+    b.s->epochs = 6;
+    b.s->epoch_steps = 50;
+    basin_outcome o = bench_train(&b, -1, false);
+    assert_int_equal(o.steps, 300);
+    double loss = basin_score_get(&o.best, "validation_loss");
+    if (!(loss < 0.5)) fail_msg("%s %s: validation loss %g", arch, feed, loss);
+    assert_true(fabs(basin_score_get(&o.best, "validation_bits") - loss / log(2)) < 1e-12);
+    bench_close(&b);
+}
+
+static void training_learns(void **state) {
+    check_learns(state, "gpt", "ff2w");
+    check_learns(state, "nrgpt", "ff1");
+    check_learns(state, "nrgpt", "ff2");
+    check_learns(state, "nrgpt", "ff2w");
+}
+
+/* The log without what differs from run to run: speeds and times. */
+static char *timeless(const char *path) {
+    static const char *const times[] = {",\"items_per_second\":", ",\"seconds\":"};
+    size_t size;
+    char *text = slurp(&size, path);
+    for (int i = 0; i < 2; i++)
+        for (char *at; (at = strstr(text, times[i]));) {
+            char *end = at + strcspn(at, "}");
+            memmove(at, end, strlen(end) + 1);
+        }
+    return text;
+}
+
+static void check_resume(void **state, const char *arch) {
+    static const int64_t stops[] = {1, 4, 7};
+    bench whole, cut;
+    char name[40];
+    bench_open(&whole, state, arch, "cpu");
+    snprintf(name, sizeof name, "%s-cut", arch);
+    bench_open(&cut, state, name, "cpu");
+    whole.s->arch = cut.s->arch = arch;
+    whole.training.log_every = cut.training.log_every = 3;
+    basin_outcome a = bench_train(&whole, -1, false);
+    for (int i = 0; i < 3; i++) {
+        basin_outcome o = bench_train(&cut, stops[i], i > 0);
+        assert_true(o.stopped);
+        assert_int_equal(o.steps, stops[i]);
+    }
+    basin_outcome o = bench_train(&cut, -1, true);
+    assert_true(o.resumed && !o.stopped && o.loss == a.loss);
+    same_file(whole.out, cut.out);
+    char *one = timeless(whole.log), *two = timeless(cut.log);
+    assert_non_null(strstr(one, "\"epoch\":3,\"validation_loss\":"));
+    assert_string_equal(one, two);
+    free(one);
+    free(two);
+    assert_true(bench_train(&cut, -1, true).finished_before);
+    bench_close(&whole);
+    bench_close(&cut);
+}
+
+static void a_cut_run_ends_with_the_same_bytes(void **state) {
+    check_resume(state, "nrgpt");
+    check_resume(state, "gpt");
+}
+
+static void a_run_goes_on_with_its_own_text_alone(void **state) {
+    bench b;
+    bench_open(&b, state, "own", "cpu");
+    bench_train(&b, 3, false);
+    b.training.resume = true;
+    b.data.hold_out = 0.3;
+    bench_refused(&b, BASIN_BAD_VALUE, "wanted the same text");
+    b.data.hold_out = 0.2;
+    b.text[0] = 'T';
+    bench_refused(&b, BASIN_BAD_VALUE, "wanted the same text");
+    b.text[0] = 't';
+    b.s->rate = 0.5;
+    bench_refused(&b, BASIN_BAD_VALUE, "its run has rate 0.01, asked for is 0.5");
+    bench_close(&b);
+}
+
+static void a_model_begins_with_another(void **state) {
+    bench first, next;
+    basin_error error = {0};
+    char from[PATH_TEXT];
+    bench_open(&first, state, "first", "cpu");
+    bench_train(&first, -1, false);
+    bench_open(&next, state, "next", "cpu");
+    next.training.from = strcpy(from, first.out);
+    next.s->epochs = 1;
+    next.s->rate = next.s->rate_first = next.s->rate_last = 0;
+    /* A text of fewer characters than the model knows. */
+    next.data.train = "a cat ate a rat, a rat ate a cat; that is that; a cat ate a hat.";
+    next.data.train_length = strlen(next.data.train);
+    next.data.hold_out = 0;
+    bench_train(&next, -1, false);
+    basin_text_model *a, *b;
+    must(basin_text_open(&a, first.out, first.training.backend, &error), &error);
+    must(basin_text_open(&b, next.out, next.training.backend, &error), &error);
+    assert_int_equal(basin_tokenizer_size(basin_text_get_tokenizer(a)),
+                     basin_tokenizer_size(basin_text_get_tokenizer(b)));
+    basin_tensor x, y;
+    must(basin_store_read(a->store, "h", &x, &error), &error);
+    must(basin_store_read(b->store, "h", &y, &error), &error);
+    assert_memory_equal(x.data, y.data, basin_tensor_bytes(&x));
+    basin_tensor_free(&x);
+    basin_tensor_free(&y);
+    basin_text_close(a);
+    basin_text_close(b);
+    next.training.restart = true;
+    next.s->steps = 3;
+    bench_refused(&next, BASIN_BAD_SHAPE, "its steps is 2, asked for is 3");
+    must(basin_text_fit(next.settings, first.out, &error), &error);
+    assert_int_equal(next.s->steps, 2);
+    bench_close(&first);
+    bench_close(&next);
+}
+
+static void wrong_input_is_refused(void **state) {
+    bench b;
+    bench_open(&b, state, "wrong", "cpu");
+    b.data.train_length = 10;
+    bench_refused(&b, BASIN_BAD_VALUE,
+                  "the training text has 8 tokens, wanted more than the "
+                  "context, 12");
+    b.data.train_length = 0;
+    bench_refused(&b, BASIN_BAD_VALUE, "no text to train on");
+    b.data.train_length = strlen(b.text);
+    b.data.validation = "a \xc3\xa9";
+    b.data.validation_length = 4;
+    bench_refused(&b, BASIN_BAD_VALUE, "wanted one of the two");
+    b.data.hold_out = 0;
+    bench_refused(&b, BASIN_BAD_VALUE, "the validation text: ");
+    b.data.validation = NULL;
+    b.s->patience = 2;
+    bench_refused(&b, BASIN_BAD_VALUE, "patience is 2 without a validation text");
+    b.s->patience = 0;
+    b.s->tokens = "file";
+    bench_refused(&b, BASIN_BAD_VALUE, "tokens is 'file' and there is none");
+    b.s->tokens = "characters";
+    b.s->arch = "gpt";
+    b.s->heads = 3;
+    bench_refused(&b, BASIN_BAD_VALUE, "heads is 3, wanted a divisor of dim, 16");
+    b.s->heads = 2;
+    b.training.memory = 1000;
+    bench_refused(&b, BASIN_NO_MEMORY, "a smaller batch, or recompute");
+    bench_close(&b);
+}
+
+/* Bytes have 256 tokens whatever the text, and a model of them can be written and opened. */
+static void models_of_bytes(void **state) {
+    bench b;
+    basin_error error = {0};
+    basin_text_model *model;
+    bench_open(&b, state, "bytes", "cpu");
+    b.s->tokens = "bytes";
+    bench_train(&b, -1, false);
+    must(basin_text_open(&model, b.out, b.training.backend, &error), &error);
+    assert_int_equal(basin_tokenizer_size(basin_text_get_tokenizer(model)), 256);
+    char value[40];
+    must(basin_settings_get(value, sizeof value, basin_text_get_settings(model), "vocabulary",
+                            &error),
+         &error);
+    assert_string_equal(value, "256");
+    basin_text_close(model);
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(training_learns, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(a_cut_run_ends_with_the_same_bytes, folder_new,
+                                        folder_remove),
+        cmocka_unit_test_setup_teardown(a_run_goes_on_with_its_own_text_alone, folder_new,
+                                        folder_remove),
+        cmocka_unit_test_setup_teardown(a_model_begins_with_another, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(wrong_input_is_refused, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(models_of_bytes, folder_new, folder_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

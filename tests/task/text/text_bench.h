@@ -1,0 +1,128 @@
+/* For tests of models of text: a short text, settings of a tiny model, a run that stops where it is
+ * told. */
+#ifndef TESTS_TASK_TEXT_TEXT_BENCH_H
+#define TESTS_TASK_TEXT_TEXT_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "io/folder.h"
+#include "task/text/text.h"
+
+static const char VERSE[] = "the cat sat on the mat; the rat sat on the hat.\n"
+                            "the cat ate the rat; the mat ate the hat.\n"
+                            "a rat on a mat, a cat in a hat: that is that.\n";
+
+typedef struct bench {
+    basin_settings *settings;
+    basin_text_settings *s; /* the same */
+    basin_text_data data;
+    basin_training training;
+    basin_watch watch;
+    volatile sig_atomic_t stop;
+    int64_t stop_at;
+    char text[8 * sizeof VERSE];
+    char out[PATH_TEXT], log[PATH_TEXT], note[300];
+} bench;
+
+static inline void must(basin_status status, const basin_error *error) {
+    if (status) fail_msg("%s", error->text);
+}
+
+static inline void bench_show(void *context, const basin_news *news) {
+    bench *b = context;
+    if (strcmp(news->what, "training") == 0 && news->done == b->stop_at) b->stop = 1;
+}
+
+static inline void bench_note(void *context, const char *line) {
+    bench *b = context;
+    if (strncmp(line, "epoch", 5) != 0) snprintf(b->note, sizeof b->note, "%s", line);
+}
+
+/* NAME.safetensors and NAME.jsonl in the folder of `state`; 4 steps an epoch, 3 epochs. */
+static inline void bench_open(bench *b, void **state, const char *name, const char *backend) {
+    basin_error error = {0};
+    char file[40];
+    *b = (bench){.stop_at = -1};
+    for (int i = 0; i < 7; i++) strcat(b->text, VERSE);
+    must(basin_settings_new(&b->settings, "text", "default", &error), &error);
+    basin_text_settings *s = b->s = b->settings->values;
+    s->context = 12, s->dim = 16, s->heads = 2, s->steps = 2, s->batch = 6, s->epochs = 3;
+    s->epoch_steps = 4, s->rate = 1e-2, s->dropout = 0.1, s->seed = 5;
+    snprintf(file, sizeof file, "%s.safetensors", name);
+    folder_path(b->out, state, file);
+    snprintf(file, sizeof file, "%s.jsonl", name);
+    folder_path(b->log, state, file);
+    b->watch = (basin_watch){bench_show, bench_note, b, &b->stop};
+    b->data = (basin_text_data){
+        .size = sizeof b->data, .train = b->text, .train_length = strlen(b->text), .hold_out = 0.2};
+    b->training = (basin_training){.size = sizeof b->training,
+                                   .output = b->out,
+                                   .log = b->log,
+                                   .save_every = 1e9,
+                                   .watch = &b->watch};
+    must(basin_backend_open(&b->training.backend, backend, backend[0] == 'c', &error), &error);
+}
+
+static inline void bench_close(bench *b) {
+    basin_settings_free(b->settings);
+    basin_backend_close(b->training.backend);
+}
+
+/* Stops after step `stop_at`, goes on with `resume`. */
+static inline basin_outcome bench_train(bench *b, int64_t stop_at, bool resume) {
+    basin_error error = {0};
+    basin_outcome outcome;
+    b->stop = 0;
+    b->stop_at = stop_at;
+    b->training.resume = resume;
+    must(basin_text_train(NULL, &outcome, b->settings, &b->data, &b->training, &error), &error);
+    return outcome;
+}
+
+/* A model in memory, after all steps. */
+static inline basin_text_model *bench_model(bench *b) {
+    basin_error error = {0};
+    basin_outcome outcome;
+    basin_text_model *model;
+    b->training.output = b->training.log = NULL;
+    must(basin_text_train(&model, &outcome, b->settings, &b->data, &b->training, &error), &error);
+    return model;
+}
+
+static inline void bench_refused(bench *b, basin_status status, const char *text) {
+    basin_error error = {0};
+    basin_outcome outcome;
+    b->stop = 0;
+    assert_int_equal(basin_text_train(NULL, &outcome, b->settings, &b->data, &b->training, &error),
+                     status);
+    if (!strstr(error.text, text)) fail_msg("\"%s\" is not in: %s", text, error.text);
+}
+
+/* The whole file with a 0 behind it; free it. */
+static inline char *slurp(size_t *size, const char *path) {
+    enum { MOST = 1 << 20 };
+    char *text = malloc(MOST);
+    FILE *file = fopen(path, "rb");
+    assert_true(text && file);
+    *size = fread(text, 1, MOST - 1, file);
+    fclose(file);
+    assert_true(*size < MOST - 1);
+    text[*size] = 0;
+    return text;
+}
+
+static inline void same_file(const char *a, const char *b) {
+    size_t one, two;
+    char *x = slurp(&one, a), *y = slurp(&two, b);
+    assert_int_equal(one, two);
+    assert_memory_equal(x, y, one);
+    free(x);
+    free(y);
+}
+
+#endif
