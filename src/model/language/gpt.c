@@ -78,13 +78,48 @@ static basin_expr shares(const basin_language_config *c, basin_expr q, basin_exp
     return basin_softmax(basin_select(seen, score, basin_const(graph, -1e30)));
 }
 
-static basin_expr attention(const basin_language_config *c, const basin_gpt_layer *l, basin_expr g,
-                            basin_expr seed) {
+/* Where shares are dropped they are written out, [B, H, N, N]. */
+static basin_expr mix_dropped(const basin_language_config *c, const basin_gpt_layer *l,
+                              basin_expr g, basin_expr seed) {
     basin_expr q = split(c, basin_model_affine(g, l->wq, l->bq));
     basin_expr k = split(c, basin_model_affine(g, l->wk, l->bk));
     basin_expr v = split(c, basin_model_affine(g, l->wv, l->bv));
     basin_expr share = basin_dropout(shares(c, q, k), c->dropout, seed);
-    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", share, v);
+    return basin_einsum("bhnm,bmhy->bnhy", share, v);
+}
+
+/* Parameters of keys and values side by side in each head: [.., D] twice -> [.., 2 D]. */
+static basin_expr pair_up(const basin_language_config *c, basin_expr k, basin_expr v) {
+    if (!k || !v) return NULL;
+    basin_shape s = basin_expr_shape(k), heads = s;
+    heads.dim[s.rank - 1] = c->heads;
+    heads.dim[heads.rank++] = c->dim / c->heads;
+    basin_expr both[2] = {basin_reshape(k, heads), basin_reshape(v, heads)};
+    s.dim[s.rank - 1] *= 2;
+    return basin_reshape(basin_concat(both, 2, -1), s);
+}
+
+/* Else softmax(Q K') V is a slope of energy attention: with keys [K V] and queries [Q 0] the
+ * gradient of log-sum-exp by the queries is softmax(Q K') [K V]. One fused kernel has it, and
+ * another its reverse, which leave out the pairs above the diagonal. */
+static basin_expr mix_fused(const basin_language_config *c, const basin_gpt_layer *l,
+                            basin_expr g) {
+    if (!g) return NULL;
+    int64_t Y = c->dim / c->heads;
+    basin_shape s = basin_expr_shape(g);
+    basin_expr q = split(c, basin_model_affine(g, l->wq, l->bq));
+    q = basin_variable(basin_pad(basin_scale(q, 1 / sqrt((double)Y)), -1, 0, Y));
+    basin_expr kv = basin_model_affine(g, pair_up(c, l->wk, l->wv), pair_up(c, l->bk, l->bv));
+    kv = basin_reshape(kv, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, 2 * Y));
+    basin_expr one = basin_fill(basin_expr_graph(g), BASIN_SHAPE(c->heads), 1);
+    basin_expr lse = basin_attention_lse(q, kv, one, NULL, NULL, &BASIN_CAUSAL_PAIRS);
+    return basin_slice(basin_grad(lse, q), -1, Y, Y);
+}
+
+static basin_expr attention(const basin_language_config *c, const basin_gpt_layer *l, basin_expr g,
+                            basin_expr seed) {
+    bool drops = seed && c->dropout > 0;
+    basin_expr mixed = drops ? mix_dropped(c, l, g, seed) : mix_fused(c, l, g);
     return basin_model_affine(basin_reshape(mixed, basin_expr_shape(g)), l->wo, l->bo);
 }
 
