@@ -17,8 +17,8 @@ CTEST        = ctest --output-on-failure --no-tests=error -j $(JOBS)
 SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/*.cuh' \
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
-.PHONY: all help deps test test-slow demo bench install sanitize coverage valgrind fuzz tidy \
-        format format-check gates docs site dist static deb clean wheel test-python test-wheel
+.PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
+        fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -31,6 +31,7 @@ help:
 	@echo "  make test-slow   the slow tests"
 	@echo "  make demo        install what is missing, build, train on pictures, complete them, report"
 	@echo "  make bench       build and run the benchmarks"
+	@echo "  make bench-rivals  Basin and the same models in PyTorch and JAX in turn: ratios"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
 	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
 	@echo "  make coverage    which lines the quick tests run, by room; fails below .ci/coverage-floor"
@@ -78,6 +79,11 @@ bench:
 	@scripts/build $(BUILD) all $(OPTIONS)
 	@scripts/build $(BUILD) bench
 	@scripts/bench $(BUILD)
+
+bench-rivals:
+	$(INSTALL_DEPS) build
+	@scripts/build $(BUILD) product $(OPTIONS)
+	@scripts/bench-rivals $(BUILD) $(RIVALS_OPTIONS)
 
 install:
 	@scripts/build $(BUILD) product $(OPTIONS)

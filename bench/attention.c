@@ -1,14 +1,15 @@
 /* Times energy attention: all pairs at the paper's image size, and a random graph of Amazon's size.
  *
  *     build/bench/attention [dense|list|all [threads [repeats]]] */
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/isa.h"
+#include "base/clock.h"
 #include "base/memory.h"
+#include "base/processors.h"
 
 static uint64_t random_state = 1;
 static uint32_t random_bits(void) {
@@ -67,11 +68,11 @@ static void time_both(double seconds[2], const basin_attention *at, int threads,
     double *times = new_or_exit(2 * repeats, sizeof *times);
     memset(workspace, 0, bytes);
     for (int i = -1; i < repeats; i++) {
-        double start = omp_get_wtime();
+        double start = basin_clock();
         basin_attention_force(at, threads, workspace);
-        double middle = omp_get_wtime();
+        double middle = basin_clock();
         basin_attention_force_reverse(at, threads, workspace);
-        double end = omp_get_wtime();
+        double end = basin_clock();
         if (i < 0) continue;
         times[i] = middle - start;
         times[repeats + i] = end - middle;
@@ -168,7 +169,7 @@ static void bench_edges(int64_t nodes, int64_t pairs, int64_t heads, int64_t wid
 
 int main(int count, char **argument) {
     const char *what = count > 1 ? argument[1] : "all";
-    int threads = count > 2 ? atoi(argument[2]) : omp_get_max_threads();
+    int threads = count > 2 ? atoi(argument[2]) : basin_processors();
     int repeats = count > 3 ? atoi(argument[3]) : 5;
     bool dense = !strcmp(what, "dense") || !strcmp(what, "all");
     bool list = !strcmp(what, "list") || !strcmp(what, "all");

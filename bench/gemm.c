@@ -5,7 +5,6 @@
  *     gemm [THREADS [ROUNDS [FIRST_SHAPE [LAST_SHAPE]]]] */
 #include <cblas.h>
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "backend/gemm.h"
 #include "backend/isa.h"
 #include "base/memory.h"
+#include "base/team.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -80,14 +80,19 @@ static double peak_operations(float *sink, long steps) {
     }
 }
 
+static void reach_peak(const void *context, int64_t first, int64_t last, int place) {
+    double *const *operations = context;
+    float sink[16] = {0};
+    (void)place;
+    for (int64_t i = first; i < last; i++) (*operations)[i] = peak_operations(sink, 400000);
+}
+
 static double peak_rate(int threads) {
-    double operations = 0, start = now();
-#pragma omp parallel num_threads(threads) reduction(+ : operations)
-    {
-        float sink[16] = {0};
-        operations += peak_operations(sink, 400000);
-    }
-    return operations / (now() - start);
+    double part[256] = {0}, *operations = part, all = 0, start = now();
+    if (threads > 256) threads = 256;
+    basin_team_run(reach_peak, &operations, threads, 1, threads);
+    for (int i = 0; i < threads; i++) all += part[i];
+    return all / (now() - start);
 }
 
 typedef enum finish { PLAIN, RELU, ADD } finish;

@@ -1,7 +1,7 @@
 # What Basin stands on; docs/dependencies.md says why. BASIN_LIBRARIES is what the library
 # links; cmake/BasinConfig.cmake.in finds the same again for whoever links it statically.
 
-find_package(OpenMP REQUIRED COMPONENTS C)
+find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 if(BASIN_STATIC AND BASIN_CJSON_SOURCE) # Debian has no libcjson.a; see scripts/static
@@ -12,17 +12,14 @@ else()
     pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 endif()
 
-# A project in C++ alone knows OpenMP by another name: the installed package has one for both.
-set(BASIN_IMPORTED_TARGETS basin::openmp ZLIB::ZLIB PkgConfig::CJSON)
-set(BASIN_LIBRARIES $<BUILD_INTERFACE:OpenMP::OpenMP_C> $<INSTALL_INTERFACE:basin::openmp>
-    ZLIB::ZLIB PkgConfig::CJSON m ${CMAKE_DL_LIBS})
+set(BASIN_IMPORTED_TARGETS Threads::Threads ZLIB::ZLIB PkgConfig::CJSON)
+set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
 
 # libbasin_tasks: pictures.
-find_package(Threads REQUIRED)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 
-set(BASIN_TASK_IMPORTED_TARGETS Threads::Threads PkgConfig::JPEG PkgConfig::PNG)
+set(BASIN_TASK_IMPORTED_TARGETS PkgConfig::JPEG PkgConfig::PNG)
 set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
 
 # What only some commands need is opened by them (src/base/library.h): archives, the .mat files of
@@ -57,12 +54,12 @@ set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
 
 # The same for pkg-config: what a static link needs, by name. A Requires.private would do it, but
 # then even --cflags asks for the .pc files of all these.
-set(flags ${OpenMP_C_FLAGS} -lz ${CJSON_LDFLAGS} -lm)
+set(flags -lz ${CJSON_LDFLAGS} -lm ${CMAKE_THREAD_LIBS_INIT})
 if(CMAKE_DL_LIBS)
     list(APPEND flags -l${CMAKE_DL_LIBS})
 endif()
 list(JOIN flags " " BASIN_PC_LIBS)
-set(flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS} ${CMAKE_THREAD_LIBS_INIT})
+set(flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS})
 list(REMOVE_DUPLICATES flags)
 list(JOIN flags " " BASIN_TASK_PC_LIBS)
 

@@ -4,7 +4,7 @@
 enable_testing()
 
 set(launcher ${CMAKE_CROSSCOMPILING_EMULATOR})
-set(environment OMP_WAIT_POLICY=passive) # tests run side by side; spinning threads would starve them
+set(environment)
 set(timeout 300)
 if(BASIN_SANITIZE)
     # A test that asks for an absurd size wants NULL from malloc, not an abort. The stack after a

@@ -27,8 +27,8 @@ class BasinError(ValueError):
     """
 
 
-# The library stays mapped until the process ends: threads of OpenMP's still wait in libgomp, and
-# objects are still to be freed, when Python lets go of it.
+# The library stays mapped until the process ends: its threads sleep in its code, and objects
+# are still to be freed, when Python lets go of it.
 _FLAGS = os.RTLD_NOW | getattr(os, "RTLD_NODELETE", 0)
 
 

@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
@@ -21,25 +22,25 @@
 #include "base/processors.h"
 
 enum {
-    PLACES = 512,     /* threads of a team at most */
-    TEAMS = 8,        /* callers that have teams at the same time; others work alone */
-    PIECES = 8,       /* pieces a thread, where the caller does not say */
-    STACK = 4 << 20,  /* bytes; musl's own choice would be too few */
-    FIRST_LOOKS = 64, /* pauses before the clock is asked, ... */
-    LOOKS = 16,       /* ... and between two questions */
-    PREEMPTED = 2,    /* so often in WINDOW: others want this core */
+    PLACES = 512,    /* threads of a team at most */
+    TEAMS = 8,       /* callers that have teams at the same time; others work alone */
+    PIECES = 8,      /* pieces a thread, where the caller does not say */
+    STACK = 4 << 20, /* bytes; musl's own choice would be too few */
+    LOOKS = 32,      /* pauses between two questions to the clock */
+    PREEMPTED = 2,   /* so often in WINDOW: others want this core */
     PIECES_MOST = 1 << 30,
 };
 
-static const double SPIN = 200e-6;  /* seconds: longer than most gaps between loops of a step */
-static const double WINDOW = 50e-3; /* a busy neighbour preempts about every 6 ms */
-static const double POLITE = 0.5;   /* no spinning for so long after that */
+static const double SPIN = 200e-6;      /* seconds: longer than most gaps between loops of a step */
+static const double SHORT_SPIN = 30e-6; /* where others want the core: less than it takes to wake */
+static const double WINDOW = 50e-3;     /* a busy neighbour preempts about every 6 ms */
+static const double POLITE = 0.5;       /* so long the short spin must do after that */
 
 /* What one place of a team has, on a cache line of its own. */
-typedef struct place {
+typedef struct seat {
     _Alignas(64) _Atomic uint64_t range; /* number of the loop << 32 | pieces left */
     _Atomic uint32_t asleep;             /* 1: its thread waits to be woken */
-} place;
+} seat;
 
 typedef struct team {
     _Alignas(64) atomic_flag taken; /* by a caller */
@@ -54,7 +55,7 @@ typedef struct team {
     _Alignas(64) _Atomic uint32_t signal; /* changes with each loop */
     _Alignas(64) _Atomic uint32_t left;   /* pieces that are not done */
     _Atomic uint32_t caller_asleep;
-    place at[PLACES];
+    seat at[PLACES];
 } team;
 
 /* One set of threads for the process, as many as it has cores, whoever calls: engines that come and
@@ -95,22 +96,24 @@ static void watch_neighbours(double now) {
     since = now, before = usage.ru_nivcsw;
 }
 
-/* Waits for *word to become another than `value`; false: in vain. */
-static bool spin_while(_Atomic uint32_t *word, uint32_t value) {
-    for (int i = 0; i < FIRST_LOOKS; i++) {
+/* Seconds to spin from `now` on. */
+static double patience(double now) {
+    double until = atomic_load_explicit(&polite_until, memory_order_relaxed);
+    return now < until ? SHORT_SPIN : SPIN;
+}
+
+/* Waits for *word to become another than `value`; false: in vain. `since` is when waiting began; 0:
+ * now. */
+static bool spin_while(_Atomic uint32_t *word, uint32_t value, double *since) {
+    for (int look = 1;; look++) {
         if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
         pause_briefly();
+        if (look % LOOKS) continue;
+        double now = basin_clock();
+        if (*since == 0) *since = now;
+        if (look == LOOKS) watch_neighbours(now);
+        if (now - *since > patience(now)) return false;
     }
-    double start = basin_clock(), now = start;
-    watch_neighbours(start);
-    while (now - start < SPIN && now >= atomic_load_explicit(&polite_until, memory_order_relaxed)) {
-        for (int i = 0; i < LOOKS; i++) {
-            if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
-            pause_briefly();
-        }
-        now = basin_clock();
-    }
-    return false;
 }
 
 /* A piece of a loop. */
@@ -166,29 +169,33 @@ static void wake_next(team *t, int own) {
             wake(&t->at[p].asleep);
 }
 
-static void await_signal(team *t, place *own, uint32_t seen) {
-    if (spin_while(&t->signal, seen)) return;
+/* Loops that have no work for a place do not keep its thread from sleeping. */
+static void await_signal(team *t, seat *own, uint32_t seen, double *idle_since) {
+    if (spin_while(&t->signal, seen, idle_since)) return;
+    *idle_since = 0;
     atomic_store(&own->asleep, 1);
     if (atomic_load(&t->signal) != seen) atomic_store(&own->asleep, 0);
     while (atomic_load(&own->asleep)) sleep_while(&own->asleep, 1);
 }
 
 static void *worker(void *argument) {
-    place *own = argument;
+    seat *own = argument;
     team *t = &teams[((char *)own - (char *)teams) / (ptrdiff_t)sizeof *t];
     int number = (int)(own - t->at);
+    double idle_since = 0;
     inside = true;
     for (;;) {
-        uint32_t seen = atomic_load(&t->signal);
+        uint32_t seen = atomic_load(&t->signal), done;
         wake_next(t, number);
-        report(t, work(t, number));
-        await_signal(t, own, seen);
+        report(t, done = work(t, number));
+        if (done) idle_since = 0;
+        await_signal(t, own, seen, &idle_since);
     }
     return NULL;
 }
 
 /* Signals are the host program's: none is delivered to a worker. */
-static bool start_worker(place *at) {
+static bool start_worker(seat *at) {
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t all, before;
@@ -260,8 +267,9 @@ static void publish(team *t, const piece *all, int64_t grain, int64_t pieces, in
 
 /* Pieces that others took are being computed. */
 static void await_rest(team *t) {
+    double since = 0;
     for (uint32_t left; (left = atomic_load(&t->left)) > 0;) {
-        if (spin_while(&t->left, left)) continue;
+        if (spin_while(&t->left, left, &since)) continue;
         atomic_store(&t->caller_asleep, 1);
         left = atomic_load(&t->left);
         if (left > 0) sleep_while(&t->left, left);
@@ -295,4 +303,29 @@ void basin_team_run(basin_team_body *body, const void *context, int64_t count, i
 
 void basin_team_run_all(basin_team_body *body, const void *context, int64_t count, int64_t grain) {
     basin_team_run(body, context, count, grain, basin_processors());
+}
+
+typedef struct finding {
+    basin_team_search *search;
+    const void *context;
+    _Atomic int64_t *least;
+} finding;
+
+static void find_some(const void *context, int64_t first, int64_t last, int place) {
+    const finding *f = context;
+    int64_t least = atomic_load_explicit(f->least, memory_order_relaxed);
+    (void)place;
+    if (first >= least) return;
+    int64_t found = f->search(f->context, first, last);
+    while (found < last && found < least &&
+           !atomic_compare_exchange_weak_explicit(f->least, &least, found, memory_order_relaxed,
+                                                  memory_order_relaxed)) {}
+}
+
+int64_t basin_team_find(basin_team_search *search, const void *context, int64_t count,
+                        int64_t grain) {
+    _Atomic int64_t least = count;
+    finding f = {search, context, &least};
+    basin_team_run_all(find_some, &f, count, grain);
+    return least;
 }

@@ -6,7 +6,6 @@
 #ifndef BASIN_BASE_TEAM_H
 #define BASIN_BASE_TEAM_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 /* Does items first .. last - 1. `place`, in [0, threads), is of no other thread of this loop: it
@@ -22,11 +21,18 @@ void basin_team_run(basin_team_body *body, const void *context, int64_t count, i
 /* The same by as many threads as basin_processors says. */
 void basin_team_run_all(basin_team_body *body, const void *context, int64_t count, int64_t grain);
 
-/* least = min(least, value), by any thread of a loop. */
-static inline void basin_team_lower(_Atomic int64_t *least, int64_t value) {
-    int64_t old = atomic_load_explicit(least, memory_order_relaxed);
-    while (value < old && !atomic_compare_exchange_weak_explicit(
-                              least, &old, value, memory_order_relaxed, memory_order_relaxed)) {}
+/* The first of items first .. last - 1 that is wanted; `last` where none is. */
+typedef int64_t basin_team_search(const void *context, int64_t first, int64_t last);
+
+/* The first of [0, count) that is wanted, by all threads; `count` where none is. */
+int64_t basin_team_find(basin_team_search *search, const void *context, int64_t count,
+                        int64_t grain);
+
+/* At most `threads` for `work` element operations: waking one costs as much as some ten thousand.
+ */
+static inline int basin_team_size(int threads, int64_t work) {
+    int64_t useful = work / 16384;
+    return useful < 1 ? 1 : useful < threads ? (int)useful : threads;
 }
 
 #endif

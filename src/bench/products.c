@@ -2,11 +2,11 @@
  * scores, the two attention sums, both ways back, and the Hopfield network up and down; encoder and
  * decoder once. In training each product A B = C is followed by its two reverses, C' B^T and A^T
  * C'. They run through the machine's BLAS and through Basin's own product. */
-#include <omp.h>
 #include <stdlib.h>
 
 #include "backend/gemm.h"
 #include "base/memory.h"
+#include "base/team.h"
 #include "basin/random.h"
 #include "bench/bench.h"
 #include "bench/blas.h"
@@ -39,6 +39,11 @@ static void blas_one(const product *p, int64_t i) {
                        p->b + i * p->k * p->n, p->b_turned, p->m, p->n, p->k);
 }
 
+static void blas_some(const void *context, int64_t first, int64_t last, int place) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) blas_one(context, i);
+}
+
 /* Many small products are shared out, each in one thread; a large one takes all threads. */
 static void blas_product(const product *p, int threads) {
     if (p->batch == 1) {
@@ -47,8 +52,7 @@ static void blas_product(const product *p, int threads) {
         return;
     }
     basin_blas_threads(1);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < p->batch; i++) blas_one(p, i);
+    basin_team_run(blas_some, p, p->batch, 0, threads);
 }
 
 static basin_gemm describe(const product *p) {

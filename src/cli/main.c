@@ -41,17 +41,8 @@ static int run(int count, char **argument) {
     return BASIN_EXIT_USAGE;
 }
 
-/* Threads that wait for each other spin for milliseconds by libgomp's default. On cores that others
- * use, too, that made training eight times slower, and on free ones it gained nothing. libgomp
- * reads its settings when it is loaded, so the program starts itself again with a short spin. */
-static void wait_politely(char **argument) {
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
-    if (setenv("GOMP_SPINCOUNT", "300", 0) == 0) execv("/proc/self/exe", argument);
-}
-
 int main(int count, char **argument) {
     basin_surroundings_prepare(count, argument);
-    wait_politely(argument);
     int code = run(count > 0 ? count - 1 : 0, argument + 1);
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "basin: standard output: %s\n", strerror(errno));

@@ -2,13 +2,13 @@
 #include "basin/version.h"
 
 #include <cjson/cJSON.h>
-#include <omp.h>
 #include <stdbool.h>
 #include <zlib.h>
 
 #include "backend/device.h"
 #include "backend/isa.h"
 #include "base/library.h"
+#include "base/processors.h"
 #include "bench/blas.h"
 #include "cli/command.h"
 #include "io/json_writer.h"
@@ -63,7 +63,7 @@ static void print_json(void) {
     if (basin_cpu_amx()) basin_json_text(&json, NULL, "amx");
     basin_json_end(&json);
     basin_json_text(&json, "instruction_set", basin_isa_name(basin_cpu_isa()));
-    basin_json_integer(&json, "threads", omp_get_max_threads());
+    basin_json_integer(&json, "threads", basin_processors());
     basin_json_text(&json, "blas", blas_file());
     basin_json_text(&json, "compiler", COMPILER);
     basin_json_object(&json, "libraries");
@@ -83,8 +83,8 @@ static void print_text(void) {
                                              : basin_cuda_module_present()
                                                  ? "; cuda lacks its driver, libcuda.so.1"
                                                  : "");
-    printf("processor         %s, %d thread%s\ninstruction sets  ", PROCESSOR,
-           omp_get_max_threads(), omp_get_max_threads() == 1 ? "" : "s");
+    printf("processor         %s, %d thread%s\ninstruction sets  ", PROCESSOR, basin_processors(),
+           basin_processors() == 1 ? "" : "s");
     for (basin_isa isa = 0, first = 1; isa < BASIN_ISA_COUNT; isa++)
         if (basin_isa_available(isa)) {
             printf("%s%s", first ? "" : ", ", basin_isa_name(isa));

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -129,13 +130,24 @@ static void a_forked_child_has_threads_of_its_own(void **state) {
     assert_true(sum_squares(3) == expected);
 }
 
-static void the_least_of_all_is_found(void **state) {
+/* Wanted are three numbers. */
+static int64_t find_wanted(const void *context, int64_t first, int64_t last) {
+    const int64_t *wanted = context;
+    for (int64_t i = first; i < last; i++)
+        for (int k = 0; k < 3; k++)
+            if (i == wanted[k]) return i;
+    return last;
+}
+
+static void the_first_of_several_is_found(void **state) {
     (void)state;
-    _Atomic int64_t least = 100;
-    basin_team_lower(&least, 200);
-    assert_int_equal(least, 100);
-    basin_team_lower(&least, 7);
-    assert_int_equal(least, 7);
+    for (int64_t i = 0; i < 300; i++) {
+        int64_t wanted[3] = {7000 - i, 200 + 13 * i, 9999};
+        int64_t least = wanted[0] < wanted[1] ? wanted[0] : wanted[1];
+        assert_int_equal(basin_team_find(find_wanted, wanted, 10000, i % 60), least);
+        assert_int_equal(basin_team_find(find_wanted, wanted, least, i % 60), least);
+    }
+    assert_int_equal(basin_team_find(find_wanted, NULL, 0, 0), 0);
 }
 
 static int processors_with(const char *value) {
@@ -167,7 +179,7 @@ int main(void) {
         cmocka_unit_test(a_loop_within_a_loop_is_serial),
         cmocka_unit_test(callers_do_not_disturb_each_other),
         cmocka_unit_test(a_forked_child_has_threads_of_its_own),
-        cmocka_unit_test(the_least_of_all_is_found),
+        cmocka_unit_test(the_first_of_several_is_found),
         cmocka_unit_test(the_number_of_threads_can_be_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

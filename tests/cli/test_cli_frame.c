@@ -242,21 +242,6 @@ static void names_the_build(void **state) {
     cJSON_Delete(tree);
 }
 
-/* Without a waiting policy in the environment the program starts itself again with a short spin:
- * the same output, and its arguments arrive. */
-static void waits_politely(void **state) {
-    char line[1000], path[PATH_TEXT], text[200] = "";
-    snprintf(line, sizeof line,
-             "cd '%s' && env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT sh -c '"
-             "%s help nothing 2>.err; echo $?' >.out",
-             (const char *)*state, BASIN_PROGRAM);
-    assert_int_equal(system(line), 0);
-    slurp(text, sizeof text, folder_path(path, state, ".out"));
-    assert_string_equal(text, "2\n");
-    slurp(text, sizeof text, folder_path(path, state, ".err"));
-    assert_contains(text, "unknown command 'nothing'");
-}
-
 static void keeps_the_manual(void **state) {
     static char page[262144];
     slurp(page, sizeof page, BASIN_SOURCE "/docs/commands.md");
@@ -276,7 +261,6 @@ int main(void) {
         cmocka_unit_test(has_one_flag_for_one_thing),
         cmocka_unit_test(ends_options),
         cmocka_unit_test(names_the_build),
-        cmocka_unit_test(waits_politely),
         cmocka_unit_test(keeps_the_manual),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);

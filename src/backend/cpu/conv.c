@@ -6,7 +6,6 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/gemm.h"
-#include "base/team.h"
 
 enum { SLAB = 1 << 20 }; /* floats of P at a time, at least one row of the output */
 

@@ -8,7 +8,6 @@
 #include "backend/host.h"
 #include "backend/isa.h"
 #include "base/processors.h"
-#include "base/team.h"
 
 typedef struct cpu_backend {
     basin_backend base;

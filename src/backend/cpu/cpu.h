@@ -7,6 +7,7 @@
 
 #include "backend/cpu/simd/simd.h"
 #include "backend/kernel.h"
+#include "base/team.h"
 
 typedef struct basin_cpu_frame {
     const basin_call *call;
@@ -18,10 +19,9 @@ typedef struct basin_cpu_frame {
     basin_error *error; /* the first fault of the stream; reported by wait */
 } basin_cpu_frame;
 
-/* Threads for `work` element operations: waking a team costs as much as some ten thousand. */
+/* Threads for `work` element operations. */
 static inline int basin_cpu_team(const basin_cpu_frame *frame, int64_t work) {
-    int64_t useful = work / 16384;
-    return useful < 1 ? 1 : useful < frame->threads ? (int)useful : frame->threads;
+    return basin_team_size(frame->threads, work);
 }
 
 /* Does items first .. last - 1 of a call's work. */

@@ -5,7 +5,6 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
-#include "base/team.h"
 
 enum { TILE = 16 };
 

@@ -4,7 +4,6 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/program.h"
 #include "backend/shape.h"
-#include "base/team.h"
 
 /* How the domain is cut: pieces of `length` within each stretch of `width` elements. */
 typedef struct cut {

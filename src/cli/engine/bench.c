@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 #include "bench/blas.h"
 #include "cli/command.h"
+#include "cli/engine/bench_latency.h"
 #include "cli/table.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
@@ -15,7 +16,7 @@ typedef struct options {
     const char *shape, *backend, *products, *dtype, *only;
     int64_t batch, tokens, patch, nodes, edges, features;
     int64_t dim, heads, head_dim, memories, steps, threads, rounds, seed;
-    bool recompute, whole, calls, quiet, json;
+    bool recompute, whole, calls, latency, quiet, json;
 } options;
 
 static const options defaults = {
@@ -50,6 +51,10 @@ static const basin_option table[] = {
     BASIN_FLAG(options, calls, 0, "calls",
                "Print the kernel calls of the training step (or of --only), a line each, and time "
                "nothing; those with a * run again only after a state has changed."),
+    BASIN_FLAG(options, latency, 0, "latency",
+               "Instead: how long one picture, one node and one molecule take from call to result "
+               "on an open model, median and 99th percentile. The models are small and made for "
+               "the purpose; options of sizes do not go with it."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
                   "Times each item is run; the median is printed."),
     BASIN_OPTIONS_COMPUTE(options),
@@ -280,10 +285,36 @@ static bool print_table(const basin_bench *bench) {
     return true;
 }
 
+/* Options that say what is timed; --latency has items of its own. */
+static bool asks_for_items(const options *o) {
+    return strcmp(o->shape, defaults.shape) || o->batch || o->tokens || o->patch || o->nodes ||
+           o->edges || o->features || o->dim || o->heads || o->head_dim || o->memories ||
+           o->steps || o->recompute || o->whole || o->only || o->calls ||
+           o->rounds != defaults.rounds;
+}
+
+static int run_latency(const options *o) {
+    basin_error error;
+    basin_backend *backend = NULL;
+    basin_status status = BASIN_OK;
+    if (asks_for_items(o))
+        status = basin_fail(&error, BASIN_BAD_VALUE,
+                            "--latency times models of its own; of the options only --backend, "
+                            "--products, --dtype, --threads, --seed and --json go with it");
+    if (!status)
+        status =
+            basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error);
+    if (status) return basin_report(&error);
+    int code = basin_cli_bench_latency(backend, (uint64_t)o->seed, o->json);
+    basin_backend_close(backend);
+    return code;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands, (void)operand;
     basin_error error;
+    if (o->latency) return run_latency(o);
     basin_bench bench = {.shape = read_shape(o),
                          .recompute = o->recompute,
                          .whole = o->whole || o->calls,
@@ -314,7 +345,8 @@ const basin_command basin_command_bench = {
         "--threads 1 times are CPU times, which other programs hardly change.",
     .example = "  basin bench\n"
                "  basin bench --shape image-small --batch 8 --threads 1\n"
-               "  basin bench --shape amazon --rounds 3 --json\n",
+               "  basin bench --shape amazon --rounds 3 --json\n"
+               "  basin bench --latency\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

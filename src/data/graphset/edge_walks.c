@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
 
@@ -94,27 +95,34 @@ static void walk_graph(float *value, int64_t width, int64_t column, int64_t walk
     }
 }
 
+typedef struct walking {
+    float *value; /* [edges, width] */
+    int64_t width, walks;
+    const basin_graphset *set;
+    int64_t start; /* graph */
+} walking;
+
+/* Returns the first graph that there was no memory for. */
+static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
+    const walking *w = context;
+    const basin_graphset *set = w->set;
+    int64_t done = begin;
+    space s = {0};
+    for (; done < end; done++) {
+        int64_t g = w->start + done, nodes = set->node_start[g + 1] - set->node_start[g];
+        int64_t first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
+        if (!space_reserve(&s, nodes)) break;
+        walk_graph(w->value + first * w->width, w->width, w->width - w->walks, w->walks, &s, nodes,
+                   set->edge + 2 * first, edges);
+    }
+    space_free(&s);
+    return done;
+}
+
 static bool walk_part(float *value, int64_t width, int64_t walks, const basin_graphset *set,
                       int64_t start, int64_t end) {
-    bool fine = true;
-#pragma omp parallel
-    {
-        space s = {0};
-#pragma omp for schedule(dynamic, 8)
-        for (int64_t g = start; g < end; g++) {
-            int64_t nodes = set->node_start[g + 1] - set->node_start[g];
-            int64_t first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
-            if (space_reserve(&s, nodes))
-                walk_graph(value + first * width, width, width - walks, walks, &s, nodes,
-                           set->edge + 2 * first, edges);
-            else {
-#pragma omp atomic write
-                fine = false;
-            }
-        }
-        space_free(&s);
-    }
-    return fine;
+    walking w = {value, width, walks, set, start};
+    return basin_team_find(walk_graphs, &w, end - start, 0) == end - start;
 }
 
 /* Not cached as positions are: reading them back would save less than 0.1 s a million edges, and

@@ -5,6 +5,7 @@
  * cubes positive (where that vanishes: its largest entry). A graph with fewer has zeros behind
  * them. LAPACK for graphs that a dense matrix suits, ARPACK for larger ones. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,8 +190,10 @@ static basin_status eigen_sparse(double *vector, const matrix *s, int want, basi
     bool memory = l.v && l.work && l.large && l.residual && l.value && l.select, found = false;
     if (memory) {
         /* ARPACK keeps variables of its own between calls: one graph at a time. */
-#pragma omp critical(basin_arpack)
+        static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+        pthread_mutex_lock(&one_at_a_time);
         found = eigen_lanczos(&l, s, vector);
+        pthread_mutex_unlock(&one_at_a_time);
     }
     if (found) reverse_columns(vector, l.n, want);
     free(l.v);

@@ -8,6 +8,7 @@
 
 #include "base/library.h"
 #include "base/memory.h"
+#include "base/team.h"
 #include "basin/tasks/graphset.h"
 
 /* Two 64-bit FNV-1a sums with different starts: a name for a cache entry, not a seal. */
@@ -105,27 +106,50 @@ static int set_blas_threads(int threads) {
     return before;
 }
 
+typedef struct computing {
+    const basin_positions *p;
+    const part *of;
+    int64_t first; /* graph */
+} computing;
+
+static basin_status compute_graph(const basin_positions *p, const basin_graphset *set, int64_t g,
+                                  basin_error *error) {
+    float *value = p->value + (token_of(set, g) - p->first) * p->width;
+    int64_t first = set->edge_start[g], nodes = set->node_start[g + 1] - set->node_start[g];
+    return basin_positions_of(value, &p->spec, nodes, set->edge + 2 * first,
+                              set->edge_start[g + 1] - first, error);
+}
+
+/* Returns the first graph that failed. */
+static int64_t compute_graphs(const void *context, int64_t begin, int64_t end) {
+    const computing *c = context;
+    for (int64_t i = begin; i < end; i++)
+        if (compute_graph(c->p, c->of->set, c->first + i, NULL)) return i;
+    return end;
+}
+
+/* A graph that failed is tried once more, for its message; where that succeeds, so do the rest. */
+static basin_status compute_all(const basin_positions *p, const part *of, basin_error *error) {
+    computing c = {p, of, of->first};
+    while (c.first < of->end) {
+        basin_error own;
+        c.first += basin_team_find(compute_graphs, &c, of->end - c.first, 8);
+        if (c.first == of->end) break;
+        basin_status status = compute_graph(p, of->set, c.first, &own);
+        if (status)
+            return basin_fail(error, status, "graph %lld: %s", (long long)c.first, own.text);
+        c.first++;
+    }
+    return BASIN_OK;
+}
+
 static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
-    const basin_graphset *set = of->set;
-    basin_status status = BASIN_OK;
     p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
     if (!p->value)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the positions of %lld tokens",
                           (long long)p->tokens);
     int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
-#pragma omp parallel for schedule(dynamic, 8)
-    for (int64_t g = of->first; g < of->end; g++) {
-        basin_error own;
-        float *value = p->value + (token_of(set, g) - p->first) * p->width;
-        int64_t first = set->edge_start[g], nodes = set->node_start[g + 1] - set->node_start[g];
-        basin_status found = basin_positions_of(value, &p->spec, nodes, set->edge + 2 * first,
-                                                set->edge_start[g + 1] - first, &own);
-        if (found) {
-#pragma omp critical(basin_positions_error)
-            if (!status)
-                status = basin_fail(error, found, "graph %lld: %s", (long long)g, own.text);
-        }
-    }
+    basin_status status = compute_all(p, of, error);
     if (p->spec.vectors > 0) set_blas_threads(threads);
     return status;
 }

@@ -7,10 +7,12 @@
  * The graph (Dwivedi et al.): each superpixel has edges to its 8 nearest by place, with weight
  * A_ij = exp(-(d_ij / sigma_i)^2) made symmetric, sigma_i the mean distance to those 8. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "data/graphset/graphset.h"
 
 enum { NEAREST = 8, MOST_CHANNELS = 3 };
@@ -329,27 +331,53 @@ static basin_status pack(basin_graphset *set, const picture_graph *g, int64_t co
     return status;
 }
 
+typedef struct cutting {
+    picture_graph *g;
+    const uint8_t *pixel; /* [graphs, height, width, channels] */
+    int64_t height, width, channels;
+    const basin_superpixels *spec;
+    basin_error *error;
+    pthread_mutex_t *lock; /* of error, which is the first picture's that failed, ... */
+    int64_t *failed;       /* ... this one's */
+} cutting;
+
+static basin_status cut_one(const cutting *c, int64_t i, basin_error *error) {
+    int64_t size = c->height * c->width * c->channels;
+    float *value = basin_array_new((size_t)size, sizeof *value);
+    if (!value) return basin_fail(error, BASIN_NO_MEMORY, "no memory for its pixels");
+    for (int64_t p = 0; p < size; p++) value[p] = (float)c->pixel[i * size + p] / 255.0f;
+    basin_status status =
+        graph_of(&c->g[i], value, c->height, c->width, c->channels, c->spec, error);
+    free(value);
+    return status;
+}
+
+static void cut_some(const void *context, int64_t first, int64_t last, int place) {
+    const cutting *c = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
+        basin_error own;
+        basin_status status = cut_one(c, i, &own);
+        if (!status) continue;
+        pthread_mutex_lock(c->lock);
+        if (i < *c->failed) {
+            *c->failed = i;
+            basin_fail(c->error, status, "picture %lld: %s", (long long)i, own.text);
+        }
+        pthread_mutex_unlock(c->lock);
+    }
+}
+
 static basin_status cut(picture_graph *g, const uint8_t *pixel, int64_t graphs, int64_t height,
                         int64_t width, int64_t channels, const basin_superpixels *spec,
                         basin_error *error) {
-    basin_status status = BASIN_OK;
-    int64_t size = height * width * channels;
-#pragma omp parallel for schedule(dynamic, 64)
-    for (int64_t i = 0; i < graphs; i++) {
-        basin_error own;
-        float *value = basin_array_new((size_t)size, sizeof *value);
-        basin_status found = BASIN_NO_MEMORY;
-        own.text[0] = 0;
-        for (int64_t p = 0; p < size && value; p++) value[p] = (float)pixel[i * size + p] / 255.0f;
-        if (value) found = graph_of(&g[i], value, height, width, channels, spec, &own);
-        free(value);
-        if (found) {
-#pragma omp critical(basin_superpixel_error)
-            if (!status)
-                status = basin_fail(error, found, "picture %lld: %s", (long long)i, own.text);
-        }
-    }
-    return status;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int64_t failed = graphs;
+    basin_error own = {0};
+    cutting c = {g, pixel, height, width, channels, spec, &own, &lock, &failed};
+    basin_team_run_all(cut_some, &c, graphs, 64);
+    if (failed == graphs) return BASIN_OK;
+    return basin_fail(error, own.status, "%s", own.text);
 }
 
 basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixel,

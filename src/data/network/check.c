@@ -3,15 +3,25 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/team.h"
 #include "data/network/network.h"
+
+/* What the searches below look at. */
+typedef struct checked {
+    const basin_network *network;
+    const basin_relation *relation;
+} checked;
+
+static int64_t find_bad_row(const void *context, int64_t first, int64_t last) {
+    const basin_relation *r = ((const checked *)context)->relation;
+    for (int64_t i = first; i < last; i++)
+        if (r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0) return i;
+    return last;
+}
 
 basin_status basin_network_check_rows(const basin_network *n, const basin_relation *r,
                                       basin_error *error) {
-    int64_t bad = n->nodes;
-#pragma omp parallel for reduction(min : bad) schedule(static)
-    for (int64_t i = 0; i < n->nodes; i++)
-        if ((r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0) && i < bad)
-            bad = i;
+    int64_t bad = basin_team_find(find_bad_row, &(checked){n, r}, n->nodes, 0);
     if (bad == n->nodes) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: row %" PRId64 " of '%s' runs from %" PRId64 " to %" PRId64 " of %" PRId64
@@ -19,38 +29,52 @@ basin_status basin_network_check_rows(const basin_network *n, const basin_relati
                       n->path, bad, r->name, r->row[bad], r->row[bad + 1], r->edges);
 }
 
+static int64_t find_bad_column(const void *context, int64_t first, int64_t last) {
+    const basin_relation *r = ((const checked *)context)->relation;
+    int64_t nodes = ((const checked *)context)->network->nodes;
+    for (int64_t e = first; e < last; e++)
+        if (r->col[e] < 0 || r->col[e] >= nodes) return e;
+    return last;
+}
+
 static basin_status check_columns(const basin_network *n, const basin_relation *r,
                                   basin_error *error) {
-    int64_t bad = r->edges;
-#pragma omp parallel for reduction(min : bad) schedule(static)
-    for (int64_t e = 0; e < r->edges; e++)
-        if ((r->col[e] < 0 || r->col[e] >= n->nodes) && e < bad) bad = e;
+    int64_t bad = basin_team_find(find_bad_column, &(checked){n, r}, r->edges, 0);
     if (bad == r->edges) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
                       n->path, bad, r->name, r->col[bad], n->nodes - 1);
 }
 
+static int64_t find_disorder(const void *context, int64_t first, int64_t last) {
+    const basin_relation *r = ((const checked *)context)->relation;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t e = r->row[i] + 1; e < r->row[i + 1]; e++)
+            if (r->col[e - 1] > r->col[e]) return i;
+    return last;
+}
+
 /* Searches and pairs rely on the order; equal entries are edges that were kept twice. */
 static basin_status check_order(const basin_network *n, const basin_relation *r,
                                 basin_error *error) {
-    int64_t bad = n->nodes;
-#pragma omp parallel for reduction(min : bad) schedule(dynamic, 4096)
-    for (int64_t i = 0; i < n->nodes; i++)
-        for (int64_t e = r->row[i] + 1; e < r->row[i + 1]; e++)
-            if (r->col[e - 1] > r->col[e] && i < bad) bad = i;
+    int64_t bad = basin_team_find(find_disorder, &(checked){n, r}, n->nodes, 4096);
     if (bad == n->nodes) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: the neighbours of node %" PRId64 " in '%s' are not in ascending order",
                       n->path, bad, r->name);
 }
 
+static int64_t find_no_number(const void *context, int64_t first, int64_t last) {
+    const float *x = context;
+    for (int64_t i = first; i < last; i++)
+        if (!isfinite(x[i])) return i;
+    return last;
+}
+
 static basin_status check_facts(const basin_network *n, const basin_relation *r,
                                 basin_error *error) {
-    int64_t count = r->fact ? r->edges * n->facts.count : 0, bad = count;
-#pragma omp parallel for reduction(min : bad) schedule(static)
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(r->fact[i]) && i < bad) bad = i;
+    int64_t count = r->fact ? r->edges * n->facts.count : 0;
+    int64_t bad = basin_team_find(find_no_number, r->fact, count, 0);
     if (bad == count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: edge %" PRId64 " of '%s' carries %g for %s, wanted a number", n->path,
@@ -115,10 +139,8 @@ basin_status basin_network_check_tables(const basin_network *network, basin_erro
 }
 
 int64_t basin_network_first_gap(const basin_network *network) {
-    int64_t count = network->feature ? network->nodes * network->features : 0, bad = count;
-#pragma omp parallel for reduction(min : bad) schedule(static)
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(network->feature[i]) && i < bad) bad = i;
+    int64_t count = network->feature ? network->nodes * network->features : 0;
+    int64_t bad = basin_team_find(find_no_number, network->feature, count, 0);
     return bad == count ? -1 : bad;
 }
 

@@ -3,11 +3,12 @@
  * one int32_t an entry: 146 million of them on 5.8 million nodes take 0.7 GiB. Threads meet only in
  * counters; what they leave behind does not depend on their number, since rows are sorted. */
 #include <inttypes.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 #include "data/network/network.h"
 
 static int64_t from_at(const basin_edges *e, int64_t i) {
@@ -55,14 +56,24 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
     return BASIN_OK;
 }
 
+typedef struct looking {
+    const basin_edges *edges;
+    int64_t nodes;
+} looking;
+
+static int64_t find_bad_edge(const void *context, int64_t first, int64_t last) {
+    const looking *l = context;
+    for (int64_t i = first; i < last; i++) {
+        int64_t u = from_at(l->edges, i), v = to_at(l->edges, i);
+        if (u < 0 || u >= l->nodes || v < 0 || v >= l->nodes) return i;
+    }
+    return last;
+}
+
 static basin_status check_edges(const basin_network *n, const char *name, const basin_edges *e,
                                 basin_error *error) {
-    int64_t bad = e->count;
-#pragma omp parallel for reduction(min : bad) schedule(static)
-    for (int64_t i = 0; i < e->count; i++) {
-        int64_t u = from_at(e, i), v = to_at(e, i);
-        if ((u < 0 || u >= n->nodes || v < 0 || v >= n->nodes) && i < bad) bad = i;
-    }
+    looking l = {e, n->nodes};
+    int64_t bad = basin_team_find(find_bad_edge, &l, e->count, 0);
     if (bad == e->count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: edge %" PRId64 " of '%s' joins nodes %" PRId64 " and %" PRId64
@@ -70,12 +81,22 @@ static basin_status check_edges(const basin_network *n, const char *name, const 
                       n->path, bad, name, from_at(e, bad), to_at(e, bad), n->nodes - 1);
 }
 
-/* Counts (col == NULL) or places the entries of each row. `at` [N] are the rows' counters. */
-static void scatter(int64_t *at, int32_t *col, const basin_edges *e, const basin_network_options *o,
-                    int64_t nodes) {
+typedef struct scattering {
+    int64_t *at;  /* [N] the rows' counters */
+    int32_t *col; /* NULL: entries are counted only */
+    const basin_edges *edges;
+    const basin_network_options *options;
+} scattering;
+
+static void scatter_some(const void *context, int64_t first, int64_t last, int place) {
+    const scattering *s = context;
+    const basin_edges *e = s->edges;
+    const basin_network_options *o = s->options;
+    int64_t *at = s->at;
+    int32_t *col = s->col;
     bool drop = o->self != BASIN_SELF_KEEP;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < e->count; i++) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
         int64_t u = from_at(e, i), v = to_at(e, i);
         if (u == v && drop) continue;
         int64_t k = __atomic_fetch_add(&at[v], 1, __ATOMIC_RELAXED);
@@ -84,6 +105,13 @@ static void scatter(int64_t *at, int32_t *col, const basin_edges *e, const basin
         k = __atomic_fetch_add(&at[u], 1, __ATOMIC_RELAXED);
         if (col) col[k] = (int32_t)v;
     }
+}
+
+/* Counts (col == NULL) or places the entries of each row. `at` [N] are the rows' counters. */
+static void scatter(int64_t *at, int32_t *col, const basin_edges *e, const basin_network_options *o,
+                    int64_t nodes) {
+    scattering s = {at, col, e, o};
+    basin_team_run_all(scatter_some, &s, e->count, 0);
     if (o->self != BASIN_SELF_ADD) return;
     for (int64_t v = 0; v < nodes; v++) {
         int64_t k = at[v]++;
@@ -157,10 +185,33 @@ static basin_status close_gaps(basin_relation *r, const int64_t *kept, int64_t n
     return BASIN_OK;
 }
 
+typedef struct tidying {
+    const basin_relation *relation;
+    int64_t nodes;
+    bool merge;
+    int64_t *kept;  /* [nodes] entries that are left */
+    int32_t *spare; /* [threads, most] */
+    int64_t most;
+} tidying;
+
+static void tidy_rows(const void *context, int64_t first, int64_t last, int place) {
+    const tidying *t = context;
+    const int64_t *row = t->relation->row;
+    for (int64_t i = first; i < last; i++) {
+        int32_t *a = t->relation->col + row[i];
+        int64_t n = row[i + 1] - row[i];
+        if (n <= SHORT_ROW)
+            sort_short(a, n);
+        else if (!is_sorted(a, n))
+            sort_long(a, t->spare + place * t->most, n, t->nodes);
+        t->kept[i] = t->merge ? merge_equal(a, n) : n;
+    }
+}
+
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error) {
     int64_t most = longest_row(relation, nodes);
-    int threads = omp_get_max_threads();
+    int threads = basin_processors();
     size_t room;
     int32_t *spare = NULL;
     int64_t *kept = basin_array_new((size_t)nodes, sizeof *kept);
@@ -172,16 +223,8 @@ basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool m
         return basin_fail(error, BASIN_NO_MEMORY, "no memory to sort %" PRId64 " edges",
                           relation->edges);
     }
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
-    for (int64_t i = 0; i < nodes; i++) {
-        int32_t *a = relation->col + relation->row[i];
-        int64_t n = relation->row[i + 1] - relation->row[i];
-        if (n <= SHORT_ROW)
-            sort_short(a, n);
-        else if (!is_sorted(a, n))
-            sort_long(a, spare + (size_t)omp_get_thread_num() * (size_t)most, n, nodes);
-        kept[i] = merge ? merge_equal(a, n) : n;
-    }
+    tidying t = {relation, nodes, merge, kept, spare, most};
+    basin_team_run(tidy_rows, &t, nodes, 256, threads);
     free(spare);
     basin_status status = close_gaps(relation, kept, nodes, error);
     free(kept);

@@ -1,9 +1,11 @@
 /* A relation summed up: degrees, loops, symmetry, homophily. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "data/network/network.h"
 
 static int compare(const void *a, const void *b) {
@@ -27,11 +29,23 @@ static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relatio
     d->mean = (double)d->edges / (double)nodes;
 }
 
-static void count_edges(basin_degrees *d, const basin_network *n, const basin_relation *r) {
+typedef struct counts {
+    _Atomic int64_t loops, one_way, both, equal, of_anomalies, alike;
+} counts;
+
+typedef struct counting {
+    const basin_network *network;
+    const basin_relation *relation;
+    counts *to;
+} counting;
+
+static void count_some(const void *context, int64_t first, int64_t last, int place) {
+    const basin_network *n = ((const counting *)context)->network;
+    const basin_relation *r = ((const counting *)context)->relation;
+    counts *to = ((const counting *)context)->to;
     int64_t loops = 0, one_way = 0, both = 0, equal = 0, of_anomalies = 0, alike = 0;
-#pragma omp parallel for schedule(dynamic, 256)                                                    \
-    reduction(+ : loops, one_way, both, equal, of_anomalies, alike)
-    for (int64_t i = 0; i < n->nodes; i++) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
         int32_t y = n->label ? n->label[i] : -1;
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
             int32_t k = r->col[e], z = n->label ? n->label[k] : -1;
@@ -45,10 +59,22 @@ static void count_edges(basin_degrees *d, const basin_network *n, const basin_re
             alike += y == 1 && z == 1;
         }
     }
-    d->self_loops = loops;
-    d->symmetric = one_way == 0;
-    d->homophily = both ? (double)equal / (double)both : NAN;
-    d->anomaly_homophily = of_anomalies ? (double)alike / (double)of_anomalies : NAN;
+    atomic_fetch_add(&to->loops, loops);
+    atomic_fetch_add(&to->one_way, one_way);
+    atomic_fetch_add(&to->both, both);
+    atomic_fetch_add(&to->equal, equal);
+    atomic_fetch_add(&to->of_anomalies, of_anomalies);
+    atomic_fetch_add(&to->alike, alike);
+}
+
+static void count_edges(basin_degrees *d, const basin_network *n, const basin_relation *r) {
+    counts c = {0};
+    counting all = {n, r, &c};
+    basin_team_run_all(count_some, &all, n->nodes, 256);
+    d->self_loops = c.loops;
+    d->symmetric = c.one_way == 0;
+    d->homophily = c.both ? (double)c.equal / (double)c.both : NAN;
+    d->anomaly_homophily = c.of_anomalies ? (double)c.alike / (double)c.of_anomalies : NAN;
 }
 
 basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,

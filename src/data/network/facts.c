@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "data/network/schema/schema.h"
 
 void basin_facts_free(basin_facts *facts) {
@@ -73,14 +74,42 @@ basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_fa
                       (long long)facts->count, (long long)relation->edges, relation->name);
 }
 
+/* Facts on their way from one relation to another. */
+typedef struct taking {
+    const basin_relation *to, *from;
+    const int64_t *node; /* of `from`, by number in `to`; NULL: the same */
+    const basin_facts *facts;
+} taking;
+
+static void merge_some(const void *context, int64_t first, int64_t last, int place) {
+    const taking *t = context;
+    int64_t count = t->facts->count;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t e = t->from->row[i]; e < t->from->row[i + 1]; e++) {
+            int64_t at = basin_relation_find(t->to, i, t->from->col[e]);
+            basin_facts_merge(t->to->fact + at * count, t->from->fact + e * count, t->facts);
+        }
+}
+
 void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, int64_t nodes,
                                 const basin_facts *facts) {
+    taking t = {to, from, NULL, facts};
     if (!facts->count || !from->fact) return;
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < nodes; i++)
-        for (int64_t e = from->row[i]; e < from->row[i + 1]; e++) {
-            int64_t at = basin_relation_find(to, i, from->col[e]);
-            basin_facts_merge(to->fact + at * facts->count, from->fact + e * facts->count, facts);
+    basin_team_run_all(merge_some, &t, nodes, 256);
+}
+
+static void copy_some(const void *context, int64_t first, int64_t last, int place) {
+    const taking *t = context;
+    const basin_relation *part = t->to, *whole = t->from;
+    int64_t count = t->facts->count;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t e = part->row[i]; e < part->row[i + 1]; e++) {
+            int64_t other = t->node[part->col[e]];
+            int64_t from = basin_relation_find(whole, t->node[i], (int32_t)other);
+            memcpy(part->fact + e * count, whole->fact + from * count,
+                   (size_t)count * sizeof *part->fact);
         }
 }
 
@@ -90,13 +119,8 @@ basin_status basin_relation_copy_facts(basin_relation *part, const basin_relatio
     if (!whole->fact) return BASIN_OK;
     basin_status status = basin_relation_alloc_facts(part, facts, error);
     if (status) return status;
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < nodes; i++)
-        for (int64_t e = part->row[i]; e < part->row[i + 1]; e++) {
-            int64_t from = basin_relation_find(whole, node[i], (int32_t)node[part->col[e]]);
-            memcpy(part->fact + e * facts->count, whole->fact + from * facts->count,
-                   (size_t)facts->count * sizeof *part->fact);
-        }
+    taking t = {part, whole, node, facts};
+    basin_team_run_all(copy_some, &t, nodes, 256);
     return BASIN_OK;
 }
 

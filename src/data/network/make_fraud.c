@@ -14,11 +14,12 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 
@@ -176,10 +177,25 @@ static void draw_partners(int32_t *pair, int32_t *taken, const block *b, int64_t
     }
 }
 
+typedef struct drawing_of {
+    int32_t *pair;
+    int32_t *taken; /* [threads, among] */
+    const block *block;
+    const int32_t *drawing, *drawn;
+    uint64_t seed, stream;
+} drawing_of;
+
+static void draw_ranks(const void *context, int64_t first, int64_t last, int place) {
+    const drawing_of *d = context;
+    for (int64_t r = first; r < last; r++)
+        draw_partners(d->pair + 2 * d->block->first[r], d->taken + place * d->block->among,
+                      d->block, r, d->drawing, d->drawn, d->seed, d->stream);
+}
+
 static basin_status draw_block(int32_t *pair, block *b, const int32_t *drawing,
                                const int32_t *drawn, uint64_t seed, uint64_t stream,
                                basin_error *error) {
-    int threads = omp_get_max_threads();
+    int threads = basin_processors();
     size_t room = 0;
     int32_t *taken = basin_size_multiply(&room, (size_t)b->among, (size_t)threads)
                          ? calloc(room, sizeof *taken)
@@ -187,11 +203,8 @@ static basin_status draw_block(int32_t *pair, block *b, const int32_t *drawing,
     if (!taken)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory to draw among %" PRId64 " nodes",
                           b->among);
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (int64_t r = 0; r < b->draws; r++)
-        draw_partners(pair + 2 * b->first[r],
-                      taken + (size_t)omp_get_thread_num() * (size_t)b->among, b, r, drawing, drawn,
-                      seed, stream);
+    drawing_of d = {pair, taken, b, drawing, drawn, seed, stream};
+    basin_team_run(draw_ranks, &d, b->draws, 64, threads);
     free(taken);
     return BASIN_OK;
 }
@@ -308,6 +321,20 @@ static void make_node(float *x, const double *loading /* [F, LOADINGS] */, const
     }
 }
 
+typedef struct making {
+    const basin_network *network;
+    const basin_fraud_spec *spec;
+    const double *loading; /* [F, LOADINGS] */
+} making;
+
+static void make_nodes(const void *context, int64_t first, int64_t last, int place) {
+    const making *m = context;
+    const basin_network *n = m->network;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        make_node(n->feature + i * n->features, m->loading, n, m->spec, i);
+}
+
 static basin_status make_features(basin_network *n, const basin_fraud_spec *spec,
                                   basin_error *error) {
     basin_status status = basin_network_alloc_features(n, spec->features, NULL, error);
@@ -318,9 +345,8 @@ static basin_status make_features(basin_network *n, const basin_fraud_spec *spec
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " features",
                           spec->features);
     basin_random_fill_normal_f64(loading, spec->seed, STREAM_LOADING, 0, count);
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < n->nodes; i++)
-        make_node(n->feature + i * n->features, loading, n, spec, i);
+    making m = {n, spec, loading};
+    basin_team_run_all(make_nodes, &m, n->nodes, 0);
     free(loading);
     return BASIN_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 
@@ -109,6 +110,35 @@ static basin_status gather_nodes(basin_network *n, const part *p, basin_error *e
 
 /* ---- edges among the nodes of a part ---- */
 
+typedef struct inducing {
+    const part *part;
+    const basin_relation *from, *to;
+} inducing;
+
+static void count_kept(const void *context, int64_t first, int64_t last, int place) {
+    const part *p = ((const inducing *)context)->part;
+    const basin_relation *from = ((const inducing *)context)->from;
+    const basin_relation *to = ((const inducing *)context)->to;
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
+        int64_t kept = 0, end = from->row[p->node[i] + 1];
+        for (int64_t e = from->row[p->node[i]]; e < end; e++) kept += p->place[from->col[e]] != 0;
+        to->row[i + 1] = kept;
+    }
+}
+
+static void place_kept(const void *context, int64_t first, int64_t last, int place) {
+    const part *p = ((const inducing *)context)->part;
+    const basin_relation *from = ((const inducing *)context)->from;
+    const basin_relation *to = ((const inducing *)context)->to;
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
+        int64_t at = to->row[i], end = from->row[p->node[i] + 1];
+        for (int64_t e = from->row[p->node[i]]; e < end; e++)
+            if (p->place[from->col[e]]) to->col[at++] = p->place[from->col[e]] - 1;
+    }
+}
+
 static basin_status induce_relation(basin_network *n, const part *p, const basin_relation *from,
                                     basin_error *error) {
     basin_relation *r;
@@ -117,22 +147,13 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
     int64_t count = (int64_t)p->count;
     r->row = calloc(p->count + 1, sizeof *r->row);
     if (!r->row) return no_memory(p->whole, error);
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < count; i++) {
-        int64_t kept = 0, end = from->row[p->node[i] + 1];
-        for (int64_t e = from->row[p->node[i]]; e < end; e++) kept += p->place[from->col[e]] != 0;
-        r->row[i + 1] = kept;
-    }
+    inducing all = {p, from, r};
+    basin_team_run_all(count_kept, &all, count, 256);
     for (int64_t i = 0; i < count; i++) r->row[i + 1] += r->row[i];
     r->edges = r->row[count];
     r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
     if (!r->col) return no_memory(p->whole, error);
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = r->row[i], end = from->row[p->node[i] + 1];
-        for (int64_t e = from->row[p->node[i]]; e < end; e++)
-            if (p->place[from->col[e]]) r->col[at++] = p->place[from->col[e]] - 1;
-    }
+    basin_team_run_all(place_kept, &all, count, 256);
     status = basin_relation_tidy(r, count, false, error);
     return status ? status : basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);
 }

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 #include "data/network/network.h"
 
 enum { MOST_POINTS = 1001, BINS = 8, KINDS = 7 };
@@ -236,14 +238,29 @@ static void apply_row(float *y, const basin_scaler *s, const float *x) {
     }
 }
 
+typedef struct applying {
+    float *y;
+    const basin_scaler *scale;
+    const float *x;
+    int64_t width;
+} applying;
+
+static void apply_rows(const void *context, int64_t first, int64_t last, int place) {
+    const applying *a = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        apply_row(a->y + i * a->width, a->scale, a->x + i * a->scale->features);
+}
+
 void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int64_t n) {
     int64_t F = scale->features, width = F * basin_scaler_planes(scale->kind);
     if (scale->kind == BASIN_SCALE_NONE) {
         if (y != x) memcpy(y, x, (size_t)(n * F) * sizeof *y);
         return;
     }
-#pragma omp parallel for schedule(static) if (n > 64)
-    for (int64_t i = 0; i < n; i++) apply_row(y + i * width, scale, x + i * F);
+    applying a = {y, scale, x, width};
+    int threads = n > 64 ? basin_processors() : 1;
+    basin_team_run(apply_rows, &a, n, 0, threads);
 }
 
 /* ---- in model files ---- */

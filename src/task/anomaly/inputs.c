@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "basin/tasks/graphset.h"
 #include "data/network/network.h"
 
@@ -82,12 +83,25 @@ void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_
     for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
 }
 
+typedef struct averaging {
+    float *to;
+    const float *from;
+    int64_t stride, columns;
+    const basin_relation *relation;
+} averaging;
+
+static void average_some(const void *context, int64_t first, int64_t last, int place) {
+    const averaging *a = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        basin_neighbour_mean(a->to + i * a->stride, a->from, a->stride, a->columns, a->relation, i);
+}
+
 /* to[i] = mean of from over the neighbours of i. */
 static void neighbour_means(float *to, const float *from, int64_t stride, int64_t columns,
                             const basin_relation *relation, int64_t nodes) {
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < nodes; i++)
-        basin_neighbour_mean(to + i * stride, from, stride, columns, relation, i);
+    averaging a = {to, from, stride, columns, relation};
+    basin_team_run_all(average_some, &a, nodes, 256);
 }
 
 const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {

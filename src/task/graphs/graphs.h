@@ -104,6 +104,7 @@ struct basin_graphs_model {
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
     basin_params params;
+    struct basin_graphs_plans *one; /* kept for calls with one graph; NULL: there was none yet */
 };
 
 /* A model without weights for a set, its encoding learnt from the given graphs. */
@@ -243,6 +244,8 @@ typedef struct basin_graphs_plans {
     size_t scratch_bytes;
 } basin_graphs_plans;
 
+/* For scores of one graph at a time, of any size. */
+void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model);
 /* For batches of the given graphs; with a schedule for training, without (NULL) for scores. */
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,

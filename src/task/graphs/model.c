@@ -76,6 +76,8 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
 
 void basin_graphs_close(basin_graphs_model *model) {
     if (!model) return;
+    if (model->one) basin_graphs_plans_free(model->one);
+    free(model->one);
     free(model->class_value);
     free(model->target_mean);
     free(model->target_scale);

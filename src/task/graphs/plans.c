@@ -113,6 +113,11 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
            basin_graphset_pairs);
 }
 
+/* Steps of a few dozen atoms: most molecules meet a plan that is there. */
+void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model) {
+    *plans = (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
+}
+
 void basin_graphs_plans_free(basin_graphs_plans *plans) {
     for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) basin_graphs_plan_free(plans->plan[i]);
     basin_graphset_batch_free(&plans->data);

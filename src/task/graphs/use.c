@@ -58,11 +58,22 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
     return open_input(u, model, labels, error);
 }
 
+/* One graph: the plans stay with the model, since to make one takes longer than to run it. */
+static basin_status run_one(use *u, basin_graphs_model *model, basin_error *error) {
+    if (!model->one) {
+        model->one = calloc(1, sizeof *model->one);
+        if (!model->one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+        basin_graphs_plans_begin_one(model->one, model);
+    }
+    return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
+}
+
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                              bool labels, basin_graphs_sinks sinks, basin_error *error) {
     basin_graphs_plans plans;
     basin_status status = use_prepare(u, model, data, labels, error);
     if (status) return status;
+    if (u->count == 1 && !sinks.embedding && !sinks.energy) return run_one(u, model, error);
     basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.sinks = sinks;
     status = basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);

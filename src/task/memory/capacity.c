@@ -4,11 +4,13 @@
  * so that one pass over the memories gives the fields at every load on the way. Nothing is stored
  * but the fields: memories are drawn again from their numbers. */
 #include <math.h>
-#include <omp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 #include "basin/random.h"
 #include "task/given.h"
 #include "task/memory/memory.h"
@@ -114,19 +116,33 @@ static int64_t count_wrong(const experiment *e, int64_t k, int64_t load) {
     return wrong;
 }
 
-/* Stores memories up to a load in every network; the share of wrong bits then. */
-static double load_up(experiment *e, int64_t load) {
-    int64_t wrong = 0, tests = load < TESTS ? load : TESTS;
-#pragma omp parallel for schedule(dynamic) reduction(+ : wrong) num_threads(e->trial.threads)
-    for (int64_t k = 0; k < e->networks; k++) {
+typedef struct loading {
+    const experiment *experiment;
+    int64_t load;
+    _Atomic int64_t *wrong;
+} loading;
+
+static void load_networks(const void *context, int64_t first, int64_t last, int place) {
+    const loading *l = context;
+    const experiment *e = l->experiment;
+    (void)place;
+    for (int64_t k = first; k < last; k++) {
         uint64_t bit[WORDS];
         float sign[64 * WORDS];
-        for (int64_t memory = e->stored; memory < load; memory++) {
+        for (int64_t memory = e->stored; memory < l->load; memory++) {
             draw_pattern(bit, e, k, memory);
             add_memory(e, &e->network[k], bit, sign);
         }
-        wrong += count_wrong(e, k, load);
+        atomic_fetch_add(l->wrong, count_wrong(e, k, l->load));
     }
+}
+
+/* Stores memories up to a load in every network; the share of wrong bits then. */
+static double load_up(experiment *e, int64_t load) {
+    int64_t tests = load < TESTS ? load : TESTS;
+    _Atomic int64_t wrong = 0;
+    loading l = {e, load, &wrong};
+    basin_team_run(load_networks, &l, e->networks, 1, e->trial.threads);
     e->stored = load;
     return (double)wrong / (double)(e->networks * tests * e->n);
 }
@@ -220,7 +236,7 @@ basin_status basin_memory_measure(basin_memory_curve *curve, const basin_memory_
         basin_given_take(&e.trial, sizeof e.trial, trial, "basin_memory_trial", error);
     if (!status) status = check(&e, error);
     if (!status) status = begin(&e, error);
-    if (!status && e.trial.threads <= 0) e.trial.threads = omp_get_max_threads();
+    if (!status && e.trial.threads <= 0) e.trial.threads = basin_processors();
     if (!status) walk(curve, &e);
     end(&e);
     return status;

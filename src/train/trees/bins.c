@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "train/trees/grow.h"
 
 static int ascending(const void *a, const void *b) {
@@ -59,13 +60,18 @@ static void pack(basin_binned *binned) {
     }
 }
 
-static bool cut_and_encode(basin_binned *binned, const basin_trees_data *data) {
-    bool failed = false;
-#pragma omp parallel for schedule(dynamic, 1) reduction(| : failed)
-    for (int64_t f = 0; f < binned->features; f++) {
+typedef struct binning {
+    basin_binned *binned;
+    const basin_trees_data *data;
+} binning;
+
+/* Returns the first feature that there was no memory for. */
+static int64_t bin_features(const void *context, int64_t first, int64_t last) {
+    basin_binned *binned = ((const binning *)context)->binned;
+    const basin_trees_data *data = ((const binning *)context)->data;
+    for (int64_t f = first; f < last; f++) {
         float *value = basin_array_new((size_t)data->trains, sizeof *value);
-        failed |= !value;
-        if (!value) continue;
+        if (!value) return f;
         for (int64_t r = 0; r < data->trains; r++)
             value[r] = data->x[data->train[r] * binned->features + f];
         binned->start[f + 1] =
@@ -73,7 +79,12 @@ static bool cut_and_encode(basin_binned *binned, const basin_trees_data *data) {
         encode(binned, data, f);
         free(value);
     }
-    return !failed;
+    return last;
+}
+
+static bool cut_and_encode(basin_binned *binned, const basin_trees_data *data) {
+    binning b = {binned, data};
+    return basin_team_find(bin_features, &b, binned->features, 1) == binned->features;
 }
 
 basin_status basin_binned_new(basin_binned *binned, const basin_trees_data *data,

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 #include "basin/metrics.h"
 #include "train/trees/grow.h"
 
@@ -50,15 +52,27 @@ static double probability(const double *score, int64_t scores, int64_t k) {
     return exp(score[k] - most) / sum;
 }
 
-static void set_gradient(boost *b, int64_t k) {
-    int64_t scores = b->trees->scores;
-#pragma omp parallel for schedule(static)
-    for (int64_t r = 0; r < b->data->trains; r++) {
+typedef struct sloping {
+    const boost *boost;
+    int64_t k;
+} sloping;
+
+static void set_gradients(const void *context, int64_t first, int64_t last, int place) {
+    const boost *b = ((const sloping *)context)->boost;
+    int64_t scores = b->trees->scores, k = ((const sloping *)context)->k;
+    (void)place;
+    for (int64_t r = first; r < last; r++) {
         int32_t label = label_of(b->data, r);
         double p = probability(b->score + r * scores, scores, k), w = weight_of(b->data, label);
         bool hit = scores == 1 ? label == 1 : label == k;
         b->gradient[r] = (basin_gradient){w * (p - hit), fmax(w * p * (1 - p), 1e-16)};
     }
+}
+
+static void set_gradient(const boost *b, int64_t k) {
+    sloping s = {b, k};
+    int64_t rows = b->data->trains, work = 16 * rows * b->trees->scores;
+    basin_team_run(set_gradients, &s, rows, 0, basin_team_size(basin_processors(), work));
 }
 
 /* Mean cross entropy of the validation rows, as they weigh in training. */

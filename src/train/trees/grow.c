@@ -2,10 +2,13 @@
 #include "train/trees/grow.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 #include "basin/random.h"
 
 typedef struct split {
@@ -80,41 +83,64 @@ static void scan_feature(split *best, const basin_grower *grower, const leaf *l,
     }
 }
 
+static const split NO_SPLIT = {1e-9, -1, 0};
+
 /* Ties go to the lower feature, whichever thread found it. */
 static bool better(split a, split b) {
     return a.gain > b.gain || (a.gain == b.gain && a.feature >= 0 && a.feature < b.feature);
+}
+
+typedef struct looking {
+    const basin_grower *grower;
+    const leaf *at;
+    const basin_gradient *gradient;
+    const leaf *sibling; /* NULL: from the rows */
+    split *best;
+    pthread_mutex_t *lock; /* of best */
+} looking;
+
+static void sum_bins(const looking *look, int64_t f) {
+    const basin_binned *binned = look->grower->binned;
+    const leaf *l = look->at;
+    int64_t from = binned->start[f], to = binned->start[f + 1];
+    if (look->sibling) {
+        for (int64_t b = from; b < to; b++) {
+            l->sums[b].slope -= look->sibling->sums[b].slope;
+            l->sums[b].curve -= look->sibling->sums[b].curve;
+        }
+        return;
+    }
+    memset(l->sums + from, 0, (size_t)(to - from) * sizeof *l->sums);
+    sum_feature(l->sums + from, binned->code + f * binned->rows, look->grower->row + l->begin,
+                look->gradient, l->end - l->begin);
+}
+
+static void look_at_features(const void *context, int64_t first, int64_t last, int place) {
+    const looking *look = context;
+    const basin_grower *grower = look->grower;
+    split mine = NO_SPLIT; /* `best` may be another thread's already */
+    (void)place;
+    for (int64_t f = first; f < last; f++) {
+        if (!grower->seen[f]) continue;
+        sum_bins(look, f);
+        if (look->at->depth < grower->spec->depth) scan_feature(&mine, grower, look->at, f);
+    }
+    pthread_mutex_lock(look->lock);
+    if (better(mine, *look->best)) *look->best = mine;
+    pthread_mutex_unlock(look->lock);
 }
 
 /* Sums of a leaf by bin, from its rows or as the difference of its parent's and its sibling's; and
  * its best split. */
 static void look_at(basin_grower *grower, leaf *l, const basin_gradient *gradient,
                     const leaf *sibling) {
-    const basin_binned *binned = grower->binned;
-    const split none = {1e-9, -1, 0};
-    split best = none;
-#pragma omp parallel
-    {
-        split mine = none; /* `best` may be another thread's already */
-#pragma omp for schedule(static) nowait
-        for (int64_t f = 0; f < binned->features; f++) {
-            if (!grower->seen[f]) continue;
-            int64_t from = binned->start[f], to = binned->start[f + 1];
-            if (sibling)
-                for (int64_t b = from; b < to; b++) {
-                    l->sums[b].slope -= sibling->sums[b].slope;
-                    l->sums[b].curve -= sibling->sums[b].curve;
-                }
-            else {
-                memset(l->sums + from, 0, (size_t)(to - from) * sizeof *l->sums);
-                sum_feature(l->sums + from, binned->code + f * binned->rows, grower->row + l->begin,
-                            gradient, l->end - l->begin);
-            }
-            if (l->depth < grower->spec->depth) scan_feature(&mine, grower, l, f);
-        }
-#pragma omp critical(basin_trees_best)
-        if (better(mine, best)) best = mine;
-    }
-    l->best = best;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    looking look = {grower, l, gradient, sibling, &l->best, &lock};
+    int64_t features = grower->binned->features;
+    int64_t steps = BASIN_TREE_BINS + (sibling ? 0 : l->end - l->begin);
+    l->best = NO_SPLIT;
+    basin_team_run(look_at_features, &look, features, 0,
+                   basin_team_size(basin_processors(), 4 * features * steps));
 }
 
 /* ---- the tree ---- */
@@ -238,12 +264,19 @@ basin_status basin_grower_grow(basin_grower *grower, basin_trees *trees,
     return BASIN_OK;
 }
 
-void basin_grower_apply(const basin_grower *grower, const basin_trees *trees, double *score,
-                        int64_t stride) {
-    const basin_binned *binned = grower->binned;
-    const basin_tree_node *tree = trees->node + trees->root[trees->trees - 1];
-#pragma omp parallel for schedule(static)
-    for (int64_t r = 0; r < binned->rows; r++) {
+typedef struct scoring {
+    double *score;
+    int64_t stride;
+    const basin_binned *binned;
+    const basin_tree_node *tree;
+} scoring;
+
+static void score_rows(const void *context, int64_t first, int64_t last, int place) {
+    const scoring *s = context;
+    const basin_binned *binned = s->binned;
+    const basin_tree_node *tree = s->tree;
+    (void)place;
+    for (int64_t r = first; r < last; r++) {
         const basin_tree_node *n = tree;
         while (n->feature >= 0) {
             const float *cut = binned->cut + binned->start[n->feature];
@@ -251,6 +284,14 @@ void basin_grower_apply(const basin_grower *grower, const basin_trees *trees, do
                         cut[binned->code[n->feature * binned->rows + r] - 1] < n->threshold;
             n = tree + n->child + !left;
         }
-        score[r * stride] += n->value;
+        s->score[r * s->stride] += n->value;
     }
+}
+
+void basin_grower_apply(const basin_grower *grower, const basin_trees *trees, double *score,
+                        int64_t stride) {
+    const basin_tree_node *tree = trees->node + trees->root[trees->trees - 1];
+    scoring s = {score, stride, grower->binned, tree};
+    int64_t rows = grower->binned->rows, work = rows * grower->spec->depth;
+    basin_team_run(score_rows, &s, rows, 0, basin_team_size(basin_processors(), work));
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/processors.h"
+#include "base/team.h"
 
 void basin_trees_free(basin_trees *trees) {
     if (!trees) return;
@@ -21,15 +23,29 @@ static double value_of(const basin_tree_node *tree, const float *x) {
     return n->value;
 }
 
-void basin_trees_predict(double *score, const basin_trees *trees, const float *x, int64_t rows) {
-#pragma omp parallel for schedule(static)
-    for (int64_t r = 0; r < rows; r++) {
-        double *mine = score + r * trees->scores;
+typedef struct predicting {
+    double *score;
+    const basin_trees *trees;
+    const float *x;
+} predicting;
+
+static void predict_rows(const void *context, int64_t first, int64_t last, int place) {
+    const predicting *p = context;
+    const basin_trees *trees = p->trees;
+    (void)place;
+    for (int64_t r = first; r < last; r++) {
+        double *mine = p->score + r * trees->scores;
         for (int64_t k = 0; k < trees->scores; k++) mine[k] = trees->base[k];
         for (int64_t t = 0; t < trees->trees; t++)
             mine[t % trees->scores] +=
-                value_of(trees->node + trees->root[t], x + r * trees->features);
+                value_of(trees->node + trees->root[t], p->x + r * trees->features);
     }
+}
+
+void basin_trees_predict(double *score, const basin_trees *trees, const float *x, int64_t rows) {
+    predicting p = {score, trees, x};
+    int64_t work = 8 * rows * trees->trees;
+    basin_team_run(predict_rows, &p, rows, 0, basin_team_size(basin_processors(), work));
 }
 
 /* ---- files ---- */

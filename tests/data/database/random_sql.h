@@ -3,8 +3,7 @@
 #ifndef TESTS_DATA_DATABASE_RANDOM_SQL_H
 #define TESTS_DATA_DATABASE_RANDOM_SQL_H
 
-#include <omp.h>
-
+#include "base/processors.h"
 #include "data/network/random_table.h"
 
 enum { SQL_CASES = 50 };
@@ -121,7 +120,7 @@ static inline void assert_read_alike(void **state, const table *t, const char *a
  * and by the schema of other tables. */
 static inline void assert_cases_alike(void **state, const char *address,
                                       void (*make)(const char *address, const char *sql)) {
-    omp_set_num_threads(1); /* the tables are tiny: threads would only wait for each other */
+    basin_processors_set(1); /* the tables are tiny: threads would only wait for each other */
     for (uint64_t i = 0; i < SQL_CASES; i++) {
         basin_random random = basin_random_start(20261116, i, 0);
         basin_network *first;

@@ -2,7 +2,8 @@
 #include "data/network/networks.h"
 
 #include <math.h>
-#include <omp.h>
+
+#include "base/processors.h"
 
 static basin_fraud_spec like(const char *name, double scale) {
     basin_fraud_spec spec;
@@ -66,11 +67,11 @@ static void makes_what_was_asked_for(void **state) {
 static void repeats(void **state) {
     (void)state;
     basin_fraud_spec spec = like("yelp", 0.02);
+    basin_processors_set(3);
     basin_network *a = make(&spec);
-    int threads = omp_get_max_threads();
-    omp_set_num_threads(1);
+    basin_processors_set(1);
     basin_network *b = make(&spec);
-    omp_set_num_threads(threads);
+    basin_processors_set(0);
     assert_networks_equal(a, b);
     basin_network_free(b);
     spec.seed = 8;

@@ -1,8 +1,8 @@
 /* Random tables read by the schema of another: columns and rows in any order, categories and
  * relations that are absent or new, missing and extra columns, directions. Either the features are
  * the same to the bit, or there is an error that names the column. */
-#include <omp.h>
 
+#include "base/processors.h"
 #include "data/network/random_table.h"
 
 enum { CASES = 1000 };
@@ -172,7 +172,7 @@ static void matched_afterwards(trial *k) {
 
 static void every_table_is_read_as_the_first(void **state) {
     (void)state;
-    omp_set_num_threads(1); /* the tables are tiny: threads would only wait for each other */
+    basin_processors_set(1); /* the tables are tiny: threads would only wait for each other */
     for (int number = 0; number < CASES; number++) {
         trial k;
         begin(&k, number);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "data/network/parts/shared.h"
 
 /* One exchange. */
@@ -53,14 +54,34 @@ static char *halo_rows(const moving *m, int64_t k, int64_t q) {
 
 /* ---- rows of a part that are in the halo of another ---- */
 
+typedef struct shown {
+    const moving *m;
+    const int32_t *place;            /* of the rows that are shown */
+    const basin_exchange_rows *rows; /* the part's */
+    char *to;                        /* packed, where they are sent; NULL: they came back ... */
+    const char *from;                /* ... from here */
+} shown;
+
+static shown shown_rows(const moving *m, int64_t k, int64_t q, char *to, const char *from) {
+    return (shown){m, m->p->part[k]->send + m->p->part[k]->send_at[q], &m->rows[k], to, from};
+}
+
+static void share_rows(const shown *s, basin_team_body *body, int64_t count) {
+    basin_team_run(body, s, count, 0, basin_parts_threads(s->m->p, count * s->rows->width));
+}
+
+static void pack_some(const void *context, int64_t first, int64_t last, int place) {
+    const shown *s = context;
+    const char *from = s->rows->from;
+    size_t bytes = s->m->bytes;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        memcpy(s->to + (size_t)i * bytes, from + (size_t)s->place[i] * bytes, bytes);
+}
+
 static void pack(char *to, const moving *m, int64_t k, int64_t q) {
-    const int32_t *send = m->p->part[k]->send + m->p->part[k]->send_at[q];
-    const char *from = m->rows[k].from;
-    int64_t count = shown_to(m, k, q);
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(basin_parts_threads(m->p, count * m->rows[k].width))
-    for (int64_t i = 0; i < count; i++)
-        memcpy(to + (size_t)i * m->bytes, from + (size_t)send[i] * m->bytes, m->bytes);
+    shown s = shown_rows(m, k, q, to, NULL);
+    share_rows(&s, pack_some, shown_to(m, k, q));
 }
 
 static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
@@ -70,16 +91,19 @@ static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
         for (int64_t i = 0; i < width; i++) ((float *)to)[i] += ((const float *)from)[i];
 }
 
+static void add_some(const void *context, int64_t first, int64_t last, int place) {
+    const shown *s = context;
+    char *to = s->rows->to;
+    size_t bytes = s->m->bytes;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        add(to + (size_t)s->place[i] * bytes, s->from + (size_t)i * bytes, s->rows->width,
+            s->rows->dtype);
+}
+
 static void add_rows(const moving *m, int64_t k, int64_t q, const char *from) {
-    const int32_t *place = m->p->part[k]->send + m->p->part[k]->send_at[q];
-    const basin_exchange_rows *rows = &m->rows[k];
-    char *to = rows->to;
-    int64_t count = shown_to(m, k, q);
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(basin_parts_threads(m->p, count * m->rows[k].width))
-    for (int64_t i = 0; i < count; i++)
-        add(to + (size_t)place[i] * m->bytes, from + (size_t)i * m->bytes, rows->width,
-            rows->dtype);
+    shown s = shown_rows(m, k, q, NULL, from);
+    share_rows(&s, add_some, shown_to(m, k, q));
 }
 
 /* ---- messages ---- */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "data/network/network.h"
 #include "task/anomaly/edges/edges.h"
 
@@ -44,6 +45,28 @@ basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *
     return status;
 }
 
+typedef struct filling {
+    float *x; /* [pairs, width] */
+    const basin_edge_reader *reader;
+    const basin_relation *relation;
+    const basin_facts *facts;
+    const basin_pairs *pairs;
+} filling;
+
+static void fill_queries(const void *context, int64_t first, int64_t last, int place) {
+    const filling *f = context;
+    int64_t width = basin_facts_width(f->facts);
+    (void)place;
+    for (int64_t q = first; q < last; q++)
+        for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
+            int64_t e = basin_relation_find(f->relation, q, f->pairs->key[p]);
+            float *x = f->x + p * width;
+            if (e < 0 || (f->reader->add_self && f->pairs->key[p] == q)) continue;
+            basin_facts_columns(x, f->facts, f->relation->fact + e * f->facts->count);
+            basin_scaler_apply(x, f->reader->scale, x, 1);
+        }
+}
+
 basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
                               const basin_network *network, int r, const basin_pairs *pairs,
                               basin_error *error) {
@@ -56,43 +79,43 @@ basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
         x = calloc(count + 1, sizeof *x);
     *result = x;
     if (!x) return basin_fail(error, BASIN_NO_MEMORY, "no memory for facts of edges");
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t q = 0; q < pairs->queries; q++)
-        for (int64_t p = pairs->row[q]; p < pairs->row[q + 1]; p++) {
-            int64_t e = basin_relation_find(relation, q, pairs->key[p]);
-            if (e < 0 || (reader->add_self && pairs->key[p] == q)) continue;
-            basin_facts_columns(x + p * width, facts, relation->fact + e * facts->count);
-            basin_scaler_apply(x + p * width, reader->scale, x + p * width, 1);
-        }
+    filling f = {x, reader, relation, facts, pairs};
+    basin_team_run_all(fill_queries, &f, pairs->queries, 256);
     return BASIN_OK;
+}
+
+typedef struct weighing {
+    float *bias; /* [edges, heads] */
+    const basin_edge_reader *reader;
+    const basin_relation *relation;
+    const basin_facts *facts;
+    const float *we; /* [width, heads] */
+    int64_t heads;
+} weighing;
+
+/* Returns the first edge of those that there was no memory for. */
+static int64_t weigh_edges(const void *context, int64_t first, int64_t last) {
+    const weighing *w = context;
+    int64_t width = basin_facts_width(w->facts);
+    float *x = malloc((size_t)width * sizeof *x);
+    for (int64_t e = first; x && e < last; e++) {
+        basin_facts_columns(x, w->facts, w->relation->fact + e * w->facts->count);
+        basin_scaler_apply(x, w->reader->scale, x, 1);
+        for (int64_t h = 0; h < w->heads; h++) {
+            float sum = 0;
+            for (int64_t c = 0; c < width; c++) sum += x[c] * w->we[c * w->heads + h];
+            w->bias[e * w->heads + h] = sum;
+        }
+    }
+    free(x);
+    return x ? last : first;
 }
 
 basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
                              const basin_network *network, int r, const float *we, int64_t heads,
                              basin_error *error) {
     const basin_relation *relation = &network->relation[reader->relation[r]];
-    const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts);
-    bool room = true;
-#pragma omp parallel
-    {
-        float *x = malloc((size_t)width * sizeof *x);
-#pragma omp for schedule(static)
-        for (int64_t e = 0; e < relation->edges; e++) {
-            if (!x) {
-#pragma omp atomic write
-                room = false;
-                continue;
-            }
-            basin_facts_columns(x, facts, relation->fact + e * facts->count);
-            basin_scaler_apply(x, reader->scale, x, 1);
-            for (int64_t h = 0; h < heads; h++) {
-                float sum = 0;
-                for (int64_t c = 0; c < width; c++) sum += x[c] * we[c * heads + h];
-                bias[e * heads + h] = sum;
-            }
-        }
-        free(x);
-    }
+    weighing w = {bias, reader, relation, &network->facts, we, heads};
+    bool room = basin_team_find(weigh_edges, &w, relation->edges, 0) == relation->edges;
     return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for biases of edges");
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "task/anomaly/ensemble/ensemble.h"
 #include "task/anomaly/inputs.h"
 
@@ -40,10 +41,11 @@ static void fill_raw(const basin_tree_table *t, int64_t features) {
     }
 }
 
-static void fill_near(const basin_tree_table *t) {
+static void fill_near(const void *context, int64_t first, int64_t last, int place) {
+    const basin_tree_table *t = context;
     int64_t stride = t->relations * t->own;
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < t->network->nodes; i++)
+    (void)place;
+    for (int64_t i = first; i < last; i++)
         for (int r = 0; r < t->relations; r++)
             basin_neighbour_mean(t->near + i * stride + r * t->own, t->raw, t->own, t->own,
                                  relation_of(t, r), i);
@@ -108,7 +110,7 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
         basin_tree_table_close(table);
         return status;
     }
-    fill_near(table);
+    basin_team_run_all(fill_near, table, network->nodes, 256);
     return BASIN_OK;
 }
 
@@ -121,13 +123,21 @@ void basin_tree_table_close(basin_tree_table *table) {
     *table = (basin_tree_table){0};
 }
 
-void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *node, int64_t first,
-                           int64_t rows) {
+typedef struct rows_wanted {
+    float *x;
+    const basin_tree_table *table;
+    const int64_t *node; /* NULL: from `first` on */
+    int64_t first;
+} rows_wanted;
+
+static void fill_rows(const void *context, int64_t begin, int64_t end, int place) {
+    const rows_wanted *w = context;
+    const basin_tree_table *t = w->table;
     int64_t own = t->own, stride = t->relations * own;
-#pragma omp parallel for schedule(dynamic, 64)
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t n = node ? node[i] : first + i;
-        float *row = x + i * t->columns;
+    (void)place;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t n = w->node ? w->node[i] : w->first + i;
+        float *row = w->x + i * t->columns;
         memcpy(row, t->raw + n * own, (size_t)own * sizeof *row);
         memcpy(row + own, t->near + n * stride, (size_t)stride * sizeof *row);
         for (int r = 0; r < t->relations; r++)
@@ -137,4 +147,10 @@ void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *n
             basin_known_shares(row + t->plain + 2 * r, &t->sums[r], t->label, relation_of(t, r), n,
                                t->rate);
     }
+}
+
+void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *node, int64_t first,
+                           int64_t rows) {
+    rows_wanted w = {x, t, node, first};
+    basin_team_run_all(fill_rows, &w, rows, 64);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 #include "task/anomaly/parts/parts.h"
 
 static basin_status no_memory(basin_error *error) {
@@ -148,13 +149,21 @@ static basin_status take_columns(float **rows, basin_parted_inputs *in, int64_t 
     return status;
 }
 
-static void take_means(const basin_node_inputs *part, const float *rows, int64_t to, int64_t C,
-                       int threads) {
-    const basin_relation *relation = basin_node_inputs_hops(part);
-    int64_t n = part->network->nodes, S = part->shape.columns;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
-    for (int64_t i = 0; i < n; i++)
-        basin_neighbour_mean(part->table + i * S + to, rows, C, C, relation, i);
+/* Means of rows [n + h, C] into columns `to` .. of a part's table. */
+typedef struct hop {
+    const basin_node_inputs *part;
+    const float *rows;
+    int64_t to, columns;
+} hop;
+
+static void take_means(const void *context, int64_t first, int64_t last, int place) {
+    const hop *h = context;
+    const basin_relation *relation = basin_node_inputs_hops(h->part);
+    float *to = h->part->table + h->to;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        basin_neighbour_mean(to + i * h->part->shape.columns, h->rows, h->columns, h->columns,
+                             relation, i);
 }
 
 basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scaler *scale,
@@ -171,8 +180,9 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
     for (int64_t h = 1; h <= hops && !status; h++) {
         status = take_columns(rows, in, (h - 1) * C, C, error);
         for (int64_t k = 0; k < p->count; k++) {
-            int threads = basin_parts_threads(p, p->part[k]->network->nodes * C);
-            if (!status) take_means(&in->part[k], rows[k], h * C, C, threads);
+            int64_t n = p->part[k]->network->nodes;
+            hop of = {&in->part[k], rows[k], h * C, C};
+            if (!status) basin_team_run(take_means, &of, n, 256, basin_parts_threads(p, n * C));
             free(rows[k]);
             rows[k] = NULL;
         }

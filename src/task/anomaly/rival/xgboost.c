@@ -2,12 +2,12 @@
  * that our own trees read, stopped where validation AUPRC no longer rises. The few functions of its
  * C API are declared here, so that building wants no header of it. */
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/library.h"
 #include "base/memory.h"
+#include "base/processors.h"
 #include "task/anomaly/anomaly.h"
 
 typedef void *handle;
@@ -80,7 +80,7 @@ static basin_status make_matrix(handle *matrix, rival *r, int part, basin_error 
 static basin_status start(rival *r, int64_t seed, basin_error *error) {
     char number[32], threads[32];
     snprintf(number, sizeof number, "%lld", (long long)(seed % 2147483647));
-    snprintf(threads, sizeof threads, "%d", omp_get_max_threads());
+    snprintf(threads, sizeof threads, "%d", basin_processors());
     const char *const parameter[][2] = {{"objective", "binary:logistic"},
                                         {"tree_method", "hist"},
                                         {"eta", "0.05"},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team.h"
 
 typedef struct smoothing {
     const basin_stream_graph *graph;
@@ -38,11 +39,18 @@ static void hear(double *sum, const smoothing *s, const double *z, int64_t i, co
     }
 }
 
-static void step(smoothing *s, double *z) {
+typedef struct stepping {
+    const smoothing *smoothing;
+    const double *z; /* [nodes, C] */
+} stepping;
+
+static void step_nodes(const void *context, int64_t first, int64_t last, int place) {
+    const smoothing *s = ((const stepping *)context)->smoothing;
+    const double *z = ((const stepping *)context)->z;
     const basin_stream_graph *g = s->graph;
     int64_t C = s->classes;
-#pragma omp parallel for schedule(dynamic, 256)
-    for (int64_t i = 0; i < g->nodes; i++) {
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
         double *sum = s->next + i * C;
         for (int64_t c = 0; c < C; c++) sum[c] = s->root[i] * z[i * C + c];
         hear(sum, s, z, i, g->row, g->key);
@@ -50,7 +58,13 @@ static void step(smoothing *s, double *z) {
         for (int64_t c = 0; c < C; c++)
             sum[c] = s->anchor * s->own[i * C + c] + (1 - s->anchor) * s->root[i] * sum[c];
     }
-    memcpy(z, s->next, (size_t)(g->nodes * C) * sizeof *z);
+}
+
+static void step(const smoothing *s, double *z) {
+    int64_t nodes = s->graph->nodes;
+    stepping now = {s, z};
+    basin_team_run_all(step_nodes, &now, nodes, 256);
+    memcpy(z, s->next, (size_t)(nodes * s->classes) * sizeof *z);
 }
 
 static basin_status smooth(double *z, const basin_stream_graph *graph,

@@ -12,13 +12,13 @@
 #include "task/anomaly/stream/stream.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "backend/walk.h"
 #include "base/memory.h"
+#include "base/processors.h"
 #include "task/anomaly/stream/plans.h"
 #include "task/anomaly/stream/settle.h"
 
@@ -342,7 +342,7 @@ static basin_walk walk_of(const basin_anomaly_stream *s, const lists *l, bool as
                         .add_self = basin_choice_is(r->self_loops, "add"),
                         .bias = s->bias,
                         .entry = ask ? NULL : l->entry,
-                        .threads = threads > 0 ? threads : omp_get_max_threads()};
+                        .threads = threads > 0 ? threads : basin_processors()};
 }
 
 /* All nodes as queries (ask) or as keys. */

@@ -1,0 +1,210 @@
+/* Latency: a model of each task, trained for a moment, then asked about one item at a time. Sizes
+ * of items differ as they do in use, so that a plan which serves only one size shows. */
+#include "bench/latency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "basin/random.h"
+#include "basin/tasks/tasks.h"
+
+enum { MOLECULES = 64, LEAST_ATOMS = 10, ATOMS = 40, SIDE = 28, PICTURES = 16 };
+
+/* A model and what it is asked about; `ask` is what is timed. */
+typedef struct subject {
+    basin_backend *backend;
+    uint64_t seed;
+    basin_image_model *image;
+    basin_picture picture[PICTURES];
+    basin_anomaly_model *anomaly;
+    basin_network *network;
+    basin_graphs_model *graphs;
+    basin_graphset set;
+} subject;
+
+typedef basin_status step(subject *s, int64_t i, basin_error *error);
+
+/* Settings of a task, some set: name, value, name, value, ..., NULL. */
+static basin_status settings_of(basin_settings **settings, const char *task, const char *preset,
+                                const char *const *given, basin_error *error) {
+    basin_status status = basin_settings_new(settings, task, preset, error);
+    for (; !status && *given; given += 2)
+        status = basin_settings_set(*settings, given[0], given[1], error);
+    return status;
+}
+
+/* ---- a picture ---- */
+
+static basin_status draw_pictures(subject *s, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < PICTURES && !status; i++) {
+        float value[SIDE * SIDE];
+        status = basin_picture_resize_memory(&s->picture[i], SIDE, SIDE, 1, error);
+        basin_random_fill_uniform(value, s->seed, (uint64_t)i, 0, SIDE * SIDE);
+        for (int p = 0; p < SIDE * SIDE && !status; p++)
+            s->picture[i].pixel[p] = (uint8_t)(255 * value[p]);
+    }
+    return status;
+}
+
+static basin_status make_image(subject *s, basin_error *error) {
+    static const char *const given[] = {"epochs", "1", "warmup", "0", "batch", "16", NULL};
+    basin_settings *settings = NULL;
+    basin_pictures *pictures = NULL;
+    basin_outcome outcome;
+    basin_status status = draw_pictures(s, error);
+    if (!status) status = settings_of(&settings, "image", "fashion", given, error);
+    if (!status) status = basin_pictures_from_memory(&pictures, s->picture, PICTURES, error);
+    basin_image_source source = {.size = sizeof source, .pictures = pictures};
+    basin_image_data data = {.size = sizeof data, .train = &source};
+    basin_training training = {.size = sizeof training, .backend = s->backend};
+    if (!status) status = basin_image_train(&s->image, &outcome, settings, &data, &training, error);
+    basin_pictures_free(pictures);
+    basin_settings_free(settings);
+    return status;
+}
+
+static basin_status ask_image(subject *s, int64_t i, basin_error *error) {
+    basin_image_completion done;
+    basin_image_completing how = {.size = sizeof how, .ratio = 0.5, .stream = (uint64_t)i};
+    basin_status status =
+        basin_image_complete(&done, s->image, &s->picture[i % PICTURES], 1, &how, error);
+    if (!status) basin_image_completion_free(&done);
+    return status;
+}
+
+/* ---- a node ---- */
+
+static basin_status make_anomaly(subject *s, basin_error *error) {
+    static const char *const given[] = {"epochs", "1", "members", "1", "trees", "0", NULL};
+    basin_settings *settings = NULL;
+    basin_fraud_spec spec;
+    basin_outcome outcome;
+    basin_status status = basin_fraud_like(&spec, "amazon", 0.05, error);
+    if (!status) status = basin_network_make_fraud(&s->network, &spec, error);
+    if (!status) status = settings_of(&settings, "anomaly", NULL, given, error);
+    basin_anomaly_data data = {.size = sizeof data, .network = s->network};
+    basin_training training = {.size = sizeof training, .backend = s->backend};
+    if (!status)
+        status = basin_anomaly_train(&s->anomaly, &outcome, settings, &data, &training, error);
+    basin_settings_free(settings);
+    return status;
+}
+
+/* A node is scored with some of its neighbours and of theirs. */
+static basin_status ask_anomaly(subject *s, int64_t i, basin_error *error) {
+    static const int64_t fanout[] = {16, 4};
+    basin_sample_spec spec = {.fanout = fanout, .steps = 2, .stream = (uint64_t)i};
+    int64_t node = i % s->network->nodes;
+    basin_network *near = NULL;
+    basin_status status = basin_network_sample(&near, s->network, &node, 1, &spec, error);
+    double *probability = status ? NULL : basin_array_new((size_t)near->nodes, sizeof(double));
+    if (!status && !probability)
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!status) status = basin_anomaly_score(probability, s->anomaly, near, NULL, error);
+    free(probability);
+    basin_network_free(near);
+    return status;
+}
+
+/* ---- a molecule ---- */
+
+/* Chains of 10 to 40 atoms, every other one closed to a ring, which is its class. */
+static basin_status draw_molecules(subject *s, basin_error *error) {
+    int64_t atoms[MOLECULES], ring[MOLECULES], bonds = 0, atom = 0;
+    int64_t from[MOLECULES * ATOMS], to[MOLECULES * ATOMS];
+    for (int64_t m = 0; m < MOLECULES; atom += atoms[m++]) {
+        atoms[m] = LEAST_ATOMS + 7 * m % (ATOMS - LEAST_ATOMS + 1);
+        ring[m] = m % 2;
+        for (int64_t i = 0; i < atoms[m] - !ring[m]; i++, bonds++)
+            from[bonds] = atom + i, to[bonds] = atom + (i + 1) % atoms[m];
+    }
+    basin_graphset_arrays arrays = {.size = sizeof arrays, .graphs = MOLECULES, .nodes = atoms};
+    arrays.edges = bonds, arrays.from = from, arrays.to = to, arrays.undirected = true;
+    arrays.graph_class = ring;
+    return basin_graphset_from_arrays(&s->set, &arrays, error);
+}
+
+static basin_status make_graphs(subject *s, basin_error *error) {
+    static const char *const given[] = {"epochs", "1", NULL};
+    basin_settings *settings = NULL;
+    basin_outcome outcome;
+    basin_status status = draw_molecules(s, error);
+    if (!status) status = settings_of(&settings, "graphs", NULL, given, error);
+    basin_graphs_data data = {.size = sizeof data, .set = &s->set};
+    basin_training training = {.size = sizeof training, .backend = s->backend};
+    if (!status)
+        status = basin_graphs_train(&s->graphs, &outcome, settings, &data, &training, error);
+    basin_settings_free(settings);
+    return status;
+}
+
+static basin_status ask_graphs(subject *s, int64_t i, basin_error *error) {
+    int64_t graph = i % MOLECULES;
+    float probability[2];
+    basin_graphs_data data = {.size = sizeof data, .set = &s->set, .graph = &graph, .graphs = 1};
+    return basin_graphs_predict(probability, NULL, s->graphs, &data, error);
+}
+
+/* ---- all of them ---- */
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static basin_status time_calls(basin_latency *result, step *ask, subject *s, int calls,
+                               basin_error *error) {
+    double *seconds = basin_array_new((size_t)calls, sizeof *seconds);
+    basin_status status =
+        seconds ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for %d times", calls);
+    for (int i = -1; i < calls && !status; i++) {
+        double start = basin_clock();
+        status = ask(s, i + 1, error);
+        double taken = basin_clock() - start;
+        if (i < 0)
+            result->first = taken;
+        else
+            seconds[i] = taken;
+    }
+    if (!status) {
+        qsort(seconds, (size_t)calls, sizeof *seconds, compare);
+        result->median = seconds[calls / 2];
+        result->p99 = seconds[calls * 99 / 100];
+    }
+    free(seconds);
+    return status;
+}
+
+static void close_all(subject *s) {
+    basin_image_close(s->image);
+    for (int i = 0; i < PICTURES; i++) basin_picture_free(&s->picture[i]);
+    basin_anomaly_close(s->anomaly);
+    basin_network_free(s->network);
+    basin_graphs_close(s->graphs);
+    basin_graphset_free(&s->set);
+}
+
+basin_status basin_bench_latency(basin_latency result[BASIN_LATENCY_ITEMS], basin_backend *backend,
+                                 int calls, uint64_t seed, basin_error *error) {
+    static const struct {
+        const char *key, *name;
+        step *ask;
+    } item[BASIN_LATENCY_ITEMS] = {
+        {"picture", "a picture of 28 x 28, half of it missing", ask_image},
+        {"node", "a node with up to 16 neighbours and 4 of each", ask_anomaly},
+        {"molecule", "a molecule of 10 to 40 atoms", ask_graphs},
+    };
+    subject s = {.backend = backend, .seed = seed};
+    basin_status status = make_image(&s, error);
+    if (!status) status = make_anomaly(&s, error);
+    if (!status) status = make_graphs(&s, error);
+    for (int i = 0; i < BASIN_LATENCY_ITEMS && !status; i++) {
+        result[i] = (basin_latency){.key = item[i].key, .name = item[i].name};
+        status = time_calls(&result[i], item[i].ask, &s, calls, error);
+    }
+    close_all(&s);
+    return status;
+}
