@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "basin/random.h"
-#include "basin/tasks/tasks.h"
+#include "basin/tasks/anomaly.h"
+#include "basin/tasks/graphs.h"
+#include "basin/tasks/image.h"
 
 enum { MOLECULES = 64, LEAST_ATOMS = 10, ATOMS = 40, SIDE = 28, PICTURES = 16 };
 
