@@ -2,6 +2,7 @@
  * file that is no case gets one line. */
 #include "cli/program.h"
 
+#include "backend/isa.h"
 #include "basin/io.h"
 
 #define GOLDEN BASIN_SOURCE "/tests/golden/"
@@ -45,6 +46,17 @@ static void passes_narrow(void **state) {
     assert_int_equal(
         run(state, "verify --backend ref --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
     assert_int_equal(run(state, "verify --backend ref --dtype bf16 %s", rounded)->code, 0);
+}
+/* The cpu backend rounds at the same places, or says in a line what the processor lacks. */
+static void passes_narrow_on_cpu(void **state) {
+    const char *rounded = "--narrow-all " GOLDEN "block_relu.safetensors";
+    if (!basin_cpu_bf16()) {
+        assert_error(run(state, "verify --dtype bf16 %s", rounded), 1, "lacks bfloat16");
+        return;
+    }
+    passes(state, "--dtype bf16", "BF16");
+    assert_int_equal(run(state, "verify --dtype bf16 %s", rounded)->code, 0);
+    assert_int_equal(run(state, "verify --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
 }
 static void passes_recomputed(void **state) { passes(state, "--recompute", "F32"); }
 
@@ -128,15 +140,11 @@ static void rejects_what_is_no_case(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_in_double),
-        cmocka_unit_test(passes_in_float),
-        cmocka_unit_test(passes_in_parts),
-        cmocka_unit_test(passes_recomputed),
-        cmocka_unit_test(passes_narrow),
-        cmocka_unit_test(finds_a_wrong_number),
-        cmocka_unit_test(rejects_what_is_no_case),
-        cmocka_unit_test(passes_zoo),
-        cmocka_unit_test(zoo_finds_a_wrong_number),
+        cmocka_unit_test(passes_in_double),     cmocka_unit_test(passes_in_float),
+        cmocka_unit_test(passes_in_parts),      cmocka_unit_test(passes_recomputed),
+        cmocka_unit_test(passes_narrow),        cmocka_unit_test(passes_narrow_on_cpu),
+        cmocka_unit_test(finds_a_wrong_number), cmocka_unit_test(rejects_what_is_no_case),
+        cmocka_unit_test(passes_zoo),           cmocka_unit_test(zoo_finds_a_wrong_number),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

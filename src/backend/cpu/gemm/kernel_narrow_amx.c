@@ -78,21 +78,22 @@ typedef struct rows_of_a {
     int64_t row, half, unit;
 } rows_of_a;
 
-/* The sums of one tile; `rows` and `cols` are constants where all are wanted. */
+/* The sums of one tile; `rows` and `cols` are constants where all are wanted. The next panel of A
+ * meets the same panel of B, so A is loaded as what the nearest cache need not keep. */
 INLINE void sum(rows_of_a panel, const uint32_t *b, int64_t units, int rows, int cols,
                 const char *next) {
     const uint32_t *a = panel.word;
     for (int64_t u = 0; u < units; u++, a += panel.unit, b += 2 * WORDS) {
         for (int i = 0; i < 4; i++) _mm_prefetch(next + 256 * u + 64 * i, _MM_HINT_T1);
         _tile_loadd(6, b, 64);
-        _tile_loadd(4, a, panel.row);
+        _tile_stream_loadd(4, a, panel.row);
         _tile_dpbf16ps(0, 4, 6);
         if (cols > SIDE) {
             _tile_loadd(7, b + WORDS, 64);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (rows > SIDE) {
-            _tile_loadd(5, a + panel.half, panel.row);
+            _tile_stream_loadd(5, a + panel.half, panel.row);
             _tile_dpbf16ps(2, 5, 6);
             if (cols > SIDE) _tile_dpbf16ps(3, 5, 7);
         }
