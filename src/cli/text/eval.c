@@ -49,6 +49,7 @@ static void print_json(const basin_text_scores *s, const basin_text_model *model
     basin_json_integer(&json, "windows", s->windows);
     basin_json_number(&json, "loss", s->loss);
     basin_json_number(&json, "perplexity", s->perplexity);
+    basin_json_number(&json, "bits_per_token", s->loss / log(2));
     basin_json_number(&json, "bits_per_byte", s->bits);
     basin_json_number(&json, "accuracy", s->accuracy);
     if (basin_text_has_energy(model)) {
@@ -82,7 +83,7 @@ static void print_text(const basin_text_scores *s, const basin_text_model *model
     if (s->trained_on) printf("  it was trained on: this is no test\n");
     printf("  loss           %.4f nats a token\n", s->loss);
     printf("  perplexity     %.3f\n", s->perplexity);
-    printf("  bits a byte    %.4f\n", s->bits);
+    printf("  bits           %.4f a token, %.4f a byte\n", s->loss / log(2), s->bits);
     printf("  accuracy       %.2f %% of tokens are the likeliest\n", 100 * s->accuracy);
     if (basin_text_has_energy(model))
         printf("  energy         %.3f a token at the end, %.3f %s the start; it rose in %.1f %% of "

@@ -180,6 +180,30 @@ static void models_of_bytes(void **state) {
     bench_close(&b);
 }
 
+/* For the 65 characters of tiny Shakespeare, counted by hand. */
+static void presets_have_their_sizes(void **state) {
+    (void)state;
+    static const struct {
+        const char *preset;
+        int64_t parameters;
+    } row[] = {{"default", 238914},       {"small", 238914},          {"small-gpt", 238208},
+               {"ten-million", 9739842},  {"rival-gpt", 9860352},     {"published-32", 22914},
+               {"published-128", 263490}, {"published-384", 2363202}, {"published-768", 10329666}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        basin_error error = {0};
+        basin_settings *settings;
+        basin_text_graph graph;
+        must(basin_settings_new(&settings, "text", row[i].preset, &error), &error);
+        must(basin_settings_check(settings, &error), &error);
+        basin_text_settings *s = settings->values;
+        s->vocabulary = 65;
+        must(basin_text_graph_new(&graph, s, 1, 1, (basin_text_wish){0}, &error), &error);
+        assert_int_equal(basin_params_total(&graph.params), row[i].parameters);
+        basin_text_graph_free(&graph);
+        basin_settings_free(settings);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(training_learns, folder_new, folder_remove),
@@ -190,6 +214,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_model_begins_with_another, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(wrong_input_is_refused, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(models_of_bytes, folder_new, folder_remove),
+        cmocka_unit_test(presets_have_their_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

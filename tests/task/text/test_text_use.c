@@ -45,7 +45,8 @@ static void scores_add_up(void **state) {
 static void a_stride_gives_more_context(void **state) {
     bench b;
     bench_open(&b, state, "stride", "cpu");
-    b.s->epochs = 20;
+    b.s->dropout = 0;
+    b.s->epoch_steps = 200;
     basin_text_model *model = bench_model(&b);
     basin_text_scores whole = score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL});
     basin_text_scores far =

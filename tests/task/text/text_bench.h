@@ -46,7 +46,7 @@ static inline void bench_note(void *context, const char *line) {
 /* NAME.safetensors and NAME.jsonl in the folder of `state`; 4 steps an epoch, 3 epochs. */
 static inline void bench_open(bench *b, void **state, const char *name, const char *backend) {
     basin_error error = {0};
-    char file[40];
+    char file[80];
     *b = (bench){.stop_at = -1};
     for (int i = 0; i < 7; i++) strcat(b->text, VERSE);
     must(basin_settings_new(&b->settings, "text", "default", &error), &error);
