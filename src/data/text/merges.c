@@ -16,7 +16,7 @@ void basin_merges_free(basin_merges *merges) {
 }
 
 static size_t hash(int32_t left, int32_t right) {
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
+    uint64_t h = basin_pair_number(left, right) * 0x9e3779b97f4a7c15u;
     return (size_t)(h ^ h >> 29);
 }
 
@@ -64,43 +64,10 @@ typedef struct basin_symbol {
     ptrdiff_t prev, next; /* -1: none */
 } symbol;
 
-typedef struct basin_candidate {
-    int32_t rank, left, right; /* the pair's tokens when it was found */
-    size_t at;                 /* its left symbol */
-} candidate;
-
 void basin_merging_free(basin_merging *merging) {
     free(merging->symbol);
-    free(merging->heap);
+    free(merging->candidates.entry);
     *merging = (basin_merging){0};
-}
-
-static bool before(const candidate *a, const candidate *b) {
-    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
-}
-
-static bool push(basin_merging *w, candidate c) {
-    size_t i = w->candidates;
-    if (!basin_array_reserve((void **)&w->heap, &w->heap_room, i + 1, sizeof *w->heap))
-        return false;
-    for (; i && before(&c, w->heap + (i - 1) / 2); i = (i - 1) / 2)
-        w->heap[i] = w->heap[(i - 1) / 2];
-    w->heap[i] = c;
-    w->candidates++;
-    return true;
-}
-
-static candidate pop(basin_merging *w) {
-    candidate top = w->heap[0], last = w->heap[--w->candidates];
-    size_t i = 0;
-    for (size_t child = 1; child < w->candidates; child = 2 * i + 1) {
-        if (child + 1 < w->candidates && before(w->heap + child + 1, w->heap + child)) child++;
-        if (!before(w->heap + child, &last)) break;
-        w->heap[i] = w->heap[child];
-        i = child;
-    }
-    w->heap[i] = last;
-    return top;
 }
 
 /* Adds the pair that begins at symbol `at`, if it is one. */
@@ -108,21 +75,22 @@ static bool consider(basin_merging *w, const basin_merges *merges, ptrdiff_t at)
     if (at < 0 || w->symbol[at].next < 0) return true;
     int32_t left = w->symbol[at].token, right = w->symbol[w->symbol[at].next].token;
     int64_t rank = basin_merges_find(merges, left, right);
-    return rank < 0 || push(w, (candidate){(int32_t)rank, left, right, (size_t)at});
+    basin_queued pair = {rank, at, basin_pair_number(left, right)};
+    return rank < 0 || basin_queue_push(&w->candidates, pair);
 }
 
 static bool merge_all(basin_merging *w, const basin_merges *merges) {
-    while (w->candidates) {
-        candidate c = pop(w);
-        symbol *left = w->symbol + c.at;
-        if (left->token != c.left || left->next < 0 || w->symbol[left->next].token != c.right)
-            continue;
+    while (w->candidates.count) {
+        basin_queued c = basin_queue_pop(&w->candidates);
+        symbol *left = w->symbol + c.second;
+        if (left->token < 0 || left->next < 0) continue;
         symbol *right = w->symbol + left->next;
-        left->token = merges->merge[c.rank].token;
+        if (basin_pair_number(left->token, right->token) != c.value) continue;
+        left->token = merges->merge[c.first].token;
         left->next = right->next;
         right->token = -1;
-        if (left->next >= 0) w->symbol[left->next].prev = (ptrdiff_t)c.at;
-        if (!consider(w, merges, left->prev) || !consider(w, merges, (ptrdiff_t)c.at)) return false;
+        if (left->next >= 0) w->symbol[left->next].prev = c.second;
+        if (!consider(w, merges, left->prev) || !consider(w, merges, c.second)) return false;
     }
     return true;
 }
@@ -132,9 +100,8 @@ bool basin_merging_run(int32_t *token, size_t *count, const basin_merges *merges
     size_t n = *count;
     bool ok = true;
     if (n < 2 || !merges->count) return true;
-    if (!basin_array_reserve((void **)&w->symbol, &w->symbol_room, n, sizeof *w->symbol))
-        return false;
-    w->candidates = 0;
+    if (!basin_array_reserve((void **)&w->symbol, &w->room, n, sizeof *w->symbol)) return false;
+    w->candidates.count = 0;
     for (size_t i = 0; i < n; i++)
         w->symbol[i] = (symbol){token[i], (ptrdiff_t)i - 1, i + 1 < n ? (ptrdiff_t)i + 1 : -1};
     for (size_t i = 0; ok && i + 1 < n; i++) ok = consider(w, merges, (ptrdiff_t)i);

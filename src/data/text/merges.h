@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/text/queue.h"
+
 typedef struct basin_merge {
     int32_t left, right, token;
 } basin_merge;
@@ -27,8 +29,8 @@ int64_t basin_merges_find(const basin_merges *merges, int32_t left, int32_t righ
 /* What merging a word needs, kept from word to word. */
 typedef struct basin_merging {
     struct basin_symbol *symbol;
-    struct basin_candidate *heap;
-    size_t symbol_room, heap_room, candidates;
+    size_t room;
+    basin_queue candidates; /* pairs by rank, then from the left */
 } basin_merging;
 
 void basin_merging_free(basin_merging *merging);

@@ -18,110 +18,31 @@ typedef struct word {
 } word;
 
 typedef struct pair {
-    int32_t left, right;
     int64_t count;
     int32_t *word; /* [words] those that had it, perhaps more than once */
     size_t words, room;
     bool risen; /* is on the list of those to be pushed */
 } pair;
 
-typedef struct ranked {
-    int64_t count; /* when it was pushed */
-    int32_t left, right;
-    size_t pair;
-} ranked;
-
 typedef struct trainer {
     basin_tokenizer *tokenizer;
     const basin_watch *watch;
-    basin_pieces seen; /* distinct words */
-    word *word;        /* [seen.count] */
-    int32_t *symbol;   /* tokens of all words */
-    pair *pair;        /* [pairs] */
-    size_t *slot;      /* [slots] pair + 1 by its tokens, 0: free */
-    ranked *heap;      /* [ranks] */
-    size_t *risen;     /* [rises] pairs to be pushed */
-    size_t word_room, symbol_room, symbols, pairs, pair_room, slots, ranks, heap_room, rises,
-        risen_room;
+    basin_pieces seen;  /* distinct words */
+    word *word;         /* [seen.count] */
+    int32_t *symbol;    /* tokens of all words */
+    basin_merges known; /* all pairs; what they would become is not used */
+    pair *pair;         /* [known.count] */
+    size_t *risen;      /* [rises] pairs to be pushed */
+    basin_queue queue;  /* pairs, by -count when they were pushed, then by their tokens */
+    size_t word_room, symbol_room, symbols, pair_room, rises, risen_room;
 } trainer;
-
-/* ---- the most frequent pair ---- */
-
-static bool before(const ranked *a, const ranked *b) {
-    if (a->count != b->count) return a->count > b->count;
-    return a->left != b->left ? a->left < b->left : a->right < b->right;
-}
-
-static bool push(trainer *t, size_t p) {
-    size_t i = t->ranks;
-    ranked r = {t->pair[p].count, t->pair[p].left, t->pair[p].right, p};
-    if (r.count <= 0) return true;
-    if (!basin_array_reserve((void **)&t->heap, &t->heap_room, i + 1, sizeof *t->heap))
-        return false;
-    for (; i && before(&r, t->heap + (i - 1) / 2); i = (i - 1) / 2)
-        t->heap[i] = t->heap[(i - 1) / 2];
-    t->heap[i] = r;
-    t->ranks++;
-    return true;
-}
-
-static ranked pop(trainer *t) {
-    ranked top = t->heap[0], last = t->heap[--t->ranks];
-    size_t i = 0;
-    for (size_t child = 1; child < t->ranks; child = 2 * i + 1) {
-        if (child + 1 < t->ranks && before(t->heap + child + 1, t->heap + child)) child++;
-        if (!before(t->heap + child, &last)) break;
-        t->heap[i] = t->heap[child];
-        i = child;
-    }
-    t->heap[i] = last;
-    return top;
-}
 
 /* ---- pairs ---- */
 
-static size_t seek(const trainer *t, int32_t left, int32_t right) {
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
-    size_t at = (size_t)(h ^ h >> 29) & (t->slots - 1);
-    for (; t->slot[at]; at = (at + 1) & (t->slots - 1)) {
-        const pair *p = t->pair + t->slot[at] - 1;
-        if (p->left == left && p->right == right) break;
-    }
-    return at;
-}
-
-static bool grow(trainer *t) {
-    size_t slots = t->slots ? 2 * t->slots : 1024;
-    size_t *slot = calloc(slots, sizeof *slot);
-    if (!slot) return false;
-    free(t->slot);
-    t->slot = slot;
-    t->slots = slots;
-    for (size_t i = 0; i < t->pairs; i++) slot[seek(t, t->pair[i].left, t->pair[i].right)] = i + 1;
-    return true;
-}
-
-/* Adds to how often a pair occurs, in word `w`. */
-static bool change(trainer *t, int32_t left, int32_t right, int64_t by, int32_t w) {
-    if (2 * (t->pairs + 1) > t->slots && !grow(t)) return false;
-    size_t at = seek(t, left, right);
-    if (!t->slot[at]) {
-        if (!basin_array_reserve((void **)&t->pair, &t->pair_room, t->pairs + 1, sizeof *t->pair))
-            return false;
-        t->pair[t->pairs++] = (pair){.left = left, .right = right};
-        t->slot[at] = t->pairs;
-    }
-    pair *p = t->pair + t->slot[at] - 1;
-    p->count += by;
-    if (by < 0) return true;
-    bool listed = p->words && p->word[p->words - 1] == w;
-    if (!basin_array_reserve((void **)&p->word, &p->room, p->words + !listed, sizeof *p->word) ||
-        !basin_array_reserve((void **)&t->risen, &t->risen_room, t->rises + 1, sizeof *t->risen))
-        return false;
-    if (!listed) p->word[p->words++] = w;
-    if (!p->risen) t->risen[t->rises++] = t->slot[at] - 1;
-    p->risen = true;
-    return true;
+static bool push(trainer *t, size_t p) {
+    const basin_merge *m = t->known.merge + p;
+    basin_queued entry = {-t->pair[p].count, (int64_t)basin_pair_number(m->left, m->right), p};
+    return t->pair[p].count <= 0 || basin_queue_push(&t->queue, entry);
 }
 
 /* Pushes the pairs that became more frequent. */
@@ -133,6 +54,35 @@ static bool push_risen(trainer *t) {
     }
     t->rises = 0;
     return ok;
+}
+
+/* The place of a pair in the list, which it is put on if it is new; -1: no memory. */
+static int64_t place_of(trainer *t, int32_t left, int32_t right) {
+    int64_t at = basin_merges_find(&t->known, left, right);
+    size_t need = (size_t)t->known.count + 1;
+    if (at >= 0) return at;
+    if (!basin_array_reserve((void **)&t->pair, &t->pair_room, need, sizeof *t->pair) ||
+        !basin_merges_add(&t->known, (basin_merge){left, right, -1}))
+        return -1;
+    t->pair[need - 1] = (pair){0};
+    return (int64_t)need - 1;
+}
+
+/* Adds to how often a pair occurs, in word `w`. */
+static bool change(trainer *t, int32_t left, int32_t right, int64_t by, int32_t w) {
+    int64_t at = place_of(t, left, right);
+    if (at < 0) return false;
+    pair *p = t->pair + at;
+    p->count += by;
+    if (by < 0) return true;
+    bool listed = p->words && p->word[p->words - 1] == w;
+    if (!basin_array_reserve((void **)&p->word, &p->room, p->words + !listed, sizeof *p->word) ||
+        !basin_array_reserve((void **)&t->risen, &t->risen_room, t->rises + 1, sizeof *t->risen))
+        return false;
+    if (!listed) p->word[p->words++] = w;
+    if (!p->risen) t->risen[t->rises++] = (size_t)at;
+    p->risen = true;
+    return true;
 }
 
 /* ---- words ---- */
@@ -230,11 +180,11 @@ static bool merge_word(trainer *t, int32_t w, basin_merge m) {
 /* ---- merges ---- */
 
 /* The token that a pair becomes; another pair may have given the same bytes before. */
-static bool name_pair(basin_merge *m, trainer *t, const ranked *top) {
+static bool name_pair(basin_merge *m, trainer *t) {
     basin_tokenizer *k = t->tokenizer;
     size_t a, b;
-    const char *left = basin_pieces_get(&a, &k->piece, top->left);
-    const char *right = basin_pieces_get(&b, &k->piece, top->right);
+    const char *left = basin_pieces_get(&a, &k->piece, m->left);
+    const char *right = basin_pieces_get(&b, &k->piece, m->right);
     char *bytes = basin_array_new(a + b, 1);
     if (!bytes) return false;
     memcpy(bytes, left, a);
@@ -242,19 +192,19 @@ static bool name_pair(basin_merge *m, trainer *t, const ranked *top) {
     int64_t id = basin_pieces_find(&k->piece, bytes, a + b);
     bool ok = id >= 0 || !basin_tokenizer_add(k, bytes, a + b, BASIN_TOKEN_MODEL, NULL);
     free(bytes);
-    *m = (basin_merge){top->left, top->right, (int32_t)(id >= 0 ? id : k->piece.count - 1)};
+    m->token = (int32_t)(id >= 0 ? id : k->piece.count - 1);
     if (ok && basin_merges_find(&k->merges, m->left, m->right) < 0)
         ok = basin_merges_add(&k->merges, *m);
     return ok;
 }
 
-static bool merge_pair(trainer *t, const ranked *top) {
-    basin_merge m;
-    int32_t *list = t->pair[top->pair].word;
-    size_t count = t->pair[top->pair].words;
-    t->pair[top->pair].word = NULL;
-    t->pair[top->pair].words = t->pair[top->pair].room = 0;
-    bool ok = name_pair(&m, t, top);
+static bool merge_pair(trainer *t, size_t p) {
+    basin_merge m = t->known.merge[p];
+    int32_t *list = t->pair[p].word;
+    size_t count = t->pair[p].words;
+    t->pair[p].word = NULL;
+    t->pair[p].words = t->pair[p].room = 0;
+    bool ok = name_pair(&m, t);
     for (size_t i = 0; i < count && ok; i++) ok = merge_word(t, list[i], m);
     free(list);
     return ok && push_risen(t);
@@ -264,16 +214,16 @@ static basin_status merge_until(trainer *t, int64_t vocabulary, basin_error *err
     enum { OFTEN = 64 };
     basin_tokenizer *k = t->tokenizer;
     for (int64_t round = 0; k->piece.count < vocabulary;) {
-        if (!t->ranks)
+        if (!t->queue.count)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "a vocabulary of %lld tokens needs more text: this one gives "
                               "%lld",
                               (long long)vocabulary, (long long)k->piece.count);
-        ranked top = pop(t);
-        int64_t count = t->pair[top.pair].count;
-        bool ok = count == top.count  ? merge_pair(t, &top)
-                  : count < top.count ? push(t, top.pair)
-                                      : true; /* it has been pushed again since */
+        basin_queued top = basin_queue_pop(&t->queue);
+        int64_t then = -top.first, now = t->pair[top.value].count;
+        bool ok = now == then  ? merge_pair(t, top.value)
+                  : now < then ? push(t, top.value)
+                               : true; /* it has been pushed again since */
         if (!ok) return no_memory(error);
         if (round++ % OFTEN) continue;
         basin_status status = tell(t, "merging pairs", k->piece.count, vocabulary, "tokens", error);
@@ -283,14 +233,14 @@ static basin_status merge_until(trainer *t, int64_t vocabulary, basin_error *err
 }
 
 static void trainer_free(trainer *t) {
-    for (size_t i = 0; i < t->pairs; i++) free(t->pair[i].word);
+    for (int64_t i = 0; i < t->known.count; i++) free(t->pair[i].word);
     basin_pieces_free(&t->seen);
+    basin_merges_free(&t->known);
     free(t->word);
     free(t->symbol);
     free(t->pair);
-    free(t->slot);
-    free(t->heap);
     free(t->risen);
+    free(t->queue.entry);
 }
 
 /* Bytes in the order of the characters that tokenizer.json writes for them, as others have them. */
