@@ -54,8 +54,10 @@ static basin_status take_steps(int64_t steps[BASIN_SUDOKU_ROWS], const job *j, b
     const char *text = j->o->steps;
     int count = 0;
     if (!text) {
-        for (int64_t n = j->trained > 3 ? j->trained / 4 : 1; n <= 4 * j->trained; n *= 2)
-            if (count < BASIN_SUDOKU_ROWS) steps[count++] = n;
+        for (int64_t quarters = 1; quarters <= 16; quarters *= 2) {
+            int64_t n = j->trained * quarters / 4;
+            if (n > 0 && (!count || n > steps[count - 1])) steps[count++] = n;
+        }
         return BASIN_OK;
     }
     for (;;) {

@@ -140,14 +140,17 @@ void basin_sudoku_path_free(basin_sudoku_path *path) {
     *path = (basin_sudoku_path){0};
 }
 
+int basin_sudoku_likeliest(const float *score) {
+    int best = 0;
+    for (int d = 1; d < 9; d++)
+        if (score[d] > score[best]) best = d;
+    return best + 1;
+}
+
 void basin_sudoku_path_answer(uint8_t board[81], const basin_sudoku_path *path, int64_t step) {
     const float *p = path->probability + step * BASIN_SUDOKU_CELLS * 9;
-    for (int i = 0; i < BASIN_SUDOKU_CELLS; i++) {
-        int best = 0;
-        for (int d = 1; d < 9; d++)
-            if (p[i * 9 + d] > p[i * 9 + best]) best = d;
-        board[i] = path->given[i] ? path->given[i] : (uint8_t)(best + 1);
-    }
+    for (ptrdiff_t i = 0; i < BASIN_SUDOKU_CELLS; i++)
+        board[i] = path->given[i] ? path->given[i] : (uint8_t)basin_sudoku_likeliest(p + i * 9);
 }
 
 double basin_sudoku_path_energy(const basin_sudoku_path *path, int64_t step) {

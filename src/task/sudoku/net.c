@@ -69,6 +69,9 @@ static void declare(basin_sudoku_net *net) {
             basin_param_add(params, "", "place", BASIN_SHAPE(BASIN_SUDOKU_CELLS, s->dim), shown);
     net->head_w = basin_param_add(params, "", "head_w", BASIN_SHAPE(s->dim, DIGITS), wide);
     net->head_b = basin_param_add(params, "", "head_b", BASIN_SHAPE(DIGITS), (basin_init){0});
+    if (!hyperset && s->house_memories)
+        net->zeta =
+            basin_param_add(params, "", "zeta", BASIN_SHAPE(s->house_memories, s->dim), wide);
     if (hyperset)
         basin_sudoku_hyperset_declare(net);
     else
@@ -97,7 +100,7 @@ basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_sett
     basin_params_begin(&net->params, net->graph);
     declare(net);
     build_start(net);
-    basin_status status = by_houses(net) ? build_houses(net, error) : BASIN_OK;
+    basin_status status = net->block.wq && by_houses(net) ? build_houses(net, error) : BASIN_OK;
     if (!status) status = basin_sudoku_net_check(net, error);
     if (status) basin_sudoku_net_free(net);
     return status;
@@ -138,16 +141,26 @@ static basin_expr attention(const basin_sudoku_net *net, basin_expr g) {
     return settle(net, basin_attention_lse(q, k, b->beta, NULL, NULL, pattern));
 }
 
+/* Sums over the cells of each house, a third of them: [B, 81, D] -> [B, 27, D] */
+static basin_expr house_sums(const basin_sudoku_net *net, basin_expr g) {
+    int64_t B = net->batch, D = net->settings.dim;
+    basin_expr lines = basin_reshape(g, BASIN_SHAPE(B, SIDE, SIDE, D));
+    basin_expr boxes = basin_sum(basin_reshape(g, BASIN_SHAPE(B, 3, 3, 3, 3, D)), 4, 1);
+    boxes = basin_reshape(basin_sum(boxes, 2, 1), BASIN_SHAPE(B, SIDE, D));
+    basin_expr kind[] = {basin_sum(lines, 2, 1), basin_sum(lines, 1, 1), boxes};
+    return basin_scale(basin_concat(kind, KINDS, 1), 1.0 / 3);
+}
+
 static basin_expr givens(const basin_sudoku_net *net, basin_expr g) {
     return basin_neg(basin_sum(basin_mul(net->start, g), 1, 2));
 }
 
-enum { ATTENTION, MEMORIES, GIVENS };
+enum { ATTENTION, MEMORIES, HOUSES, GIVENS, PARTS };
 
 /* Which kind the part number `part` is, among those that the settings have. */
 static int part_kind(const basin_sudoku_settings *s, int part) {
-    const bool has[] = {s->attention, s->hopfield, s->inject};
-    for (int kind = 0; kind < 3; kind++)
+    const bool has[] = {s->attention, s->hopfield, s->house_memories > 0, s->inject};
+    for (int kind = 0; kind < PARTS; kind++)
         if (has[kind] && part-- == 0) return kind;
     return -1;
 }
@@ -158,6 +171,7 @@ static basin_expr energy_part(const void *context, basin_expr g, int part) {
     switch (part_kind(&net->settings, part)) {
     case ATTENTION: return attention(net, g);
     case MEMORIES: return basin_energy_hopfield(g, net->block.xi, c->hopfield, c->power);
+    case HOUSES: return basin_energy_hopfield(house_sums(net, g), net->zeta, c->hopfield, c->power);
     default: return givens(net, g);
     }
 }
@@ -168,7 +182,7 @@ static basin_expr norm(const void *context, basin_expr x) {
 }
 
 basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net) {
-    static const char *const name[] = {"attention", "memories", "givens"};
+    static const char *const name[] = {"attention", "memories", "houses", "givens"};
     if (basin_sudoku_is_hyperset(&net->settings)) return basin_zoo_hyperset_energy(&net->hyperset);
     basin_energy energy = {.part = energy_part, .activation = norm, .context = net};
     for (int kind; (kind = part_kind(&net->settings, energy.parts)) >= 0;)

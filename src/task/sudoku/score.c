@@ -13,14 +13,6 @@ typedef struct job {
     int64_t first, count; /* boards in the runner */
 } job;
 
-/* The digit with the highest score. */
-static int answer_of(const float *score /* [9] */) {
-    int best = 0;
-    for (int d = 1; d < 9; d++)
-        if (score[d] > score[best]) best = d;
-    return best + 1;
-}
-
 static int count_right(const job *j, int64_t i, int *empty) {
     const uint8_t *given = j->how.boards->given + (j->first + i) * BASIN_SUDOKU_CELLS;
     const uint8_t *solution = j->how.boards->solution + (j->first + i) * BASIN_SUDOKU_CELLS;
@@ -30,7 +22,7 @@ static int count_right(const job *j, int64_t i, int *empty) {
     for (int k = 0; k < BASIN_SUDOKU_CELLS; k++) {
         if (given[k]) continue;
         *empty += 1;
-        right += answer_of(score + (ptrdiff_t)k * 9) == solution[k];
+        right += basin_sudoku_likeliest(score + (ptrdiff_t)k * 9) == solution[k];
     }
     return right;
 }

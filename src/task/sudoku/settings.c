@@ -80,9 +80,9 @@ static void fill(void *values, const char *preset) {
 
 static basin_status check(const void *values, basin_error *error) {
     const basin_sudoku_settings *s = values;
-    if (!s->attention && !s->hopfield)
+    if (!s->attention && !s->house_memories && !basin_sudoku_is_hyperset(s))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "neither attention nor Hopfield network: wanted at least one of them");
+                          "neither attention nor memories of houses: no cell would see another");
     bool hyper = basin_sudoku_is_hyperset(s);
     if ((hyper || !strcmp(s->pairs, "all")) && !s->places)
         return basin_fail(error, BASIN_BAD_VALUE,

@@ -2,7 +2,8 @@
  * step by step. What callers see is in include/basin/tasks/sudoku.h.
  *
  * Tokens x [B, 81, D] begin as u, the embedding of what a cell shows, and descend
- *     E(g) = sum over houses of E_attention(g of the house) + E_memories(g) - <u, g>,
+ *     E(g) = sum over houses of (E_attention(g of the house) + E_houses(sum of g over the house))
+ *            + E_memories(g) - <u, g>,
  * g = layernorm(x), by x <- x + alpha (-dE/dg - leak x). A linear map of g says the digits. With
  * arch hyperset, tokens follow Hyper-SET's turns instead, with learned step sizes (basin/zoo.h). */
 #ifndef BASIN_TASK_SUDOKU_SUDOKU_H
@@ -24,6 +25,9 @@
     X(CHOICE, pairs, BASIN_CHOICES("houses", "all"),                                               \
       "Which cells attend to each other: those of a row, of a column and of a box, with a "        \
       "log-sum-exp for each of the three; or all 81, with one.",                                   \
+      .needs = "arch=et")                                                                          \
+    X(INTEGER, house_memories, "N", 0, 1 << 24,                                                    \
+      "Memories of a Hopfield network that sees the sum of the cells of each house; 0: none.",     \
       .needs = "arch=et")                                                                          \
     X(SWITCH, places, "Learn a vector for each of the 81 cells.")                                  \
     X(SWITCH, inject, "Add -<u, g> to the energy, u being what the cells show at first.",          \
@@ -61,6 +65,7 @@ typedef struct basin_sudoku_net {
     int64_t batch;
     basin_block block;
     basin_expr digit, place;   /* [10, D], [81, D] or NULL */
+    basin_expr zeta;           /* [house_memories, D], or NULL */
     basin_expr head_w, head_b; /* [D, 9], [9] */
     basin_expr board;          /* index input [B * 81]: 0 to 9 */
     basin_expr start;          /* u [B, 81, D] */
@@ -72,7 +77,8 @@ typedef struct basin_sudoku_net {
 basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_settings *settings,
                                   int64_t batch, basin_error *error);
 void basin_sudoku_net_free(basin_sudoku_net *net);
-/* Parts "attention", "memories" and "givens", those that the settings leave out missing; [B]. */
+/* Parts "attention", "memories", "houses" and "givens", those that the settings leave out missing;
+ * [B]. */
 basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net);
 /* Step number t [] from tokens x [B, 81, D]. */
 basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x, basin_expr t);
@@ -131,5 +137,7 @@ basin_status basin_sudoku_runner_begin(basin_sudoku_runner *runner, const uint8_
                                        int64_t count, basin_error *error);
 /* Reads scores and energies of the tokens as they are into `score` and `part`, and moves on. */
 basin_status basin_sudoku_runner_step(basin_sudoku_runner *runner, basin_error *error);
+/* The digit, 1 to 9, with the highest of nine scores. */
+int basin_sudoku_likeliest(const float *score);
 
 #endif

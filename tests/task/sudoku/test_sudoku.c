@@ -163,6 +163,21 @@ static double attention_of(double g[81][D], basin_sudoku_model *model) {
     return sum;
 }
 
+/* -relu(zeta . s)^2 / 2 of the sums s over houses, a third of them */
+static double houses_of(double g[81][D], basin_sudoku_model *model, int memories) {
+    double sum = 0;
+    for (int m = 0; m < memories; m++)
+        for (int house = 0; house < 27; house++) {
+            double dot = 0;
+            for (int d = 0; d < D; d++)
+                for (int a = 0; a < 9; a++)
+                    dot +=
+                        at(model, "zeta", m * D + d) * g[basin_sudoku_house_cell(house, a)][d] / 3;
+            if (dot > 0) sum -= dot * dot / 2;
+        }
+    return sum;
+}
+
 static void the_energy_is_as_written(void **state) {
     bench b;
     basin_error error;
@@ -170,17 +185,19 @@ static void the_energy_is_as_written(void **state) {
     double g[81][D], u[81][D], givens = 0;
     bench_open(&b, state, "energy", 2);
     b.s->dim = D, b.s->heads = H, b.s->head_dim = Y, b.s->hopfield = false, b.s->rate = 0;
-    b.s->decay = 0, b.s->epochs = 1;
+    b.s->decay = 0, b.s->epochs = 1, b.s->house_memories = 2;
     basin_sudoku_model *model = bench_model(&b);
     must(basin_sudoku_descend(&path, model, b.boards.given, 3, &error), &error);
     first_tokens(g, u, model, b.boards.given);
     for (int i = 0; i < 81 * D; i++) givens -= u[i / D][i % D] * g[i / D][i % D];
-    double attention = attention_of(g, model);
-    assert_int_equal(path.parts, 2);
+    double attention = attention_of(g, model), houses = houses_of(g, model, 2);
+    assert_int_equal(path.parts, 3);
     assert_string_equal(path.part[0], "attention");
-    assert_string_equal(path.part[1], "givens");
+    assert_string_equal(path.part[1], "houses");
+    assert_string_equal(path.part[2], "givens");
     assert_true(fabs(path.energy[0] - attention) < 1e-4 * fabs(attention));
-    assert_true(fabs(path.energy[1] - givens) < 1e-4 * fabs(givens));
+    assert_true(fabs(path.energy[1] - houses) < 1e-4 * fabs(houses));
+    assert_true(fabs(path.energy[2] - givens) < 1e-4 * fabs(givens));
     basin_sudoku_path_free(&path);
     basin_sudoku_close(model);
     bench_close(&b);
@@ -188,13 +205,14 @@ static void the_energy_is_as_written(void **state) {
 
 /* In small steps, whatever the kind of pairs, with and without the leak. */
 static void the_energy_falls(void **state) {
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 5; kind++) {
         bench b;
         basin_error error;
         basin_sudoku_path path;
         bench_open(&b, state, "falls", 2);
         b.s->alpha = 0.02, b.s->epochs = 3, b.s->leak = kind & 1;
         if (kind & 2) b.s->pairs = "all", b.s->places = true;
+        if (kind & 4) b.s->attention = false, b.s->house_memories = 12;
         basin_sudoku_model *model = bench_model(&b);
         must(basin_sudoku_descend(&path, model, b.boards.given, 40, &error), &error);
         for (int64_t t = 0; t < path.steps; t++) {
@@ -255,8 +273,8 @@ static void wrong_input_has_its_own_line(void **state) {
     refused(&b, "supervise is 6, wanted at most 5");
     b.s->supervise = 0, b.s->pairs = "all";
     refused(&b, "places is off");
-    b.s->pairs = "houses", b.s->attention = b.s->hopfield = false;
-    refused(&b, "wanted at least one of them");
+    b.s->pairs = "houses", b.s->attention = false, b.s->house_memories = 0;
+    refused(&b, "no cell would see another");
     b.s->attention = true, b.boards.solutions[1] = 0;
     refused(&b, "training board 1 has no solution");
     b.boards.solutions[1] = 1, b.data.validation = NULL, b.s->patience = 2;
