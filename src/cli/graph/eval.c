@@ -204,6 +204,7 @@ static void print_json(const job *j, const char *model) {
 static basin_status score(job *j, basin_error *error) {
     basin_graph_use *u = &j->use;
     basin_status status = basin_graphs_score(&j->measures, u->model, &u->data, error);
+    if (!status) basin_graph_use_tell(u, j->o->quiet);
     if (status || basin_graphs_get_target(u->model) != BASIN_GRAPHS_VALUES) return status;
     j->value = calloc((size_t)basin_graphs_columns(u->model), sizeof *j->value);
     if (!j->value) return basin_fail(error, BASIN_NO_MEMORY, "no memory for values");

@@ -37,6 +37,12 @@ basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const
     return status;
 }
 
+void basin_graph_use_tell(basin_graph_use *use, bool quiet) {
+    char text[400];
+    basin_rests rests = basin_graphs_take_rests(use->model);
+    if (basin_rests_tell(text, sizeof text, &rests) && !quiet) basin_say("basin: note: %s", text);
+}
+
 void basin_graph_use_close(basin_graph_use *use) {
     free(use->list);
     basin_graphset_free(&use->set);

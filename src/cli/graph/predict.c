@@ -150,6 +150,7 @@ static int run(const void *values, int operands, char **operand) {
             basin_graph_use_open(&j.use, operand[0], operand[1], o->part, o->cache, false, &error);
     if (!status) basin_note_gamma(operand[0], o->quiet);
     if (!status) status = predict(&j, &error);
+    if (!status) basin_graph_use_tell(&j.use, o->quiet);
     if (!status && o->embeddings) status = write_embeddings(o, &j, &error);
     if (!status) status = write_all(o, &j, &error);
     free(j.output);

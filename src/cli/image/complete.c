@@ -133,7 +133,13 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 
 static void tell_steps(job *j, const char *name, int64_t steps) {
     int64_t most = j->o->descent.steps ? j->o->descent.steps : 1000;
-    if (j->o->descent.until <= 0 || j->o->quiet) return;
+    char text[400];
+    basin_rests rests = basin_image_take_rests(j->model);
+    if (basin_rests_tell(text, sizeof text, &rests) && !j->o->quiet) {
+        basin_progress_end(&j->progress);
+        basin_say("basin: note: %s: %s", name, text);
+    }
+    if (rests.points || j->o->descent.until <= 0 || j->o->quiet) return;
     basin_progress_end(&j->progress);
     basin_say("%s: %lld steps%s", name, (long long)steps,
               steps < most ? "" : ", and tokens still move");

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "task/anomaly/scorer.h"
 #include "task/anomaly/stream/stream.h"
+#include "train/run/rests.h"
 
 struct basin_anomaly_scorer {
     const basin_node_inputs *inputs;
@@ -15,6 +16,7 @@ struct basin_anomaly_scorer {
     basin_plan *plan;             /* of the whole graph, */
     basin_anomaly_stream *stream; /* or the stream, */
     basin_parted_scorer *joint;   /* or those of the parts */
+    const basin_watch *watch;
 };
 
 static basin_status plan_whole(basin_anomaly_scorer *s, basin_error *error) {
@@ -43,6 +45,7 @@ basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
     basin_anomaly_scorer *s = calloc(1, sizeof *s);
     if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scoring");
     s->inputs = inputs;
+    s->watch = work->watch;
     basin_status status = basin_store_new(&s->store, work->backend, error);
     if (!status)
         status = basin_anomaly_net_memory(&bytes, inputs->settings, &inputs->shape, false,
@@ -144,6 +147,8 @@ static basin_status run(basin_anomaly_scorer *s, double *probability, int64_t me
         basin_anomaly_mask_write(s->plan, s->net.mask, s->inputs->settings, member, error);
     if (!status) status = basin_plan_run(s->plan, error);
     if (status) return status;
+    basin_rests rests = basin_store_take_rests(s->store);
+    basin_rests_note(s->watch, "scoring", &rests);
     basin_tensor out =
         basin_tensor_borrow(probability, BASIN_F64, basin_expr_shape(s->net.probability));
     return basin_plan_read(s->plan, s->net.probability, &out, error);

@@ -87,6 +87,10 @@ static void use_close(use *u) {
     basin_graphs_input_free(&u->input);
 }
 
+basin_rests basin_graphs_take_rests(basin_graphs_model *model) {
+    return basin_store_take_rests(model->store);
+}
+
 int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *data) {
     basin_graphs_data d;
     if (take_data(&d, data, NULL)) return 0;
@@ -158,6 +162,10 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
     if (strcmp(model->settings.arch, "et") != 0)
         return basin_fail(error, BASIN_UNSUPPORTED, "a %s has no noise; wanted arch et",
                           model->settings.arch);
+    if (model->settings.implicit)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model descends to rest (implicit), without noise: every evaluation "
+                          "would be the same");
     if (!(model->settings.noise > 0))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model has noise 0: every evaluation would be the same");

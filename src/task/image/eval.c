@@ -238,7 +238,8 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     if (!status) {
         summarise(&s);
         scores->unreadable = basin_feed_unreadable(s.feed);
-        basin_rests_note(scoring->watch, "scoring", &s.runner.rests);
+        basin_rests rests = basin_image_take_rests(model);
+        basin_rests_note(scoring->watch, "scoring", &rests);
     }
     basin_image_runner_free(&s.runner);
     basin_feed_free(s.feed);

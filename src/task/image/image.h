@@ -113,6 +113,7 @@ struct basin_image_model {
     int64_t parameters;
     basin_image_card card;
     basin_image_descent descent; /* zeros: as the settings have it */
+    basin_rests rests;           /* since they were taken */
 };
 
 /* First weights by the settings' seed. */
@@ -157,9 +158,8 @@ typedef struct basin_image_runner {
     basin_expr first, tokens, next, decoded; /* [B, N (+ 1), D] three times, [B, N, P] */
     double until;                            /* 0: all steps at once */
     int64_t steps;                           /* how many there are, or at most */
-    int64_t *taken; /* [batch] steps that each picture of the last run took */
-    basin_store *store;
-    basin_rests rests; /* of all runs, where the model descends to rest */
+    int64_t *taken;           /* [batch] steps that each picture of the last run took */
+    basin_image_model *model; /* counts the rest points of runs */
 } basin_image_runner;
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,

@@ -44,6 +44,12 @@ basin_image_settings basin_image_run_settings(const basin_image_model *model) {
     return s;
 }
 
+basin_rests basin_image_take_rests(basin_image_model *model) {
+    basin_rests rests = model->rests;
+    model->rests = (basin_rests){0};
+    return rests;
+}
+
 /* ---- plans ---- */
 
 /* A step apart from what is before and after it. */
@@ -78,7 +84,7 @@ static basin_status make_plans(basin_image_runner *r, basin_store *store, basin_
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error) {
     basin_image_settings settings = basin_image_run_settings(model);
-    *runner = (basin_image_runner){.store = model->store,
+    *runner = (basin_image_runner){.model = model,
                                    .until = settings.implicit ? 0 : model->descent.until,
                                    .steps = settings.steps};
     if (runner->until > 0) settings.steps = 1;
@@ -185,7 +191,7 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     basin_shape whole = basin_expr_shape(runner->graph.output);
     bool steps = runner->until > 0;
     for (int64_t i = 0; i < count; i++) runner->taken[i] = steps ? 0 : runner->steps;
-    (void)basin_store_take_rests(runner->store);
+    (void)basin_store_take_rests(runner->model->store);
     basin_status status =
         write_batch(runner, steps ? runner->encoder : runner->plan, patches, mask, count, error);
     if (!status) status = basin_tensor_new(&result, BASIN_F32, whole, error);
@@ -193,9 +199,9 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     if (!status && !steps) status = basin_plan_run(runner->plan, error);
     if (!status && !steps)
         status = basin_plan_read(runner->plan, runner->graph.output, &result, error);
-    basin_rests rests = basin_store_take_rests(runner->store);
+    basin_rests rests = basin_store_take_rests(runner->model->store);
     for (int64_t i = 0; i < count && rests.points; i++) runner->taken[i] = rests.steps;
-    basin_rests_add(&runner->rests, &rests);
+    basin_rests_add(&runner->model->rests, &rests);
     if (!status)
         memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
     basin_tensor_free(&result);

@@ -2,6 +2,7 @@
 #include "train/run/rests.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* The larger one; NaN where one is. */
 static double worse(double a, double b) { return a <= b || isnan(b) ? b : a; }
@@ -30,17 +31,25 @@ void basin_rests_log(basin_json *line, const basin_rests *r) {
     basin_json_integer(line, "unsolved", r->unsolved);
 }
 
-void basin_rests_note(const basin_watch *watch, const char *when, const basin_rests *r) {
+bool basin_rests_tell(char *text, size_t size, const basin_rests *r) {
+    size_t at = 0;
+    if (size) *text = 0;
     if (r->restless)
-        basin_watch_note(
-            watch,
-            "%s: %lld of %lld descents were not at rest after %lld steps, forces of up "
-            "to %.2g of a token were left; more rest_steps or another alpha may help",
-            when, (long long)r->restless, (long long)r->points, (long long)r->most_steps,
-            r->change);
-    if (r->unsolved)
-        basin_watch_note(watch,
-                         "%s: %lld of %lld gradients at rest are off, their linear systems by up "
-                         "to %.2g; more rest_products may help",
-                         when, (long long)r->unsolved, (long long)r->solutions, r->residual);
+        at = (size_t)snprintf(text, size,
+                              "%lld of %lld descents were not at rest after %lld steps, forces of "
+                              "up to %.2g of a token were left; more rest_steps or another alpha "
+                              "may help",
+                              (long long)r->restless, (long long)r->points,
+                              (long long)r->most_steps, r->change);
+    if (r->unsolved && at < size)
+        snprintf(text + at, size - at,
+                 "%s%lld of %lld gradients at rest are off, their linear systems by up to %.2g; "
+                 "more rest_products may help",
+                 at ? "; " : "", (long long)r->unsolved, (long long)r->solutions, r->residual);
+    return r->restless || r->unsolved;
+}
+
+void basin_rests_note(const basin_watch *watch, const char *when, const basin_rests *r) {
+    char text[400];
+    if (basin_rests_tell(text, sizeof text, r)) basin_watch_note(watch, "%s: %s", when, text);
 }

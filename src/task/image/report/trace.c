@@ -314,6 +314,11 @@ basin_status basin_image_trace_attention(basin_image_trace *trace, basin_image_a
                                          const uint8_t *mask, int64_t count, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
+    *trace = (basin_image_trace){0};
+    if (s->implicit)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model descends to rest (implicit), in no fixed number of steps; "
+                          "frames and reports want a model of steps");
     *trace = (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps,
                                  .count = count,
                                  .attention = attention};
