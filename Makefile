@@ -18,7 +18,8 @@ SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/
                'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
-        fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel
+        fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel \
+        clang musl arm64 windows
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -49,6 +50,8 @@ help:
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
 	@echo "  make deb         Debian's packages of HEAD, source and binary, in build-deb"
+	@echo "  make clang       build and test with clang; make musl, arm64, windows: on that platform, as far"
+	@echo "                   as it can be had here (docs/platforms.md)"
 	@echo "  make clean       remove all build directories"
 
 deps:
@@ -165,6 +168,11 @@ deb:
 	$(INSTALL_DEPS) build deb
 	@scripts/deb build-deb
 
+# Each is built and tested in its own directory, build-arm64 and so on.
+clang musl arm64 windows:
+	$(INSTALL_DEPS) build test $@
+	@scripts/platforms/$@ $(CMAKE_OPTIONS)
+
 clean:
 	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
-	    build-deb build-python dist
+	    build-deb build-python build-clang build-musl build-arm64 build-windows dist

@@ -25,14 +25,17 @@ set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
 # What only some commands need is opened by them (src/base/library.h): archives, the .mat files of
 # the fraud sets, downloads, eigenvectors. The build needs the headers, and learns the name under
 # which each library will be looked for.
-pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
-pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio)
-pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
-set(BASIN_OPENED_INCLUDES ${ARCHIVE_INCLUDE_DIRS} ${MATIO_INCLUDE_DIRS} ${CURL_INCLUDE_DIRS})
+if(NOT BASIN_OPENED_HEADERS) # a folder that has them, without the libraries (scripts/platforms)
+    pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
+    pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio)
+    pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+endif()
+set(BASIN_OPENED_INCLUDES ${BASIN_OPENED_HEADERS}
+    ${ARCHIVE_INCLUDE_DIRS} ${MATIO_INCLUDE_DIRS} ${CURL_INCLUDE_DIRS})
 
 function(basin_opened name file)
     find_library(BASIN_LIBRARY_${name} ${file} HINTS ${${name}_LIBRARY_DIRS})
-    set(soname lib${file}.so)
+    set(soname lib${file}${CMAKE_SHARED_LIBRARY_SUFFIX})
     if(BASIN_LIBRARY_${name})
         execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${BASIN_LIBRARY_${name}}
             OUTPUT_VARIABLE headers ERROR_QUIET)

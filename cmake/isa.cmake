@@ -27,6 +27,9 @@ endif()
 # The reference backend judges the others, so it computes what its source says on every machine:
 # no multiply and add contracted into one rounding.
 foreach(source IN LISTS BASIN_SOURCES)
+    if(source MATCHES "/backend/")
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${BASIN_BACKEND_FLAGS})
+    endif()
     if(source MATCHES "/backend/ref/")
         set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
     endif()

@@ -6,6 +6,10 @@ set(BASIN_ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # until 1.0 a m
 # What the headers declare with BASIN_API gets the version `node`; other basin_ symbols get
 # `private`, or are hidden where that is "".
 function(basin_version_symbols target node private)
+    if(WIN32) # whose libraries know no versions
+        target_link_options(${target} PRIVATE -Wl,--export-all-symbols -static)
+        return()
+    endif()
     set(map ${CMAKE_BINARY_DIR}/${target}.map)
     set(scripts
         ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version-map ${CMAKE_CURRENT_SOURCE_DIR}/cmake/declared)

@@ -86,7 +86,7 @@ if(CMOCKA_FOUND)
     # Those left out are bodies, compiled once for each instruction set.
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.h src/*.h)
     list(FILTER headers EXCLUDE REGEX
-        "/backend/cuda/|_body\\.h$|/kernels_[a-z]+\\.h$|/vector_[a-z]+\\.h$")
+        "/backend/cuda/|/src/windows/|_body\\.h$|/kernels_[a-z]+\\.h$|/vector_[a-z]+\\.h$")
     list(SORT headers)
     foreach(order forward backward)
         list(JOIN headers "\"\n#include \"" lines)

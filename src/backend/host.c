@@ -1,7 +1,6 @@
 /* Host memory behind the backend interface; see host.h. */
 #include "backend/host.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,7 +12,7 @@ void *basin_host_alloc(basin_backend *backend, size_t bytes) {
 
 void basin_host_free(basin_backend *backend, void *memory) {
     (void)backend;
-    free(memory);
+    basin_aligned_free(memory);
 }
 
 void basin_host_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {

@@ -78,24 +78,23 @@ static void *open_library(basin_library library) {
     return beside ? beside : basin_library_open(libraries[library].file);
 }
 
-/* Debian calls the package of libcurl.so.4 libcurl4, that of libsqlite3.so.0 libsqlite3-0. */
-static const char *package_of(char text[64], const char *file) {
+/* Where to get it: Debian calls the package of libcurl.so.4 libcurl4, that of libsqlite3.so.0
+ * libsqlite3-0. A static program gets none, and Windows has other names. */
+static const char *advice(char text[100], const char *file) {
     const char *so = strstr(file, ".so.");
-    if (!so) return file;
+    text[0] = 0;
+    if (is_static || !so) return text;
     bool number = so > file && so[-1] >= '0' && so[-1] <= '9';
-    snprintf(text, 64, "%.*s%s%s", (int)(so - file), file, number ? "-" : "", so + 4);
+    snprintf(text, 100, "; Debian's package %.*s%s%s has it", (int)(so - file), file,
+             number ? "-" : "", so + 4);
     return text;
 }
 
 static basin_status absent(basin_library library, const char *what, basin_error *error) {
-    char package[64];
-    if (is_static)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%s, wanted for %s, cannot be used: %s",
-                          libraries[library].name, libraries[library].purpose, what);
-    return basin_fail(error, BASIN_UNSUPPORTED,
-                      "%s, wanted for %s, cannot be used: %s; Debian's package %s has it",
+    char text[100];
+    return basin_fail(error, BASIN_UNSUPPORTED, "%s, wanted for %s, cannot be used: %s%s",
                       libraries[library].name, libraries[library].purpose, what,
-                      package_of(package, libraries[library].file));
+                      advice(text, libraries[library].file));
 }
 
 basin_status basin_library_load(void *table, basin_library library,

@@ -1,16 +1,17 @@
 /* Whether a library is installed, without opening it: that would take its initialisers and all that
  * it stands on, OpenBLAS's threads for one. The places are the loader's own. */
 #define _GNU_SOURCE
+#include "base/library.h"
+
+#include <stdio.h> /* says whether this is glibc */
+
+#if defined(__GLIBC__) && !defined(BASIN_LIBRARY_LINKED)
 #include <dlfcn.h>
 #include <elf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/library.h"
-
-#if defined(__GLIBC__) && !defined(BASIN_LIBRARY_LINKED)
 enum { PATH_BYTES = 4096, HEADER = 20 /* bytes that say for which machine a file is */ };
 
 static bool read_header(char header[HEADER], const char *path) {

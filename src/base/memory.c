@@ -36,11 +36,6 @@ bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t siz
     return true;
 }
 
-void *basin_aligned_new(size_t bytes) {
-    if (bytes > SIZE_MAX - 64) return NULL;
-    return aligned_alloc(64, bytes ? (bytes + 63) / 64 * 64 : 64);
-}
-
 char *basin_string_copy(const char *text) {
     size_t bytes = strlen(text) + 1;
     char *copy = malloc(bytes);

@@ -17,8 +17,13 @@ void *basin_array_new(size_t count, size_t size);
 /* Grows *array to hold at least `need` elements, doubling; false (array unchanged) on failure. */
 bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t size);
 
-/* 64-byte aligned memory, for SIMD; release with free(). */
+/* 64-byte aligned memory, for SIMD. */
 void *basin_aligned_new(size_t bytes);
+/* The same, on large pages where the system has them and `bytes` are worth it: for tables that are
+ * read in any order. */
+void *basin_large_new(size_t bytes);
+/* Releases what the two above gave. */
+void basin_aligned_free(void *memory);
 
 /* Bytes of the machine's memory that programs could still take; half of all memory where the system
  * does not say. */

@@ -232,9 +232,9 @@ basin_status basin_yardstick_new(basin_yardstick **products, const basin_bench_s
 void basin_yardstick_free(basin_yardstick *products) {
     if (!products) return;
     for (int i = 0; i < ALL; i++) {
-        free(products->memory[i]);
-        free(products->packed[i]);
+        basin_aligned_free(products->memory[i]);
+        basin_aligned_free(products->packed[i]);
     }
-    free(products->workspace);
+    basin_aligned_free(products->workspace);
     free(products);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/surroundings.h"
+#include "cli/surroundings/surroundings.h"
 
 static bool asks_help(const char *argument) {
     return !strcmp(argument, "--help") || !strcmp(argument, "-h");

@@ -141,7 +141,7 @@ static basin_status read_all(void **data, size_t *size, int fd, const char *path
         if (status) return status;
         if (!basin_array_reserve(data, &capacity, *size + BLOCK, 1))
             return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
-        got = read(fd, (char *)*data + *size, capacity - *size);
+        got = read(fd, (char *)*data + *size, BLOCK);
         if (got < 0) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
     }
     return BASIN_OK;

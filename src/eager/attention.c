@@ -225,6 +225,6 @@ basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation ope
     }
     status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
                                   : run_entries(eager, operation, &mine, error);
-    free(own);
+    basin_aligned_free(own);
     return status;
 }

@@ -68,7 +68,7 @@ static basin_status read_header(basin_decoder *decoder, jpeg *j, basin_error *er
     if (setjmp(j->escape)) return fail(decoder, j, error);
     jpeg_create_decompress(&j->info);
     jpeg_save_markers(&j->info, JPEG_APP0 + 1, 0xffff);
-    jpeg_mem_src(&j->info, decoder->bytes, decoder->size);
+    jpeg_mem_src(&j->info, decoder->bytes, (unsigned long)decoder->size);
     jpeg_read_header(&j->info, TRUE);
     decoder->height = j->info.image_height;
     decoder->width = j->info.image_width;

@@ -1,11 +1,9 @@
 /* Ranks meet and part; see include/basin/tasks/ranks.h. */
-#define _GNU_SOURCE
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
+#include "ranks/host.h"
 #include "ranks/inside.h"
 
 /* ---- meeting ---- */
@@ -41,24 +39,29 @@ static basin_status name_hosts(basin_ranks *r, basin_error *error) {
     char host[BASIN_HOST_TEXT] = "";
     r->hosts = basin_array_new((size_t)r->count, sizeof *r->hosts);
     if (!r->hosts) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
-    gethostname(host, sizeof host - 1);
+    basin_host_name(host, sizeof host);
     return basin_ranks_gather(r, r->hosts, host, sizeof host, error);
+}
+
+static bool meet(const basin_processors *a, const basin_processors *b) {
+    for (int i = 0; i < BASIN_PROCESSOR_WORDS; i++)
+        if (a->word[i] & b->word[i]) return true;
+    return false;
 }
 
 /* Ranks on one host that may run on the same processors share them. */
 static basin_status share_processors(basin_ranks *r, basin_error *error) {
-    cpu_set_t mine, both, *all = basin_array_new((size_t)r->count, sizeof *all);
-    int others = 0;
+    basin_processors mine, *all = basin_array_new((size_t)r->count, sizeof *all);
+    int others = 0, processors = 0;
     if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
-    CPU_ZERO(&mine);
-    sched_getaffinity(0, sizeof mine, &mine);
+    basin_processors_find(&mine);
     basin_status status = basin_ranks_gather(r, all, &mine, sizeof mine, error);
-    for (int64_t i = 0; i < r->count && !status; i++) {
-        CPU_AND(&both, &mine, &all[i]);
-        others += !strcmp(r->hosts[i], r->hosts[r->rank]) && CPU_COUNT(&both) > 0;
-    }
+    for (int64_t i = 0; i < r->count && !status; i++)
+        others += !strcmp(r->hosts[i], r->hosts[r->rank]) && meet(&mine, &all[i]);
     free(all);
-    int share = others ? CPU_COUNT(&mine) / others : 1;
+    for (int i = 0; i < BASIN_PROCESSOR_WORDS; i++)
+        processors += __builtin_popcountll(mine.word[i]);
+    int share = others ? processors / others : 1;
     r->threads = share > 1 ? share : 1;
     return status;
 }

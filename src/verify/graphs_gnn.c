@@ -131,7 +131,7 @@ static basin_status fill_batch(basin_case *c, layout *l) {
 
 /* ---- inputs ---- */
 
-static void write(basin_case *c, basin_expr input, const void *data, basin_dtype dtype) {
+static void put(basin_case *c, basin_expr input, const void *data, basin_dtype dtype) {
     basin_tensor tensor;
     if (!input || basin_tensor_new(&tensor, dtype, basin_expr_shape(input), NULL)) return;
     memcpy(tensor.data, data, (size_t)basin_shape_count(tensor.shape) * 4);
@@ -140,13 +140,13 @@ static void write(basin_case *c, basin_expr input, const void *data, basin_dtype
 
 static void write_batch(basin_case *c, layout *l, const basin_graphs_batch *to) {
     const basin_graphset_batch *b = &l->batch;
-    write(c, to->nodes, b->feature, BASIN_F32);
-    write(c, to->positions, b->position, BASIN_F32);
-    write(c, to->edge_features, b->edge_feature, BASIN_F32);
-    write(c, to->share, b->share, BASIN_F32);
-    write(c, to->source, b->source, BASIN_I32);
-    write(c, to->owner, b->owner, BASIN_I32);
-    write(c, to->first, b->first, BASIN_I32);
+    put(c, to->nodes, b->feature, BASIN_F32);
+    put(c, to->positions, b->position, BASIN_F32);
+    put(c, to->edge_features, b->edge_feature, BASIN_F32);
+    put(c, to->share, b->share, BASIN_F32);
+    put(c, to->source, b->source, BASIN_I32);
+    put(c, to->owner, b->owner, BASIN_I32);
+    put(c, to->first, b->first, BASIN_I32);
     c->pairs[0] = b->pairs;
     c->pattern[0] = to->pattern;
     l->batch.pairs = (basin_pairs){0};

@@ -186,7 +186,7 @@ typedef struct regression {
     basin_expr x, target, weight, unseen, output;
 } regression;
 
-static basin_status write(basin_plan *plan, basin_expr input, float *data, basin_error *error) {
+static basin_status put(basin_plan *plan, basin_expr input, float *data, basin_error *error) {
     basin_tensor tensor = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
     return basin_plan_write(plan, input, &tensor, error);
 }
@@ -225,12 +225,12 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
 
 static basin_status fit(float *output, regression *r, problem *p, basin_error *error) {
     basin_tensor all = basin_tensor_borrow(output, BASIN_F32, BASIN_SHAPE(p->rows[2], p->outputs));
-    basin_status status = write(r->trainer.plan, r->x, p->x[0], error);
-    if (!status) status = write(r->trainer.plan, r->target, p->target, error);
-    if (!status) status = write(r->trainer.plan, r->weight, p->weight, error);
+    basin_status status = put(r->trainer.plan, r->x, p->x[0], error);
+    if (!status) status = put(r->trainer.plan, r->target, p->target, error);
+    if (!status) status = put(r->trainer.plan, r->weight, p->weight, error);
     for (int i = 0; i < STEPS && !status; i++)
         status = basin_trainer_step(&r->trainer, NULL, error);
-    if (!status) status = write(r->use, r->unseen, p->x[2], error);
+    if (!status) status = put(r->use, r->unseen, p->x[2], error);
     if (!status) status = basin_plan_run(r->use, error);
     if (!status) status = basin_plan_read(r->use, r->output, &all, error);
     for (int64_t i = 0; i < p->rows[2] * p->outputs && p->set->task == BASIN_GRAPHS_VALUES; i++)

@@ -108,8 +108,8 @@ static basin_status make_plan(lens *l, basin_error *error) {
 
 /* ---- inputs ---- */
 
-static basin_status write(lens *l, basin_expr input, const void *data, basin_dtype dtype,
-                          basin_error *error) {
+static basin_status put(lens *l, basin_expr input, const void *data, basin_dtype dtype,
+                        basin_error *error) {
     if (!input) return BASIN_OK;
     basin_tensor tensor =
         basin_tensor_borrow((void *)(uintptr_t)data, dtype, basin_expr_shape(input));
@@ -133,7 +133,7 @@ static basin_status write_fixed(lens *l, basin_error *error) {
                 {to->first, b->first, BASIN_I32}};
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < sizeof part / sizeof *part && !status; i++)
-        status = write(l, part[i].input, part[i].data, part[i].dtype, error);
+        status = put(l, part[i].input, part[i].data, part[i].dtype, error);
     return status ? status : basin_pairs_write(l->plan, &to->pattern, &b->pairs, error);
 }
 
@@ -144,8 +144,8 @@ static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     float *pick = cell, *hide = cell + m->outputs;
     pick[column] = 1;
     for (int64_t c = 0; c < m->outputs; c++) hide[c] = c == column || c >= m->classes ? -1e9f : 0;
-    basin_status status = write(l, l->pick, pick, BASIN_F32, error);
-    if (!status) status = write(l, l->hide, hide, BASIN_F32, error);
+    basin_status status = put(l, l->pick, pick, BASIN_F32, error);
+    if (!status) status = put(l, l->hide, hide, BASIN_F32, error);
     free(cell);
     return status;
 }
@@ -211,7 +211,7 @@ static basin_status run_at(lens *l, double t, basin_error *error) {
             bool moves = !p->moves || p->moves[k / p->columns];
             p->now[k] = (float)((double)p->value[k] * (moves ? t : 1));
         }
-        status = write(l, p->input, p->now, BASIN_F32, error);
+        status = put(l, p->input, p->now, BASIN_F32, error);
     }
     return status ? status : basin_plan_run(l->plan, error);
 }

@@ -1,11 +1,10 @@
 /* Dates and times as days since 1970-01-01; see cell.h. */
-#define _GNU_SOURCE /* strptime */
 #include <ctype.h>
 #include <math.h>
 #include <stddef.h>
-#include <time.h>
 
 #include "data/network/csv/cell.h"
+#include "data/network/csv/date_format.h"
 
 /* Days from 1970-01-01 to a day of the Gregorian calendar; years begin in March. */
 static int64_t days_of(int64_t year, int month, int day) {
@@ -86,12 +85,12 @@ static bool read_iso(double *days, const char *text) {
 bool basin_cell_date(double *days, const char *text, const char *format) {
     if (!format) return read_iso(days, text);
     struct tm tm = {.tm_mday = 1};
-    const char *end = strptime(text, format, &tm);
+    long east = 0;
+    const char *end = basin_date_format_read(&tm, &east, text, format);
     while (end && isspace((unsigned char)*end)) end++;
     if (!end || *end || tm.tm_mday > days_in(tm.tm_year + INT64_C(1900), tm.tm_mon + 1))
         return false;
-    double seconds =
-        (double)tm.tm_hour * 3600 + (double)tm.tm_min * 60 + tm.tm_sec - (double)tm.tm_gmtoff;
+    double seconds = (double)tm.tm_hour * 3600 + (double)tm.tm_min * 60 + tm.tm_sec - (double)east;
     *days =
         (double)days_of(tm.tm_year + INT64_C(1900), tm.tm_mon + 1, tm.tm_mday) + seconds / 86400;
     return true;

@@ -7,6 +7,7 @@
 #include "data/network/schema/schema.h"
 #include "io/json.h"
 #include "io/json_writer.h"
+#include "io/memory_file.h"
 
 enum { VERSION = 1 };
 
@@ -40,11 +41,9 @@ static void put_columns(basin_json *json, const basin_schema_table *table) {
 }
 
 char *basin_schema_print(const basin_schema *schema) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (!file) return NULL;
-    basin_json json = basin_json_begin_line(file);
+    basin_memory_file memory;
+    if (!basin_memory_file_open(&memory)) return NULL;
+    basin_json json = basin_json_begin_line(memory.file);
     basin_json_integer(&json, "version", VERSION);
     basin_json_boolean(&json, "named", schema->named);
     basin_json_boolean(&json, "directed", schema->directed);
@@ -59,12 +58,8 @@ char *basin_schema_print(const basin_schema *schema) {
     put_columns(&json, &schema->edges);
     basin_json_end(&json);
     basin_json_end(&json);
-    bool failed = ferror(file) != 0;
-    if (fclose(file) || failed) {
-        free(text);
-        return NULL;
-    }
-    text[strcspn(text, "\n")] = 0; /* a text, not a line */
+    char *text = basin_memory_file_close(&memory);
+    if (text) text[strcspn(text, "\n")] = 0; /* a text, not a line */
     return text;
 }
 

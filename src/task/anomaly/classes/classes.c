@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "io/json.h"
 #include "io/json_writer.h"
+#include "io/memory_file.h"
 
 enum { MOST_CLASSES = 10000 };
 
@@ -121,23 +122,19 @@ void basin_classes_weigh(basin_anomaly_fitting *f) {
 
 basin_status basin_classes_store(basin_bundle *bundle, const basin_anomaly_model *model,
                                  basin_error *error) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (!file) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of classes");
-    basin_json json = basin_json_begin_line(file);
+    basin_memory_file memory;
+    if (!basin_memory_file_open(&memory))
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of classes");
+    basin_json json = basin_json_begin_line(memory.file);
     basin_json_array(&json, "names");
     for (int64_t i = 0; i < model->class_name.count; i++)
         basin_json_text(&json, NULL, name_at(&model->class_name, i));
     basin_json_end(&json);
     basin_json_end(&json);
-    basin_status status = BASIN_OK;
-    if (fclose(file))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of classes");
-    if (!status) {
-        text[strcspn(text, "\n")] = 0;
-        status = basin_bundle_meta_set(bundle, "classes", text, error);
-    }
+    char *text = basin_memory_file_close(&memory);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of classes");
+    text[strcspn(text, "\n")] = 0;
+    basin_status status = basin_bundle_meta_set(bundle, "classes", text, error);
     free(text);
     return status;
 }

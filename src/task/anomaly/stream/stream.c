@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "backend/walk.h"
 #include "base/memory.h"
@@ -100,15 +99,9 @@ static basin_status open_lists(basin_anomaly_stream *s, basin_error *error) {
 
 /* Rows of neighbours are read in any order: large pages save most of the walks to find them. */
 static float *new_rows(size_t nodes, size_t width) {
-    size_t bytes = 0, large = (size_t)2 << 20;
-    if (!basin_size_multiply(&bytes, nodes, width * sizeof(float)) || bytes > SIZE_MAX - large)
-        return NULL;
-    if (bytes < 4 * large) return basin_array_new(nodes, width * sizeof(float));
-    void *memory = aligned_alloc(large, (bytes + large - 1) / large * large);
-#ifdef MADV_HUGEPAGE
-    if (memory) (void)madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-    return memory;
+    size_t bytes = 0;
+    bool fits = basin_size_multiply(&bytes, nodes, width * sizeof(float));
+    return fits ? basin_large_new(bytes) : NULL;
 }
 
 static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
@@ -169,7 +162,9 @@ static void drop(float **array) {
 
 static void release(basin_anomaly_stream *s) {
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) drop(&s->token[r]), drop(&s->weight[r]);
-    drop(&s->g), drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
+    basin_aligned_free(s->g);
+    s->g = NULL;
+    drop(&s->lse), drop(&s->own), drop(&s->sum), drop(&s->out);
     drop(&s->ask), drop(&s->answer), drop(&s->beta), drop(&s->bias);
     free(s->place);
     s->place = NULL;
@@ -237,8 +232,7 @@ const basin_params *basin_anomaly_stream_params(const basin_anomaly_stream *stre
 
 /* ---- blocks of nodes ---- */
 
-static basin_status write(basin_plan *plan, basin_expr input, const float *data,
-                          basin_error *error) {
+static basin_status put(basin_plan *plan, basin_expr input, const float *data, basin_error *error) {
     if (!input) return BASIN_OK;
     basin_tensor t =
         basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, basin_expr_shape(input));
@@ -269,12 +263,11 @@ static basin_status write_places(basin_anomaly_stream *s, basin_plan *plan, int6
 static basin_status write_features(basin_anomaly_stream *s, basin_plan *plan, int64_t start,
                                    basin_error *error) {
     const basin_node_inputs *v = s->inputs;
-    basin_status status =
-        write(plan, s->plans.features, v->table + start * v->shape.columns, error);
+    basin_status status = put(plan, s->plans.features, v->table + start * v->shape.columns, error);
     if (!status) status = write_places(s, plan, start, error);
     if (status || !s->plans.eigenvectors) return status;
-    return write(plan, s->plans.eigenvectors, v->eigenvectors + start * v->settings->eigenvectors,
-                 error);
+    return put(plan, s->plans.eigenvectors, v->eigenvectors + start * v->settings->eigenvectors,
+               error);
 }
 
 static basin_status embed(basin_anomaly_stream *s, float *token, basin_error *error) {
@@ -295,7 +288,7 @@ static basin_status normalise(basin_anomaly_stream *s, const float *token, int b
     basin_status status = BASIN_OK;
     for (int64_t first = 0; first < N && !status; first += p->rows) {
         int64_t start = block_start(s, first);
-        status = write(p->norm[block], p->x, token + start * D, error);
+        status = put(p->norm[block], p->x, token + start * D, error);
         if (!status)
             status = run(s->g + start * p->stride, p->norm[block], p->normed[block], error);
     }
@@ -320,7 +313,7 @@ static basin_status recall(basin_anomaly_stream *s, float *token, int block, bas
     basin_status status = BASIN_OK;
     for (int64_t first = 0; first < s->inputs->shape.nodes && !status; first += p->rows) {
         int64_t start = block_start(s, first);
-        status = write(p->recall[block], p->g, s->g + start * p->stride, error);
+        status = put(p->recall[block], p->g, s->g + start * p->stride, error);
         if (!status) status = run(s->out, p->recall[block], p->recalled[block], error);
         if (!status) step_block(s, token, first, start, s->inputs->settings->dim, NULL);
     }
@@ -351,18 +344,18 @@ static basin_status walk(basin_anomaly_stream *s, int relation, bool ask, basin_
     const float *own = s->inputs->node_weight[relation], *stack = ask ? s->ask : s->answer;
     const float *weight = s->weight[relation] ? s->weight[relation] : own;
     basin_walk w = walk_of(s, &s->list[relation], ask);
-    basin_status status = write(p->project, p->stack, stack, error);
-    if (!status) status = write(p->pull, p->stack, stack, error);
+    basin_status status = put(p->project, p->stack, stack, error);
+    if (!status) status = put(p->pull, p->stack, stack, error);
     for (int64_t first = 0; first < s->inputs->shape.nodes && !status; first += p->rows) {
         int64_t start = block_start(s, first);
-        status = write(p->project, p->g, s->g + start * p->stride, error);
+        status = put(p->project, p->g, s->g + start * p->stride, error);
         if (!status) status = run(s->own, p->project, p->own, error);
         if (status) break;
         if (ask)
             basin_walk_by_query(s->sum, s->lse, s->own, &w, start, p->rows);
         else
             basin_walk_by_key(s->sum, s->own, s->lse, weight, &w, start, p->rows);
-        status = write(p->pull, p->sum, s->sum, error);
+        status = put(p->pull, p->sum, s->sum, error);
         if (!status) status = run(s->out, p->pull, p->back, error);
         if (!status)
             step_block(s, s->token[relation], first, start, p->stride, ask ? weight : NULL);
@@ -397,7 +390,7 @@ static basin_status read_heads(basin_anomaly_stream *s, double *probability, bas
         int64_t start = block_start(s, first);
         status = write_features(s, p->head, start, error);
         for (int r = 0; r < s->inputs->shape.relations && !status; r++)
-            status = write(p->head, p->last[r], s->token[r] + start * D, error);
+            status = put(p->head, p->last[r], s->token[r] + start * D, error);
         if (!status) status = run(s->out, p->head, p->read, error);
         for (int64_t i = 0; i < p->rows * width && !status; i++)
             probability[start * width + i] = s->out[i];

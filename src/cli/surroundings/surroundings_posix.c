@@ -1,5 +1,5 @@
 /* Descriptors, signals and libraries; see surroundings.h. */
-#include "cli/surroundings.h"
+#include "cli/surroundings/surroundings.h"
 
 #include <errno.h>
 #include <fcntl.h>
