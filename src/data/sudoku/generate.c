@@ -2,6 +2,7 @@
  * as the solution stays the only one. */
 #include <string.h>
 
+#include "base/team.h"
 #include "data/sudoku/grid.h"
 
 enum { LEAST = 31, MOST = 42, REVEAL = 17 };
@@ -114,6 +115,26 @@ static basin_status take(basin_sudoku_making *m, const basin_sudoku_making *give
     return BASIN_OK;
 }
 
+typedef struct batch {
+    basin_sudoku_boards *boards;
+    const basin_sudoku_making *m;
+} batch;
+
+static void make_some(const void *context, int64_t first, int64_t last, int place) {
+    (void)place;
+    const batch *b = context;
+    for (int64_t i = first; i < last; i++) {
+        basin_random random = basin_random_start(b->m->seed, (uint64_t)i, 0);
+        uint8_t *given = b->boards->given + i * BASIN_SUDOKU_CELLS;
+        uint8_t *solution = b->boards->solution + i * BASIN_SUDOKU_CELLS;
+        if (b->m->hard)
+            make_hard(given, solution, b->m, &random);
+        else
+            make_easy(given, solution, b->m, &random);
+        b->boards->solutions[i] = 1;
+    }
+}
+
 basin_status basin_sudoku_generate(basin_sudoku_boards *boards, const basin_sudoku_making *making,
                                    basin_error *error) {
     basin_sudoku_making m;
@@ -121,16 +142,6 @@ basin_status basin_sudoku_generate(basin_sudoku_boards *boards, const basin_sudo
     basin_status status = take(&m, making, error);
     if (!status) status = basin_sudoku_boards_new(boards, m.count, error);
     if (status) return status;
-#pragma omp parallel for schedule(dynamic, 8)
-    for (int64_t i = 0; i < m.count; i++) {
-        basin_random random = basin_random_start(m.seed, (uint64_t)i, 0);
-        uint8_t *given = boards->given + i * BASIN_SUDOKU_CELLS;
-        uint8_t *solution = boards->solution + i * BASIN_SUDOKU_CELLS;
-        if (m.hard)
-            make_hard(given, solution, &m, &random);
-        else
-            make_easy(given, solution, &m, &random);
-        boards->solutions[i] = 1;
-    }
+    basin_team_run_all(make_some, &(batch){boards, &m}, m.count, 8);
     return BASIN_OK;
 }
