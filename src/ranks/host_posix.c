@@ -8,13 +8,13 @@
 
 #include "ranks/host.h"
 
-static void add(basin_processors *to, int processor) {
+static void add(basin_processor_set *to, int processor) {
     to->word[processor / 64] |= UINT64_C(1) << processor % 64;
 }
 
-void basin_processors_find(basin_processors *mine) {
+void basin_processor_set_find(basin_processor_set *mine) {
     enum { MOST = 64 * BASIN_PROCESSOR_WORDS };
-    *mine = (basin_processors){0};
+    *mine = (basin_processor_set){0};
 #ifdef __linux__
     cpu_set_t set;
     CPU_ZERO(&set);

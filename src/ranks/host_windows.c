@@ -3,7 +3,9 @@
 
 #include "ranks/host.h"
 
-void basin_processors_find(basin_processors *mine) { *mine = (basin_processors){.word = {1}}; }
+void basin_processor_set_find(basin_processor_set *mine) {
+    *mine = (basin_processor_set){.word = {1}};
+}
 
 void basin_host_name(char *name, size_t size) {
     DWORD length = (DWORD)size;

@@ -43,7 +43,7 @@ static basin_status name_hosts(basin_ranks *r, basin_error *error) {
     return basin_ranks_gather(r, r->hosts, host, sizeof host, error);
 }
 
-static bool meet(const basin_processors *a, const basin_processors *b) {
+static bool meet(const basin_processor_set *a, const basin_processor_set *b) {
     for (int i = 0; i < BASIN_PROCESSOR_WORDS; i++)
         if (a->word[i] & b->word[i]) return true;
     return false;
@@ -51,10 +51,10 @@ static bool meet(const basin_processors *a, const basin_processors *b) {
 
 /* Ranks on one host that may run on the same processors share them. */
 static basin_status share_processors(basin_ranks *r, basin_error *error) {
-    basin_processors mine, *all = basin_array_new((size_t)r->count, sizeof *all);
+    basin_processor_set mine, *all = basin_array_new((size_t)r->count, sizeof *all);
     int others = 0, processors = 0;
     if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
-    basin_processors_find(&mine);
+    basin_processor_set_find(&mine);
     basin_status status = basin_ranks_gather(r, all, &mine, sizeof mine, error);
     for (int64_t i = 0; i < r->count && !status; i++)
         others += !strcmp(r->hosts[i], r->hosts[r->rank]) && meet(&mine, &all[i]);
