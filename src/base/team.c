@@ -329,3 +329,33 @@ int64_t basin_team_find(basin_team_search *search, const void *context, int64_t 
     basin_team_run_all(find_some, &f, count, grain);
     return least;
 }
+
+typedef struct trying {
+    basin_team_attempt *attempt;
+    const void *context;
+    pthread_mutex_t *lock; /* of these two */
+    int64_t *failed;       /* the first item that did */
+    basin_error *error;    /* and why */
+} trying;
+
+static void try_some(const void *context, int64_t first, int64_t last, int place) {
+    const trying *t = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
+        basin_error own;
+        if (!t->attempt(t->context, i, &own)) continue;
+        pthread_mutex_lock(t->lock);
+        if (i < *t->failed) *t->failed = i, *t->error = own;
+        pthread_mutex_unlock(t->lock);
+    }
+}
+
+basin_status basin_team_try(basin_team_attempt *attempt, const void *context, int64_t count,
+                            int64_t grain, basin_error *error) {
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int64_t failed = count;
+    basin_error own;
+    trying t = {attempt, context, &lock, &failed, &own};
+    basin_team_run_all(try_some, &t, count, grain);
+    return failed < count ? basin_fail(error, own.status, "%s", own.text) : BASIN_OK;
+}

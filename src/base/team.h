@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "basin/status.h"
+
 /* Does items first .. last - 1. `place`, in [0, threads), is of no other thread of this loop: it
  * numbers scratch memory. */
 typedef void basin_team_body(const void *context, int64_t first, int64_t last, int place);
@@ -27,6 +29,13 @@ typedef int64_t basin_team_search(const void *context, int64_t first, int64_t la
 /* The first of [0, count) that is wanted, by all threads; `count` where none is. */
 int64_t basin_team_find(basin_team_search *search, const void *context, int64_t count,
                         int64_t grain);
+
+/* Does one item, which may fail. */
+typedef basin_status basin_team_attempt(const void *context, int64_t item, basin_error *error);
+
+/* Attempts all of [0, count), by all threads. The error is that of the first item that failed. */
+basin_status basin_team_try(basin_team_attempt *attempt, const void *context, int64_t count,
+                            int64_t grain, basin_error *error);
 
 /* At most `threads` for `work` element operations: waking one costs as much as some ten thousand.
  */

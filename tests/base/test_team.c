@@ -150,6 +150,24 @@ static void the_first_of_several_is_found(void **state) {
     assert_int_equal(basin_team_find(find_wanted, NULL, 0, 0), 0);
 }
 
+static basin_status attempt(const void *context, int64_t item, basin_error *error) {
+    const int64_t *every = context;
+    if ((item + 1) % *every) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "item %d", (int)item);
+}
+
+static void the_first_error_is_told(void **state) {
+    (void)state;
+    basin_error error;
+    for (int64_t every = 5; every < 1000; every += 71) {
+        char text[30];
+        assert_int_equal(basin_team_try(attempt, &every, 1000, 3, &error), BASIN_BAD_VALUE);
+        snprintf(text, sizeof text, "item %d", (int)every - 1);
+        assert_string_equal(error.text, text);
+        assert_int_equal(basin_team_try(attempt, &every, every - 1, 3, &error), BASIN_OK);
+    }
+}
+
 static int processors_with(const char *value) {
     if (value)
         setenv("OMP_NUM_THREADS", value, 1);
@@ -180,6 +198,7 @@ int main(void) {
         cmocka_unit_test(callers_do_not_disturb_each_other),
         cmocka_unit_test(a_forked_child_has_threads_of_its_own),
         cmocka_unit_test(the_first_of_several_is_found),
+        cmocka_unit_test(the_first_error_is_told),
         cmocka_unit_test(the_number_of_threads_can_be_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

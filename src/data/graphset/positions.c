@@ -109,38 +109,20 @@ static int set_blas_threads(int threads) {
 typedef struct computing {
     const basin_positions *p;
     const part *of;
-    int64_t first; /* graph */
 } computing;
 
-static basin_status compute_graph(const basin_positions *p, const basin_graphset *set, int64_t g,
-                                  basin_error *error) {
+static basin_status compute_graph(const void *context, int64_t i, basin_error *error) {
+    const basin_positions *p = ((const computing *)context)->p;
+    const part *of = ((const computing *)context)->of;
+    const basin_graphset *set = of->set;
+    int64_t g = of->first + i, first = set->edge_start[g];
     float *value = p->value + (token_of(set, g) - p->first) * p->width;
-    int64_t first = set->edge_start[g], nodes = set->node_start[g + 1] - set->node_start[g];
-    return basin_positions_of(value, &p->spec, nodes, set->edge + 2 * first,
-                              set->edge_start[g + 1] - first, error);
-}
-
-/* Returns the first graph that failed. */
-static int64_t compute_graphs(const void *context, int64_t begin, int64_t end) {
-    const computing *c = context;
-    for (int64_t i = begin; i < end; i++)
-        if (compute_graph(c->p, c->of->set, c->first + i, NULL)) return i;
-    return end;
-}
-
-/* A graph that failed is tried once more, for its message; where that succeeds, so do the rest. */
-static basin_status compute_all(const basin_positions *p, const part *of, basin_error *error) {
-    computing c = {p, of, of->first};
-    while (c.first < of->end) {
-        basin_error own;
-        c.first += basin_team_find(compute_graphs, &c, of->end - c.first, 8);
-        if (c.first == of->end) break;
-        basin_status status = compute_graph(p, of->set, c.first, &own);
-        if (status)
-            return basin_fail(error, status, "graph %lld: %s", (long long)c.first, own.text);
-        c.first++;
-    }
-    return BASIN_OK;
+    basin_error own;
+    basin_status status =
+        basin_positions_of(value, &p->spec, set->node_start[g + 1] - set->node_start[g],
+                           set->edge + 2 * first, set->edge_start[g + 1] - first, &own);
+    if (!status) return BASIN_OK;
+    return basin_fail(error, status, "graph %lld: %s", (long long)g, own.text);
 }
 
 static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
@@ -149,7 +131,8 @@ static basin_status compute(basin_positions *p, const part *of, basin_error *err
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for the positions of %lld tokens",
                           (long long)p->tokens);
     int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
-    basin_status status = compute_all(p, of, error);
+    computing all = {p, of};
+    basin_status status = basin_team_try(compute_graph, &all, of->end - of->first, 8, error);
     if (p->spec.vectors > 0) set_blas_threads(threads);
     return status;
 }

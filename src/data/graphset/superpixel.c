@@ -7,7 +7,6 @@
  * The graph (Dwivedi et al.): each superpixel has edges to its 8 nearest by place, with weight
  * A_ij = exp(-(d_ij / sigma_i)^2) made symmetric, sigma_i the mean distance to those 8. */
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,48 +335,27 @@ typedef struct cutting {
     const uint8_t *pixel; /* [graphs, height, width, channels] */
     int64_t height, width, channels;
     const basin_superpixels *spec;
-    basin_error *error;
-    pthread_mutex_t *lock; /* of error, which is the first picture's that failed, ... */
-    int64_t *failed;       /* ... this one's */
 } cutting;
 
-static basin_status cut_one(const cutting *c, int64_t i, basin_error *error) {
+static basin_status cut_one(const void *context, int64_t i, basin_error *error) {
+    const cutting *c = context;
     int64_t size = c->height * c->width * c->channels;
     float *value = basin_array_new((size_t)size, sizeof *value);
-    if (!value) return basin_fail(error, BASIN_NO_MEMORY, "no memory for its pixels");
-    for (int64_t p = 0; p < size; p++) value[p] = (float)c->pixel[i * size + p] / 255.0f;
-    basin_status status =
-        graph_of(&c->g[i], value, c->height, c->width, c->channels, c->spec, error);
+    basin_status status = BASIN_NO_MEMORY;
+    basin_error own;
+    own.text[0] = 0;
+    for (int64_t p = 0; p < size && value; p++) value[p] = (float)c->pixel[i * size + p] / 255.0f;
+    if (value) status = graph_of(&c->g[i], value, c->height, c->width, c->channels, c->spec, &own);
     free(value);
-    return status;
-}
-
-static void cut_some(const void *context, int64_t first, int64_t last, int place) {
-    const cutting *c = context;
-    (void)place;
-    for (int64_t i = first; i < last; i++) {
-        basin_error own;
-        basin_status status = cut_one(c, i, &own);
-        if (!status) continue;
-        pthread_mutex_lock(c->lock);
-        if (i < *c->failed) {
-            *c->failed = i;
-            basin_fail(c->error, status, "picture %lld: %s", (long long)i, own.text);
-        }
-        pthread_mutex_unlock(c->lock);
-    }
+    if (!status) return BASIN_OK;
+    return basin_fail(error, status, "picture %lld: %s", (long long)i, own.text);
 }
 
 static basin_status cut(picture_graph *g, const uint8_t *pixel, int64_t graphs, int64_t height,
                         int64_t width, int64_t channels, const basin_superpixels *spec,
                         basin_error *error) {
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    int64_t failed = graphs;
-    basin_error own = {0};
-    cutting c = {g, pixel, height, width, channels, spec, &own, &lock, &failed};
-    basin_team_run_all(cut_some, &c, graphs, 64);
-    if (failed == graphs) return BASIN_OK;
-    return basin_fail(error, own.status, "%s", own.text);
+    cutting c = {g, pixel, height, width, channels, spec};
+    return basin_team_try(cut_one, &c, graphs, 64, error);
 }
 
 basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixel,

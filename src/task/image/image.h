@@ -112,8 +112,9 @@ struct basin_image_model {
     basin_store *store;
     int64_t parameters;
     basin_image_card card;
-    basin_image_descent descent; /* zeros: as the settings have it */
-    basin_rests rests;           /* since they were taken */
+    basin_image_descent descent;     /* zeros: as the settings have it */
+    basin_rests rests;               /* since they were taken */
+    struct basin_image_runner *kept; /* of the last completion, for the next one; or NULL */
 };
 
 /* First weights by the settings' seed. */
@@ -165,6 +166,11 @@ typedef struct basin_image_runner {
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error);
 void basin_image_runner_free(basin_image_runner *runner);
+/* One that stays with the model until another batch is asked for: to make one takes longer than to
+ * complete a small picture. */
+basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_model *model,
+                                       int64_t batch, basin_error *error);
+void basin_image_runner_drop(basin_image_model *model);
 /* count <= batch pictures. */
 basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /* [count, N, P] */
                                     const float *patches,                      /* [count, N, P] */

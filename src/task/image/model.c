@@ -150,6 +150,7 @@ basin_status basin_image_open(basin_image_model **model, const char *path, basin
 
 void basin_image_close(basin_image_model *model) {
     if (!model) return;
+    basin_image_runner_drop(model);
     basin_store_free(model->store);
     basin_image_card_free(&model->card);
     free(model);

@@ -29,6 +29,7 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
                           "the model's arch is '%s': its layers are not steps of a descent that "
                           "steps, alpha or until could change",
                           model->settings.arch);
+    basin_image_runner_drop(model);
     model->descent = d;
     return BASIN_OK;
 }
@@ -104,6 +105,26 @@ void basin_image_runner_free(basin_image_runner *runner) {
     free(runner->taken);
     basin_image_graph_free(&runner->graph);
     *runner = (basin_image_runner){0};
+}
+
+void basin_image_runner_drop(basin_image_model *model) {
+    if (model->kept) basin_image_runner_free(model->kept);
+    free(model->kept);
+    model->kept = NULL;
+}
+
+basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_model *model,
+                                       int64_t batch, basin_error *error) {
+    basin_status status = BASIN_OK;
+    if (!model->kept || model->kept->graph.batch != batch) {
+        basin_image_runner_drop(model);
+        model->kept = calloc(1, sizeof *model->kept);
+        if (!model->kept) return basin_fail(error, BASIN_NO_MEMORY, "no memory to run a model");
+        status = basin_image_runner_new(model->kept, model, batch, error);
+        if (status) basin_image_runner_drop(model);
+    }
+    *runner = model->kept;
+    return status;
 }
 
 /* ---- running ---- */

@@ -253,17 +253,16 @@ static basin_status end(level *l, basin_filling *f, basin_error *error) {
 /* ---- the whole ---- */
 
 static basin_status run_level(level *l, basin_error *error) {
-    basin_image_runner runner = {0};
+    basin_image_runner *runner = NULL;
     basin_status status = BASIN_OK;
     l->windows.count = 0;
     l->frames = l->how->frames && l->number == 0;
     l->guessing.level = l->number;
     for (int64_t i = 0; i < l->count && !status; i++) status = begin(l, i, error);
     size_t batch = l->windows.count < BATCH ? l->windows.count : BATCH;
-    if (!status) status = basin_image_runner_new(&runner, l->model, (int64_t)batch, error);
-    if (!status && !l->plain) status = rehearse(l, &runner, error);
-    if (!status) status = run_windows(l, &runner, error);
-    basin_image_runner_free(&runner);
+    if (!status) status = basin_image_runner_borrow(&runner, l->model, (int64_t)batch, error);
+    if (!status && !l->plain) status = rehearse(l, runner, error);
+    if (!status) status = run_windows(l, runner, error);
     for (int64_t i = 0; i < l->count && !status; i++) status = end(l, &l->fill[i], error);
     return status;
 }
