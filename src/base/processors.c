@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,13 @@ static int allowed(void) {
 
 /* "200000 100000" in cpu.max are two processors; "max 100000" is no limit. */
 static int granted_in(const char *folder) {
-    char path[PATH + 64];
-    long quota = 0, period = 0;
+    char path[PATH + 64], text[64] = "", *rest = text;
     snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder);
     FILE *file = fopen(path, "re");
-    int found = file ? fscanf(file, "%ld %ld", &quota, &period) : 0;
+    bool read = file && fgets(text, sizeof text, file);
     if (file) fclose(file);
-    return found == 2 && quota > 0 && period > 0 ? clamp((quota + period - 1) / period) : MOST;
+    long quota = read ? strtol(text, &rest, 10) : 0, period = strtol(rest, NULL, 10);
+    return quota > 0 && period > 0 ? clamp((quota + period - 1) / period) : MOST;
 }
 
 /* Version 2 of control groups: "0::/folder" is ours; a limit of any folder above holds, too. */
