@@ -90,10 +90,15 @@ static void watch_neighbours(double now) {
     if (now - last < 1e-3) return;
     last = now;
     if (getrusage(RUSAGE_THREAD, &usage)) return;
-    if (now - since > WINDOW) since = now, before = usage.ru_nivcsw;
-    if (usage.ru_nivcsw - before < PREEMPTED) return;
-    atomic_store_explicit(&polite_until, now + POLITE, memory_order_relaxed);
-    since = now, before = usage.ru_nivcsw;
+    double windows = (now - since) / WINDOW;
+    bool often = (double)(usage.ru_nivcsw - before) >= PREEMPTED * (windows > 1 ? windows : 1);
+    if (often) atomic_store_explicit(&polite_until, now + POLITE, memory_order_relaxed);
+    if (often || windows > 1) since = now, before = usage.ru_nivcsw;
+}
+
+bool basin_team_contended(void) {
+    double until = atomic_load_explicit(&polite_until, memory_order_relaxed);
+    return until > 0 && basin_clock() < until;
 }
 
 /* Seconds to spin from `now` on. */

@@ -6,6 +6,7 @@
 #ifndef BASIN_BASE_TEAM_H
 #define BASIN_BASE_TEAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "basin/status.h"
@@ -36,6 +37,10 @@ typedef basin_status basin_team_attempt(const void *context, int64_t item, basin
 /* Attempts all of [0, count), by all threads. The error is that of the first item that failed. */
 basin_status basin_team_try(basin_team_attempt *attempt, const void *context, int64_t count,
                             int64_t grain, basin_error *error);
+
+/* Whether others have wanted our cores of late: then smaller pieces are better, since whoever is
+ * preempted holds one back. */
+bool basin_team_contended(void);
 
 /* At most `threads` for `work` element operations: waking one costs as much as some ten thousand.
  */

@@ -16,6 +16,7 @@ enum {
     B_GROUP = 64 * 1024, /* floats of B that a thread packs for itself at a time */
     BALANCE = 4,         /* blocks a thread, where another one costs no packing of A */
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
+    SMALLER = 4,         /* blocks in place of one where cores are not free */
 };
 
 const basin_gemm_kernel *basin_gemm_kernel_find(basin_gemm_precision precision) {
@@ -280,8 +281,14 @@ static void run_blocks(const void *context, int64_t first, int64_t last, int pla
     if (kernel->end) kernel->end();
 }
 
+/* Fewer rows at a time than the workspace has room for. */
+static void cut_smaller(plan *p) {
+    if (p->m_blocks > 1) p->m_blocks = minimum(p->m_blocks * SMALLER, p->m_panels);
+}
+
 void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
     product p = {*gemm, plan_make(gemm, threads), workspace};
+    if (threads > 1 && basin_team_contended()) cut_smaller(&p.plan);
     const basin_gemm *g = gemm;
     int64_t blocks = g->batch * p.plan.m_blocks * p.plan.n_blocks;
     int used = (int)minimum(threads, blocks);
