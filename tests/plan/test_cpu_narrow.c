@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/isa.h"
+#include "plan/random_graphs.h"
 
 static const basin_block_config narrow_odd = {
     .dim = 53, .heads = 3, .head_dim = 21, .memories = 75, .learn_beta = true};
@@ -85,6 +86,39 @@ static void test_attention(void **state) {
     }
 }
 
+static basin_backend *open_backend(const char *name, bool narrow) {
+    basin_backend *backend;
+    assert_int_equal(basin_backend_open(&backend, name, 2, NULL), BASIN_OK);
+    if (!narrow) return backend;
+    assert_int_equal(basin_backend_set_storage(backend, BASIN_BF16, NULL), BASIN_OK);
+    basin_backend_set_narrow_least(backend, 0);
+    return backend;
+}
+
+/* Random graphs may be off by what rounding alone does in ref, and a little more. */
+static void test_random_graphs(void **state) {
+    enum { EXACT, JUDGE, FAST, SINGLE, VARIANTS };
+    basin_backend *ref = open_backend("ref", false), *judge = open_backend("ref", true);
+    basin_backend *cpu = open_backend("cpu", true);
+    const variant variants[VARIANTS] = {
+        [EXACT] = {"ref", 1, BASIN_FUSE_ON, false, false, ref},
+        [JUDGE] = {"ref", 1, BASIN_FUSE_ON, false, false, judge},
+        [FAST] = {"cpu", 2, BASIN_FUSE_ON, false, false, cpu},
+        [SINGLE] = {"cpu", 2, BASIN_FUSE_OFF, false, false, cpu},
+    };
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed += 2) { /* odd ones are rough: without a derivative */
+        numbers n[VARIANTS];
+        for (int i = 0; i < VARIANTS; i++) n[i] = run_variant(seed, false, &variants[i]);
+        compare(seed, "cpu", &n[FAST], &n[JUDGE], 5e-3, &n[EXACT]);
+        compare(seed, "cpu without fusion", &n[SINGLE], &n[JUDGE], 5e-3, &n[EXACT]);
+        for (int i = 0; i < VARIANTS; i++) free(n[i].value);
+    }
+    basin_backend_close(ref);
+    basin_backend_close(judge);
+    basin_backend_close(cpu);
+}
+
 /* Products in a plan for inference read weights that were rounded and packed once. */
 static void test_hoisted(void **state) {
     lab l;
@@ -123,9 +157,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descent), cmocka_unit_test(test_memories),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_hoisted),
+        cmocka_unit_test(test_descent),       cmocka_unit_test(test_memories),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_hoisted),
     };
     const struct CMUnitTest refusals[] = {cmocka_unit_test(test_refused)};
     return basin_cpu_bf16() ? cmocka_run_group_tests(tests, NULL, NULL)
