@@ -23,6 +23,21 @@ INLINE void pack_pairs(uint32_t *to, const uint16_t *x, int64_t step, int64_t la
     }
 }
 
+/* The same of a whole unit of 32 lanes, both tiles of it. */
+INLINE void pack_pairs_whole(uint32_t *to, const uint16_t *x, int64_t step) {
+    _Alignas(64) static const uint16_t order[2][UNIT] = {
+        {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+         8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
+        {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+         24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
+    __m512i left = _mm512_load_si512(order[0]), right = _mm512_load_si512(order[1]);
+    for (int64_t r = 0; r < SIDE; r++, x += 2 * step) {
+        __m512i even = _mm512_loadu_si512(x), odd = _mm512_loadu_si512(x + step);
+        _mm512_store_si512(to + SIDE * r, _mm512_permutex2var_epi16(even, left, odd));
+        _mm512_store_si512(to + WORDS + SIDE * r, _mm512_permutex2var_epi16(even, right, odd));
+    }
+}
+
 /* Sixteen lanes whose steps lie side by side, a lane in a row. */
 INLINE void pack_lanes(uint32_t *to, const uint16_t *x, int64_t lane, int64_t lanes,
                        int64_t steps) {
@@ -64,6 +79,11 @@ static void pack(const basin_gemm_kernel *kernel, bool right, float *panels, con
         int64_t panel = lane == 1 ? i % count : i / units, u = lane == 1 ? i / count : i % units;
         int64_t first = panel * WIDTH, p = u * UNIT;
         uint32_t *to = (uint32_t *)panels + (panel * units + u) * 2 * WORDS;
+        if (lane == 1 && lanes - first >= WIDTH && k - p >= UNIT) {
+            pack_pairs_whole(to, x + first + p * step, step);
+            if (!right) basin_amx_turn(to), basin_amx_turn(to + WORDS);
+            continue;
+        }
         for (int t = 0; t < 2; t++, to += WORDS, first += SIDE) {
             const uint16_t *from = first < lanes ? x + first * lane + p * step : x;
             pack_tile(right, to, from, lane, step, lanes - first, k - p);
