@@ -156,5 +156,6 @@ const basin_command basin_command_text_train = {
     .task = "text",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
+    .ranks_at = offsetof(options, training.ranks),
     .run = run,
 };

@@ -44,6 +44,7 @@
       "tokens, of attention's shares and of what each layer adds.")
 #define BASIN_TEXT_TRAINING_SETTINGS(X)                                                            \
     BASIN_RUN_SETTINGS(X)                                                                          \
+    BASIN_SHARD_SETTINGS(X)                                                                        \
     X(INTEGER, epoch_steps, "STEPS", 0, 1e9,                                                       \
       "Steps of an epoch, after which the validation text is scored; 0: so many as read as many "  \
       "tokens as the training text has.")

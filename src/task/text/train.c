@@ -9,11 +9,11 @@
 #include "base/memory.h"
 #include "basin/random.h"
 #include "task/given.h"
-#include "task/text/text.h"
-#include "train/run/run.h"
+#include "task/text/start.h"
+#include "train/shards/shards.h"
 
 /* Windows come from another seed than weights and dropout do. */
-enum { LOG_STEPS = 20, SCORED_WINDOWS = 512, WINDOW_SALT = 0x77696e64, VOCABULARY = 1024 };
+enum { LOG_STEPS = 20, SCORED_WINDOWS = 512, WINDOW_SALT = 0x77696e64 };
 
 typedef struct job {
     basin_run *run;
@@ -23,110 +23,12 @@ typedef struct job {
     basin_text_graph graph;
     basin_expr label;
     basin_trainer trainer;
+    basin_shards shards;
     basin_text_corpus train, validation;
-    int32_t *id, *wanted; /* [batch, context] */
+    int32_t *id, *wanted; /* [batch, context] of all shards */
     int64_t per_epoch;    /* steps */
     size_t memory;        /* bytes of the plan */
 } job;
-
-/* ---- settings and tokenizer ---- */
-
-static basin_status make_tokenizer(basin_tokenizer **tokenizer, const job *j,
-                                   const basin_text_settings *s, basin_error *error) {
-    const char *text = j->data.train;
-    size_t length = j->data.train_length;
-    if (basin_choice_is(s->tokens, "characters"))
-        return basin_tokenizer_characters(tokenizer, text, length, error);
-    if (basin_choice_is(s->tokens, "bytes")) return basin_tokenizer_bytes(tokenizer, error);
-    if (basin_choice_is(s->tokens, "bpe"))
-        return basin_tokenizer_train(tokenizer, text, length,
-                                     s->vocabulary ? s->vocabulary : VOCABULARY, j->training->watch,
-                                     error);
-    return basin_fail(error, BASIN_BAD_VALUE, "tokens is 'file' and there is none; wanted one");
-}
-
-/* Tokenizers are handed over by their text. */
-static basin_status copy_tokenizer(basin_tokenizer **copy, const basin_tokenizer *tokenizer,
-                                   basin_error *error) {
-    char *json = NULL;
-    basin_status status = basin_tokenizer_print(&json, tokenizer, error);
-    if (!status) status = basin_tokenizer_parse(copy, json, "the tokenizer", error);
-    free(json);
-    return status;
-}
-
-/* A run that goes on, or begins with a model, has the tokenizer of that file. */
-static basin_status open_tokenizer(basin_tokenizer **tokenizer, job *j, basin_text_settings *s,
-                                   basin_error *error) {
-    const basin_bundle *checkpoint = basin_run_checkpoint(j->run), *from = basin_run_from(j->run);
-    basin_status status;
-    *tokenizer = NULL;
-    if (j->data.tokenizer && !basin_choice_is(s->tokens, "file"))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "tokens is '%s' and there is a tokenizer; wanted tokens 'file'",
-                          s->tokens);
-    if (checkpoint)
-        status = basin_text_tokenizer_read(tokenizer, checkpoint, error);
-    else if (j->data.tokenizer)
-        status = copy_tokenizer(tokenizer, j->data.tokenizer, error);
-    else if (from)
-        status = basin_text_tokenizer_read(tokenizer, from, error);
-    else
-        status = make_tokenizer(tokenizer, j, s, error);
-    if (!status) s->vocabulary = basin_tokenizer_size(*tokenizer);
-    return status;
-}
-
-static basin_status match_checkpoint(const job *j, const basin_text_settings *s,
-                                     basin_error *error) {
-    basin_text_settings saved;
-    const basin_bundle *checkpoint = basin_run_checkpoint(j->run);
-    if (!checkpoint) return BASIN_OK;
-    basin_status status = basin_text_settings_read(&saved, checkpoint, error);
-    if (!status)
-        status = basin_settings_match(&saved, s, basin_text_task.table,
-                                      basin_bundle_path(checkpoint), error);
-    if (!status && saved.epochs != s->epochs)
-        basin_watch_note(j->training->watch,
-                         "the run was to have %lld epochs; from here on the learning rate is that "
-                         "of a run of %lld",
-                         (long long)saved.epochs, (long long)s->epochs);
-    return status;
-}
-
-/* Shapes are compared where weights are read; this is what shapes do not show. */
-static basin_status match_from(const job *j, const basin_text_settings *s, basin_error *error) {
-    static const char *const same[] = {"arch", "tokens", "context", "heads", "steps", "feed", NULL};
-    basin_text_settings its;
-    const basin_bundle *from = basin_run_from(j->run);
-    basin_status status = from ? basin_text_settings_read(&its, from, error) : BASIN_OK;
-    for (const char *const *name = same; from && *name && !status; name++) {
-        char found[64], wanted[64];
-        const basin_setting *entry = basin_setting_find(basin_text_task.table, *name);
-        basin_setting_print(found, sizeof found, &its, entry);
-        basin_setting_print(wanted, sizeof wanted, s, entry);
-        if (strcmp(found, wanted) != 0)
-            status = basin_fail(error, BASIN_BAD_SHAPE,
-                                "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
-                                "its weights",
-                                basin_bundle_path(from), *name, found, wanted);
-    }
-    return status;
-}
-
-static basin_status open_model(job *j, const basin_text_settings *asked, basin_error *error) {
-    basin_text_settings s = *asked;
-    basin_tokenizer *tokenizer;
-    basin_status status = match_from(j, &s, error);
-    if (!status) status = open_tokenizer(&tokenizer, j, &s, error);
-    if (status) return status;
-    status = match_checkpoint(j, &s, error);
-    if (status) {
-        basin_tokenizer_free(tokenizer);
-        return status;
-    }
-    return basin_text_model_bare(&j->model, &s, tokenizer, j->training->backend, error);
-}
 
 /* ---- the text ---- */
 
@@ -140,10 +42,6 @@ static basin_status check_data(const job *j, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "hold_out is %g and there is a validation text; wanted one of the two",
                           d->hold_out);
-    if (basin_ranks_count(j->training->ranks) > 1)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%lld ranks to train a model of text; wanted one process",
-                          (long long)basin_ranks_count(j->training->ranks));
     return BASIN_OK;
 }
 
@@ -217,24 +115,27 @@ static basin_status hold(const job *j, basin_error *error) {
     bool device = strcmp(basin_backend_name(j->model->backend), "cuda") == 0;
     if (device && !j->training->memory) return BASIN_OK;
     return basin_run_hold(j->run, j->memory,
-                          s->recompute ? "a smaller batch" : "a smaller batch, or recompute",
-                          error);
+                          s->recompute ? "more shards" : "more shards, or recompute", error);
 }
 
 static basin_status make_trainer(job *j, basin_error *error) {
     const basin_text_settings *s = &j->model->settings;
-    int64_t rows = s->batch * s->context;
+    int64_t rows = s->batch * s->context, windows = s->batch / s->shards;
     j->per_epoch = s->epoch_steps ? s->epoch_steps : (j->train.count + rows - 1) / rows;
-    basin_status status = basin_text_graph_new(&j->graph, s, s->batch, s->context,
+    basin_status status = basin_text_graph_new(&j->graph, s, windows, s->context,
                                                (basin_text_wish){.training = true}, error);
     if (status) return status;
     j->model->parameters = basin_params_total(&j->graph.params);
-    j->label = basin_index(j->graph.graph, "label", BASIN_SHAPE(rows));
+    j->label = basin_index(j->graph.graph, "label", BASIN_SHAPE(windows * s->context));
+    status = basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
+    if (status) return status;
+    if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
     basin_expr logits = basin_language_logits(&j->graph.net, j->graph.x);
     basin_expr loss = basin_language_loss(logits, j->label);
     basin_trainer_spec spec = {
         .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, .decay_of = basin_decay_matrices},
-        .schedule = schedule(j)};
+        .schedule = schedule(j),
+        .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     status = basin_text_graph_check(&j->graph, error);
     if (!status)
         status =
@@ -249,6 +150,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
 }
 
 static void job_free(job *j) {
+    basin_shards_end(&j->shards);
     basin_trainer_free(&j->trainer);
     basin_text_graph_free(&j->graph);
     basin_text_corpus_free(&j->train);
@@ -286,18 +188,42 @@ static basin_status write_numbers(job *j, basin_expr input, int32_t *number, bas
     return basin_plan_write(j->trainer.plan, input, &tensor, error);
 }
 
+/* Shard `shard` of the batch that was drawn. Each draws its own dropout. */
+static basin_status write_shard(job *j, int64_t step, int64_t shard, basin_error *error) {
+    const basin_text_settings *s = &j->model->settings;
+    int64_t at = shard * j->graph.windows * s->context, draw = step * s->shards + shard;
+    int32_t seed[2] = {(int32_t)(s->seed & 0x7fffffff), (int32_t)(draw & 0x7fffffff)};
+    basin_status status = write_numbers(j, j->graph.ids, j->id + at, error);
+    if (!status) status = write_numbers(j, j->label, j->wanted + at, error);
+    if (!status && j->graph.seed) status = write_numbers(j, j->graph.seed, seed, error);
+    return status;
+}
+
+/* This rank's shards, one after the other; all weigh the same. */
+static basin_status step_shards(job *j, double *loss, int64_t step, basin_error *error) {
+    double weight;
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < j->shards.share.count && !status; i++) {
+        status = write_shard(j, step, j->shards.share.first + i, error);
+        if (!status)
+            status = basin_shards_add(&j->shards, &j->trainer, (double)j->graph.windows, error);
+    }
+    return status ? status : basin_shards_step(&j->shards, loss, &weight, &j->trainer, error);
+}
+
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
     double loss;
-    int32_t seed[2] = {(int32_t)(j->model->settings.seed & 0x7fffffff),
-                       (int32_t)(place->step & 0x7fffffff)};
+    basin_status status;
     draw_windows(j, place->step);
     j->trainer.step = place->step;
-    basin_status status = write_numbers(j, j->graph.ids, j->id, error);
-    if (!status) status = write_numbers(j, j->label, j->wanted, error);
-    if (!status && j->graph.seed) status = write_numbers(j, j->graph.seed, seed, error);
-    if (!status) status = basin_trainer_step(&j->trainer, &loss, error);
+    if (j->shards.tree)
+        status = step_shards(j, &loss, place->step, error);
+    else {
+        status = write_shard(j, place->step, 0, error);
+        if (!status) status = basin_trainer_step(&j->trainer, &loss, error);
+    }
     if (status) return status;
     sum->loss += loss;
     sum->weight += 1;
@@ -370,6 +296,14 @@ static basin_status open_finished(basin_text_model **model, basin_outcome *outco
     else
         basin_text_close(finished);
     return BASIN_OK;
+}
+
+static basin_status open_model(job *j, const basin_text_settings *asked, basin_error *error) {
+    basin_text_settings settings = *asked;
+    basin_tokenizer *tokenizer;
+    basin_status status = basin_text_start(&settings, &tokenizer, j->run, &j->data, error);
+    if (status) return status;
+    return basin_text_model_bare(&j->model, &settings, tokenizer, j->training->backend, error);
 }
 
 static basin_status train(basin_text_model **model, basin_outcome *outcome, job *j,

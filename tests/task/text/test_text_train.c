@@ -77,6 +77,29 @@ static void a_cut_run_ends_with_the_same_bytes(void **state) {
     check_resume(state, "gpt");
 }
 
+/* Without dropout, which each shard draws by itself, shards are the same batch up to rounding. */
+static void shards_are_one_batch(void **state) {
+    double loss[3];
+    for (int i = 0; i < 3; i++) {
+        bench b;
+        char name[20];
+        snprintf(name, sizeof name, "shards%d", i);
+        bench_open(&b, state, name, "ref");
+        b.s->dropout = 0;
+        b.s->epochs = 1;
+        b.s->shards = i + 1;
+        loss[i] = bench_train(&b, -1, false).loss;
+        bench_close(&b);
+    }
+    assert_true(loss[1] != loss[0]);
+    assert_true(fabs(loss[1] - loss[0]) < 1e-9 && fabs(loss[2] - loss[0]) < 1e-9);
+    bench b;
+    bench_open(&b, state, "shards", "cpu");
+    b.s->shards = 4;
+    bench_refused(&b, BASIN_BAD_VALUE, "shards is 4, wanted a divisor of the batch, 6");
+    bench_close(&b);
+}
+
 static void a_run_goes_on_with_its_own_text_alone(void **state) {
     bench b;
     bench_open(&b, state, "own", "cpu");
@@ -157,7 +180,7 @@ static void wrong_input_is_refused(void **state) {
     bench_refused(&b, BASIN_BAD_VALUE, "heads is 3, wanted a divisor of dim, 16");
     b.s->heads = 2;
     b.training.memory = 1000;
-    bench_refused(&b, BASIN_NO_MEMORY, "a smaller batch, or recompute");
+    bench_refused(&b, BASIN_NO_MEMORY, "more shards, or recompute");
     bench_close(&b);
 }
 
@@ -209,6 +232,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(training_learns, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(a_cut_run_ends_with_the_same_bytes, folder_new,
                                         folder_remove),
+        cmocka_unit_test_setup_teardown(shards_are_one_batch, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(a_run_goes_on_with_its_own_text_alone, folder_new,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(a_model_begins_with_another, folder_new, folder_remove),
