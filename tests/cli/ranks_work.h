@@ -1,4 +1,4 @@
-/* Small things to train on as several ranks: pictures and graphs. */
+/* Small things to train on as several ranks: pictures, graphs and text. */
 #ifndef TESTS_CLI_RANKS_WORK_H
 #define TESTS_CLI_RANKS_WORK_H
 
@@ -14,6 +14,18 @@
     "--hidden 8 --walks 4 --edge-walks 2 --cache none --batch 16 --epochs " #epochs                \
     " --threads 1 --quiet "
 
+#define TEXTS(epochs)                                                                              \
+    "text train t.txt --context 10 --dim 16 --heads 2 --steps 2 --batch 16 --epoch-steps 6 "       \
+    "--dropout 0.1 --epochs " #epochs " --threads 1 --quiet "
+
+static inline void work_text(void **state) {
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, "t.txt"), "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 200; i++) fprintf(file, "%d cats, %d rats;\n", i, i * i);
+    fclose(file);
+}
+
 static inline int work_new(void **state) {
     char path[PATH_TEXT];
     basin_graphset set;
@@ -22,6 +34,7 @@ static inline int work_new(void **state) {
     world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
     must(basin_graphset_write(folder_path(path, state, "set.safetensors"), &set, &error), &error);
     basin_graphset_free(&set);
+    work_text(state);
     return 0;
 }
 

@@ -21,6 +21,7 @@ static void same_bits(void **state, const char *command) {
 
 static void images_have_the_same_bits(void **state) { same_bits(state, IMAGES(2)); }
 static void graphs_have_the_same_bits(void **state) { same_bits(state, GRAPHS(3)); }
+static void texts_have_the_same_bits(void **state) { same_bits(state, TEXTS(2)); }
 
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
 static void shards_are_settings(void **state) {
@@ -87,6 +88,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(images_have_the_same_bits, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(graphs_have_the_same_bits, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(texts_have_the_same_bits, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(shards_are_settings, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(folds_are_dealt, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(failures_are_told_once, work_new, program_teardown),
