@@ -44,6 +44,8 @@ static void characters_and_bytes(void **state) {
     assert_contains(p->out, "left out       2 without a token");
     p = run(state, "text tokenize t.txt --tokens characters --text 'go!!' --skip-unknown --ids");
     assert_contains(p->err, "2 without a token were left out");
+    p = run(state, "text tokenize t.txt --tokens characters --skip-unknown --show 0");
+    assert_contains(p->out, "70, 1.00 characters each; 20 distinct");
     p = run(state, "text tokenize --tokens bytes --text 'az' --ids");
     assert_string_equal(p->out, "97 122\n");
     p = run(state, "text tokenize --tokens bytes --decode --text '[97, 122]'");

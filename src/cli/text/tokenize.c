@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/text.h"
 #include "basin/tasks/tokenizer.h"
 #include "cli/command.h"
 #include "cli/table.h"
+#include "cli/text/piece.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
 
@@ -136,29 +136,11 @@ static basin_status gather(facts *f, const work *w, basin_error *error) {
     return BASIN_OK;
 }
 
-/* A token on one line: what does not print, or is not UTF-8, as \n or \x1b. */
-static void print_piece(char *line, size_t size, const work *w, int32_t id) {
-    size_t length, used = 0, bytes;
-    const char *piece = basin_tokenizer_piece(&length, w->tokenizer, id);
-    *line = '\0';
-    for (size_t at = 0; at < length && used + 8 < size; at += bytes) {
-        uint32_t point;
-        bytes = basin_text_character(&point, piece + at, length - at);
-        bool prints = bytes && point >= 0x20 && !(point >= 0x7f && point < 0xa0) && point != '\\';
-        if (prints)
-            used += (size_t)snprintf(line + used, size - used, "%.*s", (int)bytes, piece + at);
-        else if (bytes == 1 && (point == '\n' || point == '\t' || point == '\\'))
-            used += (size_t)snprintf(line + used, size - used, "\\%c",
-                                     point == '\n'   ? 'n'
-                                     : point == '\t' ? 't'
-                                                     : '\\');
-        else
-            used += (size_t)snprintf(line + used, size - used, "\\x%02x", (unsigned char)piece[at]);
-        if (!prints) bytes = 1;
-    }
+static void print_piece(char line[BASIN_PIECE_TEXT], const work *w, int32_t id) {
+    size_t length;
+    const char *bytes = basin_tokenizer_piece(&length, w->tokenizer, id);
+    basin_piece_print(line, bytes, length);
 }
-
-enum { PIECE = 200 };
 
 static double each(int64_t things, int64_t tokens) {
     return tokens ? (double)things / (double)tokens : 0;
@@ -167,7 +149,7 @@ static double each(int64_t things, int64_t tokens) {
 static int64_t shown(const work *w) { return w->count < w->o->show ? w->count : w->o->show; }
 
 static void print_json(const work *w, const facts *f) {
-    char piece[PIECE];
+    char piece[BASIN_PIECE_TEXT];
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "tokenizer", basin_tokenizer_kind(w->tokenizer));
     basin_json_integer(&json, "vocabulary", basin_tokenizer_size(w->tokenizer));
@@ -179,7 +161,7 @@ static void print_json(const work *w, const facts *f) {
     basin_json_number(&json, "characters_per_token", each(f->characters, w->count));
     basin_json_array(&json, "first");
     for (int64_t i = 0; i < shown(w); i++) {
-        print_piece(piece, sizeof piece, w, w->id[i]);
+        print_piece(piece, w, w->id[i]);
         basin_json_object(&json, NULL);
         basin_json_integer(&json, "id", w->id[i]);
         basin_json_text(&json, "piece", piece);
@@ -190,7 +172,7 @@ static void print_json(const work *w, const facts *f) {
 }
 
 static bool print_text(const work *w, const facts *f) {
-    char piece[PIECE];
+    char piece[BASIN_PIECE_TEXT];
     basin_table rows = {.layout = "rl"};
     printf("%s, %lld tokens\n", basin_tokenizer_kind(w->tokenizer),
            (long long)basin_tokenizer_size(w->tokenizer));
@@ -202,7 +184,7 @@ static bool print_text(const work *w, const facts *f) {
     basin_table_add(&rows, "id");
     basin_table_add(&rows, "token");
     for (int64_t i = 0; i < shown(w); i++) {
-        print_piece(piece, sizeof piece, w, w->id[i]);
+        print_piece(piece, w, w->id[i]);
         basin_table_add(&rows, "%d", w->id[i]);
         basin_table_add(&rows, "'%s'", piece);
     }

@@ -185,7 +185,10 @@ basin_status basin_tokenizer_print(char **json, const basin_tokenizer *tokenizer
         failed = fclose(file) != 0 || failed;
     }
     free(p.key);
-    if (!failed) return BASIN_OK;
+    if (!failed) {
+        (*json)[size - 1] = '\0'; /* the line end */
+        return BASIN_OK;
+    }
     free(*json);
     *json = NULL;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to write a tokenizer");

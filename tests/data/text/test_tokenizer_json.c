@@ -68,6 +68,7 @@ static void expect_both(const char *json, const char *text, const char *want) {
     char *printed, *again;
     basin_tokenizer *t = parsed(json);
     assert_int_equal(basin_tokenizer_print(&printed, t, NULL), BASIN_OK);
+    assert_null(strchr(printed, '\n')); /* one line, for metadata */
     expect_ids(t, text, want);
     basin_tokenizer_free(t);
     t = parsed(printed);
