@@ -117,9 +117,22 @@ def split(base):
     base["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": parts}
 
 
+def around(base):
+    end = {"SpecialToken": {"id": "e", "type_id": 0}}
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    tokens = {"e": {"id": "e", "ids": [base["model"]["vocab"]["e"]], "tokens": ["e"]}}
+    base["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [end, text],
+        "pair": [text, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": tokens,
+    }
+
+
 CHANGES = {
     "gpt2": lambda base: None,
     "llama": split,
+    "around": around,
     "added": added,
     "prefix": lambda base: base["pre_tokenizer"].update(add_prefix_space=True),
     "one word": lambda base: base["pre_tokenizer"].update(use_regex=False),
@@ -142,6 +155,7 @@ def test_numbers_are_the_same(base, change):
         ids = encoded(ours, text)
         assert ids == theirs.encode(text, add_special_tokens=False).ids, repr(text)
         assert ids == again.encode(text, add_special_tokens=False).ids, repr(text)
+        assert theirs.encode(text).ids == again.encode(text).ids
         if change not in ("added", "prefix"):
             assert decoded(ours, ids) == text.encode()
 

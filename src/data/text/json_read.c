@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "io/file.h"
 
 typedef basin_tokenizer_source source;
@@ -137,14 +138,26 @@ static basin_status read_decoder(const cJSON *root, const source *s) {
                       "%s: decoder '%.60s' is not supported here, wanted %s", s->path, type, want);
 }
 
-/* ByteLevel changes where tokens are said to lie, not which they are. */
+/* What would add tokens around a text, which is left to those who ask for it: Basin has texts
+ * without them. It is kept, so that writing the tokenizer loses nothing. */
 static basin_status read_post_processor(const cJSON *root, const source *s) {
+    static const char *const known[] = {"ByteLevel",      "TemplateProcessing", "RobertaProcessing",
+                                        "BertProcessing", "Sequence",           NULL};
     const cJSON *object = basin_json_member(root, "post_processor");
-    if (!object || !strcmp(type_of(object), "ByteLevel")) return BASIN_OK;
-    return basin_fail(s->error, BASIN_UNSUPPORTED,
-                      "%s: post_processor '%.60s' is not supported: Basin adds no tokens around a "
-                      "text; set it to null to read the rest",
-                      s->path, type_of(object));
+    const char *const *k = known;
+    if (!object) return BASIN_OK;
+    while (*k && strcmp(*k, type_of(object)) != 0) k++;
+    if (!*k)
+        return basin_fail(s->error, BASIN_UNSUPPORTED,
+                          "%s: post_processor '%.60s' is not supported", s->path, type_of(object));
+    char *text = cJSON_PrintUnformatted(object);
+    bool valid = text && basin_text_is_utf8(text);
+    if (valid) s->tokenizer->around = basin_string_copy(text);
+    cJSON_free(text);
+    if (text && !valid)
+        return basin_fail(s->error, BASIN_BAD_FILE, "%s: post_processor is not UTF-8", s->path);
+    if (s->tokenizer->around) return BASIN_OK;
+    return basin_fail(s->error, BASIN_NO_MEMORY, "%s: no memory for the post_processor", s->path);
 }
 
 /* ---- the model ---- */

@@ -136,7 +136,7 @@ static void put_all(printer *p) {
     put_added(p);
     basin_json_text(json, "normalizer", NULL);
     put_words(json, p->tokenizer);
-    basin_json_text(json, "post_processor", NULL);
+    basin_json_raw(json, "post_processor", p->tokenizer->around ? p->tokenizer->around : "null");
     put_decoder(json, p->tokenizer);
     put_model(p);
     basin_json_end(json);

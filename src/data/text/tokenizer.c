@@ -20,6 +20,7 @@ void basin_tokenizer_free(basin_tokenizer *t) {
     basin_merges_free(&t->merges);
     free(t->flags);
     free(t->added);
+    free(t->around);
     free(t);
 }
 

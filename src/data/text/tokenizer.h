@@ -31,6 +31,7 @@ struct basin_tokenizer {
     bool whole_words;    /* a word that is a token is not merged (`ignore_merges`) */
     int32_t unknown;     /* stands for units without a token; -1: such are errors */
     bool fuse_unknown;   /* one for several side by side */
+    char *around;        /* `post_processor` as JSON, for whoever reads the file next; or NULL */
     int32_t *added;      /* [added_count] tokens of the flag */
     int64_t added_count;
     size_t added_room;

@@ -140,6 +140,25 @@ static void places(void **state) {
     free(json);
 }
 
+/* Tokens around a text are not added, but who reads the file next finds how. */
+static void keeps_what_is_around(void **state) {
+    (void)state;
+    char *json = swap(SMALL, "\"normalizer\":null",
+                      "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":["
+                      "{\"SpecialToken\":{\"id\":\"\u00fc\",\"type_id\":0}}]}");
+    char *printed;
+    basin_tokenizer *t = parsed(json);
+    expect_ids(t, "ab", "2");
+    assert_int_equal(basin_tokenizer_print(&printed, t, NULL), BASIN_OK);
+    assert_non_null(strstr(printed,
+                           "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":["
+                           "{\"SpecialToken\":{\"id\":\"\u00fc\",\"type_id\":0}}]}"));
+    expect_both(printed, "ab", "2");
+    basin_tokenizer_free(t);
+    free(printed);
+    free(json);
+}
+
 static void files(void **state) {
     char path[PATH_TEXT], *first, *second;
     basin_tokenizer *made[3], *read;
@@ -188,8 +207,8 @@ static void unsupported(void **state) {
         {"\"normalizer\":null", "\"padding\":{}", "padding is not supported"},
         {"\"normalizer\":null", "\"extra\":1", "the file has 'extra'"},
         {"\"normalizer\":null", "\"decoder\":{\"type\":\"WordPiece\"}", "decoder 'WordPiece'"},
-        {"\"normalizer\":null", "\"post_processor\":{\"type\":\"TemplateProcessing\"}",
-         "post_processor 'TemplateProcessing'"},
+        {"\"normalizer\":null", "\"post_processor\":{\"type\":\"New\"}",
+         "post_processor 'New' is not supported"},
         {"\"pre_tokenizer\":null", "\"pre_tokenizer\":{\"type\":\"Metaspace\"}", "Metaspace"},
         {"\"pre_tokenizer\":null", "\"pre_tokenizer\":[]", "without a type"},
         {"\"type\":\"BPE\"", "\"type\":\"WordPiece\"", "model WordPiece is not supported"},
@@ -289,6 +308,7 @@ int main(void) {
         cmocka_unit_test(over_characters),
         cmocka_unit_test(over_bytes),
         cmocka_unit_test(places),
+        cmocka_unit_test(keeps_what_is_around),
         cmocka_unit_test(unsupported),
         cmocka_unit_test(sequences),
         cmocka_unit_test(damaged),
