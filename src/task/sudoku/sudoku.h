@@ -42,6 +42,9 @@
     X(SWITCH, augment,                                                                             \
       "Draw one of the symmetries of Sudoku for a board whenever it is trained on: digits "        \
       "renamed, rows, columns, bands and stacks exchanged, transposed.")                           \
+    X(REAL, reveal, "SHARE", 0, 1,                                                                 \
+      "Show a part of a board's empty cells whenever it is trained on: a share drawn from 0 to "   \
+      "this. Boards that are nearly full are learnt first.")                                       \
     X(REAL, average, "X", 0, 0.99999,                                                              \
       "Averaging of weights over steps, w' = X w' + (1 - X) w; averages are scored and kept. 0: "  \
       "none.")

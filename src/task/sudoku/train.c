@@ -179,22 +179,27 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     return status ? status : begin_average(j, error);
 }
 
+/* Puts a drawn share of the solution into empty cells. */
+static void reveal(uint8_t given[81], const uint8_t solution[81], double most,
+                   basin_random *random) {
+    double share = most * basin_random_next(random) / 0x1p32;
+    for (int i = 0; i < BASIN_SUDOKU_CELLS; i++)
+        if (basin_random_next(random) / 0x1p32 < share) given[i] = solution[i];
+}
+
 /* Board number `item` into place `at` of the batch; how many cells are empty. */
 static int64_t load_board(job *j, int64_t at, int64_t item, uint64_t stream) {
     const basin_sudoku_boards *boards = j->data.train;
-    const uint8_t *given = boards->given + item * BASIN_SUDOKU_CELLS;
-    const uint8_t *solution = boards->solution + item * BASIN_SUDOKU_CELLS;
-    uint8_t other[2][BASIN_SUDOKU_CELLS];
+    const basin_sudoku_settings *s = &j->model->settings;
+    basin_random random = basin_random_start((uint64_t)s->seed, stream, 0);
+    uint8_t given[BASIN_SUDOKU_CELLS], solution[BASIN_SUDOKU_CELLS];
+    basin_sudoku_symmetry symmetry = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {0}};
     int64_t empty = 0;
-    if (j->model->settings.augment) {
-        basin_sudoku_symmetry symmetry;
-        basin_random random = basin_random_start((uint64_t)j->model->settings.seed, stream, 0);
-        basin_sudoku_symmetry_draw(&symmetry, &random);
-        basin_sudoku_symmetry_apply(other[0], given, &symmetry);
-        basin_sudoku_symmetry_apply(other[1], solution, &symmetry);
-        given = other[0];
-        solution = other[1];
-    }
+    for (int i = 0; i < BASIN_SUDOKU_CELLS; i++) symmetry.from[i] = (uint8_t)i;
+    if (s->augment) basin_sudoku_symmetry_draw(&symmetry, &random);
+    basin_sudoku_symmetry_apply(given, boards->given + item * BASIN_SUDOKU_CELLS, &symmetry);
+    basin_sudoku_symmetry_apply(solution, boards->solution + item * BASIN_SUDOKU_CELLS, &symmetry);
+    if (s->reveal > 0) reveal(given, solution, s->reveal, &random);
     for (int i = 0; i < BASIN_SUDOKU_CELLS; i++) {
         j->board[at * BASIN_SUDOKU_CELLS + i] = given[i];
         j->labels[at * BASIN_SUDOKU_CELLS + i] = given[i] ? -1 : solution[i] - 1;

@@ -63,7 +63,7 @@ static void boards_are_counted_exactly(void **state) {
     basin_error error;
     basin_sudoku_scores s, other;
     bench_open(&b, state, "counted", 9);
-    b.s->epochs = 40;
+    b.s->epochs = 15, b.s->attention = false, b.s->house_memories = 32;
     basin_sudoku_model *model = bench_model(&b);
     basin_sudoku_scoring how = {.size = sizeof how, .boards = &b.boards, .steps = {1, 5, 12}};
     must(basin_sudoku_score(&s, model, &how, &error), &error);
