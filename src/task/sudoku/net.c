@@ -215,17 +215,37 @@ basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x) {
     return basin_add(basin_matmul(g, net->head_w), net->head_b);
 }
 
-basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, basin_expr label, basin_expr share) {
+basin_sudoku_target basin_sudoku_net_target(const basin_sudoku_net *net) {
+    basin_graph *g = net->graph;
+    int64_t cells = net->batch * BASIN_SUDOKU_CELLS;
+    return (basin_sudoku_target){
+        .label = basin_index(g, "label", BASIN_SHAPE(cells)),
+        .share = basin_input(g, "share", BASIN_SCALAR),
+        .late = net->settings.ahead ? basin_input(g, "late", BASIN_SHAPE(net->batch, 1, 1)) : NULL,
+    };
+}
+
+/* Tokens that training begins with: the first ones, or, where `late` says so, those that are some
+ * steps ahead, through which nothing is learnt. */
+static basin_expr begin(const basin_sudoku_net *net, basin_expr late) {
+    basin_expr x = net->start;
+    if (!late) return x;
+    for (int64_t t = 0; t < net->settings.ahead; t++)
+        x = basin_sudoku_net_step(net, x, basin_const(net->graph, (double)t));
+    return basin_select(late, basin_stop_gradient(x), net->start);
+}
+
+basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, const basin_sudoku_target *target) {
     const basin_sudoku_settings *s = &net->settings;
     int64_t counted = s->supervise ? s->supervise : s->steps;
     basin_shape flat = BASIN_SHAPE(net->batch * BASIN_SUDOKU_CELLS, DIGITS);
-    basin_expr x = net->start, sum = NULL;
+    basin_expr x = begin(net, target->late), sum = NULL;
     for (int64_t t = 0; t < s->steps; t++) {
         x = basin_sudoku_net_step(net, x, basin_const(net->graph, (double)t));
         if (t < s->steps - counted) continue;
         basin_expr scores = basin_reshape(basin_sudoku_net_read(net, x), flat);
-        basin_expr loss = basin_sum_all(basin_cross_entropy_labels(scores, label));
+        basin_expr loss = basin_sum_all(basin_cross_entropy_labels(scores, target->label));
         sum = sum ? basin_add(sum, loss) : loss;
     }
-    return basin_scale(basin_mul(sum, share), 1 / (double)counted);
+    return basin_scale(basin_mul(sum, target->share), 1 / (double)counted);
 }

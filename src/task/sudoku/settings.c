@@ -92,6 +92,10 @@ static basin_status check(const void *values, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%lld heads of %lld, wanted %lld numbers in all for arch hyperset: dim",
                           (long long)s->heads, (long long)s->head_dim, (long long)s->dim);
+    if (hyper && s->ahead)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "ahead is %lld, wanted 0 for arch hyperset: its steps are numbered",
+                          (long long)s->ahead);
     if (s->supervise > s->steps)
         return basin_fail(error, BASIN_BAD_VALUE, "supervise is %lld, wanted at most %lld: steps",
                           (long long)s->supervise, (long long)s->steps);

@@ -39,6 +39,9 @@
     BASIN_RUN_SETTINGS(X)                                                                          \
     X(INTEGER, supervise, "N", 0, 10000,                                                           \
       "Steps, the last ones, after which the answer counts in the loss; 0: after every step.")     \
+    X(INTEGER, ahead, "N", 0, 10000,                                                               \
+      "Every other board, as drawn, takes N steps before those that are trained through: so the "  \
+      "answer stays when a board takes more steps than in training. 0: none does.")                \
     X(SWITCH, augment,                                                                             \
       "Draw one of the symmetries of Sudoku for a board whenever it is trained on: digits "        \
       "renamed, rows, columns, bands and stacks exchanged, transposed.")                           \
@@ -87,9 +90,15 @@ basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net);
 basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x, basin_expr t);
 /* Scores of the digits 1 to 9, [B, 81, 9]. */
 basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x);
-/* Mean cross entropy over empty cells and supervised steps; label index [B * 81], digit - 1 or -1
- * for a given cell, share [] one over the empty cells. */
-basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, basin_expr label, basin_expr share);
+/* What the loss reads: label index [B * 81], digit - 1 or -1 for a given cell; share [] one over
+ * the empty cells; late [B, 1, 1] 1 for boards that are ahead by some steps, or NULL. */
+typedef struct basin_sudoku_target {
+    basin_expr label, share, late;
+} basin_sudoku_target;
+/* Declares these inputs. */
+basin_sudoku_target basin_sudoku_net_target(const basin_sudoku_net *net);
+/* Mean cross entropy over empty cells and supervised steps. */
+basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, const basin_sudoku_target *target);
 /* Whether all could be built. */
 basin_status basin_sudoku_net_check(const basin_sudoku_net *net, basin_error *error);
 

@@ -18,13 +18,14 @@ typedef struct job {
     basin_sudoku_data data;
     basin_sudoku_model *model;
     basin_sudoku_net net;
-    basin_expr label, share;
+    basin_sudoku_target target;
     basin_trainer trainer;
     basin_average average; /* where the setting asks for it */
     int64_t per_epoch;     /* steps */
     int64_t *order;        /* [boards] of the epoch `ordered` */
     int64_t ordered;
     int32_t *board, *labels; /* [batch * 81] */
+    float *late;             /* [batch] */
     size_t memory;           /* bytes of the plan */
 } job;
 
@@ -32,6 +33,7 @@ static void job_free(job *j) {
     free(j->order);
     free(j->board);
     free(j->labels);
+    free(j->late);
     basin_average_free(&j->average);
     basin_trainer_free(&j->trainer);
     basin_sudoku_net_free(&j->net);
@@ -106,8 +108,9 @@ static basin_status make_arrays(job *j, basin_error *error) {
     j->order = basin_array_new((size_t)j->data.train->count, sizeof *j->order);
     j->board = basin_array_new(cells, sizeof *j->board);
     j->labels = basin_array_new(cells, sizeof *j->labels);
+    j->late = basin_array_new((size_t)j->net.batch, sizeof *j->late);
     j->ordered = -1;
-    if (j->order && j->board && j->labels) return BASIN_OK;
+    if (j->order && j->board && j->labels && j->late) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of boards");
 }
 
@@ -117,9 +120,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_status status = basin_sudoku_net_new(&j->net, s, s->batch, error);
     if (status) return status;
     j->model->parameters = basin_params_total(&j->net.params);
-    j->label = basin_index(j->net.graph, "label", BASIN_SHAPE(s->batch * BASIN_SUDOKU_CELLS));
-    j->share = basin_input(j->net.graph, "share", BASIN_SCALAR);
-    basin_expr loss = basin_sudoku_net_loss(&j->net, j->label, j->share);
+    j->target = basin_sudoku_net_target(&j->net);
+    basin_expr loss = basin_sudoku_net_loss(&j->net, &j->target);
     basin_trainer_spec spec = {
         .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, .decay_of = basin_decay_matrices},
         .schedule = schedule(j)};
@@ -193,6 +195,7 @@ static int64_t load_board(job *j, int64_t at, int64_t item, uint64_t stream) {
     const basin_sudoku_settings *s = &j->model->settings;
     basin_random random = basin_random_start((uint64_t)s->seed, stream, 0);
     uint8_t given[BASIN_SUDOKU_CELLS], solution[BASIN_SUDOKU_CELLS];
+    j->late[at] = (float)(basin_random_next(&random) >> 31);
     basin_sudoku_symmetry symmetry = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {0}};
     int64_t empty = 0;
     for (int i = 0; i < BASIN_SUDOKU_CELLS; i++) symmetry.from[i] = (uint8_t)i;
@@ -224,9 +227,12 @@ static basin_status write_batch(job *j, const basin_run_place *place, basin_erro
     basin_tensor board = basin_tensor_borrow(j->board, BASIN_I32, cells);
     basin_tensor labels = basin_tensor_borrow(j->labels, BASIN_I32, cells);
     basin_tensor one = basin_tensor_borrow(&share, BASIN_F64, BASIN_SCALAR);
+    basin_tensor late = basin_tensor_borrow(j->late, BASIN_F32, BASIN_SHAPE(batch, 1, 1));
     basin_status status = basin_plan_write(j->trainer.plan, j->net.board, &board, error);
-    if (!status) status = basin_plan_write(j->trainer.plan, j->label, &labels, error);
-    if (!status) status = basin_plan_write(j->trainer.plan, j->share, &one, error);
+    if (!status) status = basin_plan_write(j->trainer.plan, j->target.label, &labels, error);
+    if (!status) status = basin_plan_write(j->trainer.plan, j->target.share, &one, error);
+    if (!status && j->target.late)
+        status = basin_plan_write(j->trainer.plan, j->target.late, &late, error);
     return status;
 }
 

@@ -41,6 +41,7 @@ static void a_cut_run_ends_with_the_same_bytes(void **state) {
     bench whole, cut;
     bench_open(&whole, state, "whole", 7);
     bench_open(&cut, state, "cut", 7);
+    whole.s->ahead = cut.s->ahead = 2, whole.s->reveal = cut.s->reveal = 0.5;
     basin_outcome a = bench_train(&whole, -1, false);
     assert_int_equal(a.steps, 12); /* 3 batches of 2 an epoch */
     const int64_t stops[] = {2, 7};
