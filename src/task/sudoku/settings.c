@@ -9,7 +9,7 @@ static const basin_setting table[] = {
         BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
-/* What two cores train in an hour or so. */
+/* Small enough for a processor; not tuned yet: docs/lab/2026-11-16-sudoku.md. */
 static const basin_sudoku_settings usual = {
     .arch = "et",
     .pairs = "houses",
