@@ -61,8 +61,10 @@ typedef struct basin_image_descent {
     size_t size;   /* sizeof(basin_image_descent) */
     int64_t steps; /* with `until`: at most so many; 0 there means 1000 */
     double alpha;
-    double until; /* > 0: a picture is done when no token of its moves by more than this share of
-                     its length in a step */
+    double until;    /* > 0: a picture is done when no token of its moves by more than this share of
+                        its length in a step */
+    bool accelerate; /* with `until`: Nesterov's momentum, dropped where the energy of a picture
+                        would rise; a picture whose energy rises without it, too, is done */
 } basin_image_descent;
 
 /* Completing and scoring descend so from now on; files keep the model's own. Models that

@@ -13,7 +13,7 @@ typedef struct options {
     const char *backend, *products, *dtype;
     int64_t steps, threads, seed;
     double alpha, tolerance, noise, hopfield_power;
-    bool guard, self, no_attention, no_hopfield, quiet, json;
+    bool guard, accelerate, self, no_attention, no_hopfield, quiet, json;
 } options;
 
 static const options defaults = {.prefix = "",
@@ -38,6 +38,9 @@ static const basin_option table[] = {
                "Stop when no element of g moves by more than this in a step; 0: never."),
     BASIN_FLAG(options, guard, 0, "guard",
                "Halve any step that would raise the energy until it does not."),
+    BASIN_FLAG(options, accelerate, 0, "accelerate",
+               "Nesterov's momentum, dropped where the energy would rise: fewer steps to a "
+               "--tolerance."),
     BASIN_REAL(
         options, noise, "noise", "SIGMA", 0, 1e30,
         "Langevin noise: add sqrt(alpha) times normal noise of this deviation in each step."),
@@ -149,7 +152,8 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
                                .noise = o->noise,
                                .noise_seed = (uint64_t)o->seed,
                                .tolerance = o->tolerance,
-                               .guard = o->guard};
+                               .guard = o->guard,
+                               .accelerate = o->accelerate};
     return basin_descent_new(&j->descent, j->store, &j->energy, x, &spec, error);
 }
 
@@ -220,6 +224,7 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
                {"noise", NULL, o->noise},
                {"seed", NULL, (double)o->seed},
                {"guard", o->guard ? "true" : "false", 0},
+               {"accelerate", o->accelerate ? "true" : "false", 0},
                {"self", o->self ? "true" : "false", 0},
                {"attention", o->no_attention ? "false" : "true", 0},
                {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},

@@ -8,6 +8,7 @@
 typedef struct basin_descent_flags {
     int64_t steps;
     double alpha, until;
+    bool accelerate;
 } basin_descent_flags;
 
 /* `type` has a member `descent` of these. */
@@ -18,13 +19,16 @@ typedef struct basin_descent_flags {
         BASIN_REAL(type, descent.alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's."),  \
         BASIN_REAL(type, descent.until, "until", "SHARE", 0, 0.999,                                \
                    "Descend until no token moves by more than this share of its length in a "      \
-                   "step; 0: a fixed number of steps.")
+                   "step; 0: a fixed number of steps."),                                           \
+        BASIN_FLAG(type, descent.accelerate, 0, "accelerate",                                      \
+                   "With --until: Nesterov's momentum, dropped where the energy would rise.")
 
 static inline basin_image_descent basin_descent_make(const basin_descent_flags *flags) {
     return (basin_image_descent){.size = sizeof(basin_image_descent),
                                  .steps = flags->steps,
                                  .alpha = flags->alpha,
-                                 .until = flags->until};
+                                 .until = flags->until,
+                                 .accelerate = flags->accelerate};
 }
 
 #endif

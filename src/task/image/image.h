@@ -157,8 +157,10 @@ typedef struct basin_image_runner {
     basin_plan *plan; /* all steps; or one step, between the two below */
     basin_plan *encoder, *decoder;
     basin_expr first, tokens, next, decoded; /* [B, N (+ 1), D] three times, [B, N, P] */
-    double until;                            /* 0: all steps at once */
-    int64_t steps;                           /* how many there are, or at most */
+    basin_expr energy;                       /* [B] after the step, where it is accelerated */
+    bool accelerate;
+    double until;             /* 0: all steps at once */
+    int64_t steps;            /* how many there are, or at most */
     int64_t *taken;           /* [batch] steps that each picture of the last run took */
     basin_image_model *model; /* counts the rest points of runs */
 } basin_image_runner;

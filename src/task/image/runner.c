@@ -23,6 +23,13 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
         return basin_fail(error, BASIN_BAD_VALUE, "alpha is %g, wanted 0 or more", d.alpha);
     if (!(d.until >= 0) || d.until >= 1)
         return basin_fail(error, BASIN_BAD_VALUE, "until is %g, wanted 0 to below 1", d.until);
+    if (d.accelerate && (!(d.until > 0) || model->settings.implicit))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          model->settings.implicit
+                              ? "accelerate with a model that descends to rest (implicit), which "
+                                "has momentum anyway"
+                              : "accelerate without until; it shortens descents that end by "
+                                "themselves");
     bool set = d.steps > 0 || d.alpha > 0 || d.until > 0;
     if (set && strcmp(model->settings.arch, "et") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -63,22 +70,25 @@ static void build_step(basin_image_runner *r) {
     r->first = basin_image_encode(m, r->graph.patches, r->graph.replaced);
     r->tokens = basin_input(r->graph.graph, "tokens", basin_expr_shape(r->first));
     r->next = basin_descend(&energy, r->tokens, &one, NULL);
+    if (r->accelerate)
+        r->energy = basin_energy_total(&energy, basin_energy_activation(&energy, r->next));
     r->decoded = basin_image_decode(m, r->tokens);
 }
 
 static basin_status make_plan(basin_plan **plan, basin_store *store, const basin_expr *output,
-                              basin_error *error) {
-    basin_plan_spec spec = {.output = output, .outputs = 1};
+                              int outputs, basin_error *error) {
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
     return basin_plan_new(plan, store, &spec, error);
 }
 
 static basin_status make_plans(basin_image_runner *r, basin_store *store, basin_error *error) {
-    if (r->until <= 0) return make_plan(&r->plan, store, &r->graph.output, error);
+    if (r->until <= 0) return make_plan(&r->plan, store, &r->graph.output, 1, error);
     build_step(r);
+    basin_expr step[] = {r->next, r->energy};
     basin_status status = basin_image_graph_check(&r->graph, error);
-    if (!status) status = make_plan(&r->encoder, store, &r->first, error);
-    if (!status) status = make_plan(&r->plan, store, &r->next, error);
-    if (!status) status = make_plan(&r->decoder, store, &r->decoded, error);
+    if (!status) status = make_plan(&r->encoder, store, &r->first, 1, error);
+    if (!status) status = make_plan(&r->plan, store, step, r->energy ? 2 : 1, error);
+    if (!status) status = make_plan(&r->decoder, store, &r->decoded, 1, error);
     return status;
 }
 
@@ -87,6 +97,7 @@ basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_mode
     basin_image_settings settings = basin_image_run_settings(model);
     *runner = (basin_image_runner){.model = model,
                                    .until = settings.implicit ? 0 : model->descent.until,
+                                   .accelerate = model->descent.accelerate,
                                    .steps = settings.steps};
     if (runner->until > 0) settings.steps = 1;
     basin_status status = basin_image_graph_new(&runner->graph, &settings, batch, error);
@@ -165,44 +176,116 @@ static double largest_move(const float *from, const float *to, int64_t tokens, i
     return largest;
 }
 
-/* A step of those pictures that still move; whether any does after it. */
-static basin_status take_step(bool *moving, basin_image_runner *r, basin_tensor *x,
-                              basin_tensor *next, bool *done, int64_t count, basin_error *error) {
-    int64_t tokens = x->shape.dim[1], dim = x->shape.dim[2];
-    basin_status status = basin_plan_write(r->plan, r->tokens, x, error);
+/* Pictures on their way down. */
+typedef struct way {
+    basin_image_runner *r;
+    int64_t count, tokens, dim; /* pictures; of a picture; of a token */
+    basin_tensor x, next, from; /* before a step and after it; where it began */
+    bool *done;                 /* [count] */
+    float *last;                /* accelerated: x before the last step, */
+    double *lead;               /* [count] steps since the momentum was dropped, */
+    double *energy, *after;     /* [batch] at x, at next */
+} way;
+
+static basin_status way_open(way *w, basin_image_runner *r, int64_t count, basin_error *error) {
+    basin_shape shape = basin_expr_shape(r->first);
+    size_t batch = (size_t)r->graph.batch;
+    *w = (way){.r = r, .count = count, .tokens = shape.dim[1], .dim = shape.dim[2]};
+    w->done = calloc(batch, sizeof *w->done);
+    w->lead = calloc(batch, sizeof *w->lead);
+    w->energy = calloc(batch, sizeof *w->energy);
+    w->after = calloc(batch, sizeof *w->after);
+    w->last = calloc((size_t)basin_shape_count(shape), sizeof *w->last);
+    if (!w->done || !w->lead || !w->energy || !w->after || !w->last)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+    for (int64_t i = 0; i < count; i++) w->energy[i] = INFINITY;
+    basin_status status = basin_tensor_new(&w->x, BASIN_F32, shape, error);
+    if (!status) status = basin_tensor_new(&w->next, BASIN_F32, shape, error);
+    if (!status) status = basin_tensor_new(&w->from, BASIN_F32, shape, error);
+    return status;
+}
+
+static void way_close(way *w) {
+    basin_tensor_free(&w->x);
+    basin_tensor_free(&w->next);
+    basin_tensor_free(&w->from);
+    free(w->done);
+    free(w->lead);
+    free(w->energy);
+    free(w->after);
+    free(w->last);
+}
+
+/* Where the steps begin: ahead of the tokens by a part of their last move. */
+static basin_status run_step(way *w, basin_error *error) {
+    basin_image_runner *r = w->r;
+    const float *x = w->x.data;
+    float *from = w->from.data;
+    int64_t each = w->tokens * w->dim;
+    memcpy(from, x, basin_tensor_bytes(&w->x));
+    for (int64_t i = 0; i < w->count * each && r->accelerate; i++) {
+        double lead = w->lead[i / each];
+        if (lead > 0) from[i] += (float)(lead / (lead + 3) * ((double)x[i] - w->last[i]));
+    }
+    basin_status status = basin_plan_write(r->plan, r->tokens, &w->from, error);
     if (!status) status = basin_plan_run(r->plan, error);
-    if (!status) status = basin_plan_read(r->plan, r->next, next, error);
+    if (!status) status = basin_plan_read(r->plan, r->next, &w->next, error);
+    basin_tensor after = basin_tensor_borrow(w->after, BASIN_F64, BASIN_SHAPE(r->graph.batch));
+    if (!status && r->accelerate) status = basin_plan_read(r->plan, r->energy, &after, error);
+    return status;
+}
+
+/* Steps of which none raises the energy: again without momentum, where one does; a picture that
+ * rises even so stays. */
+static basin_status run_accelerated(way *w, basin_error *error) {
+    bool again = false;
+    basin_status status = run_step(w, error);
+    for (int64_t i = 0; i < w->count && !status; i++) {
+        if (w->done[i] || w->after[i] <= w->energy[i] || w->lead[i] == 0) continue;
+        w->lead[i] = 0;
+        again = true;
+    }
+    if (!status && again) status = run_step(w, error);
+    for (int64_t i = 0; i < w->count && !status; i++) {
+        if (!(w->after[i] <= w->energy[i])) w->done[i] = true;
+        if (w->done[i]) continue;
+        w->energy[i] = w->after[i];
+        w->lead[i]++;
+    }
+    if (!status) memcpy(w->last, w->x.data, basin_tensor_bytes(&w->x));
+    return status;
+}
+
+/* A step of those pictures that still move; whether any does after it. */
+static basin_status take_step(bool *moving, way *w, basin_error *error) {
+    int64_t each = w->tokens * w->dim;
+    basin_status status = w->r->accelerate ? run_accelerated(w, error) : run_step(w, error);
     *moving = false;
-    for (int64_t i = 0; i < count && !status; i++) {
-        float *from = (float *)x->data + i * tokens * dim;
-        const float *to = (const float *)next->data + i * tokens * dim;
-        if (done[i]) continue;
-        done[i] = largest_move(from, to, tokens, dim) <= r->until;
-        memcpy(from, to, (size_t)(tokens * dim) * sizeof *from);
-        r->taken[i]++;
-        *moving = *moving || !done[i];
+    for (int64_t i = 0; i < w->count && !status; i++) {
+        const float *from = (const float *)w->from.data + i * each; /* momentum does not count */
+        const float *to = (const float *)w->next.data + i * each;
+        if (w->done[i]) continue;
+        w->done[i] = largest_move(from, to, w->tokens, w->dim) <= w->r->until;
+        memcpy((float *)w->x.data + i * each, to, (size_t)each * sizeof *to);
+        w->r->taken[i]++;
+        *moving = *moving || !w->done[i];
     }
     return status;
 }
 
 static basin_status descend(basin_image_runner *r, basin_tensor *result, int64_t count,
                             basin_error *error) {
-    basin_tensor x = {0}, next = {0};
-    basin_shape shape = basin_expr_shape(r->first);
-    bool *done = calloc((size_t)count + 1, sizeof *done), moving = true;
-    basin_status status = basin_tensor_new(&x, BASIN_F32, shape, error);
-    if (!status) status = basin_tensor_new(&next, BASIN_F32, shape, error);
-    if (!status && !done) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+    way w;
+    bool moving = true;
+    basin_status status = way_open(&w, r, count, error);
     if (!status) status = basin_plan_run(r->encoder, error);
-    if (!status) status = basin_plan_read(r->encoder, r->first, &x, error);
+    if (!status) status = basin_plan_read(r->encoder, r->first, &w.x, error);
     for (int64_t t = 0; t < r->steps && moving && !status; t++)
-        status = take_step(&moving, r, &x, &next, done, count, error);
-    if (!status) status = basin_plan_write(r->decoder, r->tokens, &x, error);
+        status = take_step(&moving, &w, error);
+    if (!status) status = basin_plan_write(r->decoder, r->tokens, &w.x, error);
     if (!status) status = basin_plan_run(r->decoder, error);
     if (!status) status = basin_plan_read(r->decoder, r->decoded, result, error);
-    basin_tensor_free(&x);
-    basin_tensor_free(&next);
-    free(done);
+    way_close(&w);
     return status;
 }
 

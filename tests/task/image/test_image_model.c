@@ -283,6 +283,37 @@ static void a_descent_ends_where_tokens_rest(void **state) {
     bench_end(&b);
 }
 
+/* Momentum rests sooner; a picture's steps do not depend on its company; where every step would
+ * raise the energy, none is taken. */
+static void momentum_shortens_a_descent(void **state) {
+    (void)state;
+    bench b;
+    basin_error error = {0};
+    basin_image_runner runner;
+    basin_image_descent descent = {.size = sizeof descent, .alpha = 0.3, .until = 0.005};
+    float both[2 * 9 * 48], alone[9 * 48];
+    int64_t taken[2];
+    bench_start(&b);
+    for (int i = 0; i < 2; i++) {
+        descent.accelerate = i > 0;
+        must(basin_image_set_descent(b.model, &descent, &error), &error);
+        must(basin_image_runner_new(&runner, b.model, 2, &error), &error);
+        must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
+        taken[i] = runner.taken[0];
+        must(basin_image_runner_run(&runner, alone, b.patches, b.mask, 1, &error), &error);
+        assert_int_equal(runner.taken[0], taken[i]);
+        assert_memory_equal(alone, both, sizeof alone);
+        basin_image_runner_free(&runner);
+    }
+    print_message("%d steps, with momentum %d\n", (int)taken[0], (int)taken[1]);
+    assert_true(taken[1] > 1 && 2 * taken[1] < taken[0]);
+    descent.until = 0;
+    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "accelerate without until; it shortens descents that end by "
+                                    "themselves");
+    bench_end(&b);
+}
+
 static void impossible_descents_are_refused(void **state) {
     (void)state;
     bench b;
@@ -332,6 +363,7 @@ int main(void) {
         cmocka_unit_test(a_model_file_alone_is_enough),
         cmocka_unit_test(a_descent_can_be_changed_from_outside),
         cmocka_unit_test(a_descent_ends_where_tokens_rest),
+        cmocka_unit_test(momentum_shortens_a_descent),
         cmocka_unit_test(impossible_descents_are_refused),
         cmocka_unit_test(impossible_settings_are_refused),
     };
