@@ -170,6 +170,13 @@ typedef struct basin_anomaly {
                                                       outputs head_w [W or U, C] and head_b [C] */
 } basin_anomaly;
 
+/* Rows of features as a list of those that are not 0, where most are: pair (n, f) has value[pair].
+ * A product with it costs as much as the list is long. */
+typedef struct basin_listed {
+    basin_pattern pattern; /* queries are the nodes, keys the features */
+    basin_expr value;      /* [pairs] */
+} basin_listed;
+
 /* What the logits are computed from. `weight` scales each node's attention energy (per relation,
  * [N]): its degree to some power makes sums or means of what softmax averages; NULL: 1. */
 typedef struct basin_anomaly_inputs {
@@ -181,6 +188,7 @@ typedef struct basin_anomaly_inputs {
     basin_expr place; /* index [N], learned positions of sampled nodes: the row that each has in
                          the table, -1 for none; NULL: N is all nodes, in order */
     basin_expr seed;  /* index [2]: dropout takes place; NULL: none */
+    const basin_listed *listed; /* in place of `features`, or NULL */
 } basin_anomaly_inputs;
 
 BASIN_API basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,

@@ -73,6 +73,16 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
     return status;
 }
 
+basin_status basin_find_node(int64_t *node, const basin_network *network, const char *id,
+                             basin_error *error) {
+    *node = basin_network_find(network, id);
+    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
+                      (long long)network->nodes);
+}
+
+double basin_validation_of(double option) { return option < 0 ? 0 : option > 0 ? option : -1; }
+
 const char *basin_split_clash(double ratio, double validation, int64_t split,
                               const char *split_time) {
     if (ratio > 0 && validation >= 0) return "--ratio and --validation";

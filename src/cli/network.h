@@ -95,6 +95,14 @@ typedef struct basin_network_flags {
         BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
                    "Keep equal edges instead of merging them.")
 
+/* The node of that id, or an error that names it. */
+basin_status basin_find_node(int64_t *node, const basin_network *network, const char *id,
+                             basin_error *error);
+
+/* What the options of train mean for the data: below 0, not given, becomes 0, the file's own split;
+ * 0 becomes -1, none. */
+double basin_validation_of(double option);
+
 /* Ways of train to split that were given together, one of which would go unheard; NULL: none. What
  * is not given is 0 (ratio), below 0, or NULL. */
 const char *basin_split_clash(double ratio, double validation, int64_t split,

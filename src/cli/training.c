@@ -65,6 +65,10 @@ void basin_put_percent(basin_json *json, const char *key, const basin_score *sco
     basin_json_end(json);
 }
 
+bool basin_training_is_told(const basin_outcome *outcome, bool json) {
+    return !outcome->finished_before && (json || !outcome->stopped);
+}
+
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags) {
     if (outcome->finished_before)
         printf("%s is finished; there is no checkpoint to go on from\n", flags->output);

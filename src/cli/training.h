@@ -60,6 +60,10 @@ void basin_training_fields(basin_json *json, const basin_outcome *outcome,
 /* The measures of a score in percent, as an object; nothing where there is no score. */
 void basin_put_percent(basin_json *json, const char *key, const basin_score *score);
 
+/* Whether a result is printed: that of a run that was stopped as JSON alone, that of one that was
+ * finished before not at all. */
+bool basin_training_is_told(const basin_outcome *outcome, bool json);
+
 /* The exit code of a run that ended without an error, after its result was printed: a run that was
  * stopped has failed, and says how to go on. */
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags);

@@ -122,18 +122,35 @@ basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound) {
 
 /* ---- forward ---- */
 
-basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features, basin_expr where) {
+/* [N, F] by w [F, U], the rows as a list. */
+static basin_expr listed_product(const basin_listed *x, basin_expr w) {
+    if (!x->value || !w) return NULL;
+    basin_shape shape = basin_expr_shape(w);
+    basin_expr value = basin_reshape(x->value, BASIN_SHAPE(basin_expr_shape(x->value).dim[0], 1));
+    basin_expr rows = basin_reshape(w, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
+    basin_expr sum = basin_pair_sum(value, rows, &x->pattern); /* [N, 1, U] */
+    return sum ? basin_reshape(sum, BASIN_SHAPE(basin_expr_shape(sum).dim[0], shape.dim[1])) : NULL;
+}
+
+static basin_expr embed(const basin_anomaly *model, basin_expr features, const basin_listed *listed,
+                        basin_expr where) {
     const basin_anomaly_config *c = &model->config;
     bool learned = c->position == BASIN_POSITION_LEARNED;
     int64_t rows = learned && !where ? c->nodes : -1;
-    if (!basin_model_shape_is(features, BASIN_SHAPE(rows, c->features), "anomaly: features"))
+    basin_expr w = model->input_w ? model->input_w : model->emb_w;
+    if (!listed &&
+        !basin_model_shape_is(features, BASIN_SHAPE(rows, c->features), "anomaly: features"))
         return NULL;
-    if (model->input_w)
-        features = basin_relu(basin_add(basin_matmul(features, model->input_w), model->input_b));
-    basin_expr x = basin_add(basin_matmul(features, model->emb_w), model->emb_b);
+    basin_expr x = listed ? listed_product(listed, w) : basin_matmul(features, w);
+    if (model->input_w) x = basin_matmul(basin_relu(basin_add(x, model->input_b)), model->emb_w);
+    x = basin_add(x, model->emb_b);
     if (learned) x = basin_add(x, where ? basin_gather(model->pos, where) : model->pos);
     if (c->position == BASIN_POSITION_LAPLACIAN) x = basin_add(x, basin_matmul(where, model->pos));
     return x;
+}
+
+basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features, basin_expr where) {
+    return embed(model, features, NULL, where);
 }
 
 basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, const basin_expr *last,
@@ -167,8 +184,8 @@ static basin_expr descend(const basin_anomaly *model, basin_expr x,
 
 basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_inputs *inputs) {
     bool learned = model->config.position == BASIN_POSITION_LEARNED;
-    basin_expr x = basin_anomaly_embed(model, inputs->features,
-                                       learned ? inputs->place : inputs->eigenvectors);
+    basin_expr x = embed(model, inputs->features, inputs->listed,
+                         learned ? inputs->place : inputs->eigenvectors);
     x = basin_dropout(x, model->config.dropout, inputs->seed);
     if (!x) return NULL;
     basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];

@@ -73,6 +73,26 @@ static void from_a_table_to_reasons(void **state) {
     cJSON_Delete(json);
 }
 
+/* Amounts and ids are no classes: whoever names such a column is asked. */
+static void many_classes_are_asked_about(void **state) {
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, "prices.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "id,height,price,owner\n");
+    for (int i = 0; i < NODES; i++)
+        fprintf(file, "T%d,%d,%.2f,o%d\n", i, i % 11, 3 + i % 40 * 0.25, i % 60);
+    fclose(file);
+    const program *p =
+        run(state, "node train prices.csv roots.csv --label price --epochs 1 --members 1 --hops 0 "
+                   "--smoothing 0 --threads 1 --restart -o price.safetensors");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "the label has 40 classes, all of them numbers ('3.00' to '12.75'): is "
+                            "it a quantity?");
+    p = run(state, "node train prices.csv roots.csv --label owner --epochs 1 --members 1 --hops 0 "
+                   "--smoothing 0 --threads 1 --restart -o owner.safetensors");
+    assert_contains(p->err, "('o0', 'o1', ..): is it an id?");
+}
+
 /* A saved model is measured as the run that made it measured itself. */
 static void a_model_is_measured(void **state) {
     const program *p = run(state, "node eval trees.csv roots.csv --label kind --runs 2 --ratio 0.5 "
@@ -136,7 +156,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_table_to_reasons),  cmocka_unit_test(a_model_is_measured),
         cmocka_unit_test(unknown_classes_are_told), cmocka_unit_test(edges_may_carry_amounts),
-        cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(mistakes_are_told),        cmocka_unit_test(many_classes_are_asked_about),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

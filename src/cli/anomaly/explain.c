@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "cli/anomaly/options.h"
-#include "cli/anomaly/reasons.h"
-#include "cli/table.h"
+#include "cli/reasons/reasons.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 #include "view/neighbourhood.h"
@@ -34,20 +33,7 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-typedef struct story {
-    const options *o;
-    const basin_network *network;
-    const basin_schema *schema;
-    const basin_anomaly_explanation *e;
-} story;
-
-static const char *label_name(const story *s, int64_t node) {
-    if (!s->network->label || s->network->label[node] < 0) return "-";
-    return s->network->label[node] ? "anomalous" : "normal";
-}
-
-static void print_energy(const story *s) {
-    const basin_anomaly_explanation *e = s->e;
+static void print_energy(const basin_anomaly_explanation *e) {
     if (!e->has_energy) return;
     printf(
         "energy %.4g (attention %.4g, memories %.4g); of all nodes %.1f %% lie lower (mean %.4g, "
@@ -56,73 +42,21 @@ static void print_energy(const story *s) {
         e->energy_deviation);
 }
 
-static bool print_neighbours(const story *s) {
+static bool print_text(const basin_story *s) {
     const basin_anomaly_explanation *e = s->e;
-    char id[BASIN_NODE_TEXT];
-    int64_t count = e->neighbours < s->o->neighbours ? e->neighbours : s->o->neighbours;
-    double all = 0;
-    for (int64_t i = 0; i < e->neighbours; i++) all += e->neighbour[i].push;
-    printf(
-        "of the logit's distance of %+.3f from a typical node's, %+.3f comes from the node itself, "
-        "%+.3f through neighbours, %+.3f from further away\n",
-        e->logit - e->typical_logit, e->own, all, e->rest);
-    printf("neighbours that move its logit most (of %lld):\n", (long long)e->neighbours);
-    if (!count) return true;
-    static const char *const heading[] = {"node",     "attention", "returned",
-                                          "moves by", "score",     "label"};
-    basin_table rows = {.layout = e->has_attention ? "lrrrrl" : "lrrl"};
-    for (int i = 0; i < 6; i++)
-        if (e->has_attention || (i != 1 && i != 2)) basin_table_add(&rows, "%s", heading[i]);
-    for (int64_t i = 0; i < count; i++) {
-        const basin_anomaly_neighbour *n = &e->neighbour[i];
-        basin_table_add(&rows, "%s", basin_network_id(s->network, n->node, id));
-        if (e->has_attention) basin_table_add(&rows, "%.4f", n->share);
-        if (e->has_attention) basin_table_add(&rows, "%.4f", n->returned);
-        basin_table_add(&rows, "%+.4f", n->push);
-        basin_table_add(&rows, "%.4f", n->probability);
-        basin_table_add(&rows, "%s", label_name(s, n->node));
-    }
-    return basin_table_print(&rows, stdout, 2);
-}
-
-static bool print_features(const story *s) {
-    const basin_anomaly_explanation *e = s->e;
-    char text[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT];
-    int64_t count = e->features < s->o->features ? e->features : s->o->features;
-    printf("features that move its logit from %.3f (a typical node's, here) to %.3f:\n",
-           e->typical_logit, e->logit);
-    if (!count) return true;
-    static const char *const heading[] = {"feature", "moves by", "value", "typical"};
-    basin_table rows = {.layout = "lrrr"};
-    for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
-    for (int64_t i = 0; i < count; i++) {
-        const basin_anomaly_feature *f = &e->feature[i];
-        basin_table_add(&rows, "%s", basin_anomaly_reason_name(text, s->network, f));
-        basin_table_add(&rows, "%+.4f", f->share);
-        basin_table_add(&rows, "%s",
-                        basin_schema_value(value, s->schema, f->column, f->value, f->hop));
-        basin_table_add(&rows, "%s",
-                        basin_schema_value(value, s->schema, f->column, f->typical, f->hop));
-    }
-    return basin_table_print(&rows, stdout, 2);
-}
-
-static bool print_text(const story *s) {
-    const basin_anomaly_explanation *e = s->e;
-    char id[BASIN_NODE_TEXT];
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
     printf("node %s: probability %.4f (threshold %.4f), rank %lld of %lld, label %s\n",
            basin_network_id(s->network, e->node, id), e->probability, e->threshold,
-           (long long)e->rank, (long long)s->network->nodes, label_name(s, e->node));
+           (long long)e->rank, (long long)s->network->nodes, basin_story_label(s, e->node, label));
     if (e->nearby)
         printf(
             "(the graph does not fit into the memory allowed as one plan: energies and attention "
             "are not known)\n");
-    print_energy(s);
-    bool neighbours = print_neighbours(s), features = print_features(s);
-    return neighbours && features;
+    print_energy(e);
+    return basin_story_print(s);
 }
 
-static void print_json(const story *s) {
+static void print_json(const basin_story *s) {
     const basin_anomaly_explanation *e = s->e;
     char id[BASIN_NODE_TEXT];
     basin_json json = basin_json_begin(stdout);
@@ -141,7 +75,7 @@ static void print_json(const story *s) {
         basin_json_number(&json, "below", e->energy_below);
         basin_json_end(&json);
     }
-    basin_put_reasons(&json, e, s->network, s->schema, s->o->neighbours, s->o->features);
+    basin_story_put(&json, s);
     basin_json_end(&json);
 }
 
@@ -161,7 +95,7 @@ static const basin_anomaly_neighbour *most_attended(const basin_anomaly_explanat
     return e->neighbour;
 }
 
-static basin_status draw(const story *s, basin_error *error) {
+static basin_status draw(const basin_story *s, const char *path, basin_error *error) {
     const basin_anomaly_explanation *e = s->e;
     char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
     basin_star_ray ray[RAYS];
@@ -170,7 +104,7 @@ static basin_status draw(const story *s, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: not drawn, since the picture shows attention and this model has no "
                           "attention energy; the neighbours are listed",
-                          s->o->svg);
+                          path);
     for (; rays < RAYS && rays < e->neighbours; rays++) {
         const basin_anomaly_neighbour *n = most_attended(e, rays);
         ray[rays] = (basin_star_ray){basin_network_id(s->network, n->node, id[rays]), n->share,
@@ -189,7 +123,7 @@ static basin_status draw(const story *s, basin_error *error) {
                        .rays = rays,
                        .left_out = e->neighbours - rays};
     basin_writer writer;
-    basin_status status = basin_writer_create(&writer, s->o->svg, error);
+    basin_status status = basin_writer_create(&writer, path, error);
     if (status) return status;
     basin_star_write(writer.file, &star);
     return basin_writer_commit(&writer, error);
@@ -197,21 +131,14 @@ static basin_status draw(const story *s, basin_error *error) {
 
 /* ---- running ---- */
 
-static basin_status find_node(int64_t *node, const basin_network *network, const char *id,
-                              basin_error *error) {
-    *node = basin_network_find(network, id);
-    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
-                      (long long)network->nodes);
-}
-
-static basin_status tell(const story *s, bool *printed, basin_error *error) {
+static basin_status tell(const basin_story *s, const options *o, bool *printed,
+                         basin_error *error) {
     *printed = true;
-    if (s->o->json)
+    if (o->json)
         print_json(s);
     else
         *printed = print_text(s);
-    return s->o->svg ? draw(s, error) : BASIN_OK;
+    return o->svg ? draw(s, o->svg, error) : BASIN_OK;
 }
 
 static int run(const void *values, int operands, char **operand) {
@@ -234,11 +161,15 @@ static int run(const void *values, int operands, char **operand) {
     if (!status)
         status = basin_open_as_trained(&network, model, operand[0], &o->data, o->memory,
                                        operands - 2, operand + 2, o->quiet, &error);
-    if (!status) status = find_node(&node, network, operand[1], &error);
+    if (!status) status = basin_find_node(&node, network, operand[1], &error);
     if (!status) status = basin_anomaly_explain(&e, model, network, node, &work, &error);
     basin_cli_watch_end(&watch);
-    story s = {o, network, model ? basin_anomaly_get_schema(model) : NULL, e};
-    if (!status) status = tell(&s, &printed, &error);
+    basin_story s = {.e = e,
+                     .network = network,
+                     .schema = model ? basin_anomaly_get_schema(model) : NULL,
+                     .neighbours = o->neighbours,
+                     .features = o->features};
+    if (!status) status = tell(&s, o, &printed, &error);
     basin_anomaly_explanation_free(e);
     basin_anomaly_close(model);
     basin_network_free(network);

@@ -4,8 +4,8 @@
 
 #include "cli/anomaly/drift.h"
 #include "cli/anomaly/options.h"
-#include "cli/anomaly/reasons.h"
 #include "cli/csv.h"
+#include "cli/reasons/reasons.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 
@@ -138,9 +138,14 @@ static void put_json(FILE *file, const job *j) {
         basin_json_number(&json, j->model ? "probability" : "energy", p->probability);
         basin_json_integer(&json, "rank", p->rank);
         if (j->model) basin_json_boolean(&json, "anomalous", p->probability > j->threshold);
-        if (j->why)
-            basin_put_reasons(&json, j->why[i], j->network, basin_anomaly_get_schema(j->model),
-                              j->o->reasons, j->o->reasons);
+        if (j->why) {
+            basin_story story = {.e = j->why[i],
+                                 .network = j->network,
+                                 .schema = basin_anomaly_get_schema(j->model),
+                                 .neighbours = j->o->reasons,
+                                 .features = j->o->reasons};
+            basin_story_put(&json, &story);
+        }
         basin_json_end(&json);
     }
     basin_json_end(&json);

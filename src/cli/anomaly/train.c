@@ -159,9 +159,7 @@ static basin_status train(result *r, double rehearse, char **file, int files,
                                .masks = o->split >= 0 || how.split_time,
                                .split = o->split >= 0 ? o->split : 0,
                                .ratio = o->ratio,
-                               .validation = o->validation < 0   ? 0
-                                             : o->validation > 0 ? o->validation
-                                                                 : -1};
+                               .validation = basin_validation_of(o->validation)};
     basin_status status =
         basin_option_backend(&r->backend, o->backend, o->threads, o->products, o->dtype, error);
     basin_training training = basin_training_make(&o->training, r->backend, watch);
@@ -171,16 +169,12 @@ static basin_status train(result *r, double rehearse, char **file, int files,
     return status ? status : choose_threshold(r, error);
 }
 
-/* A run that was stopped is told of as JSON alone; one that was finished before, by its end. */
 static int print_result(const result *r) {
-    const basin_outcome *o = &r->outcome;
-    if (r->o->start.print_config) return basin_print_config(r->o->settings, o);
-    if (r->model && !o->finished_before && r->o->json)
-        print_json(r);
-    else if (r->model && !o->finished_before && !o->stopped)
-        print_text(r);
+    if (r->o->start.print_config) return basin_print_config(r->o->settings, &r->outcome);
+    if (r->model && basin_training_is_told(&r->outcome, r->o->json))
+        (r->o->json ? print_json : print_text)(r);
     basin_note_gamma(r->o->training.output, r->o->quiet);
-    return basin_training_end(o, &r->o->training);
+    return basin_training_end(&r->outcome, &r->o->training);
 }
 
 static int run(const void *values, int operands, char **operand) {

@@ -5,7 +5,7 @@
 #include "basin/tasks/node.h"
 #include "cli/command.h"
 #include "cli/network.h"
-#include "cli/table.h"
+#include "cli/reasons/reasons.h"
 #include "cli/watch.h"
 #include "io/json_writer.h"
 
@@ -43,118 +43,38 @@ typedef struct job {
     int64_t number; /* of the class */
 } job;
 
-enum { NAME = 160 };
-
-static const char *feature_name(char text[NAME], const job *j, const basin_anomaly_feature *f) {
-    const basin_names *names = &j->network->column;
-    char plain[NAME];
-    if (f->column >= j->network->features)
-        snprintf(plain, sizeof plain, "log of the degree");
-    else if (names->count > f->column)
-        snprintf(plain, sizeof plain, "%.100s", names->text + names->at[f->column]);
-    else
-        snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
-    if (f->hop)
-        snprintf(text, NAME, "%.110s, mean %lld hop%s away", plain, (long long)f->hop,
-                 f->hop > 1 ? "s" : "");
-    else
-        snprintf(text, NAME, "%.110s", plain);
-    return text;
-}
-
-static const char *label_of(const job *j, int64_t node, char text[BASIN_NODE_TEXT]) {
-    if (!j->network->label || j->network->label[node] < 0) return "-";
-    return basin_network_class(j->network, j->network->label[node], text);
-}
-
-static bool print_neighbours(const job *j) {
-    static const char *const heading[] = {"node", "attention", "probability", "label"};
-    basin_table rows = {.layout = "lrrl"};
-    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
-    printf("neighbours that count most (of %lld):\n", (long long)j->e->neighbours);
-    for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
-    for (int64_t i = 0; i < j->e->neighbours && i < j->o->neighbours; i++) {
-        const basin_anomaly_neighbour *n = &j->e->neighbour[i];
-        basin_table_add(&rows, "%s", basin_network_id(j->network, n->node, id));
-        if (j->e->has_attention)
-            basin_table_add(&rows, "%.4f", n->share);
-        else
-            basin_table_add(&rows, "%s", "-");
-        basin_table_add(&rows, "%.4f", n->probability);
-        basin_table_add(&rows, "%s", label_of(j, n->node, label));
-    }
-    return basin_table_print(&rows, stdout, 2);
-}
-
-static bool print_features(const job *j) {
-    static const char *const heading[] = {"feature", "moves by", "value", "typical"};
-    basin_table rows = {.layout = "lrrr"};
-    char name[NAME];
-    printf("features that move the log-odds of the class from %.3f (a typical node's, here) to "
-           "%.3f:\n",
-           j->e->typical_logit, j->e->logit);
-    for (int i = 0; i < 4; i++) basin_table_add(&rows, "%s", heading[i]);
-    for (int64_t i = 0; i < j->e->features && i < j->o->features; i++) {
-        const basin_anomaly_feature *f = &j->e->feature[i];
-        basin_table_add(&rows, "%s", feature_name(name, j, f));
-        basin_table_add(&rows, "%+.4f", f->share);
-        basin_table_add(&rows, "%.4g", f->value);
-        basin_table_add(&rows, "%.4g", f->typical);
-    }
-    return basin_table_print(&rows, stdout, 2);
-}
-
-static bool print_text(const job *j) {
+static bool print_text(const job *j, const basin_story *s) {
     char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
     printf("node %s: class %s with probability %.4f, label %s\n",
            basin_network_id(j->network, j->e->node, id), basin_node_class(j->model, j->number),
-           j->e->probability, label_of(j, j->e->node, label));
+           j->e->probability, basin_story_label(s, j->e->node, label));
     if (j->e->nearby)
-        printf("(the graph does not fit into the memory allowed: probabilities are those of the "
-               "node's neighbourhood alone)\n");
-    bool neighbours = print_neighbours(j), features = print_features(j);
-    return neighbours && features;
+        printf("(the graph does not fit into the memory allowed as one plan: attention is not "
+               "known)\n");
+    return basin_story_print(s);
 }
 
-static void put_neighbours(basin_json *json, const job *j) {
-    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
-    basin_json_array(json, "neighbours");
-    for (int64_t i = 0; i < j->e->neighbours && i < j->o->neighbours; i++) {
-        const basin_anomaly_neighbour *n = &j->e->neighbour[i];
-        basin_json_object(json, NULL);
-        basin_json_text(json, "node", basin_network_id(j->network, n->node, id));
-        if (j->e->has_attention) basin_json_number(json, "attention", n->share);
-        basin_json_number(json, "probability", n->probability);
-        basin_json_text(json, "label", label_of(j, n->node, label));
-        basin_json_end(json);
-    }
-    basin_json_end(json);
-}
-
-static void print_json(const job *j) {
-    char text[NAME];
+static void print_json(const job *j, const basin_story *s) {
+    char id[BASIN_NODE_TEXT];
     basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "node", basin_network_id(j->network, j->e->node, text));
+    basin_json_text(&json, "node", basin_network_id(j->network, j->e->node, id));
     basin_json_text(&json, "class", basin_node_class(j->model, j->number));
     basin_json_number(&json, "probability", j->e->probability);
-    basin_json_boolean(&json, "neighbourhood_alone", j->e->nearby);
-    basin_json_number(&json, "logit", j->e->logit);
-    basin_json_number(&json, "typical_logit", j->e->typical_logit);
-    put_neighbours(&json, j);
-    basin_json_array(&json, "features");
-    for (int64_t i = 0; i < j->e->features && i < j->o->features; i++) {
-        const basin_anomaly_feature *f = &j->e->feature[i];
-        basin_json_object(&json, NULL);
-        basin_json_text(&json, "feature", feature_name(text, j, f));
-        basin_json_integer(&json, "column", f->column);
-        basin_json_integer(&json, "hop", f->hop);
-        basin_json_number(&json, "moves", f->share);
-        basin_json_number(&json, "value", f->value);
-        basin_json_number(&json, "typical", f->typical);
-        basin_json_end(&json);
-    }
+    basin_json_boolean(&json, "without_attention", j->e->nearby);
+    basin_story_put(&json, s);
     basin_json_end(&json);
-    basin_json_end(&json);
+}
+
+static bool tell(const job *j) {
+    basin_story s = {.e = j->e,
+                     .network = j->network,
+                     .schema = basin_node_get_schema(j->model),
+                     .neighbours = j->o->neighbours,
+                     .features = j->o->features,
+                     .classes = true};
+    if (!j->o->json) return print_text(j, &s);
+    print_json(j, &s);
+    return true;
 }
 
 /* ---- running ---- */
@@ -185,11 +105,9 @@ static basin_status told_class(job *j, int64_t node, const basin_node_work *work
 
 static basin_status explain(job *j, const char *id, const basin_node_work *work,
                             basin_error *error) {
-    int64_t node = basin_network_find(j->network, id);
-    if (node < 0 || node >= j->network->nodes)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", j->network->path,
-                          id, (long long)j->network->nodes);
-    basin_status status = j->o->of ? find_class(j, error) : told_class(j, node, work, error);
+    int64_t node;
+    basin_status status = basin_find_node(&node, j->network, id, error);
+    if (!status) status = j->o->of ? find_class(j, error) : told_class(j, node, work, error);
     if (status) return status;
     return basin_node_explain(&j->e, j->model, j->network, node, j->number, work, error);
 }
@@ -212,10 +130,7 @@ static int run(const void *values, int operands, char **operand) {
                                           o->memory, operands - 2, operand + 2, o->quiet, &error);
     if (!status) status = explain(&j, operand[1], &work, &error);
     basin_cli_watch_end(&watch);
-    if (!status && o->json)
-        print_json(&j);
-    else if (!status)
-        printed = print_text(&j);
+    if (!status) printed = tell(&j);
     basin_node_explanation_free(j.e);
     basin_node_close(j.model);
     basin_network_free(j.network);
@@ -231,8 +146,8 @@ const basin_command basin_command_node_explain = {
     .operands_least = 3,
     .operands_most = 18,
     .text = "What 'basin anomaly explain' says of a detector, for one class against all others: "
-            "the neighbours that count, and the features that move the log-odds of the class away "
-            "from those of a typical node in its place.",
+            "the features that move the log-odds of the class away from those of a typical node in "
+            "its place, and the neighbours that this comes through.",
     .example = "  basin node explain model.safetensors P1042 papers.csv citations.csv\n"
                "  basin node explain cora.safetensors 17 cora.npz --class 3 --json\n",
     .option = table,

@@ -131,6 +131,15 @@ basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin
     return BASIN_OK;
 }
 
+/* Bags of words are nearly all 0: their first product is that of a list. */
+static void choose_list(basin_node_inputs *inputs) {
+    static const int64_t sparse = 8, small = 100000; /* cells for one that counts; that are few */
+    int64_t cells = inputs->network->nodes * inputs->shape.columns, count = 0;
+    if (cells < small || !basin_anomaly_may_list(inputs->settings)) return;
+    for (int64_t i = 0; i < cells; i++) count += inputs->table[i] != 0;
+    if (count && count < INT32_MAX && count * sparse < cells) inputs->shape.listed = count;
+}
+
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
                                      const basin_scaler *edge_scale, basin_error *error) {
     basin_status status = basin_node_inputs_scale_rows(inputs, scale, edge_scale, error);
@@ -139,6 +148,7 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     for (int64_t h = 1; h <= hops && !status; h++)
         neighbour_means(x + h * C, x + (h - 1) * C, stride, C, basin_node_inputs_hops(inputs),
                         inputs->network->nodes);
+    if (!status) choose_list(inputs);
     return status;
 }
 

@@ -28,6 +28,11 @@ static basin_position position_of(const basin_anomaly_settings *r) {
                                                      : BASIN_POSITION_NONE;
 }
 
+bool basin_anomaly_may_list(const basin_anomaly_settings *r) {
+    return basin_anomaly_descends(r) && !strchr(r->scaling, '+') &&
+           position_of(r) == BASIN_POSITION_NONE;
+}
+
 basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *r,
                                               const basin_anomaly_shape *shape) {
     basin_anomaly_config config = {
@@ -57,13 +62,32 @@ static basin_shape wide(int64_t nodes, int64_t width) {
     return width > 1 ? BASIN_SHAPE(nodes, width) : BASIN_SHAPE(nodes);
 }
 
+/* Features whole, or as a list of those that are not 0. */
+static void declare_features(basin_anomaly_net *net, const basin_anomaly_settings *r,
+                             const basin_anomaly_shape *shape) {
+    basin_graph *graph = net->graph;
+    if (shape->listed) {
+        net->listed.pattern =
+            basin_pairs_declare(graph, "listed", shape->nodes, shape->columns, shape->listed);
+        net->features = basin_input(graph, "listed_value", BASIN_SHAPE(shape->listed));
+        net->listed.value = net->features;
+        return;
+    }
+    net->features = basin_input(graph, "features", BASIN_SHAPE(shape->nodes, shape->columns));
+    net->mask = basin_anomaly_mask_declare(graph, r, shape->columns);
+    net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
+}
+
+static void drop_features(basin_anomaly_net *net, double rate) {
+    basin_expr *x = net->listed.value ? &net->listed.value : &net->seen;
+    *x = basin_dropout(*x, rate, net->seed);
+}
+
 static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings *r,
                            const basin_anomaly_shape *shape, bool training) {
     basin_graph *graph = net->graph;
     char name[32];
-    net->features = basin_input(graph, "features", BASIN_SHAPE(shape->nodes, shape->columns));
-    net->mask = basin_anomaly_mask_declare(graph, r, shape->columns);
-    net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
+    declare_features(net, r, shape);
     if (position_of(r) == BASIN_POSITION_LAPLACIAN)
         net->eigenvectors =
             basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
@@ -88,7 +112,7 @@ static void declare_inputs(basin_anomaly_net *net, const basin_anomaly_settings 
     net->weight = basin_input(graph, "weight", BASIN_SHAPE(shape->nodes));
     if (r->dropout > 0 || r->input_dropout > 0)
         net->seed = basin_index(graph, "seed", BASIN_SHAPE(2));
-    if (r->input_dropout > 0) net->seen = basin_dropout(net->seen, r->input_dropout, net->seed);
+    if (r->input_dropout > 0) drop_features(net, r->input_dropout);
 }
 
 static basin_expr dense(basin_params *params, basin_expr x, const char *w, const char *b,
@@ -124,7 +148,8 @@ static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_setti
                                    .facts = net->facts[0] ? net->facts : NULL,
                                    .eigenvectors = net->eigenvectors,
                                    .place = net->place,
-                                   .seed = net->seed};
+                                   .seed = net->seed,
+                                   .listed = net->listed.value ? &net->listed : NULL};
     if (basin_choice_is(r->form, "published"))
         return basin_published_declare(&net->published, &net->params, &config)
                    ? NULL
@@ -236,6 +261,39 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
     return status;
 }
 
+/* The list of a table's cells that are not 0, with their values. */
+static basin_status write_listed(const basin_anomaly_net *net, basin_plan *plan, const float *table,
+                                 int64_t nodes, int64_t columns, basin_error *error) {
+    int64_t room = basin_expr_shape(net->features).dim[0], count = 0;
+    int32_t *cell = basin_array_new((size_t)room * 2, sizeof *cell);
+    float *value = calloc((size_t)room, sizeof *value);
+    basin_pairs pairs = {0};
+    basin_status status = cell && value ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "no memory for a list of features");
+    for (int64_t i = 0; i < nodes * columns && !status; i++) {
+        if (table[i] == 0) continue;
+        if (count == room)
+            status = basin_fail(error, BASIN_BAD_SHAPE, "more than %lld features that are not 0",
+                                (long long)room);
+        else
+            cell[2 * count] = (int32_t)(i / columns), cell[2 * count + 1] = (int32_t)(i % columns),
+                     value[count++] = table[i];
+    }
+    if (!status) status = basin_pairs_new(&pairs, nodes, columns, cell, count, 0, error);
+    if (!status) status = basin_pairs_write(plan, &net->listed.pattern, &pairs, error);
+    if (!status) status = write_rows(plan, net->features, value, room, error);
+    basin_pairs_free(&pairs);
+    free(cell), free(value);
+    return status;
+}
+
+static basin_status write_features(const basin_anomaly_net *net, basin_plan *plan,
+                                   const basin_anomaly_net_data *data, basin_error *error) {
+    if (!net->listed.value) return write_rows(plan, net->features, data->table, data->nodes, error);
+    int64_t columns = basin_expr_shape(net->listed.pattern.column).dim[0] - 1;
+    return write_listed(net, plan, data->table, data->nodes, columns, error);
+}
+
 /* Padding has no position. */
 static basin_status write_places(basin_plan *plan, basin_expr input, const int32_t *place,
                                  int64_t rows, basin_error *error) {
@@ -264,7 +322,7 @@ static basin_status write_facts(const basin_anomaly_net *net, basin_plan *plan,
 basin_status basin_anomaly_net_write(const basin_anomaly_net *net, basin_plan *plan,
                                      const basin_anomaly_net_data *data, basin_error *error) {
     int64_t n = data->nodes;
-    basin_status status = write_rows(plan, net->features, data->table, n, error);
+    basin_status status = write_features(net, plan, data, error);
     if (!status) status = write_rows(plan, net->eigenvectors, data->eigenvectors, n, error);
     if (!status) status = write_places(plan, net->place, data->place, n, error);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row && !status; r++) {
@@ -333,6 +391,7 @@ basin_status basin_anomaly_net_memory(size_t *bytes, const basin_anomaly_setting
     basin_anomaly_shape small = *shape;
     basin_store *store = NULL;
     small.nodes = small.positions = shape->nodes / part + 1;
+    small.listed = shape->listed ? shape->listed / part + 1 : 0;
     small.halo = shape->halo ? shape->halo / part + 1 : 0;
     int64_t pairs = 0;
     for (int r = 0; r < shape->relations; r++) {

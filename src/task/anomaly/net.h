@@ -16,6 +16,7 @@ typedef struct basin_anomaly_shape {
     int relations;
     int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
     int64_t facts;                          /* numbers of an edge that bias its score; 0: none */
+    int64_t listed; /* inputs that are not 0, where the model reads a list of them; 0: all */
 } basin_anomaly_shape;
 
 typedef struct basin_anomaly_net {
@@ -25,6 +26,8 @@ typedef struct basin_anomaly_net {
     basin_published published;
     basin_gnn rival;                                                         /* of another arch */
     basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
+    basin_listed
+        listed;       /* in place of `seen`, where the shape has it: `features` is [listed] then */
     basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
     basin_expr mask;  /* [columns] 0 for what a member does not see; NULL: all see all */
     basin_expr seen;  /* [N, columns] the features, masked */
@@ -39,6 +42,8 @@ typedef struct basin_anomaly_net {
 bool basin_anomaly_descends(const basin_anomaly_settings *settings);
 /* Whether the model runs over neighbours at all. */
 bool basin_anomaly_on_graph(const basin_anomaly_settings *settings);
+/* Whether its first product may read a list of inputs. */
+bool basin_anomaly_may_list(const basin_anomaly_settings *settings);
 basin_anomaly_config basin_anomaly_net_config(const basin_anomaly_settings *settings,
                                               const basin_anomaly_shape *shape);
 

@@ -108,6 +108,29 @@ static void gives_weight_to_the_view_that_knows(void **state) {
     scene_free(&s);
 }
 
+/* A view whose fits have no trees is the same for all nodes, up to rounding. */
+static void a_view_without_trees_takes_no_part(void **state) {
+    (void)state;
+    scene s = scene_new(1);
+    basin_error error;
+    int64_t N = s.network->nodes;
+    double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
+    double *trees = calloc((size_t)N, sizeof *trees), *noise = calloc((size_t)N, sizeof *noise);
+    basin_anomaly_ensemble e = {.fits = 2, .seeing = {1, 1}, .weight = {0.5, 0.5}};
+    for (int64_t i = 0; i < N; i++) {
+        view[i] = -1.7 + 1e-9 * (double)(i % 3);
+        view[N + i] = basin_random_normal_at(1, 1, (uint64_t)i) + 3 * s.network->label[i];
+        noise[i] = basin_random_normal_at(1, 9, (uint64_t)i);
+    }
+    must(basin_anomaly_ensemble_choose(&e, trees, view, noise, s.network, s.part, "all", &error),
+         &error);
+    assert_float_equal(e.weight[0], 0, 0);
+    assert_float_equal(e.weight[1], 1, 1e-12);
+    assert_true(e.share < 0.5);
+    free(view), free(trees), free(noise);
+    scene_free(&s);
+}
+
 /* Without known labels the other views share what is left; alone, known labels have it all. */
 static void weighs_fits_by_what_they_see(void **state) {
     (void)state;
@@ -413,6 +436,7 @@ int main(void) {
         cmocka_unit_test(is_at_least_as_good_on_validation_as_each_part),
         cmocka_unit_test(mixes_logits_by_share),
         cmocka_unit_test(gives_weight_to_the_view_that_knows),
+        cmocka_unit_test(a_view_without_trees_takes_no_part),
         cmocka_unit_test(weighs_fits_by_what_they_see),
         cmocka_unit_test(files_of_before_weigh_fits_alike),
         cmocka_unit_test(reads_features_degrees_and_means),

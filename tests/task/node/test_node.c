@@ -6,21 +6,19 @@
 
 #include "io/folder.h"
 #include "task/anomaly/fraud.h"
+#include "task/anomaly/inputs.h"
 #include "task/node/node.h"
 
 enum { NODES = 300, CLASSES = 3, FEATURES = 5 };
 static const char *const names[CLASSES] = {"ash", "birch", "cedar"};
 
 /* Three classes; a node's own features say little, its neighbours are mostly of its class. */
-static basin_network *woods(bool named, bool directed) {
-    float *x = calloc((size_t)NODES * FEATURES, sizeof *x);
+static basin_network *woods_of(const float *x, int64_t features, bool directed) {
     int32_t *y = calloc(NODES, sizeof *y), *edge = calloc((size_t)NODES * 8, sizeof *edge);
     basin_network *network;
     basin_error error;
     for (int64_t i = 0; i < NODES; i++) {
         y[i] = (int32_t)(i % CLASSES);
-        for (int f = 0; f < FEATURES; f++)
-            x[i * FEATURES + f] = (float)(coin(5, 1, i * FEATURES + f) + 0.4 * (double)(f == y[i]));
         for (int k = 0; k < 4; k++) {
             int64_t far = (int64_t)(coin(5, 2, 4 * i + k) * NODES / CLASSES) * CLASSES;
             bool same = coin(5, 3, 4 * i + k) < 0.9;
@@ -31,15 +29,27 @@ static basin_network *woods(bool named, bool directed) {
     basin_edges edges = {edge, edge + 1, BASIN_I32, 2, (int64_t)NODES * 4};
     basin_network_arrays arrays = {.size = sizeof arrays,
                                    .nodes = NODES,
-                                   .features = FEATURES,
+                                   .features = features,
                                    .feature = x,
                                    .label = y,
                                    .relations = 1,
                                    .edges = &edges};
     basin_network_options options = {.directed = directed};
     must(basin_network_from_arrays(&network, &arrays, &options, &error), &error);
+    free(y), free(edge);
+    return network;
+}
+
+static basin_network *woods(bool named, bool directed) {
+    float *x = calloc((size_t)NODES * FEATURES, sizeof *x);
+    basin_error error;
+    for (int64_t i = 0; i < NODES; i++)
+        for (int f = 0; f < FEATURES; f++)
+            x[i * FEATURES + f] =
+                (float)(coin(5, 1, i * FEATURES + f) + 0.4 * (double)(f == i % CLASSES));
+    basin_network *network = woods_of(x, FEATURES, directed);
     if (named) must(basin_network_set_classes(network, names, CLASSES, &error), &error);
-    free(x), free(y), free(edge);
+    free(x);
     return network;
 }
 
@@ -151,6 +161,44 @@ static void streaming_equals_the_whole(void **state) {
     compare("edges in one direction", one_way, &s, &training);
     basin_network_free(network);
     basin_network_free(one_way);
+    basin_backend_close(training.backend);
+}
+
+/* The same woods, each tree with six words of 400. */
+static basin_network *papers(void) {
+    enum { WORDS = 400, EACH = 6 };
+    float *x = calloc((size_t)NODES * WORDS, sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < NODES; i++)
+        for (int k = 0; k < EACH; k++) {
+            bool own = coin(5, 7, i * EACH + k) < 0.3;
+            double word =
+                coin(5, 8, i * EACH + k) * (own ? 20 : WORDS) + (own ? 20.0 * (double)(i % 3) : 0);
+            x[i * WORDS + (int64_t)word] = 1;
+        }
+    basin_network *network = woods_of(x, WORDS, false);
+    free(x);
+    return network;
+}
+
+/* Bags of words are read as lists where the graph is whole, in full where it is streamed. */
+static void words_are_read_as_lists(void **state) {
+    (void)state;
+    basin_training training = fraud_training();
+    basin_network *network = papers();
+    basin_anomaly_settings s = quick();
+    basin_node_inputs inputs;
+    basin_scaler scale = {.kind = BASIN_SCALE_ROWS}, none = {0};
+    basin_error error;
+    s.scaling = "rows";
+    must(basin_node_inputs_open(&inputs, network, &s, &error), &error);
+    must(basin_node_inputs_scale(&inputs, &scale, &none, &error), &error);
+    assert_true(inputs.shape.listed > NODES && inputs.shape.listed <= 6 * NODES);
+    basin_node_inputs_close(&inputs);
+    compare("words", network, &s, &training);
+    s.embedding = 12;
+    compare("words, an embedding in two layers", network, &s, &training);
+    basin_network_free(network);
     basin_backend_close(training.backend);
 }
 
@@ -299,6 +347,7 @@ int main(void) {
         cmocka_unit_test(classes_are_told_apart),
         cmocka_unit_test(rivals_tell_them_apart),
         cmocka_unit_test(streaming_equals_the_whole),
+        cmocka_unit_test(words_are_read_as_lists),
         cmocka_unit_test(files_keep_classes),
         cmocka_unit_test(classes_go_by_name),
         cmocka_unit_test(reasons_are_of_the_prediction),

@@ -12,7 +12,7 @@
 #include "io/json_writer.h"
 #include "io/memory_file.h"
 
-enum { MOST_CLASSES = 10000 };
+enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
 
 bool basin_classes_several(const basin_task_settings *task) { return task != &basin_anomaly_task; }
 
@@ -67,6 +67,38 @@ static basin_status name_classes(basin_anomaly_fitting *f, const int64_t *count,
                       MOST_CLASSES);
 }
 
+/* Whether all names are numbers that look measured: parts of one, or far more room than classes. */
+static bool look_measured(const basin_names *names) {
+    bool measured = false;
+    for (int64_t i = 0; i < names->count; i++) {
+        const char *text = name_at(names, i);
+        char *end;
+        double value = strtod(text, &end);
+        if (end == text || *end) return false;
+        measured = measured || value != floor(value) || fabs(value) > 2 * (double)names->count;
+    }
+    return measured;
+}
+
+/* A column of amounts, or of ids, is easily taken for one of classes. */
+static void note_many(const basin_anomaly_fitting *f) {
+    const basin_names *names = &f->model->class_name;
+    if (names->count <= MANY) return;
+    if (look_measured(names))
+        basin_watch_note(
+            f->work.watch,
+            "%s: the label has %lld classes, all of them numbers ('%s' to '%s'): is it "
+            "a quantity? Classes are told apart, numbers are not estimated",
+            f->network->path, (long long)names->count, name_at(names, 0),
+            name_at(names, names->count - 1));
+    else if (f->train_count < FEW_EACH * names->count)
+        basin_watch_note(f->work.watch,
+                         "%s: the label has %lld classes for %lld training nodes ('%s', '%s', ..): "
+                         "is it an id?",
+                         f->network->path, (long long)names->count, (long long)f->train_count,
+                         name_at(names, 0), name_at(names, 1));
+}
+
 /* Nodes that validate or test, and whose class none trains on, can only be mistakes. */
 static void note_strangers(const basin_anomaly_fitting *f) {
     int64_t strangers = 0;
@@ -96,6 +128,7 @@ basin_status basin_classes_take(basin_anomaly_fitting *f, basin_error *error) {
     }
     if (!status) status = name_classes(f, count, most, error);
     if (!status) status = basin_classes_of(f->class_of, f->model, f->network, error);
+    if (!status) note_many(f);
     if (!status) note_strangers(f);
     free(count);
     return status;

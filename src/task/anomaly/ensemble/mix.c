@@ -40,11 +40,11 @@ static void spread(double *mean, double *deviation, const double *logit, const u
 
 /* Those that take part: the views that have fits, and the network, which comes last. Shares are
  * tried in quarters; each part has deviation 1 on validation. */
-enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70, BEST_OF = 5 };
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70 };
 
 typedef struct point {
     double share[PARTS];
-    double merit, evenness;
+    double merit, auroc, evenness;
 } point;
 
 typedef struct contest {
@@ -89,7 +89,7 @@ static basin_status judge(contest *c, point *p, basin_error *error) {
         c->score[n++] = z;
     }
     basin_status status = basin_ranking_measure(&ranking, c->score, c->label, c->count, 0, error);
-    if (!status) p->merit = ranking.auroc + ranking.auprc;
+    if (!status) p->merit = ranking.auroc + ranking.auprc, p->auroc = ranking.auroc;
     return status;
 }
 
@@ -99,14 +99,29 @@ static int better_first(const void *a, const void *b) {
     return (x->evenness < y->evenness) - (x->evenness > y->evenness);
 }
 
-/* The mean of the best fifth: the best alone owes too much to chance. */
+/* How many of the points, sorted, count: a fifth, since the best alone owes too much to chance.
+ * Where validation has few nodes of a class, all that lie within the best one's standard error do.
+ */
+static int count_best(const contest *c) {
+    enum { BEST_OF = 5, FEW = 50 };
+    int64_t ones = 0;
+    int best = c->points / BEST_OF > 1 ? c->points / BEST_OF : 1;
+    for (int64_t i = 0; i < c->count; i++) ones += c->label[i];
+    int64_t rarer = ones < c->count - ones ? ones : c->count - ones;
+    if (rarer >= FEW || rarer < 1) return best;
+    double auroc = c->point[0].auroc, error = sqrt(auroc * (1 - auroc) / (double)rarer);
+    while (best < c->points && c->point[best].merit >= c->point[0].merit - error) best++;
+    return best;
+}
+
+/* The mean of the best of them. */
 static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
     basin_status status = BASIN_OK;
     list_points(c);
     for (int i = 0; i < c->points && !status; i++) status = judge(c, &c->point[i], error);
     if (status) return status;
-    int best = c->points / BEST_OF > 1 ? c->points / BEST_OF : 1;
     qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
+    int best = count_best(c);
     for (int k = 0; k < PARTS; k++) {
         share[k] = 0;
         for (int i = 0; i < best; i++) share[k] += c->point[i].share[k] / best;
@@ -132,6 +147,10 @@ static void set_weights(basin_anomaly_ensemble *e, double *trees, const double *
     e->share = whole > 0 ? network / (network + whole * deviation) : 1;
 }
 
+/* Fits that validation stopped before their first tree say the same of every node: scaled to a
+ * deviation of 1 they would outweigh all others. */
+static bool tells(double deviation) { return deviation > 1e-5; }
+
 static basin_status choose_shares(basin_anomaly_ensemble *e, double *trees, const double *view,
                                   const double *network_logit, const basin_network *network,
                                   const uint8_t *part, basin_error *error) {
@@ -142,6 +161,7 @@ static basin_status choose_shares(basin_anomaly_ensemble *e, double *trees, cons
         c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
         c.deviation[k] = 1;
         if (c.of[k]) spread(&mean, &c.deviation[k], c.of[k], part, c.nodes);
+        if (k < BASIN_TREE_VIEWS && !tells(c.deviation[k])) c.of[k] = NULL;
     }
     basin_status status =
         basin_anomaly_samples_take(&samples, network_logit, network, part, BASIN_PART_VAL, error);

@@ -171,7 +171,9 @@ static basin_status open_tables(basin_explainer *x, basin_error *error) {
     if (status || !(x->weight[BASIN_ANOMALY_NETWORK] > 0)) return status;
     status = basin_node_inputs_open(&x->inputs, x->network, &x->model->settings, error);
     if (status) return status;
-    return basin_node_inputs_scale(&x->inputs, &x->model->scale, &x->model->edge_scale, error);
+    status = basin_node_inputs_scale(&x->inputs, &x->model->scale, &x->model->edge_scale, error);
+    x->inputs.shape.listed = 0; /* gradients are wanted of what is 0, too */
+    return status;
 }
 
 static basin_status count_slots(basin_explainer *x, basin_error *error) {
