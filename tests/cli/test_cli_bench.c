@@ -82,6 +82,22 @@ static void times_graphs(void **state) {
     assert_contains(p->out, "edges/s\n");
 }
 
+static void times_single_items(void **state) {
+    static const char *const item[] = {"picture", "node", "molecule"};
+    cJSON *tree = run_json(run(state, "bench --latency --threads 1 --json"));
+    for (int i = 0; i < 3; i++) {
+        char median[60], p99[60];
+        snprintf(median, sizeof median, "items.%s.median_s", item[i]);
+        snprintf(p99, sizeof p99, "items.%s.p99_s", item[i]);
+        assert_true(json_number(tree, median) > 0);
+        assert_true(json_number(tree, p99) >= json_number(tree, median));
+    }
+    cJSON_Delete(tree);
+    const program *p = run(state, "bench --latency --shape amazon");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "--latency times models of its own");
+}
+
 static void recomputes(void **state) {
     const char *line = "bench --json --batch 2 --tokens 20 --patch 6 --rounds 1 --quiet --dim 24"
                        " --heads 2 --head-dim 8 --memories 200 --steps 10 %s";
@@ -120,10 +136,11 @@ static void rejects_absurd_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_images),   cmocka_unit_test(prints_whole_bytes),
-        cmocka_unit_test(times_one_item), cmocka_unit_test(prints_calls),
-        cmocka_unit_test(times_graphs),   cmocka_unit_test(recomputes),
-        cmocka_unit_test(times_pictures), cmocka_unit_test(rejects_absurd_shapes),
+        cmocka_unit_test(times_images),          cmocka_unit_test(prints_whole_bytes),
+        cmocka_unit_test(times_one_item),        cmocka_unit_test(prints_calls),
+        cmocka_unit_test(times_graphs),          cmocka_unit_test(recomputes),
+        cmocka_unit_test(times_single_items),    cmocka_unit_test(times_pictures),
+        cmocka_unit_test(rejects_absurd_shapes),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

@@ -7,7 +7,7 @@
 #include "cli/table.h"
 #include "io/json_writer.h"
 
-enum { CALLS = 500 };
+enum { CALLS = 200 };
 
 static void print_json(const basin_latency *result, const basin_backend *backend) {
     basin_json json = basin_json_begin(stdout);

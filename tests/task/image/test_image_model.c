@@ -251,6 +251,29 @@ static void a_descent_can_be_changed_from_outside(void **state) {
     bench_end(&b);
 }
 
+/* A runner stays with the model for the next call, until its batch or the descent is another. */
+static void a_kept_runner_follows_the_descent(void **state) {
+    (void)state;
+    bench b;
+    basin_error error = {0};
+    basin_image_runner *first, *again;
+    basin_image_descent descent = {.size = sizeof descent, .steps = 7, .alpha = 0.03};
+    float kept[2 * 9 * 48], made[2 * 9 * 48];
+    bench_start(&b);
+    must(basin_image_runner_borrow(&first, b.model, 2, &error), &error);
+    must(basin_image_runner_borrow(&again, b.model, 2, &error), &error);
+    assert_ptr_equal(first, again);
+    must(basin_image_runner_borrow(&again, b.model, 1, &error), &error);
+    assert_int_equal(again->graph.batch, 1);
+    must(basin_image_runner_borrow(&again, b.model, 2, &error), &error);
+    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    must(basin_image_runner_borrow(&again, b.model, 2, &error), &error);
+    must(basin_image_runner_run(again, kept, b.patches, b.mask, 2, &error), &error);
+    complete(made, b.model, &b, 2, 2);
+    assert_memory_equal(kept, made, sizeof kept);
+    bench_end(&b);
+}
+
 /* Until nothing moves by 5 %: the result is that of as many steps, and a picture's steps do not
  * depend on its company. */
 static void a_descent_ends_where_tokens_rest(void **state) {
@@ -362,6 +385,7 @@ int main(void) {
         cmocka_unit_test(pixels_survive_patches),
         cmocka_unit_test(a_model_file_alone_is_enough),
         cmocka_unit_test(a_descent_can_be_changed_from_outside),
+        cmocka_unit_test(a_kept_runner_follows_the_descent),
         cmocka_unit_test(a_descent_ends_where_tokens_rest),
         cmocka_unit_test(momentum_shortens_a_descent),
         cmocka_unit_test(impossible_descents_are_refused),
