@@ -9,7 +9,7 @@
 #include "backend/isa.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/processors.h"
+#include "base/team/processors.h"
 
 static uint64_t random_state = 1;
 static uint32_t random_bits(void) {

@@ -13,7 +13,7 @@
 #include "backend/gemm.h"
 #include "backend/isa.h"
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -6,7 +6,7 @@
 
 #include "backend/gemm.h"
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "basin/random.h"
 #include "bench/bench.h"
 #include "bench/blas.h"

@@ -8,7 +8,7 @@
 #include "backend/device.h"
 #include "backend/isa.h"
 #include "base/library.h"
-#include "base/processors.h"
+#include "base/team/processors.h"
 #include "bench/blas.h"
 #include "cli/command.h"
 #include "io/json_writer.h"

@@ -1,6 +1,6 @@
 /* Loops shared by threads: every item once, places of one's own, loops within loops, callers side
  * by side, children of a fork. */
-#include "base/team.h"
+#include "base/team/team.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/processors.h"
+#include "base/team/processors.h"
 
 enum { MOST_THREADS = 9 };
 

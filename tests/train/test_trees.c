@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/processors.h"
+#include "base/team/processors.h"
 #include "basin/metrics.h"
 #include "basin/random.h"
 #include "support/lab.h"

@@ -1,5 +1,5 @@
 /* The fast backend's table: float32 in the host's memory, the stream executed as it is queued by a
- * team of threads (base/team.h). What goes wrong in a run is kept until wait() asks. */
+ * team of threads (base/team/team.h). What goes wrong in a run is kept until wait() asks. */
 #include "backend/cpu/cpu.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "backend/host.h"
 #include "backend/isa.h"
-#include "base/processors.h"
+#include "base/team/processors.h"
 
 typedef struct cpu_backend {
     basin_backend base;

@@ -7,7 +7,7 @@
 
 #include "backend/cpu/simd/simd.h"
 #include "backend/kernel.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 typedef struct basin_cpu_frame {
     const basin_call *call;

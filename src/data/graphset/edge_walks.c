@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
 

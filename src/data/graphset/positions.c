@@ -8,7 +8,7 @@
 
 #include "base/library.h"
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "basin/tasks/graphset.h"
 
 /* Two 64-bit FNV-1a sums with different starts: a name for a cache entry, not a seal. */

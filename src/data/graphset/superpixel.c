@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "data/graphset/graphset.h"
 
 enum { NEAREST = 8, MOST_CHANNELS = 3 };

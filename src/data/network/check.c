@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/team.h"
+#include "base/team/team.h"
 #include "data/network/network.h"
 
 /* What the searches below look at. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/processors.h"
-#include "base/team.h"
+#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "data/network/network.h"
 
 static int64_t from_at(const basin_edges *e, int64_t i) {

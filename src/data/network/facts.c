@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "data/network/schema/schema.h"
 
 void basin_facts_free(basin_facts *facts) {

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/processors.h"
-#include "base/team.h"
+#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "data/network/network.h"
 
 enum { MOST_POINTS = 1001, BINS = 8, KINDS = 7 };

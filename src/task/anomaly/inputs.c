@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "basin/tasks/graphset.h"
 #include "data/network/network.h"
 

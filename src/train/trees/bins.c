@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "train/trees/grow.h"
 
 static int ascending(const void *a, const void *b) {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/processors.h"
-#include "base/team.h"
+#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "basin/metrics.h"
 #include "train/trees/grow.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/processors.h"
-#include "base/team.h"
+#include "base/team/processors.h"
+#include "base/team/team.h"
 
 void basin_trees_free(basin_trees *trees) {
     if (!trees) return;

@@ -3,7 +3,7 @@
 #ifndef TESTS_DATA_DATABASE_RANDOM_SQL_H
 #define TESTS_DATA_DATABASE_RANDOM_SQL_H
 
-#include "base/processors.h"
+#include "base/team/processors.h"
 #include "data/network/random_table.h"
 
 enum { SQL_CASES = 50 };

@@ -13,7 +13,7 @@
 
 #include "backend/cpu/attention/edges.h"
 #include "backend/gemm.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum {
     TILE_FLOATS = 65536, /* of one score tile: with its twin and the operands in a cache of 1 MiB */

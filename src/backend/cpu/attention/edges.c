@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/team.h"
+#include "base/team/team.h"
 
 static int64_t row_bytes(const basin_cpu_edges *e) {
     return e->parts * e->padded * (int64_t)sizeof(float);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum { EXPECTED = 256 }; /* pairs of a run whose numbers are fetched ahead */
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum { GATHERED = 256 }; /* pairs of a column whose weights are fetched at once */
 

@@ -1,7 +1,7 @@
 /* How the work over a CSR list is cut; see attention/pairs.h. */
 #include "backend/cpu/attention/pairs.h"
 
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum {
     MIN_PIECE = 1024,          /* pairs; fewer are not worth a thread */

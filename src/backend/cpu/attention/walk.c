@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend/cpu/attention/kernels.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 /* Pairs taken at once: their rows stay in the first-level cache while heads take turns. */
 enum { CHUNK = 32, GRAIN = 32 };

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/isa.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum {
     K_BLOCK = 1024,      /* at most so many steps of k between two sums, ... */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "data/network/parts/shared.h"
 
 /* One exchange. */

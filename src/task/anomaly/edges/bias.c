@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "data/network/network.h"
 #include "task/anomaly/edges/edges.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "task/anomaly/ensemble/ensemble.h"
 #include "task/anomaly/inputs.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 #include "task/anomaly/parts/parts.h"
 
 static basin_status no_memory(basin_error *error) {

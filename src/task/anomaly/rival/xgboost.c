@@ -7,7 +7,7 @@
 
 #include "base/library.h"
 #include "base/memory.h"
-#include "base/processors.h"
+#include "base/team/processors.h"
 #include "task/anomaly/anomaly.h"
 
 typedef void *handle;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 typedef struct smoothing {
     const basin_stream_graph *graph;

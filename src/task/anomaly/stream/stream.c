@@ -17,7 +17,7 @@
 
 #include "backend/walk.h"
 #include "base/memory.h"
-#include "base/processors.h"
+#include "base/team/processors.h"
 #include "task/anomaly/stream/plans.h"
 #include "task/anomaly/stream/settle.h"
 

@@ -1,14 +1,13 @@
 /* How many threads a process should have; see processors.h. */
-#define _GNU_SOURCE
-#include "base/processors.h"
+#include "base/team/processors.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/team/thread.h"
 
 enum { MOST = 4096, PATH = 512 };
 
@@ -19,12 +18,6 @@ static int asked_for(void) {
     const char *text = getenv("OMP_NUM_THREADS");
     long count = text ? strtol(text, NULL, 10) : 0;
     return count > 0 ? clamp(count) : 0;
-}
-
-static int allowed(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return clamp(CPU_COUNT(&set));
-    return clamp(sysconf(_SC_NPROCESSORS_ONLN)); /* more processors than a cpu_set_t has */
 }
 
 /* "200000 100000" in cpu.max are two processors; "max 100000" is no limit. */
@@ -65,7 +58,7 @@ int basin_processors(void) {
     count = asked_for();
     if (count == 0) {
         int limit = granted();
-        count = allowed();
+        count = clamp(basin_thread_processors());
         if (limit < count) count = limit;
     }
     atomic_store_explicit(&known, count, memory_order_relaxed);

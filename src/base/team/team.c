@@ -5,29 +5,23 @@
  * is one word, the number of its loop and how many pieces are left: taking a piece compares and
  * swaps it. So a thread that slept through a loop takes nothing of it, and what it read of the loop
  * before it took a piece belongs to the piece: a loop ends only when all its pieces are done. */
-#define _GNU_SOURCE
-#include "base/team.h"
+#include "base/team/team.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/processors.h"
+#include "base/team/processors.h"
+#include "base/team/thread.h"
 
 enum {
-    PLACES = 512,    /* threads of a team at most */
-    TEAMS = 8,       /* callers that have teams at the same time; others work alone */
-    PIECES = 8,      /* pieces a thread, where the caller does not say */
-    STACK = 4 << 20, /* bytes; musl's own choice would be too few */
-    LOOKS = 32,      /* pauses between two questions to the clock */
-    PREEMPTED = 2,   /* so often in WINDOW: others want this core */
+    PLACES = 512,  /* threads of a team at most */
+    TEAMS = 8,     /* callers that have teams at the same time; others work alone */
+    PIECES = 8,    /* pieces a thread, where the caller does not say */
+    LOOKS = 32,    /* pauses between two questions to the clock */
+    PREEMPTED = 2, /* so often in WINDOW: others want this core */
     PIECES_MOST = 1 << 30,
 };
 
@@ -73,27 +67,18 @@ static void pause_briefly(void) {
 #endif
 }
 
-static void sleep_while(_Atomic uint32_t *word, uint32_t value) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-}
-
-static void wake(_Atomic uint32_t *word) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
 /* Where this thread is preempted again and again, other processes want its core: then spinning
  * would take from them, and from our own threads, what they need. */
 static void watch_neighbours(double now) {
     static _Thread_local double since, last;
     static _Thread_local long before;
-    struct rusage usage;
     if (now - last < 1e-3) return;
     last = now;
-    if (getrusage(RUSAGE_THREAD, &usage)) return;
+    long count = basin_thread_preempted();
     double windows = (now - since) / WINDOW;
-    bool often = (double)(usage.ru_nivcsw - before) >= PREEMPTED * (windows > 1 ? windows : 1);
+    bool often = (double)(count - before) >= PREEMPTED * (windows > 1 ? windows : 1);
     if (often) atomic_store_explicit(&polite_until, now + POLITE, memory_order_relaxed);
-    if (often || windows > 1) since = now, before = usage.ru_nivcsw;
+    if (often || windows > 1) since = now, before = count;
 }
 
 bool basin_team_contended(void) {
@@ -163,7 +148,7 @@ static uint32_t work(team *t, int own) {
 
 static void report(team *t, uint32_t done) {
     if (done && atomic_fetch_sub(&t->left, done) == done && atomic_load(&t->caller_asleep))
-        wake(&t->left);
+        basin_thread_wake(&t->left);
 }
 
 /* Threads wake each other along a tree, so that no one has many to wake. */
@@ -171,7 +156,7 @@ static void wake_next(team *t, int own) {
     int ranges = atomic_load_explicit(&t->ranges, memory_order_relaxed);
     for (int p = 2 * own + 1; p <= 2 * own + 2 && p < ranges; p++)
         if (atomic_load(&t->at[p].asleep) && atomic_exchange(&t->at[p].asleep, 0))
-            wake(&t->at[p].asleep);
+            basin_thread_wake(&t->at[p].asleep);
 }
 
 /* Loops that have no work for a place do not keep its thread from sleeping. */
@@ -180,7 +165,7 @@ static void await_signal(team *t, seat *own, uint32_t seen, double *idle_since) 
     *idle_since = 0;
     atomic_store(&own->asleep, 1);
     if (atomic_load(&t->signal) != seen) atomic_store(&own->asleep, 0);
-    while (atomic_load(&own->asleep)) sleep_while(&own->asleep, 1);
+    while (atomic_load(&own->asleep)) basin_thread_sleep(&own->asleep, 1);
 }
 
 static void *worker(void *argument) {
@@ -199,22 +184,6 @@ static void *worker(void *argument) {
     return NULL;
 }
 
-/* Signals are the host program's: none is delivered to a worker. */
-static bool start_worker(seat *at) {
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    if (pthread_attr_init(&attr)) return false;
-    pthread_attr_setstacksize(&attr, STACK);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool good = pthread_create(&thread, &attr, worker, at) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return good;
-}
-
 /* A forked child has none of the threads. */
 static void forget_threads(void) {
     for (int i = 0; i < TEAMS; i++) {
@@ -225,7 +194,7 @@ static void forget_threads(void) {
     atomic_store(&started, 0);
 }
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
+static void watch_forks(void) { basin_thread_after_fork(forget_threads); }
 
 /* Starts what is missing, as long as the process has fewer threads than cores, or than asked for.
  */
@@ -236,7 +205,7 @@ static void grow(team *t, int threads) {
     pthread_once(&once, watch_forks);
     while (t->workers + 1 < threads) {
         bool allowed = atomic_fetch_add(&started, 1) + 1 < most;
-        if (!allowed || !start_worker(&t->at[t->workers + 1])) {
+        if (!allowed || !basin_thread_start(worker, &t->at[t->workers + 1])) {
             atomic_fetch_sub(&started, 1);
             return;
         }
@@ -277,7 +246,7 @@ static void await_rest(team *t) {
         if (spin_while(&t->left, left, &since)) continue;
         atomic_store(&t->caller_asleep, 1);
         left = atomic_load(&t->left);
-        if (left > 0) sleep_while(&t->left, left);
+        if (left > 0) basin_thread_sleep(&t->left, left);
         atomic_store(&t->caller_asleep, 0);
     }
 }
