@@ -7,7 +7,8 @@ set(BASIN_ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # until 1.0 a m
 # `private`, or are hidden where that is "".
 function(basin_version_symbols target node private)
     if(WIN32) # whose libraries know no versions
-        target_link_options(${target} PRIVATE -Wl,--export-all-symbols -static)
+        target_link_options(${target} PRIVATE -Wl,--export-all-symbols
+            -Wl,--exclude-libs,ALL -static)
         return()
     endif()
     set(map ${CMAKE_BINARY_DIR}/${target}.map)

@@ -9,7 +9,7 @@ void basin_surroundings_prepare(int arguments, char *const *argument) {
     HANDLE console = GetStdHandle(STD_ERROR_HANDLE);
     DWORD mode;
     (void)arguments, (void)argument;
-    _set_fmode(_O_BINARY);
+    _fmode = _O_BINARY;
     for (int fd = 0; fd <= 2; fd++) _setmode(fd, _O_BINARY);
     SetConsoleOutputCP(CP_UTF8);
     if (GetConsoleMode(console, &mode))
