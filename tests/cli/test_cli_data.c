@@ -60,7 +60,7 @@ static void reports_bad_input(void **state) {
     /* one class alone is worth a word, but not an error here */
     const program *p = run(state, "data convert e.csv one.csv x.basin");
     assert_int_equal(p->code, 0);
-    assert_contains(p->err, "note: e.csv: all labels are 0");
+    assert_contains(p->err, "note: one.csv: all labels are 0");
 }
 
 /* HDF5 likes to print pages about a damaged file; the program says one line. */

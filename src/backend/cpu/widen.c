@@ -1,7 +1,7 @@
 /* Narrow operands for kernels that take float: copies in the workspace, see cpu.h. */
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum { PIECE = 1 << 14 }; /* numbers that a thread takes at a time */
 

@@ -2,7 +2,7 @@
  * as the solution stays the only one. */
 #include <string.h>
 
-#include "base/team.h"
+#include "base/team/team.h"
 #include "data/sudoku/grid.h"
 
 enum { LEAST = 31, MOST = 42, REVEAL = 17 };

@@ -16,7 +16,7 @@
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/gemm.h"
-#include "base/team.h"
+#include "base/team/team.h"
 
 enum { SCORES = 65536 }; /* floats of one block of scores, at most, unless a row has more */
 
