@@ -17,6 +17,7 @@ enum {
     BALANCE = 4,         /* blocks a thread, where another one costs no packing of A */
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
     SMALLER = 4,         /* blocks in place of one where cores are not free */
+    LANES = 16,          /* multiply-adds at a time: small products are not worth a thread */
 };
 
 const basin_gemm_kernel *basin_gemm_kernel_find(basin_gemm_precision precision) {
@@ -293,13 +294,14 @@ void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
     int64_t blocks = g->batch * p.plan.m_blocks * p.plan.n_blocks;
     int used = (int)minimum(threads, blocks);
     float *shared = p.own + own_floats(&p.plan) * used;
+    int team = basin_team_size(used, g->batch * g->m * g->n * g->k / LANES);
     if (used == 0) return;
     if (p.plan.shared) {
         packing b = {p.plan.kernel, shared, g->b, g->b_row, g->b_col, g->k, g->n, 0};
-        pack_all(b, used);
+        pack_all(b, team);
         p.gemm.b_packed = shared;
     }
-    basin_team_run(run_blocks, &p, blocks, 1, used);
+    basin_team_run(run_blocks, &p, blocks, 1, team);
 }
 
 size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precision) {
