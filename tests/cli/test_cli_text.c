@@ -113,6 +113,7 @@ static void wrong_usage(void **state) {
                  "not the text that the model was trained on");
     assert_int_equal(run(state, "text generate m.safetensors -p a --prompt-file b")->code, 2);
     assert_int_equal(run(state, "text generate m.safetensors --temperature -1")->code, 2);
+    assert_int_equal(run(state, "text generate m.safetensors --temperature 0 --seed 4")->code, 2);
 }
 
 int main(void) {

@@ -266,6 +266,9 @@ static int run(const void *values, int operands, char **operand) {
     if (o->prompt && o->prompt_file)
         return basin_report_usage(&basin_command_text_generate,
                                   "--prompt and --prompt-file exclude each other");
+    if (o->temperature == 0 && (o->top_k || o->seed))
+        return basin_report_usage(&basin_command_text_generate,
+                                  "--top-k and --seed have no effect at --temperature 0");
     basin_cli_watch_begin(&watch, o->quiet);
     basin_status status = open_and_generate(o, operand[0], &watch.watch, &error);
     basin_cli_watch_end(&watch);
