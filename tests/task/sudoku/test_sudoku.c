@@ -227,6 +227,35 @@ static void the_energy_falls(void **state) {
     }
 }
 
+/* Hyper-SET begins as the identity; trained, its tokens move, and a board's do not depend on the
+ * others of its batch. */
+static void hyperset_trains(void **state) {
+    for (int trained = 0; trained < 2; trained++) {
+        bench b;
+        basin_error error;
+        basin_sudoku_path path;
+        basin_sudoku_scores one, all;
+        bench_open(&b, state, "hyperset", 4);
+        b.s->arch = "hyperset", b.s->places = true, b.s->epochs = trained ? 30 : 1;
+        b.s->supervise = 1, b.s->average = 0, b.s->rate = b.s->rate_last = trained ? 1e-2 : 0;
+        basin_sudoku_model *model = bench_model(&b);
+        must(basin_sudoku_descend(&path, model, b.boards.given, 5, &error), &error);
+        assert_int_equal(path.parts, 2);
+        assert_string_equal(path.part[1], "feed-forward");
+        bool moved = memcmp(path.probability, path.probability + 5 * 81 * 9, 81 * 9 * 4) != 0;
+        assert_int_equal(moved, trained);
+        basin_sudoku_path_free(&path);
+        basin_sudoku_scoring how = {.size = sizeof how, .boards = &b.boards, .batch = 1};
+        must(basin_sudoku_score(&one, model, &how, &error), &error);
+        how.batch = 4;
+        must(basin_sudoku_score(&all, model, &how, &error), &error);
+        assert_int_equal(one.row[0].right, all.row[0].right);
+        assert_true(fabs(one.row[0].energy - all.row[0].energy) < 1e-4 * fabs(all.row[0].energy));
+        basin_sudoku_close(model);
+        bench_close(&b);
+    }
+}
+
 /* ---- files, and what is refused ---- */
 
 static void a_file_gives_the_same_model(void **state) {
@@ -278,6 +307,11 @@ static void wrong_input_has_its_own_line(void **state) {
     refused(&b, "no cell would see another");
     b.s->attention = true, b.boards.solutions[1] = 0;
     refused(&b, "training board 1 has no solution");
+    b.s->arch = "hyperset", b.s->places = true, b.s->heads = 3;
+    refused(&b, "3 heads of 8, wanted 16");
+    b.s->heads = 2, b.s->ahead = 1;
+    refused(&b, "ahead is 1, wanted 0");
+    b.s->arch = "et", b.s->ahead = 0;
     b.boards.solutions[1] = 1, b.data.validation = NULL, b.s->patience = 2;
     refused(&b, "patience is 2");
     assert_int_equal(file_put(b.out, "no model", 8), 0);
@@ -293,6 +327,7 @@ int main(void) {
         cmocka_unit_test(boards_are_counted_exactly),
         cmocka_unit_test(the_energy_is_as_written),
         cmocka_unit_test(the_energy_falls),
+        cmocka_unit_test(hyperset_trains),
         cmocka_unit_test(a_file_gives_the_same_model),
         cmocka_unit_test(wrong_input_has_its_own_line),
     };
