@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "basin/tasks/text.h"
 #include "cli/command.h"
+#include "cli/text/piece.h"
 #include "cli/watch.h"
 #include "io/file.h"
 #include "io/json_writer.h"
@@ -83,17 +84,11 @@ static void keep_energy(teller *k, const basin_text_token *t) {
     k->points++;
 }
 
-/* A token in quotes, with escapes for what would break the line. */
 static void print_token(const basin_text_token *t) {
     enum { WIDTH = 12 };
-    int width = 2;
-    putchar('\'');
-    for (size_t i = 0; i < t->length; i++) {
-        unsigned char c = (unsigned char)t->text[i];
-        bool plain = c >= ' ' && c < 127 && c != '\\' && c != '\'';
-        width += plain ? printf("%c", c) : c == '\n' ? printf("\\n") : printf("\\x%02x", c);
-    }
-    printf("'%*s", width < WIDTH ? WIDTH - width : 1, "");
+    char line[BASIN_PIECE_TEXT];
+    int width = 2 + basin_piece_print(line, t->text, t->length);
+    printf("'%s'%*s", line, width < WIDTH ? WIDTH - width : 1, "");
 }
 
 static void print_line(const basin_text_token *t) {
