@@ -260,7 +260,8 @@ static bool merge_names(const char **left, const char **right, size_t *left_leng
 }
 
 /* A merge in numbers, by the names of left, right and both together. */
-static basin_status find_merge(basin_bpe_merge *merge, const source *s, const char *const part[3]) {
+static basin_status find_merge(basin_token_merge *merge, const source *s,
+                               const char *const part[3]) {
     int64_t id[3];
     basin_status status = BASIN_OK;
     for (int i = 0; i < 3 && !status; i++) {
@@ -270,14 +271,14 @@ static basin_status find_merge(basin_bpe_merge *merge, const source *s, const ch
                 basin_fail(s->error, BASIN_BAD_FILE,
                            "%s: a merge has '%.60s', which is not in the vocab", s->path, part[i]);
     }
-    if (!status) *merge = (basin_bpe_merge){(int32_t)id[0], (int32_t)id[1], (int32_t)id[2]};
+    if (!status) *merge = (basin_token_merge){(int32_t)id[0], (int32_t)id[1], (int32_t)id[2]};
     return status;
 }
 
 static basin_status take_merge(const source *s, const cJSON *item) {
     const char *left, *right;
     size_t length;
-    basin_bpe_merge merge;
+    basin_token_merge merge;
     basin_merges *merges = &s->tokenizer->merges;
     if (!merge_names(&left, &right, &length, item))
         return basin_fail(s->error, BASIN_BAD_FILE,

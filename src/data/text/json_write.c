@@ -99,7 +99,7 @@ static void put_decoder(basin_json *json, const basin_tokenizer *t) {
 static void put_merges(printer *p) {
     basin_json_array(&p->json, "merges");
     for (int64_t i = 0; i < p->tokenizer->merges.count; i++) {
-        const basin_bpe_merge *m = p->tokenizer->merges.merge + i;
+        const basin_token_merge *m = p->tokenizer->merges.merge + i;
         basin_json_array(&p->json, NULL);
         basin_json_text(&p->json, NULL, key_of(p, m->left));
         basin_json_text(&p->json, NULL, key_of(p, m->right));

@@ -24,7 +24,7 @@ static size_t hash(int32_t left, int32_t right) {
 static size_t seek(const basin_merges *m, int32_t left, int32_t right) {
     size_t at = hash(left, right) & (m->slots - 1);
     for (; m->slot[at] >= 0; at = (at + 1) & (m->slots - 1)) {
-        const basin_bpe_merge *found = m->merge + m->slot[at];
+        const basin_token_merge *found = m->merge + m->slot[at];
         if (found->left == left && found->right == right) break;
     }
     return at;
@@ -43,7 +43,7 @@ static bool grow(basin_merges *m) {
     return true;
 }
 
-bool basin_merges_add(basin_merges *m, basin_bpe_merge merge) {
+bool basin_merges_add(basin_merges *m, basin_token_merge merge) {
     size_t need = (size_t)m->count + 1;
     if (m->count == INT32_MAX || (2 * need > m->slots && !grow(m)) ||
         !basin_array_reserve((void **)&m->merge, &m->room, need, sizeof *m->merge))

@@ -8,12 +8,12 @@
 
 #include "data/text/queue.h"
 
-typedef struct basin_bpe_merge {
+typedef struct basin_token_merge {
     int32_t left, right, token;
-} basin_bpe_merge;
+} basin_token_merge;
 
 typedef struct basin_merges {
-    basin_bpe_merge *merge; /* [count] by rank */
+    basin_token_merge *merge; /* [count] by rank */
     int64_t count;
     size_t room;
     int32_t *slot; /* [slots], a power of two: ranks by pair, or -1 */
@@ -22,7 +22,7 @@ typedef struct basin_merges {
 
 void basin_merges_free(basin_merges *merges);
 /* Appends a merge; its rank was merges->count. false: no memory. */
-bool basin_merges_add(basin_merges *merges, basin_bpe_merge merge);
+bool basin_merges_add(basin_merges *merges, basin_token_merge merge);
 /* The rank of a pair, or -1. */
 int64_t basin_merges_find(const basin_merges *merges, int32_t left, int32_t right);
 

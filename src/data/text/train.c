@@ -40,7 +40,7 @@ typedef struct trainer {
 /* ---- pairs ---- */
 
 static bool push(trainer *t, size_t p) {
-    const basin_bpe_merge *m = t->known.merge + p;
+    const basin_token_merge *m = t->known.merge + p;
     basin_queued entry = {-t->pair[p].count, (int64_t)basin_pair_number(m->left, m->right), p};
     return t->pair[p].count <= 0 || basin_queue_push(&t->queue, entry);
 }
@@ -62,7 +62,7 @@ static int64_t place_of(trainer *t, int32_t left, int32_t right) {
     size_t need = (size_t)t->known.count + 1;
     if (at >= 0) return at;
     if (!basin_array_reserve((void **)&t->pair, &t->pair_room, need, sizeof *t->pair) ||
-        !basin_merges_add(&t->known, (basin_bpe_merge){left, right, -1}))
+        !basin_merges_add(&t->known, (basin_token_merge){left, right, -1}))
         return -1;
     t->pair[need - 1] = (pair){0};
     return (int64_t)need - 1;
@@ -155,7 +155,7 @@ static basin_status count_pairs(trainer *t, basin_error *error) {
 }
 
 /* Replaces a pair in a word, and changes the counts of its neighbours. */
-static bool merge_word(trainer *t, int32_t w, basin_bpe_merge m) {
+static bool merge_word(trainer *t, int32_t w, basin_token_merge m) {
     word *at = t->word + w;
     int32_t *s = t->symbol + at->begin, n = at->length, to = 0;
     int64_t c = at->count;
@@ -180,7 +180,7 @@ static bool merge_word(trainer *t, int32_t w, basin_bpe_merge m) {
 /* ---- merges ---- */
 
 /* The token that a pair becomes; another pair may have given the same bytes before. */
-static bool name_pair(basin_bpe_merge *m, trainer *t) {
+static bool name_pair(basin_token_merge *m, trainer *t) {
     basin_tokenizer *k = t->tokenizer;
     size_t a, b;
     const char *left = basin_pieces_get(&a, &k->piece, m->left);
@@ -199,7 +199,7 @@ static bool name_pair(basin_bpe_merge *m, trainer *t) {
 }
 
 static bool merge_pair(trainer *t, size_t p) {
-    basin_bpe_merge m = t->known.merge[p];
+    basin_token_merge m = t->known.merge[p];
     int32_t *list = t->pair[p].word;
     size_t count = t->pair[p].words;
     t->pair[p].word = NULL;
