@@ -1,6 +1,5 @@
-/* Every allocation fails once while a rest point is declared, found and solved, and a scan is made,
- * run and reversed: out of memory each
- * time, nothing leaks. */
+/* Every allocation fails once while a rest point is declared, found and solved, by hand and inside
+ * a plan, and a scan is made, run and reversed: out of memory each time, nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,6 +85,37 @@ static basin_status run_scan(void *context) {
     return status;
 }
 
+/* A rest point and its gradient as expressions. */
+static basin_status run_implicit(void *context) {
+    basin_engine engine;
+    basin_error error = {0};
+    basin_tensor result[2];
+    (void)context;
+    basin_status status = basin_engine_open(&engine, "ref", 1, &error);
+    if (status) return status;
+    basin_expr u = basin_state(engine.graph, "u", BASIN_SHAPE(N, D));
+    basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(N, D));
+    basin_energy energy = {.parts = 1, .name = {"spring"}, .part = spring, .context = u};
+    basin_descent_spec spec = {.steps = 100, .alpha = 0.3, .implicit = true};
+    basin_expr end = basin_descend(&energy, x, &spec, NULL),
+               loss = basin_sum_all(basin_square(end));
+    basin_expr output[2] = {loss, basin_grad(loss, u)};
+    double number[N * D] = {1, 2, 3};
+    basin_tensor start = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(N, D));
+    const basin_error *found = basin_graph_error(engine.graph);
+    status = found ? found->status
+                   : basin_engine_compute(&engine, result, output, 2, &(basin_given){x, &start}, 1,
+                                          &error);
+    for (int i = 0; i < 2 && !status; i++) basin_tensor_free(&result[i]);
+    basin_engine_close(&engine);
+    return status;
+}
+
+static void test_implicit(void **state) {
+    (void)state;
+    assert_true(alloc_fail_sweep(run_implicit, NULL) > 100);
+}
+
 static void test_scan(void **state) {
     (void)state;
     assert_true(alloc_fail_sweep(run_scan, NULL) > 100);
@@ -98,6 +128,7 @@ static void test_rest(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rest), cmocka_unit_test(test_scan)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rest), cmocka_unit_test(test_scan),
+                                       cmocka_unit_test(test_implicit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
