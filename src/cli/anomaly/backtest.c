@@ -250,9 +250,11 @@ static basin_status backtest(job *j, int operands, char **operand, basin_error *
     if (!status && o->threshold_for)
         status = basin_anomaly_threshold_for(&threshold, j->model, o->threshold_for, j->probability,
                                              j->network->nodes, error);
+    basin_anomaly_figures figures = {0};
     if (!status)
-        status = basin_anomaly_backtest(&j->figures, j->model, j->network, j->probability, j->part,
+        status = basin_anomaly_backtest(&figures, j->model, j->network, j->probability, j->part,
                                         BASIN_PART_TEST, threshold, error);
+    j->figures = figures;
     if (!status && o->scores)
         status = basin_cli_scores_write(o->scores, j->network, j->part, j->probability, error);
     return status;
