@@ -8,7 +8,4 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(ENV{PKG_CONFIG_LIBDIR} ${CMAKE_PREFIX_PATH}/lib/pkgconfig)
-# gcc's OpenMP was built for glibc and asks for two names that musl lacks; the second is called only where
-# threads are bound to processors.
-set(CMAKE_EXE_LINKER_FLAGS_INIT
-    "-static -Wl,--defsym=__sysconf=sysconf -Wl,--defsym=pthread_attr_setaffinity_np=0")
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)

@@ -22,9 +22,9 @@ typedef struct basin_cpu_kinds {
 /* Those of a call whose program reads operands from number `first` on. */
 static inline basin_cpu_kinds basin_cpu_kinds_of(const basin_call *call, int first) {
     basin_cpu_kinds kinds = {0};
-    for (int a = first; a < call->ins; a++)
+    for (int a = first; a < call->ins && a < BASIN_MAX_IN; a++)
         kinds.narrow_in |= (uint32_t)(call->in[a].kind == BASIN_NARROW) << (a - first);
-    for (int s = 0; s < call->outs; s++)
+    for (int s = 0; s < call->outs && s < BASIN_MAX_OUT; s++)
         kinds.narrow_out |= (uint32_t)(call->out[s].kind == BASIN_NARROW) << s;
     return kinds;
 }
