@@ -20,6 +20,7 @@ static void trains_scores_and_writes(void **state) {
     const program *p = run(state, "text train t.txt %s -o m.safetensors", TINY);
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->out, "m.safetensors: ");
+    assert_contains(p->out, "trained on 518 bytes"); /* a tenth was held out */
     assert_contains(p->out, "validation loss ");
     assert_contains(p->err, "epoch 2: validation loss ");
     cJSON *tree = run_json(run(state, "text eval m.safetensors t.txt --json"));
@@ -85,6 +86,7 @@ static void goes_on_from_a_model(void **state) {
     write_text(state, "t.txt", 12);
     assert_int_equal(
         run(state, "text train t.txt %s --tokens bytes -o m.safetensors -q", TINY)->code, 0);
+    assert_contains(run(state, "info m.safetensors")->out, "--json has all"); /* the tokenizer */
     const program *p =
         run(state, "text train t.txt --from m.safetensors --epochs 1 -o n.safetensors "
                    "--json -q");

@@ -53,6 +53,9 @@ typedef struct basin_text_data {
     const basin_tokenizer *tokenizer;
 } basin_text_data;
 
+/* How many bytes of a text are left for training where this share of it is held out: the cut is
+ * between characters. */
+BASIN_API size_t basin_text_cut(const char *text, size_t length, double hold_out);
 /* Gives every setting that was not set by its name (basin_settings_set) the value that it has in
  * the model file `from`, which training is to begin with. */
 BASIN_API basin_status basin_text_fit(basin_settings *settings, const char *from,

@@ -9,6 +9,8 @@
 #include "io/json_writer.h"
 #include "view/summary.h"
 
+enum { LONG_VALUE = 2000 }; /* bytes of metadata that are printed whole */
+
 typedef struct options {
     bool stats, json;
 } options;
@@ -78,8 +80,13 @@ static bool print_table(const basin_bundle *bundle, const options *o) {
         basin_table rows = {.layout = "ll"};
         printf("configuration:\n");
         for (size_t i = 0; i < keys; i++) {
+            const char *value = basin_bundle_meta_value(bundle, i);
+            size_t length = strlen(value);
             basin_table_add(&rows, "%s", basin_bundle_meta_key(bundle, i));
-            basin_table_add(&rows, "%s", basin_bundle_meta_value(bundle, i));
+            if (length <= LONG_VALUE)
+                basin_table_add(&rows, "%s", value);
+            else
+                basin_table_add(&rows, "%.200s ... (%zu bytes; --json has all)", value, length);
         }
         good = basin_table_print(&rows, stdout, 2);
     }

@@ -89,9 +89,14 @@ static basin_status train(basin_outcome *outcome, const options *o, const input 
     return status;
 }
 
+/* Bytes that were trained on. */
+static int64_t seen_of(const options *o, const input *in) {
+    return (int64_t)basin_text_cut(in->train, in->train_length, in->validation ? 0 : o->validation);
+}
+
 static void print_json(const basin_outcome *r, const options *o, const input *in) {
     basin_json json = basin_json_begin(stdout);
-    basin_training_fields(&json, r, &o->training, (int64_t)in->train_length, "bytes");
+    basin_training_fields(&json, r, &o->training, seen_of(o, in), "bytes");
     basin_json_object(&json, "validation");
     for (int i = 0; i < r->best.measures; i++)
         basin_json_number(&json, r->best.measure[i].name, r->best.measure[i].value);
@@ -101,7 +106,7 @@ static void print_json(const basin_outcome *r, const options *o, const input *in
 
 static void print_text(const basin_outcome *r, const options *o, const input *in) {
     double loss = basin_score_get(&r->best, "validation_loss");
-    basin_training_line(r, &o->training, "", (int64_t)in->train_length, "bytes", "tokens");
+    basin_training_line(r, &o->training, "", seen_of(o, in), "bytes", "tokens");
     if (isfinite(loss))
         printf("; validation loss %.4f, %.3f bits a byte", loss,
                basin_score_get(&r->best, "validation_bits"));

@@ -1,4 +1,5 @@
 /* A text in tokens, its parts, and how a model knows it again; see text.h. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,10 @@ void basin_text_corpus_free(basin_text_corpus *corpus) {
     *corpus = (basin_text_corpus){0};
 }
 
-size_t basin_text_cut(const char *text, size_t length, double share) {
+size_t basin_text_cut(const char *text, size_t length, double hold_out) {
     enum { FORM = 0xC0, FOLLOWS = 0x80 };
-    size_t at = (size_t)((double)length * (1 - share) + 1e-6);
+    double left = hold_out > 0 ? fmax(1 - hold_out, 0) : 1;
+    size_t at = (size_t)((double)length * left + 1e-6);
     if (at > length) at = length;
     while (at < length && ((unsigned char)text[at] & FORM) == FOLLOWS) at++;
     return at;

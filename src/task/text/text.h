@@ -130,8 +130,6 @@ basin_status basin_text_corpus_new(basin_text_corpus *corpus, const basin_tokeni
                                    const char *text, size_t length, const char *what,
                                    basin_error *error);
 void basin_text_corpus_free(basin_text_corpus *corpus);
-/* Where the last part, `share` of a text, begins: between two characters. */
-size_t basin_text_cut(const char *text, size_t length, double share);
 basin_text_origin basin_text_origin_of(const char *text, size_t length, size_t train);
 bool basin_text_origin_equal(const basin_text_origin *a, const basin_text_origin *b);
 
