@@ -108,6 +108,8 @@ static void wrong_usage(void **state) {
                  "wanted more than the context, 64");
     assert_error(run(state, "text train t.txt --arch gpt --feed ff1 -q"), 1, "feed");
     assert_error(run(state, "text train t.txt --vocabulary 300 -q"), 1, "vocabulary");
+    assert_error(run(state, "text train t.txt --tokens bpe --tokenizer t.json -q"), 1,
+                 "wanted one of the two");
     assert_error(run(state, "text generate m.safetensors -p 'The' -q"), 1, "the prompt: ");
     assert_error(run(state, "text generate t.txt -q"), 1, "t.txt");
     assert_error(run(state, "text eval m.safetensors none.txt -q"), 1, "none.txt");

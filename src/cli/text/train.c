@@ -1,6 +1,7 @@
 /* basin text train: a model that tells the next token of a text. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "basin/tasks/text.h"
 #include "cli/training.h"
@@ -48,14 +49,26 @@ static void input_free(input *in) {
     basin_tokenizer_free(in->tokenizer);
 }
 
+/* --tokenizer says what tokens are; --tokens must not say otherwise. */
+static basin_status take_tokenizer(input *in, const options *o, basin_error *error) {
+    char tokens[16];
+    basin_status status = basin_settings_get(tokens, sizeof tokens, o->settings, "tokens", error);
+    if (status) return status;
+    if (strcmp(tokens, "characters") != 0 && strcmp(tokens, "file") != 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "tokens are %s, and there is a tokenizer, %s; wanted one of the two",
+                          tokens, o->tokenizer);
+    status = basin_tokenizer_open(&in->tokenizer, o->tokenizer, error);
+    return status ? status : basin_settings_set(o->settings, "tokens", "file", error);
+}
+
 static basin_status read_input(input *in, const options *o, const char *const *path, int paths,
                                basin_error *error) {
     basin_status status = basin_text_read(&in->train, &in->train_length, path, paths, error);
     if (!status && o->validation_text)
         status =
             basin_text_read(&in->validation, &in->validation_length, &o->validation_text, 1, error);
-    if (!status && o->tokenizer) status = basin_tokenizer_open(&in->tokenizer, o->tokenizer, error);
-    if (!status && o->tokenizer) status = basin_settings_set(o->settings, "tokens", "file", error);
+    if (!status && o->tokenizer) status = take_tokenizer(in, o, error);
     return status;
 }
 
