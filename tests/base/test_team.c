@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -177,6 +178,35 @@ static int processors_with(const char *value) {
     return basin_processors();
 }
 
+typedef struct masks {
+    pthread_t caller;
+    _Atomic int *looked, *wrong; /* by other threads */
+} masks;
+
+static void look_at_mask(const void *context, int64_t first, int64_t last, int place) {
+    (void)first, (void)last, (void)place;
+    const masks *m = context;
+    sigset_t blocked;
+    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked)) return;
+    if (!pthread_equal(m->caller, pthread_self())) {
+        atomic_fetch_add(m->looked, 1);
+        if (sigismember(&blocked, SIGBUS) || sigismember(&blocked, SIGSEGV) ||
+            !sigismember(&blocked, SIGTERM))
+            atomic_fetch_add(m->wrong, 1);
+    }
+    usleep(1000);
+}
+
+/* A fault in a thread must reach the program's handler, SIGTERM the program's own threads. */
+static void threads_take_their_own_faults_alone(void **state) {
+    (void)state;
+    _Atomic int looked = 0, wrong = 0;
+    masks m = {pthread_self(), &looked, &wrong};
+    for (int i = 0; i < 50 && looked == 0; i++) basin_team_run(look_at_mask, &m, 20, 1, 3);
+    assert_true(looked > 0);
+    assert_int_equal(wrong, 0);
+}
+
 static void the_number_of_threads_can_be_asked_for(void **state) {
     (void)state;
     char *before = getenv("OMP_NUM_THREADS"), keep[64] = "";
@@ -199,6 +229,7 @@ int main(void) {
         cmocka_unit_test(a_forked_child_has_threads_of_its_own),
         cmocka_unit_test(the_first_of_several_is_found),
         cmocka_unit_test(the_first_error_is_told),
+        cmocka_unit_test(threads_take_their_own_faults_alone),
         cmocka_unit_test(the_number_of_threads_can_be_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,11 +66,15 @@ static bool start(const pthread_attr_t *attr, void *(*run)(void *), void *argume
 #else
 void basin_thread_after_fork(void (*forget)(void)) { pthread_atfork(NULL, NULL, forget); }
 
+/* Signals that others send are for the program's own threads. Those that a thread brings upon
+ * itself must reach its handlers: blocked, they end the process, as where a mapped file shrinks. */
 static bool start(const pthread_attr_t *attr, void *(*run)(void *), void *argument) {
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&others, own[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     bool good = pthread_create(&thread, attr, run, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return good;
