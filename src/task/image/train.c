@@ -227,21 +227,12 @@ static void job_free(job *j) {
 
 static const char *scored(const job *j) { return j->model->settings.average > 0 ? "average." : ""; }
 
-static basin_status copy_weights(job *j, const char *to, const char *from, basin_error *error) {
-    return basin_states_copy(j->model->store, &j->graph.params, to, from, error);
-}
-
-/* Averages begin as the weights. */
-static basin_status begin_average(job *j, basin_error *error) {
-    return j->average.plan ? copy_weights(j, scored(j), "", error) : BASIN_OK;
-}
-
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     (void)member;
     job *j = context;
     basin_status status = basin_params_init(&j->graph.params, j->model->store,
                                             (uint64_t)j->model->settings.seed, error);
-    return status ? status : begin_average(j, error);
+    return status ? status : basin_average_begin(&j->average, error);
 }
 
 static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
@@ -250,7 +241,7 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     job *j = context;
     basin_status status =
         basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error);
-    return status ? status : begin_average(j, error);
+    return status ? status : basin_average_begin(&j->average, error);
 }
 
 static basin_status write_batch(job *j, int64_t step, int64_t at, basin_error *error) {
@@ -301,11 +292,9 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
 /* The averages, where there are any, take the place of the weights meanwhile. */
 static basin_status score_weights(basin_image_scores *scores, job *j, basin_error *error) {
     basin_image_scoring scoring = {.masks = 1, .fast = true};
-    if (!j->average.plan) return basin_image_score_set(scores, j->model, &j->test, &scoring, error);
-    basin_status status = copy_weights(j, "aside.", "", error);
-    if (!status) status = copy_weights(j, "", scored(j), error);
+    basin_status status = basin_average_lend(&j->average, error);
     if (!status) status = basin_image_score_set(scores, j->model, &j->test, &scoring, error);
-    return status ? status : copy_weights(j, "", "aside.", error);
+    return status ? status : basin_average_end_lending(&j->average, error);
 }
 
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,

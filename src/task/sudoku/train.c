@@ -155,20 +155,12 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
 
 static const char *scored(const job *j) { return j->model->settings.average > 0 ? "average." : ""; }
 
-static basin_status copy_weights(job *j, const char *to, const char *from, basin_error *error) {
-    return basin_states_copy(j->model->store, &j->net.params, to, from, error);
-}
-
-static basin_status begin_average(job *j, basin_error *error) {
-    return j->average.plan ? copy_weights(j, scored(j), "", error) : BASIN_OK;
-}
-
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     (void)member;
     job *j = context;
     basin_status status = basin_params_init(&j->net.params, j->model->store,
                                             (uint64_t)j->model->settings.seed, error);
-    return status ? status : begin_average(j, error);
+    return status ? status : basin_average_begin(&j->average, error);
 }
 
 static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
@@ -178,7 +170,7 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     basin_sudoku_settings its;
     basin_status status = basin_sudoku_settings_read(&its, from, error);
     if (!status) status = basin_params_read(&j->net.params, j->model->store, from, error);
-    return status ? status : begin_average(j, error);
+    return status ? status : basin_average_begin(&j->average, error);
 }
 
 /* Puts a drawn share of the solution into empty cells. */
@@ -255,11 +247,9 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
 /* The averages, where there are any, take the place of the weights meanwhile. */
 static basin_status score_weights(basin_sudoku_scores *scores, job *j, basin_error *error) {
     basin_sudoku_scoring how = {.size = sizeof how, .boards = j->data.validation};
-    if (!j->average.plan) return basin_sudoku_score(scores, j->model, &how, error);
-    basin_status status = copy_weights(j, "aside.", "", error);
-    if (!status) status = copy_weights(j, "", scored(j), error);
+    basin_status status = basin_average_lend(&j->average, error);
     if (!status) status = basin_sudoku_score(scores, j->model, &how, error);
-    return status ? status : copy_weights(j, "", "aside.", error);
+    return status ? status : basin_average_end_lending(&j->average, error);
 }
 
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "train/run/run.h"
 
 enum { NAME = 320 };
 
@@ -25,7 +26,8 @@ static void build(basin_average *a, basin_update *update, const basin_params *pa
 
 basin_status basin_average_new(basin_average *average, basin_store *store,
                                const basin_params *params, double most, basin_error *error) {
-    *average = (basin_average){.graph = basin_graph_new(), .most = most};
+    *average =
+        (basin_average){.graph = basin_graph_new(), .most = most, .store = store, .params = params};
     basin_update *update = basin_array_new(params->count, sizeof *update);
     basin_status status = BASIN_OK;
     if (average->graph && update)
@@ -50,4 +52,21 @@ basin_status basin_average_step(basin_average *average, int64_t t, basin_error *
     basin_tensor tensor = basin_tensor_borrow(&keep, BASIN_F64, BASIN_SCALAR);
     basin_status status = basin_plan_write(average->plan, average->keep, &tensor, error);
     return status ? status : basin_plan_run(average->plan, error);
+}
+
+static basin_status copy(basin_average *a, const char *to, const char *from, basin_error *error) {
+    return a->plan ? basin_states_copy(a->store, a->params, to, from, error) : BASIN_OK;
+}
+
+basin_status basin_average_begin(basin_average *average, basin_error *error) {
+    return copy(average, "average.", "", error);
+}
+
+basin_status basin_average_lend(basin_average *average, basin_error *error) {
+    basin_status status = copy(average, "aside.", "", error);
+    return status ? status : copy(average, "", "average.", error);
+}
+
+basin_status basin_average_end_lending(basin_average *average, basin_error *error) {
+    return copy(average, "", "aside.", error);
 }
