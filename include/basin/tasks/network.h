@@ -369,6 +369,7 @@ typedef struct basin_scaler {
     int64_t features, points;
     float *mean, *factor; /* [F] of standard: (x - mean) factor; a constant column gets factor 1 */
     float *quantile;      /* [F, points] of quantile and bins, ascending */
+    float *score;         /* [F, points] of quantile: what the quantiles themselves become */
 } basin_scaler;
 
 /* How many numbers a feature becomes: 1, of both 2, of bins 8, of all 10. */

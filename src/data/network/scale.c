@@ -59,6 +59,7 @@ void basin_scaler_free(basin_scaler *scale) {
     free(scale->mean);
     free(scale->factor);
     free(scale->quantile);
+    free(scale->score);
     *scale = (basin_scaler){0};
 }
 
@@ -73,6 +74,10 @@ static basin_status alloc(basin_scaler *s, basin_error *error) {
     if (fits && has_quantiles(s->kind)) {
         s->quantile = basin_array_new(count, sizeof *s->quantile);
         fits = s->quantile;
+    }
+    if (fits && has_scores(s->kind)) {
+        s->score = basin_array_new(count, sizeof *s->score);
+        fits = s->score;
     }
     if (fits) return BASIN_OK;
     basin_scaler_free(s);
@@ -119,29 +124,6 @@ static void fit_quantile(basin_scaler *s, float *column, const float *x, const i
     }
 }
 
-basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const float *x,
-                              int64_t features, const int64_t *node, int64_t count,
-                              basin_error *error) {
-    *scale = (basin_scaler){.kind = kind, .features = features};
-    if (!is_fitted(kind)) return BASIN_OK;
-    if (count <= 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
-    if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
-    if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
-    basin_status status = alloc(scale, error);
-    if (status) return status;
-    if (has_mean(kind)) fit_standard(scale, x, node, count);
-    if (!has_quantiles(kind)) return BASIN_OK;
-    float *column = basin_array_new((size_t)count, sizeof *column);
-    if (!column) {
-        basin_scaler_free(scale);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to scale features");
-    }
-    fit_quantile(scale, column, x, node, count);
-    free(column);
-    return BASIN_OK;
-}
-
 /* The inverse of the normal distribution: Acklam's rational approximation, made exact to double by
  * a step of Halley's method. */
 static double normal_score(double p) {
@@ -172,12 +154,12 @@ static double normal_score(double p) {
     return x - u / (1 + x * u / 2);
 }
 
-/* The first k with q[k] >= x (or > x). */
-static int64_t bound(const float *q, int64_t n, float x, bool above) {
+/* The first k with q[k] >= x. */
+static int64_t bound(const float *q, int64_t n, float x) {
     int64_t low = 0, high = n;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (q[middle] < x || (above && q[middle] == x))
+        if (q[middle] < x)
             low = middle + 1;
         else
             high = middle;
@@ -185,25 +167,64 @@ static int64_t bound(const float *q, int64_t n, float x, bool above) {
     return low;
 }
 
-static float to_score(const float *q, int64_t points, float x) {
+static float score_of(double p) {
     const double least = 1e-7;
-    double p = 0.5;
-    int64_t low = bound(q, points, x, false), high = bound(q, points, x, true);
-    if (points > 1) {
-        double last = (double)(points - 1);
-        if (low < high)
-            p = 0.5 * (double)(low + high - 1) / last;
-        else if (low == 0 || low == points)
-            p = low == 0 ? 0 : 1;
-        else
-            p = ((double)(low - 1) + ((double)x - q[low - 1]) / ((double)q[low] - q[low - 1])) /
-                last;
-    } else if (points == 1) {
-        p = x < q[0] ? 0 : x > q[0] ? 1 : 0.5;
-    }
     if (p < least) p = least;
     if (p > 1 - least) p = 1 - least;
     return (float)normal_score(p);
+}
+
+/* Of x below, between or above quantiles, of which q[low] is the first that is larger. */
+static float score_between(const float *q, int64_t points, float x, int64_t low) {
+    if (low == 0 || low == points) return score_of(low == 0 ? 0 : 1);
+    double part = ((double)x - q[low - 1]) / ((double)q[low] - q[low - 1]);
+    return score_of(((double)(low - 1) + part) / (double)(points - 1));
+}
+
+/* The scores of the quantiles themselves: many columns have few values, and those are these. */
+static void score_quantiles(basin_scaler *s) {
+    for (int64_t f = 0; f < s->features && s->score; f++) {
+        const float *q = s->quantile + f * s->points;
+        float *score = s->score + f * s->points;
+        for (int64_t low = 0, high; low < s->points; low = high) {
+            high = low + 1;
+            while (high < s->points && q[high] == q[low]) high++;
+            double last = s->points > 1 ? (double)(s->points - 1) : 1;
+            float y = score_of(s->points > 1 ? 0.5 * (double)(low + high - 1) / last : 0.5);
+            for (int64_t k = low; k < high; k++) score[k] = y;
+        }
+    }
+}
+
+static float to_score(const basin_scaler *s, int64_t f, float x) {
+    const float *q = s->quantile + f * s->points;
+    int64_t low = bound(q, s->points, x);
+    if (low < s->points && q[low] == x) return s->score[f * s->points + low];
+    return score_between(q, s->points, x, low);
+}
+
+basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const float *x,
+                              int64_t features, const int64_t *node, int64_t count,
+                              basin_error *error) {
+    *scale = (basin_scaler){.kind = kind, .features = features};
+    if (!is_fitted(kind)) return BASIN_OK;
+    if (count <= 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
+    if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
+    if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
+    basin_status status = alloc(scale, error);
+    if (status) return status;
+    if (has_mean(kind)) fit_standard(scale, x, node, count);
+    if (!has_quantiles(kind)) return BASIN_OK;
+    float *column = basin_array_new((size_t)count, sizeof *column);
+    if (!column) {
+        basin_scaler_free(scale);
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory to scale features");
+    }
+    fit_quantile(scale, column, x, node, count);
+    score_quantiles(scale);
+    free(column);
+    return BASIN_OK;
 }
 
 /* Below, inside, above the bin; a bin of no width is a step. */
@@ -232,7 +253,7 @@ static void apply_row(float *y, const basin_scaler *s, const float *x) {
         const float *q = s->quantile ? s->quantile + f * s->points : NULL;
         float *to = y + f, v = x[f];
         if (has_mean(s->kind)) *to = (v - s->mean[f]) * s->factor[f], to += F;
-        if (has_scores(s->kind)) *to = to_score(q, s->points, v), to += F;
+        if (has_scores(s->kind)) *to = to_score(s, f, v), to += F;
         for (int64_t b = 0; b < BINS && has_bins(s->kind); b++, to += F)
             *to = through(edge(q, s->points, b), edge(q, s->points, b + 1), v);
     }
@@ -343,5 +364,6 @@ basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, 
     if (mean) copy(scale->mean, mean);
     if (mean) copy(scale->factor, factor);
     if (quantile) copy(scale->quantile, quantile);
+    score_quantiles(scale);
     return BASIN_OK;
 }

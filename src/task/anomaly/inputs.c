@@ -109,6 +109,20 @@ const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {
     return &inputs->network->relation[homo >= 0 ? homo : inputs->relation[0]];
 }
 
+typedef struct scaling {
+    float *to;
+    int64_t stride;
+    const basin_scaler *scale;
+    const float *from;
+} scaling;
+
+static void scale_some(const void *context, int64_t first, int64_t last, int place) {
+    const scaling *s = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        basin_scaler_apply(s->to + i * s->stride, s->scale, s->from + i * s->scale->features, 1);
+}
+
 basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
                                           const basin_scaler *edge_scale, basin_error *error) {
     int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
@@ -124,8 +138,8 @@ basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin
     if (!x) return BASIN_NO_MEMORY;
     inputs->shape.columns = stride;
     inputs->reader.scale = edge_scale;
-    for (int64_t i = 0; i < N; i++)
-        basin_scaler_apply(x + i * stride, &own, inputs->raw + i * F, 1);
+    scaling rows = {x, stride, &own, inputs->raw};
+    basin_team_run_all(scale_some, &rows, N, 256);
     free(inputs->raw);
     inputs->raw = NULL;
     return BASIN_OK;
