@@ -85,13 +85,16 @@
 /* What detectors and models of classes share of training. */
 #define BASIN_NODE_PACE_SETTINGS(X)                                                                \
     BASIN_RUN_SETTINGS(X)                                                                          \
-    X(INTEGER, evaluate, "EPOCHS", 1, 1e9, "Epochs between looks at validation.")                  \
+    X(INTEGER, evaluate, "EPOCHS", 0, 1e9,                                                         \
+      "Epochs between looks at validation; 0: 4, or a fifth of all where epochs are samples.")     \
     X(REAL, average, "X", 0, 0.99999,                                                              \
       "Averaging of weights over steps: w' = X w' + (1 - X) w; 0: none.")
 #define BASIN_NODE_SAMPLING_SETTINGS(X)                                                            \
     X(CHOICE, sampling, BASIN_CHOICES("auto", "full", "subgraph", "neighbours"),                   \
       "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
-    X(REAL, fraction, "X", 0, 1, "The part of the nodes that a sampled epoch takes.")              \
+    X(REAL, fraction, "X", 0, 1,                                                                   \
+      "The part of the nodes that a sampled epoch takes; 0: 0.05, of neighbours at most 4 "        \
+      "batches.")                                                                                  \
     X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")
 #define BASIN_ANOMALY_TRAINING_SETTINGS(X)                                                         \
     BASIN_NODE_PACE_SETTINGS(X)                                                                    \

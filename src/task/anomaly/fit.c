@@ -419,6 +419,7 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
         status = basin_anomaly_model_add_relation(
             f->model, f->network->relation[f->inputs.relation[r]].name, error);
     if (!status && !f->work.parts) status = basin_anomaly_choose_sampling(f, error);
+    if (!status && f->work.parts) basin_anomaly_choose_pace(f);
     if (!status) status = basin_store_new(&f->store, f->work.backend, error);
     if (!status) status = make_first_plan(f, error);
     if (!status) status = make_scorer(f, error);

@@ -75,8 +75,9 @@ basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *fit, basin_error *e
 basin_status basin_anomaly_prepare(basin_anomaly_fitting *fit, basin_error *error);
 /* Boosted trees, where the settings have any. */
 basin_status basin_anomaly_grow_trees(basin_anomaly_fitting *fit, basin_error *error);
-/* Full where it fits, neighbours where it does not. */
+/* Full where it fits, neighbours where it does not; then how much an epoch takes of it. */
 basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *fit, basin_error *error);
+void basin_anomaly_choose_pace(basin_anomaly_fitting *fit);
 /* The same three for a graph in parts: inputs, the trainer's plans, its scorer. */
 basin_status basin_anomaly_prepare_parts(basin_anomaly_fitting *fit, basin_error *error);
 basin_status basin_anomaly_make_parts(basin_anomaly_fitting *fit, const basin_trainer_spec *spec,

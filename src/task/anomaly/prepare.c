@@ -82,6 +82,21 @@ basin_status basin_anomaly_prepare(basin_anomaly_fitting *f, basin_error *error)
     return basin_node_inputs_scale(&f->inputs, &f->model->scale, &f->model->edge_scale, error);
 }
 
+/* A look at validation scores all nodes, and the steps that a network needs do not grow with the
+ * graph: samples of large ones are small and looked at seldom. */
+void basin_anomaly_choose_pace(basin_anomaly_fitting *f) {
+    enum { BATCHES = 4, LOOKS = 5, EVERY = 4 };
+    basin_anomaly_settings *s = &f->settings;
+    bool walk = basin_choice_is(s->sampling, "neighbours");
+    bool samples = walk || basin_choice_is(s->sampling, "subgraph");
+    double most = (double)(BATCHES * s->batch) / (double)f->train_count;
+    if (s->fraction <= 0) s->fraction = walk && most < 0.05 ? most : 0.05;
+    if (!s->evaluate)
+        s->evaluate = samples && s->epochs > LOOKS * EVERY ? s->epochs / LOOKS : EVERY;
+    f->model->settings.fraction = s->fraction;
+    f->model->settings.evaluate = s->evaluate;
+}
+
 basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error *error) {
     char *how = f->model->trained_on;
     size_t size = sizeof f->model->trained_on, bytes = 0,
@@ -94,6 +109,7 @@ basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error
     const char *asked = f->settings.sampling;
     f->shrink = basin_choice_is(asked, "auto");
     if (f->shrink) f->settings.sampling = bytes <= limit ? "full" : "neighbours";
+    basin_anomaly_choose_pace(f);
     double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
     if (f->settings.implicit && !basin_choice_is(f->settings.sampling, "full"))
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -103,7 +119,7 @@ basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error
     if (basin_choice_is(f->settings.sampling, "full"))
         snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
     else
-        snprintf(how, size, "%s, %g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
+        snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
                  f->settings.sampling, f->settings.fraction, gib, most);
     return BASIN_OK;
 }

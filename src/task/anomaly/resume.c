@@ -30,6 +30,12 @@ basin_status basin_anomaly_settle(basin_anomaly_settings *settings, const basin_
     return BASIN_OK;
 }
 
+/* What samples and looks at validation were, where that was left open. */
+static void take_pace(basin_anomaly_settings *settings, const basin_anomaly_settings *found) {
+    if (settings->fraction <= 0) settings->fraction = found->fraction;
+    if (!settings->evaluate) settings->evaluate = found->evaluate;
+}
+
 /* Whether the batches asked for, halved some times or not at all, are those found. */
 static bool is_halved(int64_t asked, int64_t found) {
     while (asked > found && asked > 0) asked /= 2;
@@ -46,6 +52,7 @@ basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_
         settings->sampling = found.sampling;
         if (is_halved(settings->batch, found.batch)) settings->batch = found.batch;
     }
+    take_pace(settings, &found);
     if (settings->epochs != found.epochs)
         basin_watch_note(
             watch, "%lld epochs instead of %lld: the learning rate follows the new number%s",

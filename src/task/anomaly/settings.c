@@ -42,7 +42,6 @@ static const basin_anomaly_settings usual = {
     .query_deviation = 0.05,
     .dropout = 0.2,
     .epochs = 100,
-    .evaluate = 4,
     .patience = 40,
     .warmup = 10,
     .rate = 1e-2,
@@ -56,7 +55,6 @@ static const basin_anomaly_settings usual = {
     .threshold = "smooth",
     .balance = "root",
     .sampling = "auto",
-    .fraction = 0.05,
     .batch = 1024,
     .fanout = 16,
     .trees = 12,
@@ -193,9 +191,6 @@ basin_status basin_anomaly_check_for(const basin_anomaly_settings *r,
             basin_rival_asked(r) ? r->arch
             : r->attention       ? r->form
                                  : "energy without attention");
-    if (r->fraction <= 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "fraction %g; wanted more than 0 and at most 1",
-                          r->fraction);
     return basin_rival_check(r, task, error);
 }
 

@@ -56,7 +56,6 @@ static const basin_anomaly_settings usual = {
     .threshold = "all",
     .balance = "none",
     .sampling = "auto",
-    .fraction = 0.2,
     .batch = 1024,
     .fanout = 16,
     .calibrate = "none",

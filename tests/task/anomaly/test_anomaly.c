@@ -415,6 +415,37 @@ static void a_shrunk_run_is_resumed(void **state) {
     free(part);
 }
 
+/* Four batches an epoch, five looks at validation; a run that goes on keeps both. */
+static void epochs_of_large_graphs_are_short(void **state) {
+    char path[PATH_TEXT];
+    folder_path(path, state, "pace.checkpoint");
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_network *network = fraud_new(400, 3, 1, false);
+    uint8_t *part = fraud_split(network);
+    double nodes = (double)basin_split_nodes(NULL, part, 400, BASIN_PART_TRAIN);
+    stopper s = {0, 2};
+    basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
+    settings.sampling = "neighbours", settings.fraction = 0, settings.evaluate = 0;
+    settings.batch = 1, settings.fanout = 2, settings.epochs = 30;
+    training.watch = &watch, training.checkpoint = path;
+    basin_anomaly_close(fraud_train(network, part, &settings, &training));
+    assert_true(s.stop);
+    training.watch = NULL, training.resume = true;
+    basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
+    assert_true(fabs(model->settings.fraction - 4 / nodes) < 1e-9);
+    assert_int_equal(model->settings.evaluate, 6);
+    basin_anomaly_close(model);
+    training.checkpoint = NULL, training.resume = false;
+    settings.sampling = "full", settings.epochs = 1;
+    model = fraud_train(network, part, &settings, &training);
+    assert_int_equal(model->settings.evaluate, 4);
+    basin_anomaly_close(model);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part);
+}
+
 static void samples_stay_within_the_memory_allowed(void **state) {
     (void)state;
     static const char *const sampling[] = {"auto", "subgraph", "neighbours"};
@@ -449,6 +480,7 @@ int main(void) {
         cmocka_unit_test(small_graphs_get_more_members),
         cmocka_unit_test(hopeless_data_are_told),
         cmocka_unit_test(a_shrunk_run_is_resumed),
+        cmocka_unit_test(epochs_of_large_graphs_are_short),
         cmocka_unit_test(samples_stay_within_the_memory_allowed),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
