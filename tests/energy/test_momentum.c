@@ -18,7 +18,7 @@ static basin_expr narrow_valley(const void *context, basin_expr g, int part) {
 static basin_descent_result descend(lab *l, const basin_descent_spec *spec) {
     basin_energy energy = {.parts = 1, .name = {"valley"}, .part = narrow_valley};
     basin_descent *descent;
-    basin_descent_result result;
+    basin_descent_result result = {0};
     basin_error error = {0};
     double number[B * D];
     for (int i = 0; i < B * D; i++) number[i] = 1 + 0.1 * i;

@@ -214,8 +214,9 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
     r->weight = basin_input(r->graph, "weight", cells);
     basin_expr loss = loss_of(p, r, basin_add(basin_matmul(r->x, w), b));
     r->output = basin_add(basin_matmul(r->unseen, w), b);
-    basin_trainer_spec spec = {.adamw = {0.9, 0.999, 1e-8, 1e-2, 0},
-                               .schedule = {0, STEPS, 0.05, 0.05, 0}};
+    basin_trainer_spec spec = {
+        .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 1e-2},
+        .schedule = {0, STEPS, 0.05, 0.05, 0}};
     basin_plan_spec use = {.output = &r->output, .outputs = 1};
     basin_status status = basin_store_new(&r->store, backend, error);
     if (!status) status = basin_trainer_new(&r->trainer, r->store, &r->params, loss, &spec, error);

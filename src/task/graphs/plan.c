@@ -97,7 +97,11 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
     const basin_error *found = basin_graph_error(p->graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
     if (!schedule) return compile_scores(p, model, look, error);
-    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
+                                         .beta2 = s->beta2,
+                                         .epsilon = 1e-8,
+                                         .weight_decay = s->decay,
+                                         .clip = s->clip},
                                .schedule = *schedule,
                                .meeting = s->shards > 1 ? &basin_shards_meeting : NULL};
     if (s->centralise) p->params.adjust = centralise;

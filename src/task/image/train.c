@@ -109,7 +109,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     j->model->parameters = basin_params_total(&j->graph.params);
     basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
     status = basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
-    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
+                                         .beta2 = s->beta2,
+                                         .epsilon = 1e-8,
+                                         .weight_decay = s->decay,
+                                         .clip = s->clip},
                                .schedule = schedule(j),
                                .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     if (!status && *j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);

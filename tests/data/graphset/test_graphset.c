@@ -338,8 +338,8 @@ static void packed_sets_that_lie(void **state) {
     must(read_packed(state, "0 0 0", good, 3, &error), &error);
     static const char *const split[] = {"1 0 2", "-1 2 1", "1 0 0",
                                         "9223372036854775807 9223372036854775807 4",
-                                        "4611686018427387904 4611686018427387904 "
-                                        "-9223372036854775806"};
+                                        ("4611686018427387904 4611686018427387904 "
+                                         "-9223372036854775806")};
     for (size_t i = 0; i < sizeof split / sizeof *split; i++) {
         assert_int_equal(read_packed(state, split[i], good, 3, &error), BASIN_BAD_FILE);
         assert_non_null(strstr(error.text, "a split into"));

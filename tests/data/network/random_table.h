@@ -64,7 +64,7 @@ static inline table random_table(basin_random *r) {
                .gaps = draw(r, 2)};
     for (int c = 0; c < t.columns; c++) {
         t.kind[c] = draw(r, KINDS);
-        snprintf(t.name[c], CELL, "%s %d", "amount" + draw(r, 3), c);
+        snprintf(t.name[c], CELL, "%s %d", &"amount"[draw(r, 3)], c);
         for (int i = 0; i < t.rows; i++) {
             draw_cell(t.cell[i][c], t.kind[c], r);
             if (t.gaps && i && draw(r, 6) == 0) t.cell[i][c][0] = 0;

@@ -229,7 +229,7 @@ static void facts_in_the_energy_are_reasons(void **state) {
                 basin_anomaly_reason_name(name, network, f);
                 bool amount = strstr(name, "amount") != NULL;
                 *(amount ? &amounts : &others) += fabs(f->share);
-                assert_true(!f->hop == isfinite(f->value));
+                assert_true((f->hop == 0) == (isfinite(f->value) != 0));
                 if (!f->hop && !strncmp(name, "amount sum of edges that come", 29))
                     assert_true(f->value > 2000 && f->typical > 1000 && f->typical < 4000);
             }
