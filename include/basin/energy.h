@@ -11,8 +11,8 @@
  *         return basin_scale(basin_sum(basin_square(basin_sub(g, w)), -1, 1), 0.5);
  *     }
  *     basin_energy energy = {.parts = 1, .name = {"pull"}, .part = pull, .context = w};
- *     basin_expr end = basin_descend(&energy, x, &(basin_descent_spec){.steps = 12, .alpha = 0.1},
- * NULL);
+ *     basin_descent_spec spec = {.steps = 12, .alpha = 0.1};
+ *     basin_expr end = basin_descend(&energy, x, &spec, NULL);
  *
  * basin_descend unrolls the steps into one expression, which a loss can be differentiated through.
  * A basin_descent runs step by step and can watch: stop at a fixed point, keep the energy from

@@ -3,8 +3,8 @@
  *
  *     basin_zoo_hopfield memories = {.xi = xi, .beta = beta};
  *     basin_energy energy = basin_zoo_hopfield_energy(&memories);
- *     basin_expr end = basin_descend(&energy, x, &(basin_descent_spec){.steps = 3, .alpha = 1},
- * NULL);
+ *     basin_descent_spec spec = {.steps = 3, .alpha = 1};
+ *     basin_expr end = basin_descend(&energy, x, &spec, NULL);
  *
  * States are rows x [N, D]; an energy is one number a row, [N], unless a model says otherwise.
  * Linear maps are stored [out, in]. The structs must outlive the building of expressions. */
