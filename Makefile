@@ -14,8 +14,7 @@ export JOBS
 INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
 OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
 CTEST        = ctest --output-on-failure --no-tests=error -j $(JOBS)
-SOURCES      = git ls-files -co --exclude-standard 'src/*.[ch]' 'src/*.cu' 'src/*.cuh' \
-               'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]'
+SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
         fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel \

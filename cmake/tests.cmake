@@ -204,6 +204,7 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
     basin_add_test(headers_clang++ install ${headers} clang++ -x c++ -std=c++17)
     basin_add_test(declared install ${install_tests}/declared)
     basin_add_test(dist slow ${install_tests}/dist)
+    set_tests_properties(dist PROPERTIES TIMEOUT 1800)
     basin_add_test(deb slow ${install_tests}/deb ${CMAKE_CURRENT_SOURCE_DIR}/build-deb)
     basin_add_test(static slow
         ${install_tests}/static ${CMAKE_CURRENT_SOURCE_DIR}/build-static/basin)
