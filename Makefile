@@ -62,7 +62,7 @@ test:
 	@$(CTEST) --test-dir $(BUILD) -LE slow
 
 test-slow:
-	$(INSTALL_DEPS) build test browser site
+	$(INSTALL_DEPS) build test browser site python
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	-@$(MAKE) --no-print-directory static
 	-@$(MAKE) --no-print-directory wheel
