@@ -41,6 +41,7 @@ typedef struct basin_language_config {
     basin_zoo_feed feed; /* of NRGPT */
     bool strict;         /* of NRGPT: a token does not see itself */
     bool bias;           /* of GPT: biases in its maps and norms */
+    double dropout_step; /* in training, of NRGPT: of the first tokens and of what a step adds */
 } basin_language_config;
 
 /* One layer of GPT; biases are NULL where the configuration leaves them out. */

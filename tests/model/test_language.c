@@ -272,10 +272,10 @@ static void gradients_are_differences(void **state) {
 static void dropout_is_differentiated(void **state) {
     (void)state;
     static const int32_t seed[2] = {3, 4};
-    for (int arch = 0; arch < 2; arch++) {
+    for (int way = 0; way < 3; way++) {
         scene s;
-        basin_language_config config = small(arch ? BASIN_LANGUAGE_GPT : BASIN_LANGUAGE_NRGPT);
-        config.dropout = 0.4;
+        basin_language_config config = small(way == 1 ? BASIN_LANGUAGE_GPT : BASIN_LANGUAGE_NRGPT);
+        *(way == 2 ? &config.dropout_step : &config.dropout) = 0.4;
         lab_open(&s.lab, "ref", 1);
         small_open(&s, config, lab_index(&s.lab, "seed", seed, 2));
         basin_tensor with = lab_value(&s.lab, s.loss);
@@ -287,6 +287,40 @@ static void dropout_is_differentiated(void **state) {
         basin_tensor_free(&with);
         basin_tensor_free(&without);
         lab_close(&s.lab);
+    }
+}
+
+/* Windows of many tokens stream their scores, those of few keep them: both give the same. */
+static void check_lengths(const char *backend, bool strict, double tolerance) {
+    enum { LONG = 10, SHORT = 8 };
+    basin_tensor found[2];
+    for (int i = 0; i < 2; i++) {
+        scene s;
+        int32_t list[LONG];
+        basin_language_config config = small(BASIN_LANGUAGE_NRGPT);
+        for (int n = 0; n < LONG; n++) list[n] = 7 * n % V;
+        config.dim = 4;
+        config.context = LONG;
+        config.strict = strict;
+        lab_open(&s.lab, backend, 1);
+        basin_language_declare(&s.model, &s.lab.params, &config);
+        s.ids = lab_index(&s.lab, "ids", list, i ? SHORT : LONG);
+        basin_expr x = basin_language_tokens(&s.model, s.ids, 1, NULL, NULL);
+        x = basin_slice(basin_language_logits(&s.model, x), 1, 0, SHORT);
+        lab_fill(&s.lab, 5, 0.6);
+        found[i] = lab_value(&s.lab, basin_grad(basin_sum_all(basin_square(x)), s.model.nrgpt.h));
+        lab_close(&s.lab);
+    }
+    lab_assert_near(&found[0], &found[1], tolerance, "scores kept and streamed");
+    basin_tensor_free(&found[0]);
+    basin_tensor_free(&found[1]);
+}
+
+static void scores_are_kept_or_streamed(void **state) {
+    (void)state;
+    for (int strict = 0; strict < 2; strict++) {
+        check_lengths("ref", strict, 1e-12);
+        check_lengths("cpu", strict, 1e-4);
     }
 }
 
@@ -363,6 +397,7 @@ int main(void) {
         cmocka_unit_test(later_tokens_are_not_seen),
         cmocka_unit_test(gradients_are_differences),
         cmocka_unit_test(dropout_is_differentiated),
+        cmocka_unit_test(scores_are_kept_or_streamed),
         cmocka_unit_test(recomputation_changes_nothing),
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(a_window_may_not_be_longer_than_the_context),

@@ -14,24 +14,58 @@ static basin_expr with_dropout(const basin_zoo_nrgpt *m, basin_expr g) {
     return basin_add(held, basin_mul(mask, basin_sub(g, held)));
 }
 
-/* -sum over heads of log sum over earlier B of exp(g_A . h g_B), [.., N] */
-static basin_expr attention(const basin_zoo_nrgpt *m, basin_expr g) {
-    basin_shape h = basin_expr_shape(m->h), heads = basin_expr_shape(g);
-    if (h.rank != 3 || heads.rank < 2)
-        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
-                                "NRGPT with matrices of rank %d and tokens of rank %d, wanted "
-                                "[H, D, D] and [.., N, D]",
-                                h.rank, heads.rank);
-    int64_t H = h.dim[0], D = h.dim[1];
+/* h g_B of every head, [.., N, H D] */
+static basin_expr keys(const basin_zoo_nrgpt *m, basin_expr g) {
+    basin_shape h = basin_expr_shape(m->h);
+    basin_expr all = basin_reshape(m->h, BASIN_SHAPE(h.dim[0] * h.dim[1], h.dim[1]));
+    return basin_zoo_linear(basin_held(g), all, NULL);
+}
+
+/* log sum over earlier B of exp(g_A . k_B) by fused attention, [.., N, H] */
+static basin_expr streamed(const basin_zoo_nrgpt *m, basin_expr g) {
+    basin_shape heads = basin_expr_shape(g);
+    int64_t H = basin_expr_shape(m->h).dim[0], D = heads.dim[heads.rank - 1];
     int axis = heads.rank - 1;
-    basin_expr all = basin_reshape(m->h, BASIN_SHAPE(H * D, D));
     heads.dim[heads.rank++] = D;
     heads.dim[axis] = H;
     basin_expr q = basin_broadcast(basin_axes_insert(with_dropout(m, g), axis, 1), heads);
-    basin_expr k = basin_reshape(basin_zoo_linear(basin_held(g), all, NULL), heads);
     basin_expr one = basin_fill(basin_expr_graph(g), BASIN_SHAPE(H), 1);
     const basin_pattern *pairs = m->strict ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
-    return basin_neg(basin_sum(basin_attention_lse(q, k, one, NULL, NULL, pairs), -1, 1));
+    return basin_attention_lse(q, basin_reshape(keys(m, g), heads), one, NULL, NULL, pairs);
+}
+
+/* The same with the scores in memory. All heads have one query, so that scores are one product of
+ * [N, D] and [H N, D], and the pull is one of [N, H N] and [H N, D]. */
+static basin_expr written(const basin_zoo_nrgpt *m, basin_expr g) {
+    basin_graph *graph = basin_expr_graph(g);
+    basin_shape s = basin_expr_shape(g), out = s;
+    int64_t H = basin_expr_shape(m->h).dim[0], N = s.dim[s.rank - 2], D = s.dim[s.rank - 1];
+    basin_expr k = basin_reshape(keys(m, g), BASIN_SHAPE(-1, N, H, D));
+    k = basin_reshape(basin_permute(k, (int[]){0, 2, 1, 3}), BASIN_SHAPE(-1, H * N, D));
+    basin_expr q = basin_reshape(with_dropout(m, g), BASIN_SHAPE(-1, N, D));
+    basin_expr score = basin_reshape(basin_matmul_t(q, false, k, true), BASIN_SHAPE(-1, N, H, N));
+    basin_expr seen = basin_axes_insert(basin_triangle(graph, N, N, m->strict ? -1 : 0), 1, 1);
+    basin_expr lse = basin_logsumexp(basin_select(seen, score, basin_const(graph, -1e30)));
+    /* The first token sees nothing where it does not see itself. */
+    if (m->strict) lse = basin_select(basin_triangle(graph, N, 1, -1), lse, basin_const(graph, 0));
+    out.dim[out.rank - 1] = H;
+    return basin_reshape(lse, out);
+}
+
+/* Tiles of fused attention are made for narrow heads. NRGPT's are as wide as tokens: where scores
+ * take no more room than keys, products of matrices are faster. */
+static bool writes_scores(basin_shape g) { return g.dim[g.rank - 2] <= 2 * g.dim[g.rank - 1]; }
+
+/* -sum over heads of log sum over earlier B of exp(g_A . h g_B), [.., N] */
+static basin_expr attention(const basin_zoo_nrgpt *m, basin_expr g) {
+    basin_shape h = basin_expr_shape(m->h), s = basin_expr_shape(g);
+    if (h.rank != 3 || s.rank < 2 || h.dim[1] != s.dim[s.rank - 1])
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
+                                "NRGPT with matrices of rank %d and tokens of rank %d, wanted "
+                                "[H, D, D] and [.., N, D]",
+                                h.rank, s.rank);
+    basin_expr lse = (writes_scores(s) ? written : streamed)(m, g);
+    return basin_neg(basin_sum(lse, -1, 1));
 }
 
 static basin_expr feed_forward(const basin_zoo_nrgpt *m, basin_expr g) {
@@ -56,8 +90,9 @@ basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model) {
 }
 
 static basin_expr project(const void *context, basin_expr force, basin_expr x, basin_expr t) {
+    const basin_zoo_nrgpt *m = context;
     (void)x, (void)t;
-    return basin_zoo_linear(force, ((const basin_zoo_nrgpt *)context)->proj, NULL);
+    return basin_dropout(basin_zoo_linear(force, m->proj, NULL), m->dropout_step, m->seed);
 }
 
 basin_turn basin_zoo_nrgpt_turn(const basin_zoo_nrgpt *model) {

@@ -35,7 +35,9 @@ basin_expr basin_nrgpt_steps(const basin_language *model, basin_expr x, basin_ex
     const basin_language_config *c = &model->config;
     basin_zoo_nrgpt m = model->nrgpt;
     m.dropout = c->dropout;
+    m.dropout_step = c->dropout_step;
     m.seed = seed;
+    x = basin_dropout(x, c->dropout_step, seed);
     basin_energy energies = basin_zoo_nrgpt_energy(&m);
     basin_turn turn = basin_zoo_nrgpt_turn(&m);
     basin_descent_spec spec = {

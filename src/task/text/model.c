@@ -13,7 +13,8 @@
 static void build(basin_text_graph *g, const basin_text_settings *s, basin_text_wish wish) {
     basin_language_config config = basin_text_language(s);
     g->ids = basin_index(g->graph, "ids", BASIN_SHAPE(g->windows * g->tokens));
-    if (wish.training && s->dropout > 0) g->seed = basin_index(g->graph, "seed", BASIN_SHAPE(2));
+    if (wish.training && (s->dropout > 0 || s->dropout_step > 0))
+        g->seed = basin_index(g->graph, "seed", BASIN_SHAPE(2));
     if (basin_language_declare(&g->net, &g->params, &config) == BASIN_OK)
         g->x = basin_language_tokens(&g->net, g->ids, g->windows, g->seed, g->energy);
 }

@@ -40,9 +40,11 @@ static basin_text_settings sized(int64_t dim, int64_t heads, int64_t steps) {
     return s;
 }
 
-/* As wide as 10 million parameters allow. */
+/* As wide as 10 million parameters allow; dropout where a GPT has it, too: so many parameters
+ * remember a million characters otherwise. */
 static basin_text_settings ten_million(void) {
     basin_text_settings s = sized(768, 7, 6);
+    s.dropout_step = 0.2;
     s.epochs = 50;
     return s;
 }
@@ -126,6 +128,7 @@ basin_language_config basin_text_language(const basin_text_settings *s) {
         .steps = (int)s->steps,
         .tied = s->tied,
         .dropout = s->dropout,
+        .dropout_step = s->dropout_step,
         .recompute = s->recompute,
         .feed = feed_named(s->feed),
         .strict = s->strict,

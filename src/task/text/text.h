@@ -41,7 +41,10 @@
     X(SWITCH, bias, "Biases in a GPT's maps and norms.", .needs = "arch=gpt")                      \
     X(REAL, dropout, "SHARE", 0, 0.95,                                                             \
       "Dropout in training: of NRGPT, of attention's pull at each token; of a GPT, of the first "  \
-      "tokens, of attention's shares and of what each layer adds.")
+      "tokens, of attention's shares and of what each layer adds.")                                \
+    X(REAL, dropout_step, "SHARE", 0, 0.95,                                                        \
+      "Dropout in training, of NRGPT: of the first tokens and of what each step adds.",            \
+      .since = "0.2", .absent = "0", .needs = "arch=nrgpt")
 #define BASIN_TEXT_TRAINING_SETTINGS(X)                                                            \
     BASIN_RUN_SETTINGS(X)                                                                          \
     BASIN_SHARD_SETTINGS(X)                                                                        \
