@@ -39,7 +39,7 @@ class Block(nn.Module):
 
     def __init__(self, o, hidden):
         super().__init__()
-        self.drop = o.dropout
+        self.drop, self.written = o.dropout, o.attention == "written"
         self.h, self.proj = weight(o.heads, o.dim, o.dim), weight(o.dim, o.dim)
         self.w1, self.w2 = weight(hidden, o.dim), weight(o.dim, hidden)
         self.b1, self.b2 = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.zeros(o.dim))
@@ -55,8 +55,15 @@ class Block(nn.Module):
         g = F.layer_norm(x, x.shape[-1:]) + self.bias
         heads, dim = self.h.shape[:2]
         k = (g @ self.h.flatten(0, 1).T).unflatten(-1, (heads, dim)).transpose(1, 2)
-        q = g.unsqueeze(1).expand_as(k)
-        pull = F.scaled_dot_product_attention(q, k, k, is_causal=True, scale=1.0).sum(1)
+        if self.written:  # all heads have one query: one product for the scores, one for the pull
+            k = k.flatten(1, 2)
+            place = torch.arange(x.shape[1], device=x.device)
+            later = place[:, None, None] < place
+            scores = (g @ k.transpose(1, 2)).unflatten(-1, (heads, -1)).masked_fill(later, float("-inf"))
+            pull = scores.softmax(-1).flatten(-2) @ k
+        else:
+            q = g.unsqueeze(1).expand_as(k)
+            pull = F.scaled_dot_product_attention(q, k, k, is_causal=True, scale=1.0).sum(1)
         return x + (F.dropout(pull, self.drop, self.training) + self.scale * self.feed(g)) @ self.proj.T
 
 
@@ -139,6 +146,7 @@ def main():
     parser = options(__doc__.split("\n")[0], batch=12, context=64, vocabulary=65, dim=128, heads=4, hidden=0, steps=4,
                      dropout=0.0, rate=1e-3, rounds=10, text="", iterations=2000, every=200)
     parser.add_argument("--arch", choices=["gpt", "nrgpt"], default="nrgpt")
+    parser.add_argument("--attention", choices=["sdpa", "written"], default="sdpa", help="of nrgpt")
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
     parser.add_argument("--compile", action="store_true")
     device_option(parser)

@@ -114,11 +114,19 @@ void basin_sudoku_net_free(basin_sudoku_net *net) {
 
 /* ---- the energy ---- */
 
+/* 1 for heads that pull and -1 for those that push, [H]. */
+static basin_expr signs(const basin_sudoku_net *net) {
+    double pulling = (double)(net->settings.heads - net->settings.repel) - 0.5;
+    basin_expr head = basin_iota(net->graph, net->settings.heads);
+    return basin_sign(basin_offset(basin_neg(head), pulling));
+}
+
 /* -(1 / beta) times the log-sum-exps, summed for each board: [3 * B * 81, H] or [B, 81, H] -> [B]
  */
 static basin_expr settle(const basin_sudoku_net *net, basin_expr lse) {
     int64_t kinds = by_houses(net) ? KINDS : 1, each = BASIN_SUDOKU_CELLS * net->settings.heads;
     basin_expr sum = basin_div(lse, net->block.beta);
+    if (net->settings.repel) sum = basin_mul(sum, signs(net));
     sum = basin_sum(basin_reshape(sum, BASIN_SHAPE(kinds, net->batch, each)), 2, 1);
     return basin_neg(basin_sum(sum, 0, 1));
 }

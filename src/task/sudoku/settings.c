@@ -83,6 +83,9 @@ static basin_status check(const void *values, basin_error *error) {
     if (!s->attention && !s->house_memories && !basin_sudoku_is_hyperset(s))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor memories of houses: no cell would see another");
+    if (s->repel > s->heads)
+        return basin_fail(error, BASIN_BAD_VALUE, "repel is %lld, wanted at most %lld: heads",
+                          (long long)s->repel, (long long)s->heads);
     bool hyper = basin_sudoku_is_hyperset(s);
     if ((hyper || !strcmp(s->pairs, "all")) && !s->places)
         return basin_fail(error, BASIN_BAD_VALUE,

@@ -26,6 +26,10 @@
       "Which cells attend to each other: those of a row, of a column and of a box, with a "        \
       "log-sum-exp for each of the three; or all 81, with one.",                                   \
       .needs = "arch=et")                                                                          \
+    X(INTEGER, repel, "N", 0, 4096,                                                                \
+      "Heads, the last ones, whose attention energy is positive: cells push off those that are "   \
+      "like them, as Hyper-SET's do.",                                                             \
+      .since = "0.2", .absent = "0", .needs = "arch=et")                                           \
     X(INTEGER, house_memories, "N", 0, 1 << 24,                                                    \
       "Memories of a Hopfield network that sees the sum of the cells of each house; 0: none.",     \
       .needs = "arch=et")                                                                          \

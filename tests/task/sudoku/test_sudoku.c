@@ -133,8 +133,9 @@ static void first_tokens(double g[81][D], double u[81][D], basin_sudoku_model *m
     }
 }
 
-/* -(1 / beta) log sum over the other cells of a house of exp(beta K . Q) */
-static double attention_of(double g[81][D], basin_sudoku_model *model) {
+/* -(1 / beta) log sum over the other cells of a house of exp(beta K . Q); the last `repel` heads
+ * have the opposite sign */
+static double attention_of(double g[81][D], basin_sudoku_model *model, int repel) {
     double wq[H * Y][D], wk[H * Y][D], q[81][H * Y], k[81][H * Y], sum = 0, beta = 1 / sqrt(Y);
     for (int i = 0; i < H * Y * D; i++) {
         wq[i / D][i % D] = at(model, "block.wq", i);
@@ -159,7 +160,7 @@ static double attention_of(double g[81][D], basin_sudoku_model *model) {
                                k[basin_sudoku_house_cell(house, b)][h * Y + y];
                     if (a != b) all += exp(beta * dot);
                 }
-                sum -= log(all) / beta;
+                sum -= (h < H - repel ? 1 : -1) * log(all) / beta;
             }
     return sum;
 }
@@ -179,19 +180,19 @@ static double houses_of(double g[81][D], basin_sudoku_model *model, int memories
     return sum;
 }
 
-static void the_energy_is_as_written(void **state) {
+static void check_energy(void **state, int repel) {
     bench b;
     basin_error error;
     basin_sudoku_path path;
     double g[81][D], u[81][D], givens = 0;
     bench_open(&b, state, "energy", 2);
     b.s->dim = D, b.s->heads = H, b.s->head_dim = Y, b.s->hopfield = false, b.s->rate = 0;
-    b.s->decay = 0, b.s->epochs = 1, b.s->house_memories = 2;
+    b.s->decay = 0, b.s->epochs = 1, b.s->house_memories = 2, b.s->repel = repel;
     basin_sudoku_model *model = bench_model(&b);
     must(basin_sudoku_descend(&path, model, b.boards.given, 3, &error), &error);
     first_tokens(g, u, model, b.boards.given);
     for (int i = 0; i < 81 * D; i++) givens -= u[i / D][i % D] * g[i / D][i % D];
-    double attention = attention_of(g, model), houses = houses_of(g, model, 2);
+    double attention = attention_of(g, model, repel), houses = houses_of(g, model, 2);
     assert_int_equal(path.parts, 3);
     assert_string_equal(path.part[0], "attention");
     assert_string_equal(path.part[1], "houses");
@@ -202,6 +203,11 @@ static void the_energy_is_as_written(void **state) {
     basin_sudoku_path_free(&path);
     basin_sudoku_close(model);
     bench_close(&b);
+}
+
+static void the_energy_is_as_written(void **state) {
+    check_energy(state, 0);
+    check_energy(state, 1);
 }
 
 /* In small steps, whatever the kind of pairs, with and without the leak. */
