@@ -30,12 +30,14 @@ basin_training basin_training_make(const basin_training_flags *flags, basin_back
 void basin_training_line(const basin_outcome *outcome, const basin_training_flags *flags,
                          const char *more, int64_t count, const char *things, const char *unit) {
     const basin_outcome *o = outcome;
-    printf(
-        "%s: %lld parameters, %strained on %lld %s for %lld epochs: loss %.4f; %.0f s, %.0f %s/s, "
-        "%.2f GiB",
-        flags->output, (long long)o->parameters, more, (long long)count, things,
-        (long long)o->epochs, o->loss, o->seconds, o->items_per_second, unit,
-        (double)o->memory / (1 << 30));
+    printf("%s: %lld parameters, ", flags->output, (long long)o->parameters);
+    if (!o->steps) {
+        printf("not trained: epochs is 0");
+        return;
+    }
+    printf("%strained on %lld %s for %lld epoch%s: loss %.4f; %.0f s, %.0f %s/s, %.2f GiB", more,
+           (long long)count, things, (long long)o->epochs, o->epochs == 1 ? "" : "s", o->loss,
+           o->seconds, o->items_per_second, unit, (double)o->memory / (1 << 30));
 }
 
 void basin_training_fields(basin_json *json, const basin_outcome *outcome,

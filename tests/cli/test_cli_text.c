@@ -48,6 +48,15 @@ static void trains_scores_and_writes(void **state) {
     cJSON_Delete(tree);
 }
 
+static void says_how_long_it_trained(void **state) {
+    write_text(state, "t.txt", 12);
+    const program *p = run(state, "text train t.txt %s --epochs 1 -o m.safetensors", TINY);
+    assert_contains(p->out, "for 1 epoch: loss ");
+    p = run(state, "text train t.txt %s --epochs 0 --restart -o m.safetensors", TINY);
+    assert_contains(p->out, "not trained: epochs is 0");
+    assert_null(strstr(p->out, "nan"));
+}
+
 static void shows_energies(void **state) {
     char path[PATH_TEXT];
     write_text(state, "t.txt", 12);
@@ -123,6 +132,7 @@ static void wrong_usage(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(trains_scores_and_writes, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(says_how_long_it_trained, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(shows_energies, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(prints_what_it_would_do, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(goes_on_from_a_model, folder_new, folder_remove),

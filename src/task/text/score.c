@@ -198,12 +198,14 @@ static basin_status begin(pass *p, const basin_text_scoring *scoring, bool energ
     if (last < 1)
         return basin_fail(error, BASIN_BAD_VALUE, "a text of %lld tokens, wanted 2 or more",
                           (long long)p->corpus->count);
-    if (p->stride < 1 || p->stride > s->context || scoring->limit < 0 || batch < 1)
+    if (p->stride < 1 || p->stride > s->context)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "stride %lld, limit %lld, batch %lld; wanted 1 to %lld tokens, 0 or "
-                          "more, 1 or more",
-                          (long long)p->stride, (long long)scoring->limit, (long long)batch,
-                          (long long)s->context);
+                          "stride is %lld, wanted 1 to %lld: the model's context",
+                          (long long)p->stride, (long long)s->context);
+    if (scoring->limit < 0 || batch < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s is %lld, wanted %d or more",
+                          batch < 1 ? "batch" : "limit",
+                          (long long)(batch < 1 ? batch : scoring->limit), batch < 1);
     int64_t more = last > s->context ? last - s->context : 0;
     p->windows = 1 + (more + p->stride - 1) / p->stride;
     p->limit = scoring->limit && scoring->limit < p->windows ? scoring->limit : p->windows;
