@@ -206,6 +206,34 @@ BASIN_API basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, b
 BASIN_API basin_expr basin_avgpool2d(basin_expr x, int window, int stride);
 BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
 
+/* Pointwise operations of your own, for functions that no expression of the others gives.
+ *
+ *     static double softsign(const double *x, const void *context) { return x[0] / (1 +
+ * fabs(x[0])); } static basin_expr slope(const basin_own *own, const basin_expr *x, int i) { return
+ * basin_pow(basin_offset(basin_abs(x[0]), 1), -2);
+ *     }
+ *     static const basin_own own = {.name = "softsign", .operands = 1, .value = softsign,
+ *                                   .slope = slope};
+ *     basin_expr y = basin_own_apply(&own, &x);
+ *
+ * Operands are broadcast as those of basin_add. The derivative by operand i is what `slope` builds
+ * of the operands (NULL: zero), or the operation derivative[i] of the same operands: so a function,
+ * its first and its second derivative are three of these, each naming the next. Asking for one that
+ * is not there is an error. `value` is called by several threads at once and must be a function of
+ * its arguments alone. Backends that compute on the host have these operations; others refuse the
+ * plan. The struct must outlive plans. */
+enum { BASIN_OWN_OPERANDS = 3 };
+typedef struct basin_own basin_own;
+struct basin_own {
+    const char *name;                                      /* for messages and descriptions */
+    int operands;                                          /* 1 to BASIN_OWN_OPERANDS */
+    double (*value)(const double *x, const void *context); /* x [operands] */
+    basin_expr (*slope)(const basin_own *own, const basin_expr *x, int i);
+    const basin_own *derivative[BASIN_OWN_OPERANDS]; /* where there is no `slope` */
+    const void *context;
+};
+BASIN_API basin_expr basin_own_apply(const basin_own *own, const basin_expr *x);
+
 /* Random draws, counter-based: the same on every backend and for any number of threads. `seed` is
  * an index tensor [2] written before a run; each call of these functions opens a new stream. */
 BASIN_API basin_expr basin_normal(basin_expr seed, basin_shape shape);

@@ -139,6 +139,9 @@ typedef enum basin_op {
      * state (src/plan/iterate.c). */
     BASIN_OP_ITERATED,
 
+    /* attr.own's value at every element of 1 to 3 operands, broadcast. On host backends alone. */
+    BASIN_OP_OWN,
+
     BASIN_OP_COUNT
 } basin_op;
 
@@ -182,6 +185,7 @@ enum basin_attention_reverse_out {
 };
 
 /* What an operation needs to know beside its operands. Unused fields are zero. */
+struct basin_own;
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM */
     int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
@@ -194,6 +198,7 @@ typedef struct basin_attr {
     bool added; /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
     uint32_t stream;                      /* NORMAL, UNIFORM */
+    const struct basin_own *own;          /* OWN: basin/expr.h; the caller's */
 } basin_attr;
 
 enum { BASIN_MAX_IN = 16, BASIN_MAX_OUT = 6 };

@@ -35,6 +35,7 @@ static basin_rule *const rules[BASIN_OP_COUNT] = {
     [BASIN_OP_MAXPOOL] = basin_rule_maxpool,
     [BASIN_OP_MAXPOOL_SCATTER] = basin_rule_maxpool_scatter,
     [BASIN_OP_MAXPOOL_GATHER] = basin_rule_maxpool_gather,
+    [BASIN_OP_OWN] = basin_rule_own,
     [BASIN_OP_ITERATED] = basin_rule_iterated,
 };
 

@@ -79,7 +79,7 @@ static bool attr_equal(const basin_attr *a, const basin_attr *b) {
            a->causal == b->causal && a->added == b->added &&
            memcmp(a->window, b->window, sizeof a->window) == 0 &&
            memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
-           memcmp(a->pad, b->pad, sizeof a->pad) == 0 && a->stream == b->stream;
+           memcmp(a->pad, b->pad, sizeof a->pad) == 0 && a->stream == b->stream && a->own == b->own;
 }
 
 static uint64_t attr_hash(const basin_attr *a) {
@@ -92,6 +92,7 @@ static uint64_t attr_hash(const basin_attr *a) {
     hash = hash_bytes(hash, a->window, sizeof a->window);
     hash = hash_bytes(hash, a->stride, sizeof a->stride);
     hash = hash_bytes(hash, a->pad, sizeof a->pad);
+    hash = mix(hash, (uint64_t)(uintptr_t)a->own);
     return mix(hash, a->stream);
 }
 

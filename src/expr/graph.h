@@ -134,6 +134,6 @@ basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_r
     basin_rule_attention, basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum,
     basin_rule_conv, basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool,
     basin_rule_avgpool_reverse, basin_rule_maxpool, basin_rule_maxpool_scatter,
-    basin_rule_maxpool_gather, basin_rule_iterated;
+    basin_rule_maxpool_gather, basin_rule_iterated, basin_rule_own;
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "basin/expr.h"
+
 /* Text of bounded length; what does not fit is left out. */
 typedef struct writer {
     char *text;
@@ -69,7 +71,7 @@ static void put_program(writer *w, const basin_program *program) {
 void basin_call_describe(char *text, size_t size, const basin_call *call) {
     writer w = {text, size, 0};
     text[0] = 0;
-    put(&w, "%-17s ", basin_op_name(call->op));
+    put(&w, "%-17s ", call->op == BASIN_OP_OWN ? call->attr.own->name : basin_op_name(call->op));
     for (int i = 0; i < call->outs; i++) {
         if (i) put(&w, ", ");
         put_operand(&w, &call->out[i]);

@@ -286,6 +286,18 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
     return status;
 }
 
+/* Functions of the caller run on the host: a device, which computes later, cannot call them. */
+static basin_status check_own(const basin_plan *plan, basin_error *error) {
+    const basin_backend_table *table = plan->store->backend->table;
+    for (size_t i = 0; table->check && i < plan->ir.instructions; i++)
+        if (plan->ir.instruction[i].op == BASIN_OP_OWN)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "backend %s cannot call '%s', a function of the host; wanted the "
+                              "backend cpu or ref, or an expression of other operations",
+                              table->name, plan->ir.instruction[i].attr.own->name);
+    return BASIN_OK;
+}
+
 /* From instructions as they were asked for to those that run; `plain`: as they are. */
 static basin_status optimise(basin_plan *plan, bool plain) {
     basin_ir *ir = &plan->ir;
@@ -343,6 +355,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.nodes = (int)ir->instructions;
     for (size_t i = 0; i < ir->instructions; i++)
         plan->stats.recomputed += ir->instruction[i].again;
+    if (!status) status = check_own(plan, error);
     if (!status) status = optimise(plan, plain);
     if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;

@@ -84,6 +84,7 @@ static const operation operations[BASIN_OP_COUNT] = {
     [BASIN_OP_PAIR_SUM] = {basin_cpu_pair_sum, NULL},
     [BASIN_OP_NORMAL] = {basin_cpu_normal, NULL},
     [BASIN_OP_UNIFORM] = {basin_cpu_uniform, NULL},
+    [BASIN_OP_OWN] = {basin_cpu_own, NULL},
 };
 
 static operation operation_of(basin_op op) {

@@ -115,4 +115,7 @@ void basin_cpu_pair_sum(const basin_cpu_frame *frame);
 void basin_cpu_normal(const basin_cpu_frame *frame);
 void basin_cpu_uniform(const basin_cpu_frame *frame);
 
+/* own.c */
+void basin_cpu_own(const basin_cpu_frame *frame);
+
 #endif

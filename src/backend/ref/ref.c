@@ -66,6 +66,7 @@ static const operation operations[BASIN_OP_COUNT] = {
     [BASIN_OP_MAXPOOL_GATHER] = basin_ref_maxpool_gather,
     [BASIN_OP_NORMAL] = basin_ref_normal,
     [BASIN_OP_UNIFORM] = basin_ref_uniform,
+    [BASIN_OP_OWN] = basin_ref_own,
 };
 
 /* Leaves have storage but no kernel; a reshape is its operand's storage. */

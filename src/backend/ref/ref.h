@@ -91,4 +91,7 @@ void basin_ref_maxpool_gather(const basin_ref_frame *frame);
 void basin_ref_normal(const basin_ref_frame *frame);
 void basin_ref_uniform(const basin_ref_frame *frame);
 
+/* own.c */
+void basin_ref_own(const basin_ref_frame *frame);
+
 #endif

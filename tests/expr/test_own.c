@@ -1,0 +1,179 @@
+/* Operations of the caller's own: values, derivatives given as expressions and as functions,
+ * broadcasting, and what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/kernel.h"
+#include "support/check.h"
+
+/* ---- with the derivative as an expression ---- */
+
+static double softsign_value(const double *x, const void *context) {
+    (void)context;
+    return x[0] / (1 + fabs(x[0]));
+}
+
+static basin_expr softsign_slope(const basin_own *own, const basin_expr *x, int i) {
+    (void)own, (void)i;
+    return basin_pow(basin_offset(basin_abs(x[0]), 1), -2);
+}
+
+static const basin_own softsign = {
+    .name = "softsign", .operands = 1, .value = softsign_value, .slope = softsign_slope};
+
+static void an_expression_is_the_derivative(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5), 0.1, 2);
+    basin_expr y = basin_mul(basin_own_apply(&softsign, &x), x);
+    check_backends(&c, y, 1e-5);
+    check_gradients(&c, y, 1e-6);
+    check_free(&c);
+}
+
+/* ---- with functions for all derivatives ---- */
+
+static double scaled_cosh(const double *x, const void *context) {
+    return cosh(*(const double *)context * x[0]) / *(const double *)context;
+}
+
+static double scaled_sinh(const double *x, const void *context) {
+    return sinh(*(const double *)context * x[0]);
+}
+
+static double slope_of_sinh(const double *x, const void *context) {
+    return *(const double *)context * cosh(*(const double *)context * x[0]);
+}
+
+static const double pace = 0.7;
+static const basin_own second = {
+    .name = "slope of sinh", .operands = 1, .value = slope_of_sinh, .context = &pace};
+static const basin_own first = {
+    .name = "sinh", .operands = 1, .value = scaled_sinh, .derivative = {&second}, .context = &pace};
+static const basin_own function = {
+    .name = "cosh", .operands = 1, .value = scaled_cosh, .derivative = {&first}, .context = &pace};
+
+static void functions_are_the_derivatives(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(7), -1, 1);
+    basin_expr y = basin_own_apply(&function, &x);
+    check_backends(&c, y, 1e-5);
+    check_gradients(&c, y, 1e-6);
+    check_free(&c);
+}
+
+/* ---- several operands ---- */
+
+static double length_value(const double *x, const void *context) {
+    (void)context;
+    return hypot(x[0], x[1]);
+}
+
+static basin_expr length_slope(const basin_own *own, const basin_expr *x, int i) {
+    return basin_div(x[i], basin_own_apply(own, x));
+}
+
+static const basin_own length = {
+    .name = "length", .operands = 2, .value = length_value, .slope = length_slope};
+
+static void operands_are_broadcast(void **state) {
+    (void)state;
+    const basin_shape shapes[][2] = {
+        {BASIN_SHAPE(2, 3), BASIN_SHAPE(3)},
+        {BASIN_SHAPE(2, 1), BASIN_SHAPE(1, 3)},
+        {BASIN_SCALAR, BASIN_SHAPE(2, 2)},
+        {BASIN_SCALAR, BASIN_SCALAR},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        check c;
+        check_init(&c);
+        basin_expr x[] = {check_input(&c, "a", shapes[i][0], 0.5, 1),
+                          check_input(&c, "b", shapes[i][1], 0.5, 1)};
+        basin_expr y = basin_own_apply(&length, x);
+        check_backends(&c, y, 1e-5);
+        check_gradients(&c, y, 1e-6);
+        check_free(&c);
+    }
+}
+
+/* A constant has no storage of its own; it gets some. */
+static void an_operand_may_be_constant(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x[] = {basin_const(c.graph, 3), check_input(&c, "b", BASIN_SHAPE(4), 0.5, 1)};
+    check_backends(&c, basin_own_apply(&length, x), 1e-5);
+    check_free(&c);
+}
+
+/* ---- what is refused ---- */
+
+static void assert_told(check *c, const char *words) {
+    const basin_error *error = basin_graph_error(c->graph);
+    assert_non_null(error);
+    if (!strstr(error->text, words)) fail_msg("%s", error->text);
+    check_free(c);
+}
+
+static void what_does_not_fit_is_told(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x[] = {check_input(&c, "a", BASIN_SHAPE(3), 0, 1),
+                      check_input(&c, "b", BASIN_SHAPE(4), 0, 1)};
+    assert_null(basin_own_apply(&length, x));
+    assert_told(&c, "length: [4] does not broadcast with [3]");
+    check_init(&c);
+    basin_expr index = check_index(&c, "i", (int32_t[]){1, 2}, 2);
+    assert_null(basin_own_apply(&softsign, &index));
+    assert_told(&c, "'softsign' of an index tensor");
+    check_init(&c);
+    basin_expr one = check_input(&c, "a", BASIN_SHAPE(3), 0, 1);
+    assert_null(basin_own_apply(&(basin_own){.name = "bare", .operands = 1}, &one));
+    assert_told(&c, "'bare' lacks");
+    check_init(&c);
+    one = check_input(&c, "a", BASIN_SHAPE(3), 0, 1);
+    basin_grad(basin_own_apply(&second, &one), one);
+    assert_told(&c, "'slope of sinh' has no derivative by operand 0");
+    assert_null(basin_own_apply(&length, (basin_expr[]){NULL, NULL}));
+}
+
+static basin_status nothing_failed(basin_backend *backend, basin_error *error) {
+    (void)backend, (void)error;
+    return BASIN_OK;
+}
+
+/* A backend that looks like a device: it computes later. */
+static void a_device_cannot_call_it(void **state) {
+    (void)state;
+    basin_engine e;
+    basin_error error;
+    assert_int_equal(basin_engine_open(&e, "cpu", 1, &error), BASIN_OK);
+    const basin_backend_table *own = e.backend->table;
+    basin_backend_table device = *own;
+    device.name = "device";
+    device.check = nothing_failed;
+    e.backend->table = &device;
+    basin_expr x = basin_input(e.graph, "x", BASIN_SHAPE(3)), y = basin_own_apply(&softsign, &x);
+    basin_plan *plan;
+    basin_plan_spec spec = {.output = &y, .outputs = 1};
+    assert_int_equal(basin_plan_new(&plan, e.store, &spec, &error), BASIN_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "backend device cannot call 'softsign'"));
+    e.backend->table = own;
+    basin_engine_close(&e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_expression_is_the_derivative),
+        cmocka_unit_test(functions_are_the_derivatives),
+        cmocka_unit_test(operands_are_broadcast),
+        cmocka_unit_test(an_operand_may_be_constant),
+        cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(a_device_cannot_call_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
