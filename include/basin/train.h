@@ -19,6 +19,13 @@ typedef enum basin_optimiser {
     BASIN_SGD,   /* m = beta1 m + g, p -= rate (m + decay p): momentum beta1 */
 } basin_optimiser;
 
+/* A group of parameters: those whose names match the pattern, in which * stands for any characters
+ * ("layer*.wq", "*norm*"). What the rate and weight_decay are multiplied by for them. */
+typedef struct basin_adamw_group {
+    const char *pattern;
+    double rate, decay;
+} basin_adamw_group;
+
 typedef struct basin_adamw_config {
     double beta1, beta2, epsilon, weight_decay;
     double clip; /* largest global norm of the gradient; 0: none */
@@ -27,9 +34,13 @@ typedef struct basin_adamw_config {
      * 1 for all. A parameter of rate 0 stays as it is and counts in no norm. */
     double (*decay_of)(basin_expr parameter);
     double (*rate_of)(basin_expr parameter);
+    /* The same by name, on top of these: the first group that a name matches counts. A group that
+     * no name matches is an error. */
+    const basin_adamw_group *group; /* [groups] */
+    int groups;
 } basin_adamw_config;
-static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9, 0.99,        1e-8, 0.05,
-                                                       1.0, BASIN_ADAMW, NULL, NULL};
+static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9,         0.99, 1e-8, 0.05, 1.0,
+                                                       BASIN_ADAMW, NULL, NULL, NULL, 0};
 /* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
 BASIN_API double basin_decay_matrices(basin_expr parameter);
 

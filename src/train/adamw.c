@@ -50,15 +50,55 @@ static basin_expr sgd_step(basin_adamw *a, basin_expr p, basin_expr g) {
     return m1;
 }
 
+/* Whether a name matches a pattern; * stands for any characters. */
+static bool matches(const char *pattern, const char *name) {
+    const char *star = NULL, *mark = name;
+    while (*name) {
+        if (*pattern == '*')
+            star = pattern++, mark = name;
+        else if (*pattern == *name)
+            pattern++, name++;
+        else if (star)
+            pattern = star + 1, name = ++mark;
+        else
+            return false;
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}
+
+static const basin_adamw_group *group_of(const basin_adamw *a, basin_expr p) {
+    static const basin_adamw_group usual = {"*", 1, 1};
+    for (int i = 0; i < a->config.groups; i++)
+        if (matches(a->config.group[i].pattern, basin_expr_name(p))) return &a->config.group[i];
+    return &usual;
+}
+
+static basin_status check_groups(const basin_adamw *a, const basin_params *params,
+                                 basin_error *error) {
+    for (int i = 0; i < a->config.groups; i++) {
+        bool found = false;
+        for (size_t k = 0; k < params->count && !found; k++)
+            found = matches(a->config.group[i].pattern, basin_expr_name(params->param[k].state));
+        if (!found)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "no parameter is named '%s', which a group is for; the first of %zu "
+                              "is '%s'",
+                              a->config.group[i].pattern, params->count,
+                              params->count ? basin_expr_name(params->param[0].state) : "");
+    }
+    return BASIN_OK;
+}
+
 static double rate_of(const basin_adamw *a, basin_expr p) {
-    return a->config.rate_of ? a->config.rate_of(p) : 1;
+    return (a->config.rate_of ? a->config.rate_of(p) : 1) * group_of(a, p)->rate;
 }
 
 /* p' = p - rate (step + decay p), and at least `least` */
 static void add_updates(basin_adamw *a, const basin_param *param, basin_expr g) {
     const basin_adamw_config *c = &a->config;
     basin_expr p = param->state;
-    double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1);
+    double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1) * group_of(a, p)->decay;
     basin_expr step = c->kind == BASIN_LION  ? lion_step(a, p, g)
                       : c->kind == BASIN_SGD ? sgd_step(a, p, g)
                                              : adamw_step(a, p, g);
@@ -100,6 +140,8 @@ basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
                               const basin_expr *gradient, const basin_adamw_config *config,
                               basin_error *error) {
     *adamw = (basin_adamw){.config = *config};
+    basin_status status = check_groups(adamw, params, error);
+    if (status) return status;
     basin_expr *moving = basin_array_new(params->count, sizeof(basin_expr));
     adamw->update = basin_array_new(3 * params->count, sizeof *adamw->update);
     if (!adamw->update || !moving) {
@@ -109,8 +151,9 @@ basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
     }
     if (params->count) build(adamw, params, gradient, moving);
     free(moving);
+    adamw->config.group = NULL; /* the caller's; not needed any more */
+    adamw->config.groups = 0;
     const basin_error *found = basin_graph_error(params->graph);
-    basin_status status = BASIN_OK;
     if (found)
         status = basin_fail(error, found->status, "%s", found->text);
     else if (!params->count)

@@ -142,7 +142,59 @@ static void frozen(void **state) {
     bench_close(&b);
 }
 
+/* The same factors by name as by the functions; the first pattern that fits counts. */
+static void groups_by_name(void **state) {
+    (void)state;
+    static const basin_adamw_group group[] = {{"b*", 0.25, 0}, {"*", 1, 1}, {"w", 0, 0}};
+    double number[2][MATRIX];
+    for (int named = 0; named < 2; named++) {
+        bench b;
+        basin_error error = {0};
+        basin_adamw_config config = BASIN_ADAMW_DEFAULT;
+        if (named)
+            config.group = group, config.groups = 3;
+        else
+            config.decay_of = basin_decay_matrices, config.rate_of = slow_vectors;
+        bench_open(&b, "ref", &config);
+        must(basin_adamw_write(&b.adamw, b.plan, 1, 0.1, &error), &error);
+        lab_run(b.plan);
+        basin_tensor found = lab_value(&b.lab, b.w), other = lab_value(&b.lab, b.b);
+        for (int i = 0; i < VECTOR; i++) {
+            number[named][i] = basin_tensor_at(&found, i);
+            number[named][VECTOR + i] = basin_tensor_at(&other, i);
+        }
+        basin_tensor_free(&found);
+        basin_tensor_free(&other);
+        bench_close(&b);
+    }
+    assert_memory_equal(number[0], number[1], sizeof number[0]);
+}
+
+static void a_group_of_nobody_is_refused(void **state) {
+    (void)state;
+    static const char *const pattern[] = {"c", "*c*", "bb", "", "w*x"};
+    for (size_t i = 0; i < sizeof pattern / sizeof *pattern; i++) {
+        lab l;
+        basin_adamw adamw;
+        basin_error error = {0};
+        basin_adamw_group group = {pattern[i], 1, 1};
+        basin_adamw_config config = {.group = &group, .groups = 1};
+        lab_open(&l, "ref", 1);
+        basin_expr w = lab_state(&l, "w", BASIN_SHAPE(2)), b = lab_state(&l, "b", BASIN_SHAPE(2));
+        basin_expr loss = basin_sum_all(basin_square(basin_add(w, b)));
+        assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error),
+                         BASIN_BAD_VALUE);
+        assert_non_null(strstr(error.text, "the first of 2 is 'w'"));
+        lab_close(&l);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(frozen)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps),
+        cmocka_unit_test(frozen),
+        cmocka_unit_test(groups_by_name),
+        cmocka_unit_test(a_group_of_nobody_is_refused),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

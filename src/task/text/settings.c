@@ -30,6 +30,8 @@ static const basin_text_settings published = {
     .decay = 0.1,
     .beta2 = 0.99,
     .clip = 1,
+    .optimiser = "adamw",
+    .embedding_rate = 1,
 };
 
 static basin_text_settings sized(int64_t dim, int64_t heads, int64_t steps) {

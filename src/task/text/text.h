@@ -50,7 +50,15 @@
     BASIN_SHARD_SETTINGS(X)                                                                        \
     X(INTEGER, epoch_steps, "STEPS", 0, 1e9,                                                       \
       "Steps of an epoch, after which the validation text is scored; 0: so many as read as many "  \
-      "tokens as the training text has.")
+      "tokens as the training text has.")                                                          \
+    X(CHOICE, optimiser, BASIN_CHOICES("adamw", "lion", "sgd"),                                    \
+      "How weights move: AdamW; Lion, by signs, at a tenth of AdamW's rate; or SGD with momentum " \
+      "0.9.",                                                                                      \
+      .since = "0.2", .absent = "adamw")                                                           \
+    X(REAL, embedding_rate, "X", 0, 1e3,                                                           \
+      "What the rate is multiplied by for the vectors of tokens and places; 0: they stay as they " \
+      "are.",                                                                                      \
+      .since = "0.2", .absent = "1")
 
 typedef struct basin_text_settings {
     BASIN_TEXT_MODEL_SETTINGS(BASIN_SETTING_FIELD)

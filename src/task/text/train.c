@@ -118,6 +118,11 @@ static basin_status hold(const job *j, basin_error *error) {
                           s->recompute ? "more shards" : "more shards, or recompute", error);
 }
 
+static basin_optimiser optimiser_named(const char *name) {
+    if (basin_choice_is(name, "lion")) return BASIN_LION;
+    return basin_choice_is(name, "sgd") ? BASIN_SGD : BASIN_ADAMW;
+}
+
 static basin_status make_trainer(job *j, basin_error *error) {
     const basin_text_settings *s = &j->model->settings;
     int64_t rows = s->batch * s->context, windows = s->batch / s->shards;
@@ -132,8 +137,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
     basin_expr logits = basin_language_logits(&j->graph.net, j->graph.x);
     basin_expr loss = basin_language_loss(logits, j->label);
+    const basin_adamw_group vectors[] = {{"tok", s->embedding_rate, 1},
+                                         {"pos", s->embedding_rate, 1}};
     basin_trainer_spec spec = {
-        .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, .decay_of = basin_decay_matrices},
+        .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, optimiser_named(s->optimiser),
+                  .decay_of = basin_decay_matrices, .group = vectors, .groups = 2},
         .schedule = schedule(j),
         .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     status = basin_text_graph_check(&j->graph, error);

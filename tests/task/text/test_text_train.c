@@ -153,6 +153,33 @@ static void a_model_begins_with_another(void **state) {
     bench_close(&next);
 }
 
+/* After one epoch and after three: what has no rate stays, the rest moves. */
+static void vectors_may_stay(void **state) {
+    static const char *const names[] = {"tok", "pos", "w1"};
+    basin_tensor found[2][3];
+    for (int i = 0; i < 2; i++) {
+        bench b;
+        basin_error error = {0};
+        bench_open(&b, state, "stay", "cpu");
+        b.s->embedding_rate = 0;
+        b.s->optimiser = i ? "lion" : "sgd";
+        b.s->epochs = i ? 3 : 1;
+        basin_text_model *model = bench_model(&b);
+        for (int k = 0; k < 3; k++)
+            must(basin_store_read(model->store, names[k], &found[i][k], &error), &error);
+        basin_text_close(model);
+        bench_close(&b);
+    }
+    for (int k = 0; k < 3; k++) {
+        bool same = true;
+        for (int64_t n = 0; n < basin_shape_count(found[0][k].shape); n++)
+            same = same && basin_tensor_at(&found[0][k], n) == basin_tensor_at(&found[1][k], n);
+        assert_int_equal(same, k < 2);
+        basin_tensor_free(&found[0][k]);
+        basin_tensor_free(&found[1][k]);
+    }
+}
+
 static void wrong_input_is_refused(void **state) {
     bench b;
     bench_open(&b, state, "wrong", "cpu");
@@ -236,6 +263,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_run_goes_on_with_its_own_text_alone, folder_new,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(a_model_begins_with_another, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(vectors_may_stay, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(wrong_input_is_refused, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(models_of_bytes, folder_new, folder_remove),
         cmocka_unit_test(presets_have_their_sizes),
