@@ -5,6 +5,7 @@
  *     chain:  sums of products, one after the other
  *     pack:   factors that several products share, packed once
  *     fuse:   pointwise instructions -> groups with a program; groups -> epilogues of products
+ *     inline: programs that others can compute as they read -> into those
  *     narrow: intermediate results as bfloat16, where the backend was asked for that
  *     mask:   ReLUs that leave a bit per element for their reverse
  *     join:   chains of products through several weights -> one product of joint matrices
@@ -85,7 +86,9 @@ basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph);
 basin_status basin_ir_join_residuals(basin_ir *ir);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
-basin_status basin_ir_fuse(basin_ir *ir, bool plain);
+basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device);
+/* Lets readers of cheap pointwise results compute these themselves; on a device all are cheap. */
+basin_status basin_ir_inline(basin_ir *ir, bool device);
 /* Makes results narrow that may be, and casts what products and attention of at least that many
  * multiply-adds read. */
 basin_status basin_ir_narrow(basin_ir *ir, double least);

@@ -309,7 +309,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && !plain && (table->chain || narrow))
         status = basin_ir_chain(ir, plan->simple.graph);
     if (!status && !plain && !narrow) status = basin_ir_pack(ir, backend);
-    if (!status) status = basin_ir_fuse(ir, plain);
+    if (!status) status = basin_ir_fuse(ir, plain, table->check != NULL);
     if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least);
     if (!status && !plain && narrow) status = basin_ir_pack(ir, backend); /* the narrow copies */
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);

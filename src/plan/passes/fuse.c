@@ -200,8 +200,7 @@ static basin_status demote_early_writes(basin_ir *ir) {
             copy.program = basin_program_copy(ir->value[value].shape);
             if (!copy.program) return no_memory(ir);
             if (basin_ir_instruction_new(ir, &copy) < 0) {
-                free(copy.program->instruction);
-                free(copy.program);
+                basin_program_free(copy.program);
                 return BASIN_NO_MEMORY;
             }
         }
@@ -236,7 +235,7 @@ static basin_status form_groups(fusion *f, bool plain) {
     return status;
 }
 
-basin_status basin_ir_fuse(basin_ir *ir, bool plain) {
+basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device) {
     fusion f = {.ir = ir};
     if (!plain) absorb_updates(ir);
     basin_status status = basin_ir_sort(ir);
@@ -253,6 +252,8 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain) {
     free(f.anchor);
     free(f.viewed);
     if (!status) status = basin_ir_sort(ir);
+    if (!status && !plain) status = basin_ir_inline(ir, device);
+    if (!status && !plain) status = basin_ir_sort(ir);
     if (!status) status = demote_early_writes(ir);
     if (!status) drop_unread_results(ir);
     return status;

@@ -5,17 +5,14 @@
 
 #include "base/memory.h"
 #include "plan/ir.h"
+#include "plan/passes/program.h"
 
 static basin_status no_memory(basin_ir *ir) {
     return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
 }
 
 void basin_ir_free(basin_ir *ir) {
-    for (size_t i = 0; i < ir->instructions; i++) {
-        if (!ir->instruction[i].program) continue;
-        free(ir->instruction[i].program->instruction);
-        free(ir->instruction[i].program);
-    }
+    for (size_t i = 0; i < ir->instructions; i++) basin_program_free(ir->instruction[i].program);
     free(ir->value);
     free(ir->instruction);
     free(ir->buffer);

@@ -128,7 +128,7 @@ basin_status basin_ir_sort(basin_ir *ir) {
 void basin_ir_count_uses(basin_ir *ir) {
     for (size_t i = 0; i < ir->values; i++) ir->value[i].uses = 0;
     for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < ir->instruction[i].ins; k++)
+        for (int k = 0; k < ir->instruction[i].ins && !ir->instruction[i].dead; k++)
             if (ir->instruction[i].in[k] >= 0)
                 ir->value[ir->value[ir->instruction[i].in[k]].root].uses++;
 }

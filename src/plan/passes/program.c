@@ -228,13 +228,18 @@ bool basin_group_fits(const basin_group *group, const basin_ir *ir) {
     return !w.overflow;
 }
 
-static basin_program *program_new(int instructions) {
+basin_program *basin_program_new(int instructions) {
     basin_program *program = calloc(1, sizeof *program);
     if (!program) return NULL;
     program->instruction = calloc((size_t)instructions, sizeof *program->instruction);
     if (program->instruction) return program;
     free(program);
     return NULL;
+}
+
+void basin_program_free(basin_program *program) {
+    if (program) free(program->instruction);
+    free(program);
 }
 
 static void set_domain(basin_program *p, const basin_group *group, const basin_ir *ir, int tile,
@@ -257,7 +262,7 @@ static void set_domain(basin_program *p, const basin_group *group, const basin_i
 basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
                                    const basin_ir_instruction *product) {
     /* each member is one instruction, each of its up to three operands at most another */
-    basin_program *program = program_new(4 * group->members + 1);
+    basin_program *program = basin_program_new(4 * group->members + 1);
     if (!program) return NULL;
     writer w = {.program = program, .group = group, .ir = ir, .tile = tile};
     write_members(&w);
@@ -269,7 +274,7 @@ basin_program *basin_group_program(const basin_group *group, const basin_ir *ir,
 }
 
 basin_program *basin_program_copy(basin_shape shape) {
-    basin_program *program = program_new(1);
+    basin_program *program = basin_program_new(1);
     if (!program) return NULL;
     program->instruction[0] = (basin_instruction){.op = BASIN_INSTRUCTION_LOAD};
     program->instructions = program->registers = program->stores = 1;

@@ -42,6 +42,14 @@ typedef struct basin_program_form {
     int operand;
 } basin_program_form;
 basin_program_form basin_program_form_of(const basin_program *program);
+/* Room for so many instructions; NULL when out of memory. Freeing takes NULL. */
+basin_program *basin_program_new(int instructions);
+void basin_program_free(basin_program *program);
+/* The reader's program whose operand `at` is what the call's program, which stores one result,
+ * makes of operands where[]; the reader's others are kept[]. `merged` has room for the instructions
+ * of both. False where it would be too large (merge.c). */
+bool basin_program_merge(basin_program *merged, const basin_program *reader, int at,
+                         const int *kept, const basin_program *call, const int *where);
 /* A program that copies one operand of the given shape. */
 basin_program *basin_program_copy(basin_shape shape);
 /* batch, m, n, k of a MATMUL instruction. */

@@ -1,0 +1,158 @@
+/* Inlining. A pointwise result that only pointwise programs read is computed again by each of them,
+ * rather than written and read, where none has to read more for it: most such programs wait for
+ * memory. A gelu, its derivatives and theirs then read their one argument, and nothing else is
+ * kept. Functions that take long are left as they are on processors. */
+#include <string.h>
+
+#include "plan/ir.h"
+#include "plan/passes/program.h"
+
+static bool takes_long(int op) {
+    switch (op) {
+    case BASIN_OP_SQRT:
+    case BASIN_OP_EXP:
+    case BASIN_OP_LOG:
+    case BASIN_OP_LOG1P:
+    case BASIN_OP_EXPM1:
+    case BASIN_OP_TANH:
+    case BASIN_OP_SIGMOID:
+    case BASIN_OP_SOFTPLUS:
+    case BASIN_OP_LNCOSH:
+    case BASIN_OP_SIN:
+    case BASIN_OP_COS:
+    case BASIN_OP_ERF:
+    case BASIN_OP_POW:
+    case BASIN_OP_DIV: return true;
+    default: return false;
+    }
+}
+
+/* Whether it is one pass over operands like its result, element by element, and cheap enough. */
+static bool is_simple(const basin_ir *ir, const basin_ir_instruction *call, bool device) {
+    const basin_program *p = call->program;
+    if (call->dead || call->op != BASIN_OP_POINTWISE || call->outs != 1 || call->ins < 1 ||
+        p->domain.rank != 1)
+        return false;
+    for (int k = 0; k < call->ins; k++)
+        if (p->stride[k][0] != 1 || ir->value[ir->value[call->in[k]].root].leaf) return false;
+    for (int i = 0; i < p->instructions && !device; i++)
+        if (takes_long(p->instruction[i].op)) return false;
+    return true;
+}
+
+static bool reads(const basin_ir_instruction *call, int value) {
+    bool found = false;
+    for (int k = 0; k < call->ins; k++) found = found || call->in[k] == value;
+    return found;
+}
+
+/* Operands of the program begin at `base` among those of the call. */
+static int base_of(const basin_ir_instruction *call) { return call->op == BASIN_OP_MATMUL ? 2 : 0; }
+
+/* Operands of a reader that computes a call's result itself. */
+typedef struct operands {
+    int in[BASIN_MAX_IN], count; /* values */
+    int rank;                    /* of the domain */
+    int64_t stride[BASIN_MAX_IN][BASIN_MAX_RANK];
+    int at;                  /* the operand that goes */
+    int kept[BASIN_MAX_IN];  /* where the reader's other ones are now */
+    int where[BASIN_MAX_IN]; /* and the call's */
+    int added;
+} operands;
+
+/* The place of an operand, one that is there already if it can be. */
+static int place(operands *o, int value, const int64_t *stride) {
+    size_t bytes = (size_t)o->rank * sizeof *stride;
+    for (int k = 0; k < o->count; k++)
+        if (o->in[k] == value && !memcmp(o->stride[k], stride, bytes)) return k;
+    o->added++;
+    if (o->count == BASIN_MAX_IN) return 0; /* too many: one was added beside the one that goes */
+    o->in[o->count] = value;
+    memcpy(o->stride[o->count], stride, bytes);
+    return o->count++;
+}
+
+static void find_operands(operands *o, const basin_ir_instruction *reader,
+                          const basin_ir_instruction *call) {
+    int base = base_of(reader), count = reader->ins - base;
+    *o = (operands){.at = -1, .rank = reader->program->domain.rank};
+    for (int k = 0; k < count; k++) {
+        if (reader->in[base + k] == call->out[0])
+            o->at = k;
+        else
+            o->kept[k] = place(o, reader->in[base + k], reader->program->stride[k]);
+    }
+    o->added = 0;
+    for (int k = 0; k < call->ins && o->at >= 0; k++)
+        o->where[k] = place(o, call->in[k], reader->program->stride[o->at]);
+}
+
+/* The reader's program with the call's in it, and its operands; NULL where that does not go, or
+ * memory is out. A reader takes a result once, over all its elements, and loads one more operand at
+ * most in the place of the one that goes. */
+static basin_program *merge(operands *o, const basin_ir *ir, const basin_ir_instruction *reader,
+                            const basin_ir_instruction *call) {
+    const basin_program *p = reader->program;
+    int uses = 0;
+    for (int k = 0; k < reader->ins; k++) uses += reader->in[k] == call->out[0];
+    if (!p || uses != 1 ||
+        basin_shape_count(p->domain) != basin_shape_count(ir->value[call->out[0]].shape) ||
+        (reader->op == BASIN_OP_MATMUL && basin_program_form_of(p).kind != BASIN_FORM_OTHER))
+        return NULL;
+    find_operands(o, reader, call);
+    if (o->at < 0 || o->added > 1 || o->count > BASIN_MAX_IN - base_of(reader)) return NULL;
+    basin_program *made = basin_program_new(p->instructions + call->program->instructions);
+    if (!made) return NULL;
+    made->domain = p->domain;
+    memcpy(made->stride, o->stride, sizeof made->stride);
+    if (basin_program_merge(made, p, o->at, o->kept, call->program, o->where)) return made;
+    basin_program_free(made);
+    return NULL;
+}
+
+/* Whether all readers can, and nobody else wants the result. */
+static bool may_go(const basin_ir *ir, int producer, bool device) {
+    const basin_ir_instruction *call = &ir->instruction[producer];
+    if (!is_simple(ir, call, device)) return false;
+    const basin_ir_value *v = &ir->value[call->out[0]];
+    int found = 0;
+    if (v->output || v->state || v->root != call->out[0]) return false;
+    for (size_t i = 0; i < ir->instructions; i++) {
+        const basin_ir_instruction *reader = &ir->instruction[i];
+        operands o;
+        if (reader->dead || !reads(reader, call->out[0])) continue;
+        basin_program *made = merge(&o, ir, reader, call);
+        if (!made) return false;
+        basin_program_free(made);
+        found++;
+    }
+    return found > 0 && found == v->uses;
+}
+
+static basin_status inline_into(basin_ir *ir, basin_ir_instruction *reader,
+                                const basin_ir_instruction *call) {
+    operands o;
+    basin_program *made = merge(&o, ir, reader, call);
+    if (!made) return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    basin_program_free(reader->program);
+    reader->program = made;
+    reader->ins = base_of(reader) + o.count;
+    memcpy(reader->in + base_of(reader), o.in, (size_t)o.count * sizeof *o.in);
+    return BASIN_OK;
+}
+
+basin_status basin_ir_inline(basin_ir *ir, bool device) {
+    basin_ir_count_uses(ir);
+    for (size_t i = ir->instructions; i-- > 0;) {
+        if (!may_go(ir, (int)i, device)) continue;
+        basin_ir_instruction *call = &ir->instruction[i];
+        basin_status status = BASIN_OK;
+        for (size_t k = i + 1; k < ir->instructions && !status; k++)
+            if (!ir->instruction[k].dead && reads(&ir->instruction[k], call->out[0]))
+                status = inline_into(ir, &ir->instruction[k], call);
+        if (status) return status;
+        call->dead = true;
+        basin_ir_count_uses(ir);
+    }
+    return BASIN_OK;
+}
