@@ -5,7 +5,7 @@
  *
  *     dloss/dp = direct part + a . d step(x) / dp,    a - a . d step(x) / dx = dloss/dx
  *
- * The linear system is solved by products with the step's reverse alone: by conjugate gradients
+ * The linear system is solved by products with the step's reverse alone: by conjugate residuals
  * where the step follows the gradient of an energy of x, whose Hessian is symmetric, and by
  * repetition otherwise, which converges as the descent did. Memory is that of one step, whatever
  * the number of steps.

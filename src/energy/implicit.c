@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "energy/energy.h"
+#include "energy/solver.h"
 #include "expr/graph.h"
 
 enum { X, G, FORCE }; /* what the reverse holds */
@@ -42,15 +43,6 @@ static basin_expr product(basin_expr of, basin_expr a, basin_expr by) {
     return result;
 }
 
-static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_mul(a, b)); }
-
-/* a / b, and 0 where b is: a system that is solved stays so. */
-static basin_expr share(basin_expr a, basin_expr b) {
-    basin_expr one = basin_const(basin_expr_graph(b), 1),
-               none = basin_const(basin_expr_graph(b), 0);
-    return basin_select(b, basin_div(a, basin_select(b, b, one)), none);
-}
-
 /* ---- the linear system ---- */
 
 /* J a, and -H a. */
@@ -61,35 +53,34 @@ static basin_expr by_force(const basin_iteration *rest, basin_expr a) {
     return product(rest->held[FORCE], a, rest->held[G]);
 }
 /* (J + J H J) a */
-static basin_expr by_system(const basin_iteration *rest, basin_expr a) {
+static basin_expr by_system(const void *context, basin_expr a) {
+    const basin_iteration *rest = context;
     basin_expr b = by_norm(rest, a);
     return by_norm(rest, basin_sub(a, by_force(rest, b)));
 }
 
-/* Conjugate residuals from 0: solution c, residual r, direction p, the system's product with it q,
- * and r . (system r). */
 static basin_iteration solver(const basin_iteration *rest, basin_expr right) {
     basin_graph *graph = basin_expr_graph(right);
     basin_shape shape = basin_expr_shape(right);
-    basin_expr c = end_state(graph, shape), r = state(graph, "r", shape);
-    basin_expr p = state(graph, "p", shape), q = state(graph, "q", shape);
-    basin_expr rho = state(graph, "rho", BASIN_SCALAR);
-    basin_expr first_q = by_system(rest, right);
-    basin_expr along = share(rho, dot(q, q));
-    basin_expr next_r = basin_sub(r, basin_mul(along, q)), next_s = by_system(rest, next_r);
-    basin_expr next_rho = dot(next_r, next_s), turn = share(next_rho, rho);
-    return (basin_iteration){
-        .carry = {{c, basin_fill(graph, shape, 0), basin_add(c, basin_mul(along, p))},
-                  {r, right, next_r},
-                  {p, right, basin_add(next_r, basin_mul(turn, p))},
-                  {q, first_q, basin_add(next_s, basin_mul(turn, q))},
-                  {rho, dot(right, first_q), next_rho}},
-        .carries = 5,
-        .size = dot(right, right),
-        .left = dot(next_r, next_r),
-        .accuracy = rest->precision,
-        .most = rest->products,
-        .solves = true};
+    basin_solver s = {.state = {end_state(graph, shape), state(graph, "r", shape),
+                                state(graph, "p", shape), state(graph, "q", shape),
+                                state(graph, "rho", BASIN_SCALAR)},
+                      .right = right,
+                      .product = by_system,
+                      .context = rest};
+    basin_solver_build(&s);
+    basin_iteration made = {.carries = BASIN_SOLVER_STATES,
+                            .size = s.size,
+                            .left = s.left,
+                            .accuracy = rest->precision,
+                            .most = rest->products,
+                            .solves = true};
+    for (int i = 0; i < BASIN_SOLVER_STATES; i++) {
+        made.carry[i].state = s.state[i];
+        made.carry[i].first = s.first[i];
+        made.carry[i].next = s.next[i];
+    }
+    return made;
 }
 
 /* a = v + J c */
@@ -146,7 +137,8 @@ static basin_iteration stepper(const basin_energy *energy, basin_expr u, double 
     basin_expr y = basin_add(x, basin_mul(lead, basin_sub(x, before)));
     basin_expr move = move_at(energy, y, held);
     basin_expr next = basin_add(y, basin_scale(move, alpha));
-    basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_const(graph, 0));
+    basin_expr along =
+        basin_greater(basin_solver_dot(move, basin_sub(next, x)), basin_const(graph, 0));
     return (basin_iteration){
         .carry = {{x, u, next},
                   {held, u, NULL},

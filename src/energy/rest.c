@@ -8,6 +8,7 @@
 
 #include "energy/energy.h"
 #include "energy/loop.h"
+#include "energy/solver.h"
 
 enum { DESCEND, BEGIN, ITERATE };
 
@@ -18,7 +19,6 @@ struct basin_rest {
     bool symmetric;
     basin_expr x, next, change; /* tokens at rest, the step from there, its largest change */
     basin_expr a, v;            /* solution, dloss/dx */
-    basin_expr r, p, rho;       /* conjugate gradients: residual, direction, r . r */
     basin_expr begin, off;      /* |v|^2, and what is left of it, squared */
 };
 
@@ -93,8 +93,6 @@ static basin_expr reverse(const basin_rest *rest, basin_expr a) {
     return product;
 }
 
-static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_mul(a, b)); }
-
 /* a <- v + a . d step / dx, until it stays. */
 static basin_status build_repetition(basin_rest *rest, basin_expr slope, basin_error *error) {
     basin_shape shape = basin_expr_shape(rest->x);
@@ -104,36 +102,40 @@ static basin_status build_repetition(basin_rest *rest, basin_expr slope, basin_e
         basin_loop_plan(&rest->plan[BEGIN], &rest->loop, rest->begin, begin, 2, error);
     basin_expr next = basin_add(rest->v, reverse(rest, rest->a));
     basin_expr gap = basin_sub(next, rest->a);
-    rest->off = dot(gap, gap);
+    rest->off = basin_solver_dot(gap, gap);
     const basin_update update = {rest->a, next};
     return status
                ? status
                : basin_loop_plan(&rest->plan[ITERATE], &rest->loop, rest->off, &update, 1, error);
 }
 
-/* Conjugate gradients for M a = v, M p = p - p . d step / dx. */
-static basin_status build_conjugate(basin_rest *rest, basin_expr slope, basin_error *error) {
+/* M p = p - p . d step / dx */
+static basin_expr by_system(const void *context, basin_expr p) {
+    return basin_sub(p, reverse(context, p));
+}
+
+/* M a = v, M symmetric. */
+static basin_status build_solver(basin_rest *rest, basin_expr slope, basin_error *error) {
     basin_shape shape = basin_expr_shape(rest->x);
-    rest->r = basin_loop_state(&rest->loop, "r", shape);
-    rest->p = basin_loop_state(&rest->loop, "p", shape);
-    rest->rho = basin_loop_state(&rest->loop, "rho", BASIN_SCALAR);
-    const basin_update begin[] = {{rest->a, basin_fill(rest->loop.graph, shape, 0)},
-                                  {rest->r, slope},
-                                  {rest->p, slope},
-                                  {rest->rho, rest->begin}};
+    const basin_loop *loop = &rest->loop;
+    basin_update begin[BASIN_SOLVER_STATES], update[BASIN_SOLVER_STATES];
+    basin_solver s = {
+        .state = {rest->a, basin_loop_state(loop, "r", shape), basin_loop_state(loop, "p", shape),
+                  basin_loop_state(loop, "q", shape), basin_loop_state(loop, "rho", BASIN_SCALAR)},
+        .right = slope,
+        .product = by_system,
+        .context = rest};
+    basin_solver_build(&s);
+    for (int i = 0; i < BASIN_SOLVER_STATES; i++) {
+        begin[i] = (basin_update){s.state[i], s.first[i]};
+        update[i] = (basin_update){s.state[i], s.next[i]};
+    }
+    rest->off = s.left;
     basin_status status =
-        basin_loop_plan(&rest->plan[BEGIN], &rest->loop, rest->begin, begin, 4, error);
-    basin_expr q = basin_sub(rest->p, reverse(rest, rest->p));
-    basin_expr along = basin_div(rest->rho, dot(rest->p, q));
-    basin_expr r = basin_sub(rest->r, basin_mul(along, q));
-    rest->off = dot(r, r);
-    basin_expr turn = basin_mul(basin_div(rest->off, rest->rho), rest->p);
-    const basin_update update[] = {{rest->a, basin_add(rest->a, basin_mul(along, rest->p))},
-                                   {rest->r, r},
-                                   {rest->p, basin_add(r, turn)},
-                                   {rest->rho, rest->off}};
+        basin_loop_plan(&rest->plan[BEGIN], loop, rest->begin, begin, BASIN_SOLVER_STATES, error);
     return status ? status
-                  : basin_loop_plan(&rest->plan[ITERATE], &rest->loop, rest->off, update, 4, error);
+                  : basin_loop_plan(&rest->plan[ITERATE], loop, rest->off, update,
+                                    BASIN_SOLVER_STATES, error);
 }
 
 basin_status basin_rest_gradients(basin_expr *gradient, basin_rest *rest, basin_expr loss,
@@ -144,10 +146,10 @@ basin_status basin_rest_gradients(basin_expr *gradient, basin_rest *rest, basin_
     if (status) return status;
     basin_expr slope = basin_grad(loss, rest->x);
     rest->a = basin_loop_state(&rest->loop, "a", basin_expr_shape(rest->x));
-    rest->begin = dot(slope, slope);
-    basin_expr through = dot(rest->a, rest->next);
+    rest->begin = basin_solver_dot(slope, slope);
+    basin_expr through = basin_solver_dot(rest->a, rest->next);
     basin_grad_many(gradient, basin_add(loss, through), parameter, count);
-    return rest->symmetric ? build_conjugate(rest, slope, error)
+    return rest->symmetric ? build_solver(rest, slope, error)
                            : build_repetition(rest, slope, error);
 }
 
