@@ -9,6 +9,7 @@ import functools
 
 import numpy
 
+from basin._cuda import check_open
 from basin._library import BasinError, check, ffi, lib, owned
 
 LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
@@ -21,7 +22,7 @@ NULL = ffi.NULL
 def opened(backend, threads=0):
     """What runs single operations on a backend."""
     pointer = ffi.new("basin_eager **")
-    check(lib.basin_eager_open, pointer, backend.encode(), threads)
+    check_open(lib.basin_eager_open, pointer, backend, threads)
     return owned(pointer[0], lib.basin_eager_close)
 
 

@@ -5,8 +5,8 @@ import threading
 
 import numpy
 
-from basin._cuda import PACKAGES, preload
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._cuda import check_open
+from basin._library import check, ffi, lib, owned
 from basin._tensor import Borrowed, array_of
 
 
@@ -23,14 +23,7 @@ class Backend:
 
     def __init__(self, name: str, threads: int = 0):
         pointer = ffi.new("basin_backend **")
-        try:
-            check(lib.basin_backend_open, pointer, name.encode(), threads)
-        except BasinError as failure:
-            if name != "cuda" or "cannot open shared object" not in str(failure):
-                raise
-            if not preload():
-                raise BasinError(f"{failure}; {PACKAGES}") from None
-            check(lib.basin_backend_open, pointer, name.encode(), threads)
+        check_open(lib.basin_backend_open, pointer, name, threads)
         self.pointer = owned(pointer[0], lib.basin_backend_close)
         self.name = name
         self.lock = threading.RLock()  # a backend belongs to one thread at a time

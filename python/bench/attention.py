@@ -389,7 +389,10 @@ def check_torch(torch, device):
 
     torch.manual_seed(0)
     worst = {}
-    shapes = [(2, 3, 196, 64), (3, 2, 197, 64), (2, 2, 33, 17), (1, 2, 300, 32), (1, 1, 130, 128)]
+    shapes = [
+        (2, 3, 196, 64), (3, 2, 197, 64), (2, 2, 33, 17), (1, 2, 300, 32), (1, 1, 130, 128),
+        (1, 2, 700, 64), (2, 2, 1024, 48),
+    ]  # fmt: skip
     for shape in shapes:
         n = shape[2]
         graph = torch.rand(n, n, device=device) < 0.2
@@ -400,9 +403,9 @@ def check_torch(torch, device):
         }  # fmt: skip
         for precision, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
             for name, (pairs, left_out) in patterns.items():
-                for heads_beta in (False, True):
+                for kind in ("number", "one", "each"):
                     errors = check_one(
-                        torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, device
+                        torch, attention_lse, shape, dtype, pairs, left_out, kind, device
                     )
                     for result, error in errors.items():
                         key = f"torch {precision} {name} {result}"
@@ -410,9 +413,10 @@ def check_torch(torch, device):
     return worst
 
 
-def check_one(torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, device):
+def check_one(torch, attention_lse, shape, dtype, pairs, left_out, kind, device):
+    """`kind` of beta: a number, which is not learnt, or learnt, one of all heads or of each."""
     q, k, a, b = (torch.randn(shape, device=device, dtype=dtype) for _ in range(4))
-    beta = torch.full((shape[1] if heads_beta else 1,), shape[3] ** -0.5, device=device)
+    beta = torch.full((shape[1] if kind == "each" else 1,), shape[3] ** -0.5, device=device)
     beta = beta * torch.linspace(0.8, 1.2, len(beta), device=device)
     there = slice(None) if left_out is None else ~left_out.all(1)
 
@@ -422,19 +426,22 @@ def check_one(torch, attention_lse, shape, dtype, pairs, left_out, heads_beta, d
         return torch.logsumexp(z[:, :, there], -1)
 
     def ours(q, k, beta):
+        beta = beta.item() if kind == "number" else beta
         return attention_lse(q, k, beta, pairs)[:, :, there]
 
     def results(lse, q, k, beta, a, b):
         q, k, beta = (x.detach().clone().requires_grad_() for x in (q, k, beta))
+        learnt = (q, k) if kind == "number" else (q, k, beta)
         value = lse(q, k, beta)
         weight = torch.linspace(-1, 2, value.shape[2], device=device, dtype=value.dtype)
-        slopes = torch.autograd.grad((value * weight).sum(), (q, k, beta), create_graph=True)
+        slopes = torch.autograd.grad((value * weight).sum(), learnt, create_graph=True)
         loss = (slopes[0] * a).sum() + (slopes[1] * b).sum()
-        return [value, *slopes, *torch.autograd.grad(loss, (q, k, beta))]
+        return [value, *slopes, *torch.autograd.grad(loss, learnt)]
 
     doubles = [x.double() for x in (q, k, beta, a, b)]
     both = zip(results(ours, q, k, beta, a, b), results(formula, *doubles))
     names = ("lse", "dq", "dk", "dbeta", "gq", "gk", "gbeta")
+    names = [name for name in names if kind != "number" or "beta" not in name]
     return {name: wrong(x, y) for name, (x, y) in zip(names, both)}
 
 
@@ -446,7 +453,7 @@ def check_jax(torch):
     from basin.jax import Pairs, attention_lse
 
     worst = {}
-    for shape in [(2, 3, 196, 64), (2, 2, 33, 17)]:
+    for shape in [(2, 3, 196, 64), (2, 2, 33, 17), (1, 2, 700, 64)]:
         n = shape[2]
         graph = numpy.random.default_rng(0).random((n, n)) < 0.2
         patterns = {

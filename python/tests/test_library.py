@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import basin
-from basin import _cuda, _plan
+from basin import _cuda, _eager
 from basin._library import ffi, owned
 
 
@@ -51,25 +51,62 @@ def packages(tmp_path, monkeypatch):
 
 
 def test_libraries_of_nvidia_are_found_among_packages(packages):
-    assert [path.name for path in _cuda.libraries()] == ["libcublasLt.so.12", "libnvrtc.so.13"]
-    assert not _cuda.preload()
+    assert [path.parts[-3:] for path in _cuda.files("libcublasLt.so.12")] == [
+        ("cublas", "lib", "libcublasLt.so.12")
+    ]
+    assert [path.parts[-3] for path in _cuda.files("libnvrtc.so.13")] == ["cu13"]
+    assert not _cuda.files("libcublasLt.so.13")
 
 
-def test_cuda_is_opened_again_with_what_packages_bring(monkeypatch):
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A CUDA module that asks for two libraries, as far as its bytes say so."""
+    path = tmp_path / "libbasin_cuda.so"
+    path.write_bytes(b"\0libnvrtc.so.13\0libcublasLt.so.13\0libcublasLt.so.13.x\0")
+    monkeypatch.setattr(_cuda, "_module", lambda: path)
+    monkeypatch.setattr(_cuda, "prepare", _cuda.prepare.__wrapped__)  # each time anew
+    return path
+
+
+def test_what_the_module_asks_for_is_read_from_it(module):
+    assert _cuda.needed(module) == ["libcublasLt.so.13", "libnvrtc.so.13"]
+
+
+def test_what_is_loaded_comes_before_packages_and_these_before_the_system(
+    module, packages, monkeypatch
+):
     tried = []
 
-    def refuse(function, *arguments):
-        tried.append(arguments[1])
+    def opens(name, mode=0):
+        tried.append((os.path.basename(name), mode == _cuda._NOLOAD))
+        return name == "libcublasLt.so.13"
+
+    monkeypatch.setattr(_cuda, "_opens", opens)
+    _cuda.prepare()
+    assert tried == [
+        ("libcublasLt.so.13", True),  # loaded: nothing else is tried
+        ("libnvrtc.so.13", True),
+        ("libnvrtc.so.13", False),  # of the package
+    ]
+
+
+@pytest.mark.parametrize("opener", [basin.Backend, _eager.opened])
+def test_a_module_without_its_libraries_says_where_they_are(module, packages, monkeypatch, opener):
+    def refuse(*arguments):
         raise basin.BasinError("libcublasLt.so.13: cannot open shared object file")
 
-    monkeypatch.setattr(_plan, "check", refuse)
-    monkeypatch.setattr(_plan, "preload", lambda: True)
-    with pytest.raises(basin.BasinError, match="cannot open"):
+    monkeypatch.setattr(_cuda, "check", refuse)
+    with pytest.raises(basin.BasinError, match="pip install nvidia-cublas .*libcublasLt.so.12"):
+        opener("cuda")
+
+
+def test_the_module_opens_or_says_why():
+    """Where there is a device, too; a line, and not a crash."""
+    try:
         basin.Backend("cuda")
-    assert tried == [b"cuda", b"cuda"]
-    monkeypatch.setattr(_plan, "preload", lambda: False)
-    with pytest.raises(basin.BasinError, match="pip install nvidia-cublas"):
-        basin.Backend("cuda")
+    except basin.BasinError as failure:
+        assert str(failure).startswith("backend cuda: ")
+        assert "\n" not in str(failure)
 
 
 def test_a_backend_that_is_not_there_says_so():

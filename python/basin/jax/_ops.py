@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
-from basin import _eager
+from basin import _cuda, _eager
 from basin._library import ffi, lib
 
 _TARGET = "basin_attention"
@@ -30,6 +30,8 @@ def _register():
     handlers = {"cpu": "basin_xla_attention_host", "CUDA": "basin_xla_attention_cuda"}
     for platform, name in handlers.items():
         jax.ffi.register_ffi_target(_TARGET, _capsule(ffi.addressof(lib, name)), platform=platform)
+    if _cuda.has_driver():  # the handler opens the module by itself, at the first call
+        _cuda.prepare()
 
 
 _register()

@@ -83,9 +83,8 @@ def _full(value, shape, dtype, device):
     return make(value, shape, dtype, device)
 
 
-def _cast(x):
-    """As AMP wants it; float16 is computed in float32."""
-    kind = x.device.type
+def _cast(x, kind):
+    """As AMP wants it on that kind of device; float16 is computed in float32."""
     if torch.is_autocast_enabled(kind) and x.dtype != torch.float64:
         wanted = torch.get_autocast_dtype(kind)
         x = x.to(torch.float32 if wanted == torch.float16 else wanted)
@@ -93,10 +92,8 @@ def _cast(x):
 
 
 def _check_tokens(q, k):
-    if q.ndim < 3 or (
-        q.shape != k.shape
-        and (q.ndim != k.ndim or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1])
-    ):
+    a, b = q.shape, k.shape
+    if len(a) < 3 or (a != b and (len(a) != len(b) or a[:-2] != b[:-2] or a[-1] != b[-1])):
         raise BasinError(
             f"queries {list(q.shape)} and keys {list(k.shape)}, wanted [.., H, N, Y] that differ "
             "in N alone"
@@ -170,7 +167,9 @@ class _Problem:
         self.layout = layout
         if layout == "nhy":
             q, k = q.transpose(-2, -3), k.transpose(-2, -3)
-        q, k = _cast(q), _cast(k)
+        kind = q.device.type
+        if torch.is_autocast_enabled(kind) or torch.float16 in (q.dtype, k.dtype):
+            q, k = _cast(q, kind), _cast(k, kind)
         _check_tokens(q, k)
         self.batch = batch = q.shape[:-3]
         if len(batch) != 1:
@@ -186,12 +185,13 @@ class _Problem:
         shared = scale is not None or (beta.requires_grad and torch.is_grad_enabled())
         self.apart = packed is not None and len(q) > 1 and shared
 
-    def lse(self):
-        """[B, H, N]"""
+    def lse(self, factor=None):
+        """[B, H, N], times a factor."""
         if not self.apart:
-            return lse(*self.operands)
+            return lse(*self.operands, factor=factor)
         q, k, *rest = self.operands
-        return torch.cat([lse(q[i : i + 1], k[i : i + 1], *rest) for i in range(len(q))])
+        parts = [lse(q[i : i + 1], k[i : i + 1], *rest, factor=factor) for i in range(len(q))]
+        return torch.cat(parts)
 
     def force(self):
         """dq, dk [B, H, N, Y]"""
@@ -203,11 +203,11 @@ class _Problem:
         parts = [force(q[i], k[i], *rest, w[i], DQ | DK)[:2] for i in entries]
         return [torch.cat(part) for part in zip(*parts)]
 
-    def energy(self, x):
-        """-x / beta of x [B, H, N]."""
-        if self.number is not None:
-            return x * (-1 / self.number)
-        return -x / (self.beta if self.beta.numel() == 1 else self.beta[:, None])
+    def energy(self):
+        """-lse / beta [B, H, N]."""
+        if self.number is not None:  # multiplying by a tensor is the quicker call
+            return self.lse(_full(-1 / self.number, (), torch.float64, "cpu"))
+        return -self.lse() / (self.beta if self.beta.numel() == 1 else self.beta[:, None])
 
     def weights(self):
         """The cotangent 1 / beta of each log-sum-exp."""
@@ -271,7 +271,7 @@ def energy_attention(
     tensor(-4.6500)
     """
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    return problem.back(problem.energy(problem.lse()), tokens=False)
+    return problem.back(problem.energy(), tokens=False)
 
 
 def attention_force(

@@ -51,7 +51,7 @@ def _laid_scale(scale, first, pairs):
 def _new(like, shape, first, dtype=None):
     """A result [B, H, N, ..], in memory as the kernels write it."""
     if first:
-        return torch.empty(shape, dtype=dtype or like.dtype, device=like.device)
+        return like.new_empty(shape, dtype=dtype)
     batch, heads, tokens, *rest = shape
     return like.new_empty((batch, tokens, heads, *rest), dtype=dtype).transpose(1, 2)
 
@@ -79,14 +79,24 @@ def _backend(q):
 
 
 def _real(q):
-    """The type of what is not q or k."""
-    return torch.float64 if q.dtype == torch.float64 else torch.float32
+    """The type of what is not q or k; None: theirs."""
+    return torch.float32 if q.dtype == torch.bfloat16 else None
+
+
+def _stream(index):
+    """The stream that PyTorch queues on."""
+    return _raw_stream(index) if _raw_stream else torch.cuda.current_stream(index).cuda_stream
+
+
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without an object around it
+_workspaces = {}  # bytes that a job needs
 
 
 class _Job:
-    """One call. `kept` holds what was laid in order for it until it is made."""
+    """One call. `kept` holds what was laid in order for it until it is made; `key` says which
+    operands and sizes it has."""
 
-    __slots__ = ("beta", "first", "job", "kept", "q")
+    __slots__ = ("beta", "first", "job", "kept", "key", "q")
 
     def __init__(self, q, k, beta, scale, pairs, count, flags):
         self.first = first = _heads_first(q, beta, scale, pairs)
@@ -96,8 +106,9 @@ class _Job:
         elif beta.numel() != heads:
             beta = beta.expand(heads)
         sizes = (batch, queries, k.shape[2], heads, width, count)
-        self.job = job = _eager.new_job(_NAMES[q.dtype], sizes, flags)
-        self.q, self.beta = q, beta
+        dtype = _NAMES[q.dtype]
+        self.job = job = _eager.new_job(dtype, sizes, flags)
+        self.q, self.beta, self.key = q, beta, (dtype, sizes, flags, pairs is None)
         q, k, beta = self.kept = [_laid(q, first), _laid(k, first), beta.contiguous()]
         job.q, job.k = _address(q.data_ptr()), _address(k.data_ptr())
         job.beta = _address(beta.data_ptr())
@@ -110,12 +121,13 @@ class _Job:
         for name, x in operands.items():
             self.kept.append(x)
             setattr(self.job, name, _address(x.data_ptr()))
+        self.key += tuple(operands)
 
     def run(self, operation):
         q = self.q
         if not q.is_cuda:
             _eager.run(_backend(q), operation, self.job)
-        elif q.device.index == torch.cuda.current_device():
+        elif q.get_device() == torch.cuda.current_device():
             self.queue(operation)
         else:
             with torch.cuda.device(q.device):
@@ -123,10 +135,14 @@ class _Job:
 
     def queue(self, operation):
         q, job, eager = self.q, self.job, _backend(self.q)
-        size = _eager.workspace_bytes(eager, operation, job)
+        index = q.get_device()
+        key = (index, operation, *self.key)
+        size = _workspaces.get(key)
+        if size is None:
+            size = _workspaces[key] = _eager.workspace_bytes(eager, operation, job)
         self.give(workspace=q.new_empty(max(size, 1), dtype=torch.uint8))
         job.workspace_bytes = size
-        job.stream = _address(torch.cuda.current_stream(q.device).cuda_stream)
+        job.stream = _address(_stream(index))
         _eager.run(eager, operation, job)
 
 
@@ -243,12 +259,19 @@ def _recorded(operands):
     return False
 
 
-def _computed(name, compute, *operands):
-    """The numbers of a recorded call."""
-    if _seen_by_us_alone(operands):
-        return compute(*operands)
-    with _below_autograd():
-        return getattr(torch.ops.basin, name).default(*operands)
+def _dispatched(name):
+    """The numbers of a recorded call, by way of the dispatcher."""
+    operation = getattr(torch.ops.basin, name).default
+
+    def compute(*operands):
+        with _below_autograd():
+            return operation(*operands)
+
+    return compute
+
+
+def _scaled(x, factor):
+    return x if factor is None else x * factor
 
 
 def _wanted(results, bits):
@@ -256,19 +279,24 @@ def _wanted(results, bits):
     return [x if bits >> i & 1 else None for i, x in enumerate(results)]
 
 
+# Functions take what computes them as their first argument, and the operands after it.
+
+
 class _Lse(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, beta, scale, pairs, count, flags):
+    def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, factor=None):
         ctx.save_for_backward(q, k, beta, scale, pairs)
-        ctx.count, ctx.flags = count, flags
-        return _computed("attention_lse", _lse, q, k, beta, scale, pairs, count, flags)
+        ctx.rest = count, flags, factor
+        out = compute(q, k, beta, scale, pairs, count, flags)
+        return out if factor is None else out.mul_(factor)
 
     @staticmethod
     def backward(ctx, w):
-        q, k, beta, scale, pairs = ctx.saved_tensors
-        want = sum(bit for bit, need in zip((DQ, DK, DBETA, DSCALE), ctx.needs_input_grad) if need)
-        results = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, want)
-        return *_wanted(results, want), None, None, None
+        count, flags, factor = ctx.rest
+        needs = ctx.needs_input_grad[1:]
+        want = sum(bit for bit, need in zip((DQ, DK, DBETA, DSCALE), needs) if need)
+        results = force(*ctx.saved_tensors, count, flags, _scaled(w, factor), want)
+        return None, *_wanted(results, want), None, None, None, None
 
 
 def _add(a, b):
@@ -330,17 +358,18 @@ def _through_dscale(ctx, operands, c):
 
 class _Force(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, beta, scale, pairs, count, flags, w, want):
+    def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, w, want):
         ctx.save_for_backward(q, k, beta, scale, pairs, w)
         ctx.set_materialize_grads(False)
         ctx.count, ctx.flags = count, flags
-        return _computed("attention_force", _force, q, k, beta, scale, pairs, count, flags, w, want)
+        return compute(q, k, beta, scale, pairs, count, flags, w, want)
 
     @staticmethod
     def backward(ctx, a, b, c_beta, c_scale):
         q, k, beta, scale, pairs, w = operands = ctx.saved_tensors
         more_q = more_beta = None
-        needs = [*ctx.needs_input_grad[:2], ctx.needs_input_grad[7], *ctx.needs_input_grad[2:4]]
+        needs_q, needs_k, needs_beta, needs_scale = ctx.needs_input_grad[1:5]
+        needs = (needs_q, needs_k, ctx.needs_input_grad[8], needs_beta, needs_scale)
         want = sum(bit for bit, need in zip((GQ, GK, GW, GBETA, GSCALE), needs) if need)
         if c_beta is not None:
             a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
@@ -353,13 +382,13 @@ class _Force(torch.autograd.Function):
             more = _through_dscale(ctx, operands, c_scale)
             out = [_add(x, y) for x, y in zip(out, more)]
         gq, gk, gw, gbeta, gscale = (x if need else None for x, need in zip(out, needs))
-        return gq, gk, gbeta, gscale, None, None, None, gw, None
+        return None, gq, gk, gbeta, gscale, None, None, None, gw, None
 
 
 class _Reverse(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, *operands):
-        return _computed("attention_reverse", _reverse, *operands)
+    def forward(ctx, compute, *operands):
+        return compute(*operands)
 
     @staticmethod
     def backward(ctx, *cotangents):
@@ -370,19 +399,21 @@ class _Reverse(torch.autograd.Function):
 
 def _offer(name, compute, function):
     """The operation as the functions of this package call it; and its derivatives, registered for
-    calls that come through the dispatcher."""
-    dispatched = getattr(torch.ops.basin, name).default
+    calls that come through the dispatcher. A factor multiplies the result."""
+    dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
+    # What Function.apply does for transforms is not wanted where none waits.
+    apply = super(torch.autograd.Function, function).apply
 
     def by_dispatcher(*operands):
-        if _recorded(operands):
-            return function.apply(*operands)
-        with _below_autograd():
-            return dispatched(*operands)
+        return function.apply(below, *operands) if _recorded(operands) else below(*operands)
 
-    def call(*operands):
+    def call(*operands, factor=None):
         if not _seen_by_us_alone(operands):
-            return dispatched(*operands)
-        return function.apply(*operands) if _recorded(operands) else compute(*operands)
+            return _scaled(dispatched(*operands), factor)
+        if not _recorded(operands):
+            out = compute(*operands)
+            return out if factor is None else out.mul_(factor)
+        return apply(compute, *operands) if factor is None else apply(compute, *operands, factor)
 
     _library.impl(name, by_dispatcher, "Autograd")
     return call
