@@ -268,6 +268,21 @@ def test_modes_see_the_operations():
     assert torch.equal(found[0], wanted[0])
 
 
+def test_what_is_made_under_a_mode_is_not_kept():
+    """Constants of calls are made once, but not those without numbers."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.empty(1, 2, 6, 4)
+        assert bt.energy_attention(fake, fake, 0.37).shape == (1, 2, 6)
+    x = torch.randn(1, 2, 6, 4)
+    found = [bt.energy_attention(x, x, 0.37) for _ in range(2)]
+    torch.testing.assert_close(found[0], -bt.attention_lse(x, x, torch.tensor(0.37)) / 0.37)
+    assert torch.equal(*found)
+    with torch.autocast("cpu", torch.bfloat16):  # the same sizes, and yet another call
+        assert not torch.equal(bt.energy_attention(x, x, 0.37), found[0])
+
+
 def test_operations_pass_opcheck():
     q, k = (x.requires_grad_() for x in tokens(2, 3, 6, 8))
     beta = torch.tensor([0.3, 0.4, 0.5], requires_grad=True)

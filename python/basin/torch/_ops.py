@@ -242,13 +242,15 @@ _modes, _interpreter = (
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
+def watched():
+    """Whether a compiler, mode or transform waits for what is called or made."""
+    return torch.compiler.is_compiling() or _modes() > 0 or _interpreter() is not None
+
+
 def _seen_by_us_alone(operands):
-    """Whether the dispatcher would only pass a call on: no compiler, mode or transform waits for
-    it, no operand is of a class of its own. Two journeys through it take longer than small
-    attentions do."""
-    if torch.compiler.is_compiling() or _modes() or _interpreter() is not None:
-        return False
-    return type(operands[0]) in _PLAIN and type(operands[1]) in _PLAIN
+    """Whether the dispatcher would only pass a call on: nobody watches, no operand is of a class of
+    its own. Two journeys through it take longer than small attentions do."""
+    return not watched() and type(operands[0]) in _PLAIN and type(operands[1]) in _PLAIN
 
 
 def _recorded(operands):
