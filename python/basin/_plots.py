@@ -126,7 +126,7 @@ def explanation(found, names=None, most=10, ax=None) -> Any:
     rows = [f"node {n['node']}" if n["node"] != found.node else "itself" for n in neighbours]
     first.barh(rows, [n["share"] for n in neighbours], color=_DARK)
     first.set_xlabel("share of the attention")
-    told = [_feature_name(feature, names) for feature in features]
+    told = [feature_name(feature, names) for feature in features]
     shares = [feature["share"] for feature in features]
     places = range(len(told))
     second.barh(places, shares, color=[_MARK if share > 0 else _PALE for share in shares])
@@ -139,7 +139,7 @@ def explanation(found, names=None, most=10, ax=None) -> Any:
     return figure
 
 
-def _feature_name(feature, names):
+def feature_name(feature, names) -> str:
     column, hop = feature["column"], feature["hop"]
     name = f"column {column}"
     if column < 0:

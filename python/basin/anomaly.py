@@ -48,6 +48,22 @@ class Explanation:
     names: Optional[list] = None
     """The names of columns: "column 0" where they have none."""
 
+    def __str__(self) -> str:
+        lines = [
+            f"node {self.node}: probability {self.probability:.4g}, threshold "
+            f"{self.threshold:.4g}, rank {self.rank}"
+        ]
+        for f in self.features[:5]:
+            name = _plots.feature_name(f, self.names)
+            lines.append(
+                f"  {f['share']:+.4f}  {name}: {f['value']:.4g}, typical {f['typical']:.4g}"
+            )
+        for n in self.neighbours[:5]:
+            lines.append(
+                f"  {n['push']:+.4f}  node {n['node']}, probability {n['probability']:.4g}"
+            )
+        return "\n".join(lines)
+
     def plot(self, ax: Any = None) -> "Figure":
         """Neighbours and features that count most, as a matplotlib figure; `ax` are two axes."""
         return _plots.explanation(self, self.names, ax=ax)

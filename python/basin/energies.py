@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Descent", "Energy", "energy"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Descent:
     """Where a descent went.
 
@@ -28,6 +28,8 @@ class Descent:
     >>> descent = basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0, 2.0], steps=3)
     >>> descent.energy[:, 0].round(3), descent.converged
     (array([2.5  , 2.025, 1.64 , 1.329]), False)
+    >>> descent
+    Descent(x [2], 3 steps, energy 2.5 -> 1.3286)
     """
 
     x: numpy.ndarray
@@ -43,6 +45,15 @@ class Descent:
     steps: int
     converged: bool
     """Whether the tolerance was reached."""
+
+    def __repr__(self) -> str:
+        first, last = self.energy.mean(1)[[0, -1]]
+        what = "energy" if self.energy.shape[1] == 1 else "mean energy"
+        end = ", converged" if self.converged else ""
+        return (
+            f"Descent(x {list(self.x.shape)}, {self.steps} step{'s' * (self.steps != 1)}, "
+            f"{what} {first:.5g} -> {last:.5g}{end})"
+        )
 
     def plot(self, ax: Any = None) -> "Figure":
         """Energy by step, a line a part, as a matplotlib figure."""

@@ -105,6 +105,13 @@ def test_an_explanation_names_neighbours_and_features(fitted, network):
     assert told.probability == fitted.predict_proba(x, edges=edges)[5, 1]
 
 
+def test_an_explanation_reads_well(fitted, network):
+    x, edges, _ = network
+    lines = str(fitted.explain(x, node=3, edges=edges)).splitlines()
+    assert lines[0].startswith("node 3: probability ")
+    assert any(", typical " in line for line in lines) and any("  node " in line for line in lines)
+
+
 def test_progress_is_told_and_may_stop_the_run(network):
     x, edges, y = network
     seen = []
