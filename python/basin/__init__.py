@@ -36,7 +36,8 @@ _LATER = {
     "NodeClassifier": "nodes",
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
     "GraphRegressor": "graphs", "GraphExplanation": "graphs", "ImageCompleter": "images",
-    "Completion": "images", "Settings": "settings", "settings": "settings",
+    "Completion": "images", "TextModel": "texts", "Token": "texts", "Settings": "settings",
+    "settings": "settings",
 }  # fmt: skip
 
 
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from basin.images import Completion as Completion
     from basin.images import ImageCompleter as ImageCompleter
     from basin.settings import Settings as Settings
+    from basin.texts import TextModel as TextModel
+    from basin.texts import Token as Token
 
 
 def __getattr__(name):

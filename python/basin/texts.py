@@ -1,0 +1,153 @@
+"""Models of text: learn to tell the next token, score texts, write."""
+
+import ctypes
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from basin._estimator import Estimator, sized
+from basin._library import BasinError, check, ffi, lib, owned
+from basin._watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from basin._keywords import TextKeywords
+
+__all__ = ["TextModel", "Token"]
+
+
+@dataclasses.dataclass
+class Token:
+    """A token of a text, as a model sees it.
+
+    >>> import basin
+    >>> model = basin.TextModel(epochs=1, epoch_steps=5, dim=16, context=16).fit("abcd" * 100)
+    >>> [token.text for token in model.explain("abc")]
+    ['a', 'b', 'c']
+    """
+
+    id: int
+    text: str
+    """What it stands for; a part of a character reads as \\ufffd."""
+    surprise: float
+    """-log p of this token after those before it; NaN of the first."""
+    energy: numpy.ndarray
+    """[steps + 1, 2]: of attention and of the feed-forward part, before each step and at the end;
+    [0, 2] of a model without energy."""
+
+
+def _bytes_of(text):
+    """A text, or what files of paths hold, as bytes."""
+    if isinstance(text, str):
+        return text.encode()
+    if isinstance(text, bytes):
+        return text
+    paths = text if isinstance(text, (list, tuple)) else [text]
+    if not paths or not all(isinstance(path, os.PathLike) for path in paths):
+        raise BasinError(f"text is {type(text).__name__}, wanted str, bytes, or paths (pathlib)")
+    names = [ffi.new("char[]", os.fsencode(path)) for path in paths]
+    data, length = ffi.new("char **"), ffi.new("size_t *")
+    check(lib.basin_text_read, data, length, ffi.new("char *[]", names), len(names))
+    try:
+        return bytes(ffi.buffer(data[0], length[0]))
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(int(ffi.cast("intptr_t", data[0]))))
+
+
+class TextModel(Estimator):
+    """Learns to tell the next token of a text: a causal Energy Transformer (NRGPT) or a GPT.
+
+    A text is a str, bytes, or a path or list of paths (pathlib) of files and folders. The last
+    `validation` of it is scored after every epoch, and chooses the weights that are kept.
+
+    >>> import basin
+    >>> model = basin.TextModel(epochs=2, epoch_steps=40, dim=32, heads=2, context=16, rate=0.01)
+    >>> model.fit("the energy goes down. " * 50).generate("the", tokens=8, temperature=0)
+    ' energy '
+    """
+
+    _task = _prefix = "text"
+    _own = {"validation": 0.1}
+    validation: float
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, *, validation: float = 0.1, **settings: Unpack[TextKeywords]
+        ) -> None: ...
+
+    def fit(self, text: Any, y: Any = None, *, validation_text: Any = None) -> "Self":
+        """Trains; `validation_text` is a text of its own in place of the last part. y is not
+        used."""
+        train = _bytes_of(text)
+        own = None if validation_text is None else _bytes_of(validation_text)
+        fields = {"train": ffi.from_buffer("char[]", train), "train_length": len(train)}
+        if own is None:
+            fields["hold_out"] = self.validation
+        else:
+            fields["validation"] = ffi.from_buffer("char[]", own)
+            fields["validation_length"] = len(own)
+        return self._train(self._settings(), sized("basin_text_data", **fields))
+
+    def generate(
+        self, prompt: str = "", tokens: int = 200, *, temperature: float = 0.8, top_k: int = 0,
+        seed: int = 0,
+    ) -> str:  # fmt: skip
+        """What follows a prompt. `temperature` divides the logits, 0 takes the likeliest token;
+        `top_k` draws from so many of the likeliest, 0 from all."""
+        how = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
+        told = self._tell(prompt, how)
+        return b"".join(text for _, text, given, _, _ in told if not given).decode(errors="replace")
+
+    def explain(self, text: str) -> "list[Token]":
+        """The tokens of a text with the surprise and, of NRGPT, the energy of each; of as many as
+        the model's context holds, the last ones."""
+        energies = lib.basin_text_has_energy(self._fitted())
+        told = self._tell(text, {"energies": energies})
+        return [
+            Token(number, part.decode(errors="replace"), surprise, energy)
+            for number, part, _, surprise, energy in told
+        ]
+
+    def _tell(self, prompt, how):
+        """(id, bytes, given, surprise, energy) of each token."""
+        told = []
+
+        def tell(_, token):
+            steps = token.steps
+            rows = ffi.buffer(token.energy, 16 * (steps + 1)) if steps else b""
+            energy = numpy.frombuffer(rows, "f8").reshape(-1, 2).copy()
+            text = bytes(ffi.buffer(token.text, token.length))
+            told.append((token.id, text, bool(token.given), token.surprise, energy))
+            return True
+
+        data = prompt.encode()
+        kind = dict(ffi.typeof("basin_text_generation").fields)["tell"].type
+        callback = ffi.callback(kind, tell)
+        with self._backend().lock, Watch() as watch:
+            wish = sized("basin_text_generation", tell=callback, watch=watch.pointer, **how)
+            check(lib.basin_text_generate, ffi.NULL, self._fitted(), data, len(data), wish)
+        return told
+
+    def measure(self, text: Any, stride: int = 0) -> "dict[str, Any]":
+        """ "loss" in nats a token, "perplexity", "bits" a byte, "accuracy" and "position_loss", the
+        loss by the place in a window; of NRGPT "energy", "descent" and "rises", the share of steps
+        in which a token's energy rose. Of a text that it was trained on only the part counts that
+        training did not see. `stride`: tokens from window to window, by default the context."""
+        data = _bytes_of(text)
+        scores, scoring = ffi.new("basin_text_scores *"), sized("basin_text_scoring", stride=stride)
+        with self._backend().lock:
+            check(lib.basin_text_score, scores, self._fitted(), data, len(data), scoring)
+        scores = owned(scores, lib.basin_text_scores_free)
+        names = ("loss", "perplexity", "bits", "accuracy", "energy", "descent", "rises")
+        found = {name: getattr(scores, name) for name in (*names, "tokens", "bytes")}
+        places = ffi.buffer(scores.position_loss, 8 * scores.context)
+        return {**found, "position_loss": numpy.frombuffer(places, "f8").copy()}
+
+    def score(self, text: Any, y: Any = None) -> float:
+        """Minus the bits a byte, so that more is better; models with other tokens can be compared
+        by it."""
+        return -self.measure(text)["bits"]
