@@ -337,19 +337,22 @@ static void round_inputs(problem *p) {
             p->in[large[i]][j] = widen(narrow(p->in[large[i]][j]));
 }
 
-static void check(problem *p, bool list, bool exclude_self, flavour f) {
+static void check_outputs(problem *p, bool list, bool exclude_self, flavour f, unsigned which) {
     double *out[OUTPUTS];
     if (f == BF16) round_inputs(p);
     outputs_new(p, out);
     double terms = naive(p, out);
     pattern t = pattern_new(p, list, exclude_self);
-    unsigned which = outputs_of(p);
     check_call(p, &t, out, terms, BASIN_OP_ATTENTION, which, f);
     check_call(p, &t, out, terms, BASIN_OP_ATTENTION_FORCE, which, f);
     check_call(p, &t, out, terms, BASIN_OP_ATTENTION_REVERSE, which, f);
     pattern_free(&t);
     outputs_free(out);
     problem_free(p);
+}
+
+static void check(problem *p, bool list, bool exclude_self, flavour f) {
+    check_outputs(p, list, exclude_self, f, outputs_of(p));
 }
 
 static void check_dense(const int64_t s[5], bool self, bool scale, bool mix, flavour f) {
@@ -527,6 +530,33 @@ static void test_signs(void **state) {
             p.in[BETA][1] = -p.in[BETA][1];
             check(&p, false, true, (flavour)f);
         }
+}
+
+/* Long sequences in bfloat16, which have kernels of their own: ends inside a tile, either side the
+ * longer one, all widths, causal; with and without gradients of beta; betas below 0 and of 0, w of
+ * either sign and of 0, keys with a large part in common (so that the mean of c is far from 0),
+ * scores that grow from tile to tile, an absent cotangent. */
+static void test_long(void **state) {
+    (void)state;
+    static const int64_t size[][5] = {{2, 256, 256, 2, 64}, {1, 300, 300, 3, 64},
+                                      {1, 257, 640, 3, 40}, {1, 641, 319, 3, 48},
+                                      {1, 700, 700, 3, 56}, {1, 1100, 1100, 1, 64}};
+    for (int i = 0; i < 24; i++) {
+        const int64_t *s = size[i / 4];
+        bool self = i % 2 || s[1] != s[2], causal = i % 4 == 3 && s[1] == s[2];
+        problem p = dense_problem(s[0], s[1], s[2], s[3], s[4], !self, false, false);
+        if (causal) problem_make_causal(&p);
+        if (s[3] == 3) p.in[BETA][1] = 0, p.in[BETA][2] = -p.in[BETA][2];
+        for (int64_t j = 0; j < p.size[W]; j += 7) p.in[W][j] = 0;
+        for (int64_t j = 0; i % 4 == 1 && j < p.size[K]; j++)
+            p.in[K][j] = (float)(p.in[K][j] + (j % s[4] < 8 ? 3 : 0));
+        for (int64_t j = 0; i % 4 == 2 && j < p.size[K]; j++)
+            p.in[K][j] = (float)(p.in[K][j] * (1 + 0.01 * (double)(j / (s[3] * s[4]))));
+        if (i == 4) free(p.in[A]), p.in[A] = NULL;
+        if (i == 5) free(p.in[B]), p.in[B] = NULL;
+        unsigned beta = 1u << DBETA | 1u << GBETA;
+        check_outputs(&p, false, !self, BF16, outputs_of(&p) & ~(i % 3 ? 0 : beta));
+    }
 }
 
 /* More heads than fit on the device at a time: each entry of a batch that repeats two pictures
@@ -800,6 +830,7 @@ int main(int count, char **word) {
         cmocka_unit_test(test_many),          cmocka_unit_test(test_joint),
         cmocka_unit_test(test_joint_refused), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_rest),          cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_long),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

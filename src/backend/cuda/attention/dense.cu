@@ -1,7 +1,8 @@
 /* Energy attention over all pairs on tensor cores: two launches, by query and by key, and the sum
- * of the queries' shares of dbeta. See attention/dense.h; attention/strip_sm90a.cu does the tokens
- * of pictures in one launch. */
+ * of the queries' shares of dbeta. See attention/dense.h; attention/stream_sm90a.cu has kernels for
+ * long sequences, and attention/strip_sm90a.cu does the tokens of pictures in one launch. */
 #include "backend/cuda/attention/dense.h"
+#include "backend/cuda/attention/stream.h"
 #include "backend/cuda/attention/strip.h"
 
 /* The precision of the products: bf16 of narrow operands; of floats tf32, or three of them for one;
@@ -62,7 +63,7 @@ static bool rows_aligned(const basin_cuda_heads *at, bool reverse) {
 }
 
 static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, basin_cuda_mode mode,
-                   const dense_space *s, bool by_key) {
+                   const dense_space *s, bool by_key, bool streams) {
     basin_dense_launch p = {};
     bool reverse = mode == BASIN_CUDA_REVERSE;
     p.x = by_key ? at->k : at->q, p.y = by_key ? at->q : at->k;
@@ -84,8 +85,12 @@ static void launch(const basin_cuda_frame *frame, const basin_cuda_heads *at, ba
     p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
     p.order = !at->causal ? 0 : by_key ? -1 : 1;
     int warps = warps_of(frame->cuda, at, mode, p.own);
-    p.blocks = (int)basin_cuda_ceil(p.own, warps * 16);
+    p.blocks = (int)basin_cuda_ceil(p.own, streams ? BASIN_STREAM_ROWS : warps * 16);
     p.tasks = at->batch * at->heads * p.blocks;
+    if (streams) {
+        BASIN_CUDA_TRY(frame->cuda, basin_stream_start(&p, mode, by_key, frame->stream));
+        return;
+    }
     cudaError_t (*start)(const basin_dense_launch *, basin_cuda_mode, bool, int, cudaStream_t) =
         at->kind == BASIN_NARROW ? basin_dense_launch_bf16
         : at->tf32               ? basin_dense_launch_tf32
@@ -117,9 +122,10 @@ void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
     if (aligned && basin_strip_fits(frame->cuda, at, mode)) {
         launch_strip(frame, at, mode, &s);
     } else {
-        launch(frame, at, mode, &s, false);
+        bool streams = aligned && basin_stream_fits(frame->cuda, at);
+        launch(frame, at, mode, &s, false, streams);
         if (mode == BASIN_CUDA_VALUE) return;
-        if (at->out_k) launch(frame, at, mode, &s, true);
+        if (at->out_k) launch(frame, at, mode, &s, true, streams);
     }
     if (at->out_beta)
         basin_cuda_sum(frame, at->out_beta, BASIN_REAL, s.slope, BASIN_REAL, 1,

@@ -23,35 +23,13 @@
 
 /* ---- products ---- */
 
-/* r (+)= rows `first` .. + 63 of x times rows `from` .. + N - 1 of y. */
-template <typename number, bool ADD, int HALF>
-static __device__ __forceinline__ void multiply(float (&r)[HALF], const char *x, int first,
-                                                const char *y, int from) {
-    uint64_t own = basin_wgmma_table(x) + (uint64_t)first * 8;
-    uint64_t other = basin_wgmma_table(y) + (uint64_t)from * 8;
-    basin_wgmma_scores<number, ADD>(r, own, other);
-#pragma unroll
-    for (int step = 1; step < WIDTH / 16; step++)
-        basin_wgmma_scores<number, true>(r, own + step * 2, other + step * 2);
-}
-
 /* c of a piece; x, x2 and y, y2 as above. */
 template <typename number, int N>
 static __device__ __forceinline__ void multiply_both(piece<N> &v, const char *x, const char *x2,
                                                      int first, const char *y, const char *y2,
                                                      int from) {
-    multiply<number, false>(v.c, x2, first, y, from);
-    multiply<number, true>(v.c, x, first, y2, from);
-}
-
-template <typename number, bool ADD, int STEPS>
-static __device__ __forceinline__ void sum_rows(float (&sum)[SUMS], const uint32_t (&w)[STEPS][4],
-                                                const char *y, int from) {
-    uint64_t other = basin_wgmma_table(y) + (uint64_t)from * 8;
-    basin_wgmma_rows<number, ADD>(sum, w[0], other);
-#pragma unroll
-    for (int step = 1; step < STEPS; step++)
-        basin_wgmma_rows<number, true>(sum, w[step], other + step * 128);
+    basin_wgmma_multiply<number, false>(v.c, x2, first, y, from);
+    basin_wgmma_multiply<number, true>(v.c, x, first, y2, from);
 }
 
 /* Queues sum (+)= p y (force), p y2 + s y (reverse), over rows from `from` on. */
@@ -60,10 +38,10 @@ static __device__ __forceinline__ void gather(float (&sum)[SUMS], const weights<
                                               const char *y, const char *y2, int from) {
     basin_wgmma_fence();
     if (MODE == BASIN_CUDA_REVERSE) {
-        sum_rows<number, ADD>(sum, w.p, y2, from);
-        sum_rows<number, true>(sum, w.s, y, from);
+        basin_wgmma_sum<number, ADD>(sum, w.p, y2, from);
+        basin_wgmma_sum<number, true>(sum, w.s, y, from);
     } else {
-        sum_rows<number, ADD>(sum, w.p, y, from);
+        basin_wgmma_sum<number, ADD>(sum, w.p, y, from);
     }
     basin_wgmma_close();
 }
@@ -149,9 +127,9 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     float sum[SUMS], shift[2], level[2], factor[2];
     int first = tile + s.warp * 16;
     basin_wgmma_fence();
-    multiply<number, false>(v0.r, s.q, tile, s.k, 0);
+    basin_wgmma_multiply<number, false>(v0.r, s.q, tile, s.k, 0);
     basin_wgmma_close();
-    multiply<number, false>(v1.r, s.q, tile, s.k, 96);
+    basin_wgmma_multiply<number, false>(v1.r, s.q, tile, s.k, 96);
     basin_wgmma_close();
     strip_row row = {{s.left_out, s.left_out}};
     basin_wgmma_wait<1>();
@@ -199,9 +177,9 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     float sum[SUMS], shift[2], level[2], factor[2];
     int first = tile + s.warp * 16;
     basin_wgmma_fence();
-    multiply<number, false>(v0.r, s.q, tile, s.k, 0);
-    multiply<number, false>(v1.r, s.q, tile, s.k, 32);
-    multiply<number, false>(v2.r, s.q, tile, s.k, 96);
+    basin_wgmma_multiply<number, false>(v0.r, s.q, tile, s.k, 0);
+    basin_wgmma_multiply<number, false>(v1.r, s.q, tile, s.k, 32);
+    basin_wgmma_multiply<number, false>(v2.r, s.q, tile, s.k, 96);
     basin_wgmma_close();
     multiply_both<number>(v0, s.q, s.a, tile, s.k, s.b, 0);
     multiply_both<number>(v1, s.q, s.a, tile, s.k, s.b, 32);
@@ -327,9 +305,9 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     weights<112> w1;
     float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_q, factor[2] = {unit, unit};
     basin_wgmma_fence();
-    multiply<number, false>(v0.r, s.k, tile, s.q, 0);
+    basin_wgmma_multiply<number, false>(v0.r, s.k, tile, s.q, 0);
     basin_wgmma_close();
-    multiply<number, false>(v1.r, s.k, tile, s.q, 96);
+    basin_wgmma_multiply<number, false>(v1.r, s.k, tile, s.q, 96);
     basin_wgmma_close();
     basin_wgmma_wait<1>();
     spend_piece<BASIN_CUDA_FORCE, false>(sum, w0, v0, s, p, tile, 0);
@@ -346,7 +324,7 @@ static __device__ __forceinline__ void queue_piece(piece<N> &v, const strip_bloc
                                                    int from) {
     typedef typename strip_block<T>::number number;
     basin_wgmma_fence();
-    multiply<number, false>(v.r, s.k, tile, s.q, from);
+    basin_wgmma_multiply<number, false>(v.r, s.k, tile, s.q, from);
     multiply_both<number>(v, s.k, s.b, tile, s.q, s.a, from);
     basin_wgmma_close();
 }

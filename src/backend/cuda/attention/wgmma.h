@@ -111,4 +111,27 @@ static __device__ __forceinline__ void basin_wgmma_rows(float (&sum)[32],
 #undef BASIN_ROWS
 }
 
+/* r [64, N] (+)= rows `first` .. + 63 of x times rows `from` .. + N - 1 of y, 64 columns summed. */
+template <typename T, bool ADD, int HALF>
+static __device__ __forceinline__ void basin_wgmma_multiply(float (&r)[HALF], const char *x,
+                                                            int first, const char *y, int from) {
+    uint64_t own = basin_wgmma_table(x) + (uint64_t)first * 8;
+    uint64_t other = basin_wgmma_table(y) + (uint64_t)from * 8;
+    basin_wgmma_scores<T, ADD>(r, own, other);
+#pragma unroll
+    for (int step = 1; step < 4; step++)
+        basin_wgmma_scores<T, true>(r, own + step * 2, other + step * 2);
+}
+
+/* sum [64, 64] (+)= weights [64, 16 STEPS] times rows of y from `from` on. */
+template <typename T, bool ADD, int STEPS>
+static __device__ __forceinline__ void
+basin_wgmma_sum(float (&sum)[32], const uint32_t (&w)[STEPS][4], const char *y, int from) {
+    uint64_t other = basin_wgmma_table(y) + (uint64_t)from * 8;
+    basin_wgmma_rows<T, ADD>(sum, w[0], other);
+#pragma unroll
+    for (int step = 1; step < STEPS; step++)
+        basin_wgmma_rows<T, true>(sum, w[step], other + step * 128);
+}
+
 #endif
