@@ -14,6 +14,7 @@ from basin._library import BasinError, check, ffi, lib, owned
 
 LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
 EXCLUDE_SELF, CAUSAL, TF32 = 1, 2, 4  # flags of an operation
+ONE_HEAD = 8  # of a custom call of XLA's: operands have no axis of heads
 _ALIGN = 16
 NULL = ffi.NULL
 

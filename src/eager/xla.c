@@ -1,8 +1,10 @@
 /* Energy attention as a custom call of XLA, for jax.ffi. One attribute, "job", is an array of
  * int64: operation, flags, given, wanted, threads, pairs. Arguments are q, k, beta and those of
  * scale, list, w, a, b that `given` has bits for; results those that `wanted` has bits for, of
- * lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale. Shapes are the kernels' own; axes in
- * front of them are vmap's, of length 1 where an argument does not depend on them. */
+ * lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale. Shapes are the kernels' own, but
+ * for the axis of heads where the flags say that there is one head: XLA copies operands with an
+ * axis of length 1 inside. Axes in front of them are vmap's, of length 1 where an argument does not
+ * depend on them. */
 #include "eager/xla.h"
 
 #include <stdatomic.h>
@@ -11,7 +13,7 @@
 #include "eager/eager.h"
 
 enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, JOB };
-enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4 };
+enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4, ONE_HEAD = 8 };
 enum { Q, K, BETA, SCALE, LIST, W, A, B, INS, OUTS = 5 };
 enum { LIST_ALIGN = 16 }; /* elements */
 
@@ -53,15 +55,22 @@ static bool take_operands(request *r) {
 static const int dense_rank[INS] = {4, 4, 1, 4, 1, 3, 4, 4};
 static const int out_rank[][OUTS] = {{3}, {4, 4, 1, 4}, {4, 4, 3, 1, 4}};
 
+static bool one_head(const request *r) { return r->job[FLAGS] & ONE_HEAD; }
+
+/* Those of three axes and more have one of heads. */
+static int without_heads(const request *r, int rank) {
+    return one_head(r) && rank > 2 ? rank - 1 : rank;
+}
+
 static int rank_of_in(const request *r, int i) {
-    return i == SCALE && r->in[LIST] ? 2 : dense_rank[i];
+    return without_heads(r, i == SCALE && r->in[LIST] ? 2 : dense_rank[i]);
 }
 
 /* A list's scale has two axes, [pairs, H]. */
 static int rank_of_out(const request *r, int i) {
     bool scale = (r->job[OPERATION] == BASIN_EAGER_FORCE && i == 3) ||
                  (r->job[OPERATION] == BASIN_EAGER_REVERSE && i == 4);
-    return scale && r->in[LIST] ? 2 : out_rank[r->job[OPERATION]][i];
+    return without_heads(r, scale && r->in[LIST] ? 2 : out_rank[r->job[OPERATION]][i]);
 }
 
 /* The axes of vmap, which every result has. */
@@ -81,6 +90,7 @@ static bool find_groups(request *r) {
 
 static bool find_sizes(request *r) {
     const int64_t *q = r->in[Q]->dims + r->axes, *k = r->in[K]->dims + r->axes;
+    int width = one_head(r) ? 2 : 3;
     basin_eager_attention *at = &r->at;
     switch (r->in[Q]->dtype) {
     case XLA_F32: at->dtype = BASIN_F32; break;
@@ -88,11 +98,12 @@ static bool find_sizes(request *r) {
     case XLA_BF16: at->dtype = BASIN_BF16; break;
     default: return false;
     }
-    at->batch = q[0], at->queries = q[1], at->heads = q[2], at->width = q[3], at->keys = k[1];
+    at->batch = q[0], at->queries = q[1], at->keys = k[1], at->width = q[width];
+    at->heads = one_head(r) ? 1 : q[2];
     at->pairs = r->job[PAIRS];
     at->exclude_self = r->job[FLAGS] & EXCLUDE_SELF;
     at->causal = r->job[FLAGS] & CAUSAL, at->tf32 = r->job[FLAGS] & TF32;
-    return k[0] == q[0] && k[2] == q[2] && k[3] == q[3];
+    return k[0] == q[0] && k[2] == q[2] && k[width] == q[width];
 }
 
 /* ---- pointers ---- */

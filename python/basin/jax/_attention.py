@@ -75,8 +75,10 @@ class _Problem:
         if beta.shape not in ((), (self.heads,)):
             raise BasinError(f"beta of shape {list(beta.shape)}, wanted [] or [{self.heads}]")
         listed, count, flags = _pattern_of(pairs, exclude_self, self.queries, keys)
-        # One beta and heads first: the heads are entries of the batch. Else [B, N, H, Y].
+        # One beta and heads first: the heads are entries of the batch, [B H, N, Y]. Else [B, N, H,
+        # Y].
         self.first = layout == "hny" and listed is None and beta.ndim == 0
+        flags |= _eager.ONE_HEAD if self.first else 0
         self.swapped = layout == "hny" and not self.first
         self.layout = layout
         shape = (-1, count) if listed is not None else (-1, self.queries, keys)
@@ -86,14 +88,14 @@ class _Problem:
         self.operands = (self._laid(q), self._laid(k), beta, scale, listed)
 
     def lse(self):
-        """[B, N, H]"""
+        """[B, N, H], or of heads first [B H, N]"""
         q, k, *rest = self.operands
         if rest[2] is None:
             return lse(self.pattern, q, k, *rest)
         return self._each(lambda q, k: lse(self.pattern, q, k, *rest)[0], q, k)
 
     def force(self):
-        """dq, dk [B, N, H, Y]"""
+        """dq, dk [B, N, H, Y], or of heads first [B H, N, Y]"""
         q, k, *rest = self.operands
         w = jnp.broadcast_to(1 / self.operands[2], q.shape[:-1]).astype(self.real)
         if rest[2] is None:
@@ -108,7 +110,7 @@ class _Problem:
 
     def _laid(self, x):
         if self.first:
-            return x.reshape(-1, x.shape[-2], 1, x.shape[-1])
+            return x.reshape(-1, *x.shape[-2:])
         x = jnp.swapaxes(x, -2, -3) if self.swapped else x
         return x.reshape(-1, *x.shape[-3:])
 
@@ -127,21 +129,21 @@ class _Problem:
         if listed is not None:
             return scale
         if self.first:
-            return scale.reshape(-1, *shape[1:], 1)
+            return scale.reshape(-1, *shape[1:])
         scale = jnp.moveaxis(scale, -3, -1) if self.swapped else scale
         return scale.reshape(-1, *scale.shape[-3:])
 
     def rows(self, x):
-        """x [B, N, H], one number a query and head, in the caller's shape."""
+        """What lse() gave, in the caller's shape."""
         if self.first:
             return x.reshape(*self.batch, self.heads, self.queries)
         x = x.reshape(*self.batch, *x.shape[1:])
         return jnp.swapaxes(x, -1, -2) if self.swapped else x
 
     def tokens(self, x):
-        """x [B, N, H, Y] in the caller's shape."""
+        """What force() gave, in the caller's shape."""
         if self.first:
-            return x.reshape(*self.batch, self.heads, x.shape[1], x.shape[3])
+            return x.reshape(*self.batch, self.heads, *x.shape[1:])
         x = x.reshape(*self.batch, *x.shape[1:])
         return jnp.swapaxes(x, -2, -3) if self.swapped else x
 

@@ -2,8 +2,9 @@
 """The three operations as JAX sees them: custom calls, each the derivative of the one before.
 
 Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a
-list [pairs, H]), w and lse [B, Nq, H]. A pattern is (flags, count, learns): flags of an operation,
-the length of the list, and whether gradients of beta are wanted."""
+list [pairs, H]), w and lse [B, Nq, H]; with the flag ONE_HEAD without the axis H. A pattern is
+(flags, count, learns): flags of an operation, the length of the list, and whether gradients of beta
+are wanted."""
 
 import ctypes
 import functools
@@ -149,7 +150,9 @@ def _through_dscale(pattern, operands, c):
 
 def _dense_slopes(pattern, q, k, beta, scale, w):
     """dscale, written out: memory for every pair and head."""
-    real = w.dtype
+    real, one = w.dtype, pattern[0] & _eager.ONE_HEAD
+    if one:
+        q, k, scale, w = q[:, :, None], k[:, :, None], scale[..., None], w[..., None]
     y = beta * jnp.einsum("bnhy,bmhy->bnmh", q.astype(real), k.astype(real))
     n, m = jnp.arange(q.shape[1])[:, None], jnp.arange(k.shape[1])
     out = jnp.zeros((q.shape[1], k.shape[1]), bool)
@@ -157,7 +160,8 @@ def _dense_slopes(pattern, q, k, beta, scale, w):
     out = out | (n < m) if pattern[0] & _eager.CAUSAL else out
     z = jnp.where(out[..., None], -1e30, y * scale)
     weight = jnp.where(out[..., None], 0, jax.nn.softmax(z, axis=2))
-    return w[:, :, None] * weight * y
+    slopes = w[:, :, None] * weight * y
+    return slopes[..., 0] if one else slopes
 
 
 def _listed_slopes(pattern, q, k, beta, scale, pairs, w):
