@@ -136,20 +136,25 @@ def operations_torch(o, torch):
     beta = torch.full((1,), o.width**-0.5, device="cuda")
     w = torch.ones(q.shape[:3], device="cuda")
     shared = (q, k, beta, None, None, 0, 0)
-    for name, step in {
+    timed(torch, o.reps, {
         "lse": lambda: ops.lse(*shared),
         "force": lambda: ops.force(*shared, w, 3),
         "reverse": lambda: ops.reverse(*shared, w, a, b, 3),
-    }.items():
+    }, **sizes(o))  # fmt: skip
+
+
+def timed(torch, reps, steps, **told):
+    """Milliseconds of each step on the device, one behind the other."""
+    for name, step in steps.items():
         events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         step()
         torch.cuda.synchronize()
         events[0].record()
-        for _ in range(o.reps):
+        for _ in range(reps):
             step()
         events[1].record()
         torch.cuda.synchronize()
-        say(operation=name, **sizes(o), ms=round(events[0].elapsed_time(events[1]) / o.reps, 4))
+        say(operation=name, **told, ms=round(events[0].elapsed_time(events[1]) / reps, 4))
 
 
 def sizes(o):
@@ -283,6 +288,7 @@ def run_list(o):
 
         return step
 
+    operations_list(o, torch, pairs, width)
     for name, force in {"basin": ours, "basin, bf16": narrow, "torch scatter": scattered}.items():
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -292,6 +298,24 @@ def run_list(o):
         peak = torch.cuda.max_memory_allocated()
         say(way=name, nodes=n, pairs=len(pairs), ms=ms, peak_gib=round(peak / 2**30, 3),
             losses=losses)  # fmt: skip
+
+
+def operations_list(o, torch, pairs, width):
+    """The operations of such a step by themselves, 2 heads."""
+    from basin.torch import _ops as ops
+
+    beta, w = torch.full((1,), width**-0.5, device="cuda"), torch.ones(1, 2, o.nodes, device="cuda")
+    for name, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
+        rows = torch.randn(4, 1, o.nodes, 2, width, device="cuda").to(dtype).transpose(2, 3)
+        q, k, a, b = rows
+        shared = (q, k, beta, None, pairs.packed, len(pairs), 0)
+        timed(torch, o.reps, {
+            "list, force": lambda shared=shared: ops.force(*shared, w, 3),
+            "list, reverse": lambda shared=shared, a=a, b=b: ops.reverse(*shared, w, a, b, 3),
+            "list, reverse, gradients of beta and w": lambda shared=shared, a=a, b=b: ops.reverse(
+                *shared, w, a, b, 15
+            ),
+        }, pairs=len(pairs), precision=name)  # fmt: skip
 
 
 # ---- jvp_flash_attention ----

@@ -154,6 +154,17 @@ def test_vmap_over_a_list():
     assert_close(ours, bj.attention_lse(q, k, 0.5, pairs))
 
 
+def test_operands_are_not_copied():
+    """XLA copies what has an axis of length 1 inside."""
+    q = jnp.ones((2, 3, 6, 8))
+
+    def slopes(q, k):
+        return jax.grad(lambda q, k: bj.energy_attention(q, k, 0.5).sum(), (0, 1))(q, k)
+
+    program = jax.jit(slopes).lower(q, q).compile().as_text()
+    assert "custom-call" in program and " copy(" not in program
+
+
 def test_bfloat16():
     q, k = tokens(2, 2, 20, 16).astype(jnp.bfloat16)
     wide = [x.astype("f4") for x in (q, k)]
