@@ -50,8 +50,8 @@ static xla_buffer *add(call *c, void *data, int axes, int64_t wide, int64_t a, i
     return buffer;
 }
 
-static void *make(call *c, int operation, int64_t given, int64_t wanted) {
-    int64_t job[] = {operation, 0, given, wanted, 1, 0};
+static void *make_flagged(call *c, int operation, int64_t flags, int64_t given, int64_t wanted) {
+    int64_t job[] = {operation, flags, given, wanted, 1, 0};
     memcpy(c->job, job, sizeof job);
     c->array = (xla_array){XLA_S64, 6, c->job};
     c->value = &c->array;
@@ -64,6 +64,10 @@ static void *make(call *c, int operation, int64_t given, int64_t wanted) {
     c->frame.attributes.types = &c->attribute_type;
     c->frame.attributes.value = &c->value;
     return basin_xla_attention_host(&c->frame);
+}
+
+static void *make(call *c, int operation, int64_t given, int64_t wanted) {
+    return make_flagged(c, operation, 0, given, wanted);
 }
 
 typedef struct numbers {
@@ -172,6 +176,37 @@ static void reverses_of_forces(void **state) {
     basin_eager_close(eager);
 }
 
+/* Operands without an axis of heads: [batch, N, width]. */
+static void one_head(void **state) {
+    (void)state;
+    enum { ONE_HEAD = 8 };
+    numbers n;
+    basin_error error;
+    basin_eager *eager;
+    double lse[GROUPS][N], own[GROUPS][N];
+    call c = {0};
+    fill(&n);
+    void *data[] = {n.q, n.k, n.beta, lse};
+    int64_t dims[][3] = {{GROUPS, N, H * Y}, {GROUPS, N, H * Y}, {1}, {GROUPS, N}};
+    int rank[] = {3, 3, 1, 2};
+    for (int i = 0; i < 4; i++)
+        c.buffer[i] = (xla_buffer){.size = sizeof c.buffer[i],
+                                   .dtype = XLA_F64,
+                                   .data = data[i],
+                                   .rank = rank[i],
+                                   .dims = dims[i]};
+    for (int i = 0; i < 3; i++) c.arg[i] = &c.buffer[i];
+    c.result[0] = &c.buffer[3];
+    c.frame.args.count = 3, c.frame.results.count = 1;
+    assert_null(make_flagged(&c, BASIN_EAGER_LSE, ONE_HEAD, 0, 1));
+    basin_eager_attention at = problem(&n, 0);
+    at.batch = GROUPS, at.heads = 1, at.width = (int64_t)H * Y, at.lse = own;
+    assert_int_equal(basin_eager_open(&eager, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error), BASIN_OK);
+    same(lse[0], own[0], GROUPS * N);
+    basin_eager_close(eager);
+}
+
 static void versions_are_told(void **state) {
     (void)state;
     xla_metadata metadata = {.size = sizeof metadata, .traits = 9};
@@ -208,6 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(energies_and_forces),
         cmocka_unit_test(reverses_of_forces),
+        cmocka_unit_test(one_head),
         cmocka_unit_test(versions_are_told),
         cmocka_unit_test(strange_operands_are_refused),
     };
