@@ -154,31 +154,38 @@ def _lse(q, k, beta, scale, pairs, count, flags):
     return out
 
 
-def _absent(q):
-    return q.new_empty(0)
+def _filled(function):
+    """As the dispatcher wants it: tensors in place of None."""
+
+    def filled(q, *operands):
+        return tuple(q.new_empty(0) if x is None else x for x in function(q, *operands))
+
+    return filled
 
 
 def _results(q, k, beta, scale, pairs, want, first):
-    """Tensors for what is wanted of the force; beta is what the kernels read."""
+    """Tensors for what is wanted of the force, else None; beta is what the kernels read."""
     dense = torch.contiguous_format
     return (
-        _new(q, q.shape, first) if want & DQ else _absent(q),
-        _new(q, k.shape, first) if want & DK else _absent(q),
-        torch.empty_like(beta, memory_format=dense) if want & DBETA else _absent(q),
-        _new_scale(scale, first, pairs) if want & DSCALE else _absent(q),
+        _new(q, q.shape, first) if want & DQ else None,
+        _new(q, k.shape, first) if want & DK else None,
+        torch.empty_like(beta, memory_format=dense) if want & DBETA else None,
+        _new_scale(scale, first, pairs) if want & DSCALE else None,
     )
 
 
 def _results_of_reverse(q, k, beta, scale, pairs, want, first):
     like_force = want & (GQ | GK) | (want & (GBETA | GSCALE)) >> 1
     gq, gk, gbeta, gscale = _results(q, k, beta, scale, pairs, like_force, first)
-    gw = _new(q, q.shape[:3], first, _real(q)) if want & GW else _absent(q)
+    gw = _new(q, q.shape[:3], first, _real(q)) if want & GW else None
     return gq, gk, gw, gbeta, gscale
 
 
 def _summed(gradient, beta):
     """Gradients of each head's beta, as beta itself is."""
-    return gradient.sum().reshape(1) if gradient.numel() > beta.numel() else gradient
+    if gradient is None or gradient.numel() <= beta.numel():
+        return gradient
+    return gradient.sum().reshape(1)
 
 
 def _run(job, operation, names, results, want, **operands):
@@ -208,7 +215,8 @@ def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
 
 
 for _name, _function in {
-    "attention_lse": _lse, "attention_force": _force, "attention_reverse": _reverse,
+    "attention_lse": _lse, "attention_force": _filled(_force),
+    "attention_reverse": _filled(_reverse),
 }.items():  # fmt: skip
     _library.impl(_name, _function, "CPU")
     _library.impl(_name, _function, "CUDA")
@@ -223,11 +231,13 @@ def _fake_lse(q, k, beta, scale, pairs, count, flags):
 
 
 @torch.library.register_fake("basin::attention_force")
+@_filled
 def _fake_force(q, k, beta, scale, pairs, count, flags, w, want):
     return _results(q, k, beta, scale, pairs, want, _heads_first(q, beta, scale, pairs))
 
 
 @torch.library.register_fake("basin::attention_reverse")
+@_filled
 def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
     return _results_of_reverse(q, k, beta, scale, pairs, want, _heads_first(q, beta, scale, pairs))
 
