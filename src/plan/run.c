@@ -131,16 +131,20 @@ basin_status basin_plan_end(basin_plan *plan, basin_error *error) {
     return status;
 }
 
-basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
-    basin_backend *backend = plan->store->backend;
-    size_t hoisted = plan->ir.hoisted;
+basin_status basin_plan_enter(basin_plan *plan, basin_error *error) {
     if (plan->stops)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a plan that exchanges rows with others runs with them alone");
     basin_status status = plan->missing
                               ? refuse_missing(plan, error)
                               : basin_iterations_run(&plan->iterations, &plan->store->rests, error);
-    if (!status) status = basin_plan_begin(plan, error);
+    return status ? status : basin_plan_begin(plan, error);
+}
+
+basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
+    basin_backend *backend = plan->store->backend;
+    size_t hoisted = plan->ir.hoisted;
+    basin_status status = basin_plan_enter(plan, error);
     if (status) return status;
     backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     return basin_plan_end(plan, error);

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "ranks/inside.h"
 
-enum { PIECE = 1 << 28, TAG = 17 };
+enum { PIECE = 1 << 28, TAG = 17, CHANNELS = 32 }; /* channels have tags of their own */
 /* Seconds of asking without a pause. */
 static const double EAGER = 0.002;
 
@@ -129,6 +129,7 @@ basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine,
 
 struct basin_ranks_transfer {
     basin_ranks *ranks;
+    int tag;
     int64_t requests, first; /* the first that is not done */
     basin_mpi_handle request[];
 };
@@ -148,8 +149,8 @@ static basin_status post(basin_ranks_transfer *t, const basin_ranks_part *part, 
         int count = part->bytes - at < PIECE ? (int)(part->bytes - at) : PIECE;
         char *data = (char *)part->data + at;
         basin_mpi_handle *request = &t->request[t->requests++];
-        code = send ? m->Isend(data, count, m->byte, (int)part->rank, TAG, m->world, request)
-                    : m->Irecv(data, count, m->byte, (int)part->rank, TAG, m->world, request);
+        code = send ? m->Isend(data, count, m->byte, (int)part->rank, t->tag, m->world, request)
+                    : m->Irecv(data, count, m->byte, (int)part->rank, t->tag, m->world, request);
     }
     return begun(t->ranks, code, send ? "send" : "receive", error);
 }
@@ -172,15 +173,15 @@ static basin_status copy_own(int64_t self, const basin_ranks_part *send, int64_t
     return BASIN_OK;
 }
 
-basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_ranks *ranks,
-                                        const basin_ranks_part *send, int64_t sends,
-                                        const basin_ranks_part *receive, int64_t receives,
-                                        basin_error *error) {
+static basin_status begin(basin_ranks_transfer **transfer, basin_ranks *ranks, int tag,
+                          const basin_ranks_part *send, int64_t sends,
+                          const basin_ranks_part *receive, int64_t receives, basin_error *error) {
     int64_t self = basin_ranks_rank(ranks);
     int64_t requests = pieces(send, sends, self) + pieces(receive, receives, self);
     *transfer = calloc(1, sizeof **transfer + (size_t)requests * sizeof(basin_mpi_handle));
     if (!*transfer) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
     (*transfer)->ranks = ranks;
+    (*transfer)->tag = tag;
     basin_status status = copy_own(self, send, sends, receive, receives, error);
     if (!status) status = basin_ranks_check(ranks, error);
     for (int64_t i = 0; i < receives && !status; i++)
@@ -191,6 +192,13 @@ basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_r
     free(*transfer);
     *transfer = NULL;
     return status;
+}
+
+basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_ranks *ranks,
+                                        int64_t channel, const basin_ranks_part *send,
+                                        int64_t sends, const basin_ranks_part *receive,
+                                        int64_t receives, basin_error *error) {
+    return begin(transfer, ranks, CHANNELS + (int)channel, send, sends, receive, receives, error);
 }
 
 basin_status basin_ranks_exchange_progress(basin_ranks_transfer *transfer, basin_error *error) {
@@ -208,11 +216,12 @@ basin_status basin_ranks_exchange_end(basin_ranks_transfer *transfer, basin_erro
     return status;
 }
 
+void basin_ranks_exchange_drop(basin_ranks_transfer *transfer) { free(transfer); }
+
 basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *send, int64_t sends,
                                   const basin_ranks_part *receive, int64_t receives,
                                   basin_error *error) {
     basin_ranks_transfer *transfer;
-    basin_status status =
-        basin_ranks_exchange_begin(&transfer, ranks, send, sends, receive, receives, error);
+    basin_status status = begin(&transfer, ranks, TAG, send, sends, receive, receives, error);
     return status ? status : basin_ranks_exchange_end(transfer, error);
 }

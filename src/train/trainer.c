@@ -22,7 +22,8 @@ static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
 
 /* ---- gradients and update apart, for processes that meet in between ---- */
 
-/* States "gradient.NAME" and the updates that fill them. */
+/* States "gradient.NAME" and the updates that fill them. A reverse pass finds the gradients of the
+ * last parameters first; asked for in that order, each comes as soon as it can, and may leave. */
 static basin_status keep_gradients(basin_trainer *t, basin_update *update,
                                    const basin_params *params, const basin_expr *gradient,
                                    basin_error *error) {
@@ -31,7 +32,7 @@ static basin_status keep_gradients(basin_trainer *t, basin_update *update,
         basin_expr p = params->param[i].state;
         basin_expr state = basin_param_add(&t->gradients, "gradient.", basin_expr_name(p),
                                            basin_expr_shape(p), (basin_init){0});
-        update[i] = (basin_update){state, gradient[i]};
+        update[params->count - 1 - i] = (basin_update){state, gradient[i]};
     }
     const basin_error *found = basin_graph_error(params->graph);
     return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
@@ -56,11 +57,19 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
     return status;
 }
 
+/* Names of the gradients' states; free() them. NULL where there is no memory. */
+static const char **name_gradients(const basin_trainer *t, basin_error *error) {
+    const char **name = basin_array_new(t->gradients.count, sizeof *name);
+    if (!name) basin_fail(error, BASIN_NO_MEMORY, "no memory for a meeting");
+    for (size_t i = 0; name && i < t->gradients.count; i++)
+        name[i] = basin_expr_name(t->gradients.param[i].state);
+    return name;
+}
+
 static basin_status meet(basin_trainer *t, basin_error *error) {
     int count = (int)t->gradients.count;
-    const char **name = basin_array_new((size_t)count, sizeof *name);
-    if (!name) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a meeting");
-    for (int i = 0; i < count; i++) name[i] = basin_expr_name(t->gradients.param[i].state);
+    const char **name = name_gradients(t, error);
+    if (!name) return BASIN_NO_MEMORY;
     basin_status status = t->meeting.sum(t->meeting.context, t->store, name, count, error);
     free(name);
     return status;
@@ -112,6 +121,17 @@ static basin_status write_rate(basin_trainer *t, basin_error *error) {
 
 basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error) {
     return basin_plan_run(trainer->plan, error);
+}
+
+basin_status basin_trainer_differentiate_telling(basin_trainer *trainer,
+                                                 const basin_plan_listener *to,
+                                                 basin_error *error) {
+    const char **name = name_gradients(trainer, error);
+    if (!name) return BASIN_NO_MEMORY;
+    basin_status status =
+        basin_plan_run_telling(trainer->plan, name, (int)trainer->gradients.count, to, error);
+    free(name);
+    return status;
 }
 
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {

@@ -16,7 +16,9 @@
 #include "basin/random.h"
 #include "ranks/ranks.h"
 
-enum { NUMBERS = 1003, SHARDS_MOST = 13 };
+enum { NUMBERS = 1003, SHARDS_MOST = 13, SPANS = 4 };
+/* One of them has fewer numbers than there are ranks, one has none. */
+static const int64_t span_end[SPANS] = {500, 503, 503, NUMBERS};
 
 /* ---- what one process can check ---- */
 
@@ -53,20 +55,33 @@ static int64_t power_above(int64_t n) {
     return power;
 }
 
+/* The second time span by span, each rank in another order, and one is not told of. */
+static bool push_in_pieces(basin_ranks_tree *tree, int rank, int time, basin_error *error) {
+    bool right = true;
+    for (int64_t i = 0; i < SPANS && time > 0; i++) {
+        int64_t span = (i + rank) % SPANS;
+        if (span == 1) continue;
+        right = right && !basin_ranks_tree_push_span(tree, span, error) &&
+                !basin_ranks_tree_progress(tree, error);
+    }
+    return right && !basin_ranks_tree_push(tree, error);
+}
+
 /* Whether the sums of `shards` shards are the tree's, twice, since a tree is used again. */
 static bool sums_are_right(basin_ranks *ranks, int64_t shards) {
     basin_ranks_tree *tree;
     basin_error error;
-    bool right = !basin_ranks_tree_new(&tree, ranks, shards, NUMBERS, &error);
+    bool right = !basin_ranks_tree_new(&tree, ranks, shards, NUMBERS, &error) &&
+                 !basin_ranks_tree_cut(tree, span_end, SPANS, &error);
     basin_ranks_share share = basin_ranks_deal(ranks, shards);
     for (int time = 0; time < 2 && right; time++) {
         float *sum;
         for (int64_t s = 0; s < share.count; s++) {
             float *to = basin_ranks_tree_next(tree);
             for (int64_t i = 0; i < NUMBERS; i++) to[i] = number(share.first + s, i);
-            basin_ranks_tree_push(tree);
+            right = right && push_in_pieces(tree, (int)basin_ranks_rank(ranks), time, &error);
         }
-        right = !basin_ranks_tree_sum(&sum, tree, &error);
+        right = right && !basin_ranks_tree_sum(&sum, tree, &error);
         for (int64_t i = 0; i < NUMBERS && right; i++)
             right = sum[i] == tree_sum(0, power_above(shards), shards, i);
     }
@@ -87,7 +102,7 @@ static void a_tree_wants_all_its_shards(void **state) {
     (void)state;
     assert_int_equal(basin_ranks_tree_new(&tree, NULL, 4, 1, &error), BASIN_OK);
     basin_ranks_tree_next(tree)[0] = 1;
-    basin_ranks_tree_push(tree);
+    assert_int_equal(basin_ranks_tree_push(tree, &error), BASIN_OK);
     assert_int_equal(basin_ranks_tree_sum(&sum, tree, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "1 shards were given, wanted 4");
     basin_ranks_tree_free(tree);

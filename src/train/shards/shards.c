@@ -7,7 +7,7 @@
 #include "plan/state.h"
 #include "train/gradients.h"
 
-enum { USUAL = 8 };
+enum { USUAL = 8, SPAN = 1 << 16 }; /* numbers of a span at least: a message has its price */
 
 static int64_t common_divisor(int64_t a, int64_t b) {
     while (b) {
@@ -32,6 +32,43 @@ static basin_status no_meeting(void *context, basin_store *store, const char *co
 
 const basin_meeting basin_shards_meeting = {.sum = no_meeting};
 
+/* ---- spans ---- */
+
+static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_shape(state)); }
+
+static basin_status no_memory(basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+}
+
+/* Cuts where a span has numbers enough. Devices add and send all at once. */
+static basin_status cut_spans(basin_shards *shards, const basin_params *params,
+                              basin_error *error) {
+    basin_shards_spans *s = &shards->spans;
+    int64_t n = s->params = (int64_t)params->count, next = 0, first = 0;
+    s->of = basin_array_new((size_t)n, sizeof *s->of);
+    s->at = basin_array_new((size_t)n, sizeof *s->at);
+    s->wait = basin_array_new((size_t)n, sizeof *s->wait);
+    int64_t *end = basin_array_new((size_t)n, sizeof *end);
+    basin_status status = s->of && s->at && s->wait && end ? BASIN_OK : no_memory(error);
+    for (int64_t i = 0; i < n && !status; i++) {
+        s->of[i] = s->count;
+        s->at[i] = next;
+        next += count_of(params->param[i].state);
+        bool whole = i + 1 == n || (next - first >= SPAN && !shards->device.table);
+        if (whole) end[s->count++] = first = next;
+    }
+    if (!status) status = basin_ranks_tree_cut(shards->tree, end, s->count, error);
+    free(end);
+    return status;
+}
+
+static void await_all(basin_shards_spans *s) {
+    for (int64_t i = 0; i < s->count; i++) s->wait[i] = 0;
+    for (int64_t i = 0; i < s->params; i++) s->wait[s->of[i]]++;
+}
+
+/* ---- beginning ---- */
+
 basin_status basin_shards_begin(basin_shards *shards, const basin_training *training, int64_t count,
                                 const basin_params *params, basin_error *error) {
     basin_ranks *ranks = training->ranks;
@@ -45,20 +82,20 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
         basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error);
     if (status) return status;
     basin_ranks_memory memory = basin_shards_device_memory(&shards->device);
-    return basin_ranks_tree_new_in(&shards->tree, ranks, count, basin_params_total(params),
-                                   shards->device.table ? &memory : NULL, error);
+    status = basin_ranks_tree_new_in(&shards->tree, ranks, count, basin_params_total(params),
+                                     shards->device.table ? &memory : NULL, error);
+    return status ? status : cut_spans(shards, params, error);
 }
 
 void basin_shards_end(basin_shards *shards) {
     basin_ranks_tree_free(shards->tree);
     basin_shards_device_end(&shards->device);
     free(shards->told);
+    free(shards->spans.of), free(shards->spans.at), free(shards->spans.wait);
     *shards = (basin_shards){0};
 }
 
 /* ---- gradients and the tree ---- */
-
-static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_shape(state)); }
 
 /* A gradient times the weight, as floats. */
 static basin_status take(float *to, basin_shards *shards, basin_store *store, basin_expr state,
@@ -83,34 +120,55 @@ static basin_status take(float *to, basin_shards *shards, basin_store *store, ba
     return BASIN_OK;
 }
 
-/* All gradients into the tree. A weight of 0 takes what is there for its shape alone. */
-static basin_status push(basin_shards *shards, const basin_trainer *trainer, double loss,
-                         double weight, basin_error *error) {
-    const basin_params *g = &trainer->gradients;
-    float *to = basin_ranks_tree_next(shards->tree);
+/* A shard that is being computed. */
+typedef struct adding {
+    basin_shards *shards;
+    const basin_trainer *trainer;
+    double weight;
+} adding;
+
+/* Gradient number `i` is there; a span leaves with the last of its own. */
+static basin_status take_one(void *context, int i, basin_error *error) {
+    const adding *a = context;
+    basin_shards_spans *s = &a->shards->spans;
+    float *to = basin_ranks_tree_next(a->shards->tree) + s->at[i];
+    basin_status status = take(to, a->shards, a->trainer->store,
+                               a->trainer->gradients.param[i].state, a->weight, error);
+    bool whole = --s->wait[s->of[i]] == 0;
+    return status || !whole ? status : basin_ranks_tree_push_span(a->shards->tree, s->of[i], error);
+}
+
+static basin_status let_travel(void *context, basin_error *error) {
+    return basin_ranks_tree_progress(((const adding *)context)->shards->tree, error);
+}
+
+static basin_status finish(basin_shards *shards, double loss, double weight, basin_error *error) {
     double *told = shards->told + 2 * (shards->share.first + shards->done++);
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < g->count && !status; i++) {
-        status = take(to, shards, trainer->store, g->param[i].state, weight, error);
-        to += count_of(g->param[i].state);
-    }
     told[0] = loss * weight;
     told[1] = weight;
-    if (!status) basin_ranks_tree_push(shards->tree);
-    return status;
+    return basin_ranks_tree_push(shards->tree, error);
 }
 
 basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, double weight,
                               basin_error *error) {
     double loss;
-    basin_status status = basin_trainer_differentiate(trainer, error);
+    adding a = {shards, trainer, weight};
+    basin_plan_listener listener = {take_one, let_travel, &a};
+    await_all(&shards->spans);
+    basin_status status = basin_trainer_differentiate_telling(trainer, &listener, error);
     if (!status) status = basin_trainer_loss(trainer, &loss, error);
-    return status ? status : push(shards, trainer, loss, weight, error);
+    return status ? status : finish(shards, loss, weight, error);
 }
 
+/* A weight of 0 takes what is there for its shape alone. */
 basin_status basin_shards_add_empty(basin_shards *shards, basin_trainer *trainer,
                                     basin_error *error) {
-    return push(shards, trainer, 0, 0, error);
+    adding a = {shards, trainer, 0};
+    basin_status status = BASIN_OK;
+    await_all(&shards->spans);
+    for (int i = 0; i < (int)trainer->gradients.count && !status; i++)
+        status = take_one(&a, i, error);
+    return status ? status : finish(shards, 0, 0, error);
 }
 
 /* ---- the step ---- */

@@ -8,7 +8,8 @@
  *     }
  *     basin_shards_step(&shards, &loss, &weight, &trainer, &error);
  *
- * The batch's loss is the mean of its shards' by weight. */
+ * The batch's loss is the mean of its shards' by weight. Gradients of a rank's last shard leave as
+ * they are found, while the rest of the reverse pass computes. */
 #ifndef BASIN_TRAIN_SHARDS_SHARDS_H
 #define BASIN_TRAIN_SHARDS_SHARDS_H
 
@@ -16,13 +17,22 @@
 #include "basin/train.h"
 #include "train/shards/device.h"
 
+/* Gradients that travel together: whole parameters, one after the other. */
+typedef struct basin_shards_spans {
+    int64_t count, params;
+    int64_t *of;   /* [params] the span of a parameter */
+    int64_t *at;   /* [params] where it begins among all numbers */
+    int64_t *wait; /* [count] parameters that are still to come */
+} basin_shards_spans;
+
 typedef struct basin_shards {
     basin_ranks *ranks;
     int64_t count;           /* of a batch; 1: a batch is one plan's, and there is one rank */
     basin_ranks_share share; /* this rank's */
     basin_ranks_tree *tree;  /* of gradients; NULL where count is 1 */
-    double *told;            /* [count, 2] losses, times their weights, and weights */
-    int64_t done;            /* of this rank's in this step */
+    basin_shards_spans spans;
+    double *told; /* [count, 2] losses, times their weights, and weights */
+    int64_t done; /* of this rank's in this step */
     basin_shards_device device;
     const char *how; /* gradients travel, for people; "" where there is nothing to tell */
 } basin_shards;
