@@ -95,7 +95,12 @@
     X(REAL, fraction, "X", 0, 1,                                                                   \
       "The part of the nodes that a sampled epoch takes; 0: 0.05, of neighbours at most 4 "        \
       "batches.")                                                                                  \
-    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")
+    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")                   \
+    X(INTEGER, parts, "N", 0, 1024,                                                                \
+      "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \
+      "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
+      .since = "0.2", .absent = "1")                                                               \
+    BASIN_SHARD_SETTINGS(X)
 #define BASIN_ANOMALY_TRAINING_SETTINGS(X)                                                         \
     BASIN_NODE_PACE_SETTINGS(X)                                                                    \
     X(CHOICE, select, BASIN_CHOICES("macro_f1", "auroc", "auprc"),                                 \
@@ -106,10 +111,6 @@
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of anomalies in the loss: the classes' ratio, its root, or 1.")                      \
     BASIN_NODE_SAMPLING_SETTINGS(X)                                                                \
-    X(INTEGER, parts, "N", 0, 1024,                                                                \
-      "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \
-      "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
-      .since = "0.2", .absent = "1")                                                               \
     X(INTEGER, trees, "N", 0, 64,                                                                  \
       "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
       "network; 0: none. Validation chooses the share of each.",                                   \

@@ -74,9 +74,13 @@ static basin_status draw_neighbours(basin_anomaly_batch *b, const basin_anomaly_
     const basin_anomaly_settings *r = inputs->settings;
     int64_t wanted = draws_of(r->fraction, s->train_count), first = number * r->batch;
     int64_t count = wanted - first < r->batch ? wanted - first : r->batch;
+    int64_t shards = s->shards ? s->shards : 1;
+    int64_t from = count * s->shard / shards, to = count * (s->shard + 1) / shards;
     int64_t fanout[3] = {r->fanout, 1 + r->fanout / 4, 1 + r->fanout / 4};
     int64_t depth = r->blocks * r->steps;
     int steps = depth < 3 ? (int)depth : 3;
+    first += from, count = b->targets = to - from;
+    if (!count) return BASIN_OK;
     int64_t *order = choose(s->train_count, wanted, seed, STREAM_TARGETS + (uint64_t)epoch);
     if (!order) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch");
     for (int64_t i = 0; i < count; i++) order[i] = s->train[order[first + i]];
@@ -84,13 +88,12 @@ static basin_status draw_neighbours(basin_anomaly_batch *b, const basin_anomaly_
                               .steps = steps,
                               .seed = seed,
                               .stream = (uint64_t)STREAM_WALK + (uint64_t)epoch * 65536 +
-                                        (uint64_t)number};
+                                        (uint64_t)(number * shards + s->shard)};
     basin_status status =
         basin_network_sample(&b->network, inputs->network, order, count, &spec, error);
     free(order);
-    b->targets = count;
     int64_t nodes, edges;
-    bound_walk(&nodes, &edges, fanout, steps, r->batch);
+    bound_walk(&nodes, &edges, fanout, steps, (r->batch + shards - 1) / shards);
     b->shape.nodes = nodes < inputs->shape.nodes ? nodes : inputs->shape.nodes;
     for (int i = 0; i < inputs->shape.relations; i++) b->shape.pairs[i] = edges;
     return status;
@@ -162,6 +165,7 @@ basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
     bool walk = basin_choice_is(source->inputs->settings->sampling, "neighbours");
     basin_status status = walk ? draw_neighbours(batch, source, seed, epoch, number, error)
                                : draw_subgraph(batch, source, seed, epoch, error);
+    if (!status && !batch->network) return BASIN_OK;
     if (!status)
         status = basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error);
     if (!status) status = gather(batch, source, error);

@@ -21,13 +21,14 @@ typedef struct basin_anomaly_source {
     const float *label, *weight; /* [N], of classes [N, C]; [N], 0: not a training node */
     const int64_t *train;        /* [train_count] */
     int64_t train_count;
+    int64_t shard, shards; /* which of its shards is drawn of a batch of neighbours; 0 of 0: all */
 } basin_anomaly_source;
 
 /* How many batches an epoch has: subgraphs one, neighbours `fraction` of the training nodes. */
 int64_t basin_anomaly_batch_count(const basin_anomaly_source *source);
 /* How many nodes they take: those whose loss counts where neighbours are sampled, else all. */
 int64_t basin_anomaly_batch_nodes(const basin_anomaly_source *source);
-/* Batch `number` of an epoch. */
+/* Batch `number` of an epoch; one without targets, which a shard may be, has no network. */
 basin_status basin_anomaly_batch_draw(basin_anomaly_batch *batch,
                                       const basin_anomaly_source *source, uint64_t seed,
                                       int64_t epoch, int64_t number, basin_error *error);

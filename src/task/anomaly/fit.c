@@ -21,13 +21,9 @@ static bool is_full(const basin_anomaly_fitting *f) {
     return basin_choice_is(f->settings.sampling, "full");
 }
 
-static basin_anomaly_source source_of(const basin_anomaly_fitting *f) {
-    return (basin_anomaly_source){&f->inputs, f->label, f->weight, f->train, f->train_count};
-}
-
 /* How many an epoch has. */
 static int64_t steps_of(const basin_anomaly_fitting *f) {
-    basin_anomaly_source source = source_of(f);
+    basin_anomaly_source source = basin_anomaly_source_of(f);
     return basin_anomaly_batch_count(&source);
 }
 
@@ -48,14 +44,23 @@ static basin_status show_columns(basin_anomaly_fitting *f, basin_error *error) {
 
 static basin_trainer_spec spec_of(const basin_anomaly_fitting *f) {
     return (basin_trainer_spec){.adamw = basin_anomaly_net_adamw(&f->settings),
-                                .schedule = schedule_of(f)};
+                                .schedule = schedule_of(f),
+                                .meeting = f->shards.tree ? &basin_shards_meeting : NULL};
 }
 
-static basin_status make_trainer(basin_anomaly_fitting *f, const basin_anomaly_shape *shape,
-                                 basin_error *error) {
+/* Shards of batches, of which a full graph has none. */
+static basin_status begin_shards(basin_anomaly_fitting *f, basin_error *error) {
+    if (is_full(f) || f->shards.count) return BASIN_OK;
+    return basin_shards_begin(&f->shards, basin_run_training(f->run), f->settings.shards,
+                              &f->net.params, error);
+}
+
+basin_status basin_anomaly_make_trainer(basin_anomaly_fitting *f, const basin_anomaly_shape *shape,
+                                        basin_error *error) {
     basin_trainer_free(&f->trainer);
     basin_anomaly_net_free(&f->net);
     basin_status status = basin_anomaly_net_new(&f->net, &f->settings, shape, true, error);
+    if (!status) status = begin_shards(f, error);
     basin_trainer_spec spec = spec_of(f);
     if (!status)
         status =
@@ -78,48 +83,14 @@ static basin_status write_whole(basin_anomaly_fitting *f, basin_error *error) {
     return status;
 }
 
-enum { BATCH_LEAST = 32 }; /* targets, below which a step learns next to nothing */
-
-static basin_status first_shape(basin_anomaly_shape *shape, const basin_anomaly_fitting *f,
-                                basin_error *error) {
-    basin_anomaly_source source = source_of(f);
-    basin_anomaly_batch batch;
-    basin_status status =
-        basin_anomaly_batch_draw(&batch, &source, (uint64_t)f->settings.seed, 0, 0, error);
-    if (status) return status;
-    *shape = batch.shape;
-    basin_anomaly_batch_free(&batch);
-    return BASIN_OK;
-}
-
-/* Batches are halved until they fit, where they are left to us. */
-static basin_status make_fitting_trainer(basin_anomaly_fitting *f, basin_error *error) {
-    for (;;) {
-        basin_anomaly_shape shape;
-        basin_status status = first_shape(&shape, f, error);
-        if (!status) status = make_trainer(f, &shape, error);
-        if (status != BASIN_NO_MEMORY || !f->shrink || f->settings.batch <= BATCH_LEAST)
-            return status;
-        f->settings.batch /= 2;
-    }
-}
-
 static basin_status make_first_plan(basin_anomaly_fitting *f, basin_error *error) {
     if (f->work.parts) {
         basin_trainer_spec spec = spec_of(f);
         return basin_anomaly_make_parts(f, &spec, error);
     }
-    if (is_full(f)) {
-        basin_status status = make_trainer(f, &f->inputs.shape, error);
-        return status ? status : write_whole(f, error);
-    }
-    int64_t asked = f->settings.batch;
-    basin_status status = make_fitting_trainer(f, error);
-    f->model->settings.batch = f->settings.batch;
-    if (!status && f->settings.batch < asked)
-        basin_watch_note(f->work.watch, "batches of %lld targets: %lld would not fit",
-                         (long long)f->settings.batch, (long long)asked);
-    return status;
+    if (!is_full(f)) return basin_anomaly_make_samples(f, error);
+    basin_status status = basin_anomaly_make_trainer(f, &f->inputs.shape, error);
+    return status ? status : write_whole(f, error);
 }
 
 static basin_status make_scorer(basin_anomaly_fitting *f, basin_error *error) {
@@ -207,26 +178,6 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
 
 /* ---- steps ---- */
 
-static bool same_shape(const basin_anomaly_shape *a, const basin_anomaly_shape *b) {
-    bool same = a->nodes == b->nodes;
-    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
-    return same;
-}
-
-static basin_status write_sample(basin_anomaly_fitting *f, const basin_run_place *place,
-                                 basin_error *error) {
-    basin_anomaly_source source = source_of(f);
-    basin_anomaly_batch batch;
-    basin_status status = basin_anomaly_batch_draw(&batch, &source, member_seed(f), place->epoch,
-                                                   place->batch, error);
-    if (status) return status;
-    if (!same_shape(&batch.shape, &f->planned)) status = make_trainer(f, &batch.shape, error);
-    basin_anomaly_net_data data = basin_anomaly_batch_data(&batch);
-    if (!status) status = basin_anomaly_net_write(&f->net, f->trainer.plan, &data, error);
-    basin_anomaly_batch_free(&batch);
-    return status;
-}
-
 static basin_status train_step(basin_anomaly_fitting *f, double *loss, uint64_t seed,
                                basin_error *error) {
     basin_status status = basin_anomaly_net_write_seed(&f->net, f->trainer.plan, seed, error);
@@ -238,12 +189,14 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     basin_anomaly_fitting *f = context;
     uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)place->step;
     double loss = NAN;
-    basin_status status = is_full(f) ? BASIN_OK : write_sample(f, place, error);
+    basin_status status;
     f->trainer.step = place->step;
-    if (!status && f->joint)
+    if (f->joint)
         status = basin_parted_trainer_step(f->joint, &loss, f->trainer.step++, seed, error);
-    else if (!status)
+    else if (is_full(f))
         status = train_step(f, &loss, seed, error);
+    else
+        status = basin_anomaly_step_samples(f, &loss, place, member_seed(f), seed, error);
     if (!status && f->settings.average > 0)
         status = basin_states_average(f->store, &f->net.params, "average.", f->settings.average,
                                       f->trainer.step, error);
@@ -371,7 +324,7 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
 
 static basin_run_task task_of(basin_anomaly_fitting *f) {
     const basin_anomaly_settings *s = &f->settings;
-    basin_anomaly_source source = source_of(f);
+    basin_anomaly_source source = basin_anomaly_source_of(f);
     bool judged = f->validation_count > 0;
     return (basin_run_task){.context = f,
                             .unit = "nodes",
@@ -432,6 +385,7 @@ static basin_status get_ready(basin_anomaly_fitting *f, basin_error *error) {
 static void fitting_free(basin_anomaly_fitting *f) {
     basin_anomaly_scorer_free(f->scorer);
     basin_trainer_free(&f->trainer);
+    basin_shards_end(&f->shards);
     basin_parted_trainer_free(f->joint);
     basin_anomaly_net_free(&f->net);
     basin_store_free(f->store);

@@ -3,9 +3,11 @@
 #ifndef BASIN_TASK_ANOMALY_FIT_H
 #define BASIN_TASK_ANOMALY_FIT_H
 
+#include "task/anomaly/batch.h"
 #include "task/anomaly/parts/parts.h"
 #include "task/anomaly/scorer.h"
 #include "train/run/run.h"
+#include "train/shards/shards.h"
 
 /* What is trained on, and how. */
 typedef struct basin_anomaly_job {
@@ -41,7 +43,7 @@ basin_status basin_anomaly_resume(basin_anomaly_settings *settings, const basin_
 basin_status basin_anomaly_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                     const basin_anomaly_settings *settings, basin_error *error);
 
-/* ---- what fit.c and prepare.c share ---- */
+/* ---- what fit.c, prepare.c and parts/sampled.c share ---- */
 
 typedef struct basin_anomaly_fitting {
     const basin_network *network;
@@ -54,6 +56,7 @@ typedef struct basin_anomaly_fitting {
     basin_store *store;
     basin_anomaly_net net;
     basin_trainer trainer;
+    basin_shards shards;         /* of batches that are sampled */
     basin_parted_inputs parted;  /* of a graph in parts, in place of `inputs`, */
     basin_parted_trainer *joint; /* and of the trainer */
     basin_anomaly_shape planned; /* what the trainer's plan is made for */
@@ -82,6 +85,16 @@ void basin_anomaly_choose_pace(basin_anomaly_fitting *fit);
 basin_status basin_anomaly_prepare_parts(basin_anomaly_fitting *fit, basin_error *error);
 basin_status basin_anomaly_make_parts(basin_anomaly_fitting *fit, const basin_trainer_spec *spec,
                                       basin_error *error);
+/* A trainer for this shape, in place of the one before. */
+basin_status basin_anomaly_make_trainer(basin_anomaly_fitting *fit,
+                                        const basin_anomaly_shape *shape, basin_error *error);
+basin_anomaly_source basin_anomaly_source_of(const basin_anomaly_fitting *fit);
+/* Samples: the first plan, for batches that are halved until they fit where they are left to us;
+ * and a step, of this rank's shards of a batch. */
+basin_status basin_anomaly_make_samples(basin_anomaly_fitting *fit, basin_error *error);
+basin_status basin_anomaly_step_samples(basin_anomaly_fitting *fit, double *loss,
+                                        const basin_run_place *place, uint64_t member_seed,
+                                        uint64_t seed, basin_error *error);
 /* An error where the trainer's plan of samples, or scoring streamed, would take more beside the
  * graph than is allowed. */
 basin_status basin_anomaly_hold_samples(basin_anomaly_fitting *fit, basin_error *error);

@@ -48,6 +48,37 @@ static basin_status choose_parts(whole *t, basin_error *error) {
     return status;
 }
 
+/* Samples are drawn from the whole graph, which every rank opens; their batches are cut instead. */
+static bool samples_whole(const whole *t, const basin_anomaly_settings *found) {
+    bool open = basin_choice_is(t->settings.sampling, "auto") && found && found->sampling;
+    const char *sampling = open ? found->sampling : t->settings.sampling;
+    return basin_choice_is(sampling, "neighbours") && t->settings.parts <= 1 && !t->data.parts;
+}
+
+/* In how many shards batches are to be, likewise; 1 where nothing is sampled by its name. */
+static basin_status choose_shards(whole *t, basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
+    basin_anomaly_settings found = {.shards = 0};
+    basin_status status = BASIN_OK;
+    if (checkpoint) status = basin_anomaly_read_settings(&found, t->task, checkpoint, error);
+    bool cut = samples_whole(t, &found);
+    if (t->settings.shards > 1 && !cut)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "shards is %lld and sampling %s%s; wanted sampling neighbours, whose "
+                          "batches it cuts, on a graph that is whole, or shards 1",
+                          (long long)t->settings.shards, t->settings.sampling,
+                          t->data.parts ? " on a graph in parts" : "");
+    if (!cut && !t->settings.shards) t->settings.shards = 1;
+    t->settings.shards =
+        basin_shards_choose(t->settings.shards, found.shards, t->settings.batch, ranks_of(t));
+    if (status || t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return status;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "sampling %s in %lld part over %lld ranks; wanted parts for each of them, or "
+                      "sampling neighbours",
+                      t->settings.sampling, (long long)t->settings.parts,
+                      (long long)basin_ranks_count(ranks_of(t)));
+}
+
 /* A folder of parts has as many as it has. */
 static basin_status open_folder(whole *t, basin_error *error) {
     const char *folder = t->data.path[0];
@@ -100,6 +131,7 @@ static basin_status open_network(whole *t, basin_error *error) {
     } else {
         if (!d->network) status = open_files(t, error);
         status = basin_ranks_agree(ranks_of(t), status, error);
+        if (!status && samples_whole(t, NULL)) t->settings.parts = 1;
         if (!status) status = choose_parts(t, error);
         if (status || t->settings.parts == 1) return status;
         status = cut_network(t, error);
@@ -209,7 +241,10 @@ static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome
                              const uint8_t *part, basin_error *error) {
     bool stopped = false;
     leave_out_trees(t);
-    basin_status status = settle(t, &stopped, part, error);
+    basin_status status = choose_shards(t, error);
+    if (!status) status = settle(t, &stopped, part, error);
+    status = basin_ranks_agree(ranks_of(t), status, error);
+    if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
     basin_anomaly_job job = {t->task,      t->data.network,   part,
