@@ -73,6 +73,22 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
     return status;
 }
 
+basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
+                                  int64_t asked, const char *facts, basin_ranks *ranks,
+                                  basin_error *error) {
+    int64_t count = basin_ranks_count(ranks);
+    *parts = NULL;
+    if (!folder && !asked && !ranks) return BASIN_OK;
+    basin_cut_spec spec = {.size = sizeof spec, .parts = asked ? asked : count > 8 ? count : 8};
+    if (!folder && is(facts, "none")) basin_network_forget_facts(*opened);
+    basin_status status = folder ? basin_parts_open(parts, folder, ranks, error)
+                                 : basin_parts_cut(parts, *opened, &spec, ranks, error);
+    if (!status) status = basin_parts_name_nodes(*parts, error);
+    basin_network_free(*opened);
+    *opened = NULL;
+    return status;
+}
+
 basin_status basin_find_node(int64_t *node, const basin_network *network, const char *id,
                              basin_error *error) {
     *node = basin_network_find(network, id);

@@ -2,7 +2,7 @@
 #ifndef BASIN_CLI_NETWORK_H
 #define BASIN_CLI_NETWORK_H
 
-#include "basin/tasks/network.h"
+#include "basin/tasks/cut.h"
 #include "cli/options.h"
 
 typedef struct basin_network_flags {
@@ -113,6 +113,18 @@ basin_network_options basin_network_flags_options(const basin_network_flags *fla
 basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
                                       const basin_schema *schema, double gib, int paths,
                                       char **path, bool quiet, basin_error *error);
+/* Option of commands that score: `type` has `parts`, an int64_t. */
+#define BASIN_OPTION_PARTS(type)                                                                   \
+    BASIN_INTEGER(                                                                                 \
+        type, parts, "parts", "N", 0, BASIN_CUT_PARTS,                                             \
+        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "       \
+        "as there are ranks.")
+/* Parts of a graph to score: those of a folder, or, where `folder` is NULL, of what was opened,
+ * which is then no longer held and becomes NULL. *parts is NULL where none are asked for. A model
+ * with `facts` none reads none of edges. */
+basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
+                                  int64_t asked, const char *facts, basin_ranks *ranks,
+                                  basin_error *error);
 /* Says what was written to `path`: a line on standard error, or JSON on standard output. */
 void basin_network_print_written(const char *path, const basin_network *network, bool json,
                                  bool quiet);

@@ -38,10 +38,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
     BASIN_TEXT(options, base, 0, "base", "FILE",
                "A graph that is there already, as one file: the tables add nodes and edges to it."),
-    BASIN_INTEGER(
-        options, parts, "parts", "N", 0, BASIN_CUT_PARTS,
-        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "
-        "as there are ranks."),
+    BASIN_OPTION_PARTS(options),
     BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add."),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
@@ -190,21 +187,13 @@ static basin_status open_graphs(job *j, char **operand, int operands, basin_erro
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no node that %s lacks", operand[1], o->base);
 }
 
-/* Parts of the graph: those of a folder, or of what was opened, which is not held any longer. */
+/* Parts of the graph: those of a folder, or of what was opened. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
-    const options *o = j->o;
-    int64_t ranks = basin_ranks_count(o->ranks), parts = o->parts;
-    if (!folder && !parts && !o->ranks) return BASIN_OK;
-    basin_cut_spec spec = {.size = sizeof spec, .parts = parts ? parts : ranks > 8 ? ranks : 8};
     char facts[32] = "";
     basin_settings_get(facts, sizeof facts, basin_anomaly_get_settings(j->model), "facts", NULL);
-    if (!folder && !strcmp(facts, "none")) basin_network_forget_facts(j->opened);
-    basin_status status = folder ? basin_parts_open(&j->parts, folder, o->ranks, error)
-                                 : basin_parts_cut(&j->parts, j->opened, &spec, o->ranks, error);
-    if (!status) status = basin_parts_name_nodes(j->parts, error);
-    if (!status) j->network = basin_parts_face(j->parts);
-    basin_network_free(j->opened);
-    j->opened = NULL;
+    basin_status status =
+        basin_cli_parts_open(&j->parts, &j->opened, folder, j->o->parts, facts, j->o->ranks, error);
+    if (j->parts) j->network = basin_parts_face(j->parts);
     return status;
 }
 

@@ -13,7 +13,8 @@ typedef struct options {
     const char *output, *backend, *products, *dtype;
     basin_network_flags data;
     double memory;
-    int64_t threads;
+    int64_t threads, parts;
+    basin_ranks *ranks;
     bool unlabelled, json, quiet;
 } options;
 
@@ -23,6 +24,7 @@ static const options defaults = {
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
     BASIN_FLAG(options, unlabelled, 0, "unlabelled", "Only the nodes without a label."),
+    BASIN_OPTION_PARTS(options),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
@@ -33,8 +35,10 @@ typedef struct job {
     const options *o;
     basin_backend *backend;
     basin_node_model *model;
-    basin_network *network;
-    double *probability; /* [N, C] */
+    basin_network *opened;
+    basin_parts *parts;           /* or NULL */
+    const basin_network *network; /* what was opened, or the parts' face */
+    double *probability;          /* [N, C] */
     int64_t classes;
 } job;
 
@@ -103,6 +107,26 @@ static basin_status put(const job *j, basin_error *error) {
     return output ? basin_writer_commit(&writer, error) : BASIN_OK;
 }
 
+/* The graph, whole or in parts: those of a folder, or of what was opened. */
+static basin_status open_graph(job *j, char **operand, int operands, basin_error *error) {
+    const options *o = j->o;
+    char facts[32] = "";
+    const char *folder = operands == 2 && basin_cut_is(operand[1]) ? operand[1] : NULL;
+    basin_status status = BASIN_OK;
+    if (folder && o->parts)
+        status = basin_fail(error, BASIN_BAD_VALUE, "%s: is in parts; wanted no --parts", folder);
+    if (!status) status = basin_node_open(&j->model, operand[0], j->backend, error);
+    if (!status && !folder)
+        status = basin_network_flags_open(&j->opened, &o->data, basin_node_get_schema(j->model),
+                                          o->memory, operands - 1, operand + 1, o->quiet, error);
+    status = basin_ranks_agree(o->ranks, status, error);
+    if (status) return status;
+    basin_settings_get(facts, sizeof facts, basin_node_get_settings(j->model), "facts", NULL);
+    status = basin_cli_parts_open(&j->parts, &j->opened, folder, o->parts, facts, o->ranks, error);
+    j->network = j->parts ? basin_parts_face(j->parts) : j->opened;
+    return status;
+}
+
 static basin_status predict(job *j, char **operand, int operands, basin_cli_watch *watch,
                             basin_error *error) {
     const options *o = j->o;
@@ -111,18 +135,17 @@ static basin_status predict(job *j, char **operand, int operands, basin_cli_watc
                             .memory = (size_t)(o->memory * (double)(1 << 30))};
     basin_status status =
         basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) status = basin_node_open(&j->model, operand[0], j->backend, error);
-    if (!status)
-        status = basin_network_flags_open(&j->network, &o->data, basin_node_get_schema(j->model),
-                                          o->memory, operands - 1, operand + 1, o->quiet, error);
+    if (!status) status = open_graph(j, operand, operands, error);
     if (status) return status;
+    work.parts = j->parts;
     j->classes = basin_node_classes(j->model);
     j->probability = calloc((size_t)j->network->nodes, (size_t)j->classes * sizeof *j->probability);
     if (!j->probability) return basin_fail(error, BASIN_NO_MEMORY, "no memory for probabilities");
     basin_note_gamma(operand[0], o->quiet);
     status = basin_node_predict(j->probability, j->model, j->network, &work, error);
     basin_cli_watch_end(watch);
-    return status ? status : put(j, error);
+    if (status || basin_ranks_rank(o->ranks)) return status; /* the first prints */
+    return put(j, error);
 }
 
 static int run(const void *values, int operands, char **operand) {
@@ -133,7 +156,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_status status = predict(&j, operand, operands, &watch, &error);
     basin_cli_watch_end(&watch);
     basin_node_close(j.model);
-    basin_network_free(j.network);
+    basin_parts_close(j.parts);
+    basin_network_free(j.opened);
     basin_backend_close(j.backend);
     free(j.probability);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
@@ -154,5 +178,6 @@ const basin_command basin_command_node_predict = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
+    .ranks_at = offsetof(options, ranks),
     .run = run,
 };

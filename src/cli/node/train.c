@@ -148,6 +148,7 @@ const basin_command basin_command_node_train = {
     .defaults = &defaults,
     .size = sizeof defaults,
     .task = "node",
+    .ranks_at = offsetof(options, training.ranks),
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .run = run,

@@ -105,14 +105,26 @@ static basin_status choose(choice *c, bool ask, basin_error *error) {
 
 /* ---- of classes ---- */
 
-/* Words, counts, switches: no number below 0, and most of them 0. */
-static bool is_bag(const basin_network *n) {
-    int64_t count = n->feature ? n->nodes * n->features : 0, zeros = 0;
+/* Adds to numbers below 0, zeros, and all. */
+static void count_features(int64_t counts[3], const basin_network *n) {
+    int64_t count = n->feature ? n->nodes * n->features : 0;
     for (int64_t i = 0; i < count; i++) {
-        if (n->feature[i] < 0) return false;
-        zeros += n->feature[i] == 0;
+        counts[0] += n->feature[i] < 0;
+        counts[1] += n->feature[i] == 0;
     }
-    return count && zeros > count / 2;
+    counts[2] += count;
+}
+
+/* Words, counts, switches: no number below 0, and most of them 0. */
+static basin_status is_bag(bool *bag, const choice *c, basin_error *error) {
+    basin_parts *p = c->work.parts;
+    int64_t counts[3] = {0};
+    basin_status status = BASIN_OK;
+    if (!p) count_features(counts, c->network);
+    for (int64_t k = 0; p && k < p->count; k++) count_features(counts, p->part[k]->network);
+    if (p) status = basin_ranks_sum_integers(p->ranks, counts, 3, error);
+    *bag = !counts[0] && counts[1] > counts[2] / 2;
+    return status;
 }
 
 /* What neighbours are good for: nothing, to agree with, or to be looked at. */
@@ -141,8 +153,10 @@ static basin_status choose_neighbours(choice *c, basin_error *error) {
 static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
     basin_anomaly_settings *s = c->settings;
     bool scaling = basin_choice_is(s->scaling, "auto"), open = s->hops < 0 || s->smoothing < 0;
-    if (scaling) s->scaling = is_bag(c->network) ? "rows" : "standard";
-    basin_status status = open && ask ? choose_neighbours(c, error) : BASIN_OK;
+    bool bag = false;
+    basin_status status = scaling ? is_bag(&bag, c, error) : BASIN_OK;
+    if (scaling) s->scaling = bag ? "rows" : "standard";
+    if (!status && open && ask) status = choose_neighbours(c, error);
     if (s->hops < 0) s->hops = 0;
     if (s->smoothing < 0) s->smoothing = SMOOTHING;
     if ((scaling || open) && !c->stopped)

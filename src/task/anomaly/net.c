@@ -203,8 +203,11 @@ static void declare_outputs(basin_anomaly_net *net, const basin_anomaly_settings
 /* Of a part: its share of the loss over all of them. */
 static basin_expr loss_of(const basin_anomaly_net *net, const basin_anomaly_shape *shape) {
     basin_expr z = net->logits;
-    if (!shape->parted) return basin_weighted_cross_entropy(z, net->label, net->weight);
-    basin_expr ce = basin_sub(basin_softplus(z), basin_mul(net->label, z));
+    if (!shape->parts) return basin_weighted_cross_entropy(z, net->label, net->weight);
+    basin_expr agreed = basin_mul(net->label, z);
+    basin_expr ce = basin_expr_shape(z).rank == 1
+                        ? basin_sub(basin_softplus(z), agreed)
+                        : basin_sub(basin_logsumexp(z), basin_sum(agreed, -1, 1));
     return basin_sum_all(basin_mul(net->weight, ce));
 }
 
@@ -226,7 +229,8 @@ basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_s
     declare_inputs(net, settings, shape, training);
     declare_outputs(net, settings, shape);
     if (training) net->loss = loss_of(net, shape);
-    if (training && settings->penalty > 0) add_penalty(net, settings->penalty);
+    double parts = shape->parts ? (double)shape->parts : 1; /* which make up one penalty */
+    if (training && settings->penalty > 0) add_penalty(net, settings->penalty / parts);
     const basin_error *found = basin_graph_error(net->graph);
     if (!found) return BASIN_OK;
     basin_status status = basin_fail(error, found->status, "%s", found->text);

@@ -11,8 +11,9 @@ typedef struct basin_anomaly_shape {
     int64_t nodes, columns;
     int64_t positions; /* nodes of the whole network, for learned positions */
     bool placed;       /* its nodes are some of them: positions by index */
-    bool parted;  /* they are a part: losses are sums, whose weights make up 1 over all parts */
-    int64_t halo; /* and see so many nodes of others at most */
+    int64_t parts;     /* they are one of so many: losses are sums, whose weights make up 1 over all
+                          parts; 0: they are all */
+    int64_t halo;      /* and see so many nodes of others at most */
     int relations;
     int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
     int64_t facts;                          /* numbers of an edge that bias its score; 0: none */

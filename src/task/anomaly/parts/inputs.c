@@ -20,7 +20,7 @@ static basin_status check(const basin_anomaly_settings *s, basin_error *error) {
     } refused[] = {
         {!basin_choice_is(s->position, "none"), "position none"},
         {!basin_choice_is(s->sampling, "auto") && !basin_choice_is(s->sampling, "full"),
-         "sampling full"},
+         "sampling full, or neighbours of the whole graph, in 1 part"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (refused[i].asked)
@@ -61,7 +61,7 @@ static void set_shape(basin_parted_inputs *in) {
     in->shape = first->shape;
     in->shape.nodes = in->shape.positions = p->most_nodes;
     in->shape.halo = p->most_halo;
-    in->shape.parted = true;
+    in->shape.parts = p->parts;
     in->whole = (basin_node_inputs){.network = p->face, .settings = first->settings};
     in->whole.shape = first->shape;
     in->whole.shape.nodes = in->whole.shape.positions = p->face->nodes;
@@ -194,12 +194,14 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
 /* ---- into plans ---- */
 
 /* Rows of all nodes become those of a part; NULL stays NULL. */
-static basin_status take_rows(float **to, const float *from, const basin_network *n,
-                              basin_error *error) {
+static basin_status take_rows(float **to, const float *from /* [N, width] */, int64_t width,
+                              const basin_network *n, basin_error *error) {
+    size_t row = (size_t)width * sizeof **to;
     *to = NULL;
     if (!from) return BASIN_OK;
-    if (!(*to = basin_array_new((size_t)n->nodes, sizeof **to))) return no_memory(error);
-    for (int64_t i = 0; i < n->nodes; i++) (*to)[i] = from[n->origin[i]];
+    if (!(*to = basin_array_new((size_t)n->nodes, row))) return no_memory(error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        memcpy(*to + i * width, from + n->origin[i] * width, row);
     return BASIN_OK;
 }
 
@@ -212,8 +214,9 @@ basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS] = {{0}};
     float *own_label = NULL, *own_weight = NULL;
     bool graph = basin_anomaly_on_graph(part->settings);
-    basin_status status = take_rows(&own_label, label, n, error);
-    if (!status) status = take_rows(&own_weight, weight, n, error);
+    basin_status status =
+        take_rows(&own_label, label, basin_anomaly_width(part->settings), n, error);
+    if (!status) status = take_rows(&own_weight, weight, 1, n, error);
     if (!status && graph)
         status =
             basin_node_inputs_pairs_apart(pairs, part, n, in->shape.nodes, in->shape.halo, error);

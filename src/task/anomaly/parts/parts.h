@@ -23,7 +23,8 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *inputs, const basin_
                                        basin_error *error);
 void basin_parted_inputs_close(basin_parted_inputs *inputs);
 size_t basin_parted_inputs_bytes(const basin_parted_inputs *inputs);
-/* A part's inputs into a plan of the shape. label and weight [N] of all nodes, or NULL. */
+/* A part's inputs into a plan of the shape. label and weight [N] of all nodes, of classes label
+ * [N, C]; or NULL. */
 basin_status basin_parted_inputs_write(const basin_parted_inputs *inputs, int64_t part,
                                        const basin_anomaly_net *net, basin_plan *plan,
                                        const float *label, const float *weight, basin_error *error);
@@ -62,7 +63,8 @@ bool basin_parted_scorer_streams(const basin_parted_scorer *scorer);
 size_t basin_parted_scorer_bytes(const basin_parted_scorer *scorer); /* of streams; 0 of plans */
 void basin_parted_scorer_free(basin_parted_scorer *scorer);
 /* Of all nodes, on every rank, with the weights that the store has. */
-basin_status basin_parted_scorer_run(basin_parted_scorer *scorer, double *probability /* [N] */,
+basin_status basin_parted_scorer_run(basin_parted_scorer *scorer,
+                                     double *probability /* [N], of classes [N, C] */,
                                      int64_t member, basin_error *error);
 
 #endif

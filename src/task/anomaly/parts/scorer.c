@@ -20,6 +20,11 @@ static basin_status no_memory(basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory to score parts");
 }
 
+/* Bytes that a node's probabilities take. */
+static size_t width_of(const basin_parted_scorer *s) {
+    return (size_t)basin_anomaly_width(s->settings) * sizeof **s->row;
+}
+
 /* ---- making ---- */
 
 static basin_status make_plan(basin_parted_scorer *s, const basin_parted_inputs *inputs, int64_t k,
@@ -34,8 +39,13 @@ static basin_status make_plan(basin_parted_scorer *s, const basin_parted_inputs 
 static basin_status make_part(basin_parted_scorer *s, const basin_parted_inputs *inputs, int64_t k,
                               basin_store *store, const basin_anomaly_resources *stream,
                               basin_error *error) {
-    s->row[k] = basin_array_new((size_t)inputs->shape.nodes, sizeof **s->row);
+    s->row[k] = basin_array_new((size_t)inputs->shape.nodes, width_of(s));
     if (!s->row[k]) return no_memory(error);
+    if (stream && s->settings->smoothing > 0)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "smoothing %lld of parts that are streamed, as their plans do not fit; "
+                          "wanted more memory, more ranks, or a model with smoothing 0",
+                          (long long)s->settings->smoothing);
     if (!stream) return make_plan(s, inputs, k, store, error);
     return basin_anomaly_stream_new(&s->stream[k], &inputs->part[k], s->parts->part[k]->halo, store,
                                     stream, error);
@@ -162,6 +172,6 @@ basin_status basin_parted_scorer_run(basin_parted_scorer *s, double *probability
                                      basin_error *error) {
     basin_status status = s->stream ? run_streams(s, member, error) : run_plans(s, member, error);
     if (status) return status;
-    return basin_parts_gather(probability, s->parts, (const void *const *)s->row, NULL,
-                              sizeof *probability, error);
+    return basin_parts_gather(probability, s->parts, (const void *const *)s->row, NULL, width_of(s),
+                              error);
 }
