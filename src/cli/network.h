@@ -14,6 +14,7 @@ typedef struct basin_network_flags {
     double split_train, split_val; /* no options of their own */
     int64_t unlabelled_first, max_categories;
     const basin_network *base; /* what the files add to; no option of its own */
+    const char *scratch;       /* where tables keep their edges; likewise */
 } basin_network_flags;
 
 /* Defaults for models, which want the union of relations. */

@@ -217,3 +217,8 @@ basin_status basin_writer_sweep(const char *path, basin_error *error) {
     free(pattern);
     return BASIN_OK;
 }
+
+basin_status basin_folder_make(const char *path, basin_error *error) {
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return BASIN_OK;
+    return fail_errno(error, path, "make the folder");
+}

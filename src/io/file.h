@@ -20,6 +20,9 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error);
 void basin_map_close(basin_map *map);
 
+/* Makes a folder where there is none yet. */
+basin_status basin_folder_make(const char *path, basin_error *error);
+
 /* A file being written aside. Create, write, then either commit or discard; after a failed create
  * or commit nothing is left to discard. Devices and pipes are written in place. */
 typedef struct basin_writer {

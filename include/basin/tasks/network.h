@@ -36,12 +36,13 @@ typedef struct basin_names {
 
 typedef struct basin_relation {
     char *name;
-    int64_t edges;    /* how many entries `col` has */
-    int64_t *row;     /* [N + 1] */
-    int32_t *col;     /* [edges] */
-    bool mapped;      /* row and col belong to the file of the network */
-    float *fact;      /* [edges, facts] what edges carry; NULL: nothing */
-    bool fact_mapped; /* it belongs to the file, too */
+    int64_t edges;                   /* how many entries `col` has */
+    int64_t *row;                    /* [N + 1] */
+    int32_t *col;                    /* [edges] */
+    bool mapped;                     /* row and col belong to the file of the network */
+    struct basin_edge_file *scratch; /* a file that col belongs to; NULL: none */
+    float *fact;                     /* [edges, facts] what edges carry; NULL: nothing */
+    bool fact_mapped;                /* it belongs to the file, too */
 } basin_relation;
 
 /* What an edge carries: one number each of what the rows that name its two ends add up to. Of an
@@ -155,6 +156,9 @@ typedef struct basin_network_options {
     /* Of CSV: labels are classes by any name, numbered in the order of their names (of numbers, as
      * numbers); else 0 and 1. */
     bool classes;
+    /* Of CSV: a folder for the edges while they are read, which then stay in a file there until the
+     * network is freed, and take no memory; NULL: they are held. Edges carry nothing then. */
+    const char *scratch;
 } basin_network_options;
 
 /* ---- files ---- */

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include "cli/command.h"
-#include "cli/folder.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/fetch/catalog.h"
 #include "data/fetch/fetch.h"
+#include "io/file.h"
 #include "io/json_writer.h"
 
 typedef struct options {

@@ -26,7 +26,8 @@ static const basin_option table[] = {
                  "metis: METIS; stream: greedy, node by node, in little memory; range: by number; "
                  "auto: METIS where it is installed and the graph fits, else stream."),
     BASIN_REAL(options, memory, "memory", "GIB", 0, 1e6,
-               "What METIS may take; 0: three quarters of what is free."),
+               "What METIS, or edges of tables while they are sorted, may take; 0: three quarters "
+               "of what is free."),
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_OPTIONS_NETWORK_EDGES(options, network),
     BASIN_OPTION_QUIET(options),
@@ -72,7 +73,9 @@ static int run(const void *values, int operands, char **operand) {
                            .parts = o->parts,
                            .method = o->method,
                            .memory = (size_t)(o->memory * (double)(1 << 30))};
-    basin_status status = basin_network_flags_open(&network, &o->network, NULL, o->memory, operands,
+    basin_network_flags flags = o->network;
+    flags.scratch = o->output;
+    basin_status status = basin_network_flags_open(&network, &flags, NULL, o->memory, operands,
                                                    operand, o->quiet, &error);
     if (!status) status = basin_network_cut(&report, o->output, network, &spec, &error);
     if (!status) print(o, &report, network->nodes);
@@ -86,11 +89,13 @@ const basin_command basin_command_data_part = {
     .operands = "FILE...",
     .operands_least = 1,
     .operands_most = INT_MAX,
-    .text = "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
-            "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
-            "then trains on all of them together (docs/scale.md). What is learnt depends on the "
-            "number of parts, not on that of processes, so cut once and run with any number up to "
-            "it. A graph that basin data convert wrote is mapped, not loaded.",
+    .text =
+        "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
+        "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
+        "then trains on all of them together (docs/scale.md). What is learnt depends on the "
+        "number of parts, not on that of processes, so cut once and run with any number up to "
+        "it. A graph that basin data convert wrote is mapped, not loaded; edges of tables (CSV) "
+        "are kept in files of FOLDER meanwhile.",
     .example = "  basin data part network.basin -n 8 -o parts\n"
                "  basin data part network.basin -n 64 --method stream -o parts\n",
     .option = table,

@@ -6,11 +6,11 @@
 #include "basin/tasks/image.h"
 #include "basin/tasks/models.h"
 #include "cli/command.h"
-#include "cli/folder.h"
 #include "cli/image/descent.h"
 #include "cli/image/masks.h"
 #include "cli/image/stems.h"
 #include "cli/progress.h"
+#include "io/file.h"
 #include "view/strip.h"
 
 typedef struct options {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "basin/version.h"
-#include "cli/folder.h"
 #include "cli/manual/manual.h"
 #include "io/file.h"
 

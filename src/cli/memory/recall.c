@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "cli/command.h"
-#include "cli/folder.h"
 #include "cli/memory/patterns.h"
 #include "cli/table.h"
 #include "io/file.h"

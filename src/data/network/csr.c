@@ -10,6 +10,7 @@
 #include "base/team/processors.h"
 #include "base/team/team.h"
 #include "data/network/network.h"
+#include "data/network/parts/edge_file.h"
 
 static int64_t from_at(const basin_edges *e, int64_t i) {
     return basin_whole_at(e->from, e->dtype, i * e->stride);
@@ -22,7 +23,8 @@ static int64_t to_at(const basin_edges *e, int64_t i) {
 void basin_relation_free(basin_relation *r) {
     free(r->name);
     if (!r->mapped) free(r->row);
-    if (!r->mapped) free(r->col);
+    if (!r->mapped && !r->scratch) free(r->col);
+    basin_edge_file_free(r->scratch);
     if (!r->fact_mapped) free(r->fact);
     *r = (basin_relation){0};
 }
@@ -81,42 +83,40 @@ static basin_status check_edges(const basin_network *n, const char *name, const 
                       n->path, bad, name, from_at(e, bad), to_at(e, bad), n->nodes - 1);
 }
 
+/* Entries of the rows first .. last - 1. */
 typedef struct scattering {
-    int64_t *at;  /* [N] the rows' counters */
+    int64_t first, last;
+    int64_t *at;  /* [last - first] the rows' counters */
     int32_t *col; /* NULL: entries are counted only */
     const basin_edges *edges;
     const basin_network_options *options;
 } scattering;
 
+static void put_entry(const scattering *s, int64_t row, int64_t entry) {
+    if (row < s->first || row >= s->last) return;
+    int64_t k = __atomic_fetch_add(&s->at[row - s->first], 1, __ATOMIC_RELAXED);
+    if (s->col) s->col[k] = (int32_t)entry;
+}
+
 static void scatter_some(const void *context, int64_t first, int64_t last, int place) {
     const scattering *s = context;
     const basin_edges *e = s->edges;
     const basin_network_options *o = s->options;
-    int64_t *at = s->at;
-    int32_t *col = s->col;
     bool drop = o->self != BASIN_SELF_KEEP;
     (void)place;
     for (int64_t i = first; i < last; i++) {
         int64_t u = from_at(e, i), v = to_at(e, i);
         if (u == v && drop) continue;
-        int64_t k = __atomic_fetch_add(&at[v], 1, __ATOMIC_RELAXED);
-        if (col) col[k] = (int32_t)u;
-        if (o->directed || u == v) continue;
-        k = __atomic_fetch_add(&at[u], 1, __ATOMIC_RELAXED);
-        if (col) col[k] = (int32_t)v;
+        put_entry(s, v, u);
+        if (!o->directed && u != v) put_entry(s, u, v);
     }
 }
 
-/* Counts (col == NULL) or places the entries of each row. `at` [N] are the rows' counters. */
-static void scatter(int64_t *at, int32_t *col, const basin_edges *e, const basin_network_options *o,
-                    int64_t nodes) {
-    scattering s = {at, col, e, o};
-    basin_team_run_all(scatter_some, &s, e->count, 0);
-    if (o->self != BASIN_SELF_ADD) return;
-    for (int64_t v = 0; v < nodes; v++) {
-        int64_t k = at[v]++;
-        if (col) col[k] = (int32_t)v;
-    }
+/* Counts (col == NULL) or places the entries of each row. */
+static void scatter(const scattering *s) {
+    basin_team_run_all(scatter_some, s, s->edges->count, 0);
+    if (s->options->self != BASIN_SELF_ADD) return;
+    for (int64_t v = s->first; v < s->last; v++) put_entry(s, v, v);
 }
 
 /* Sorting a row: short ones by insertion, long ones by bytes from the last to the first. */
@@ -187,9 +187,9 @@ static basin_status close_gaps(basin_relation *r, const int64_t *kept, int64_t n
 
 typedef struct tidying {
     const basin_relation *relation;
-    int64_t nodes;
+    int64_t nodes; /* entries are below this */
     bool merge;
-    int64_t *kept;  /* [nodes] entries that are left */
+    int64_t *kept;  /* [rows] entries that are left */
     int32_t *spare; /* [threads, most] */
     int64_t most;
 } tidying;
@@ -208,13 +208,14 @@ static void tidy_rows(const void *context, int64_t first, int64_t last, int plac
     }
 }
 
-basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
-                                 basin_error *error) {
-    int64_t most = longest_row(relation, nodes);
+/* Of a range of rows, or of all. */
+static basin_status tidy(basin_relation *relation, int64_t rows, int64_t nodes, bool merge,
+                         basin_error *error) {
+    int64_t most = longest_row(relation, rows);
     int threads = basin_processors();
     size_t room;
     int32_t *spare = NULL;
-    int64_t *kept = basin_array_new((size_t)nodes, sizeof *kept);
+    int64_t *kept = basin_array_new((size_t)rows, sizeof *kept);
     if (most > SHORT_ROW && basin_size_multiply(&room, (size_t)most, (size_t)threads))
         spare = basin_array_new(room, sizeof *spare);
     if (!kept || (most > SHORT_ROW && !spare)) {
@@ -224,11 +225,16 @@ basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool m
                           relation->edges);
     }
     tidying t = {relation, nodes, merge, kept, spare, most};
-    basin_team_run(tidy_rows, &t, nodes, 256, threads);
+    basin_team_run(tidy_rows, &t, rows, 256, threads);
     free(spare);
-    basin_status status = close_gaps(relation, kept, nodes, error);
+    basin_status status = close_gaps(relation, kept, rows, error);
     free(kept);
     return status;
+}
+
+basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
+                                 basin_error *error) {
+    return tidy(relation, nodes, nodes, merge, error);
 }
 
 /* Counts to starts: row[i + 1] holds how many entries row i has. */
@@ -238,10 +244,85 @@ static int64_t sum_rows(int64_t *row, int64_t nodes) {
     return row[nodes];
 }
 
+/* What relations are made of. */
+typedef struct making {
+    const basin_network *network;
+    const basin_edges *edges; /* a list, */
+    int others;               /* or so many relations of the network */
+    const basin_network_options *options;
+} making;
+
+static basin_status no_room(const making *m, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for edges", m->network->path);
+}
+
+/* Rows of a list of edges; see basin_rows_maker. */
+static basin_status make_rows(basin_relation *r, const void *context, int64_t first, int64_t last,
+                              basin_error *error) {
+    const making *m = context;
+    int64_t rows = last - first;
+    r->row = calloc((size_t)rows + 2, sizeof *r->row);
+    if (!r->row) return no_room(m, error);
+    /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
+     * entries its end */
+    scatter(&(scattering){first, last, r->row + 2, NULL, m->edges, m->options});
+    r->edges = sum_rows(r->row + 1, rows);
+    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
+    if (!r->col) return no_room(m, error);
+    scatter(&(scattering){first, last, r->row + 1, r->col, m->edges, m->options});
+    return tidy(r, rows, m->network->nodes, !m->options->keep_duplicates, error);
+}
+
+/* Rows of all relations side by side; likewise. */
+static basin_status unite_rows(basin_relation *r, const void *context, int64_t first, int64_t last,
+                               basin_error *error) {
+    const making *m = context;
+    int64_t at = 0;
+    for (int k = 0; k < m->others; k++)
+        r->edges += m->network->relation[k].row[last] - m->network->relation[k].row[first];
+    r->row = calloc((size_t)(last - first) + 1, sizeof *r->row);
+    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
+    if (!r->row || !r->col) return no_room(m, error);
+    for (int64_t i = first; i < last; i++) {
+        for (int k = 0; k < m->others; k++) {
+            const basin_relation *o = &m->network->relation[k];
+            size_t count = (size_t)(o->row[i + 1] - o->row[i]);
+            memcpy(r->col + at, o->col + o->row[i], count * sizeof *r->col);
+            at += (int64_t)count;
+        }
+        r->row[i - first + 1] = at;
+    }
+    return tidy(r, last - first, m->network->nodes, true, error);
+}
+
+/* How many entries rows may have, before equal ones are merged. */
+static void count_entries(int64_t *entries, const making *m) {
+    int64_t nodes = m->network->nodes;
+    if (m->edges) scatter(&(scattering){0, nodes, entries, NULL, m->edges, m->options});
+    for (int k = 0; k < m->others; k++)
+        for (int64_t i = 0; i < nodes; i++)
+            entries[i] += m->network->relation[k].row[i + 1] - m->network->relation[k].row[i];
+}
+
+/* A quarter of what may be taken for a range, and as much while it is sorted. */
+static basin_status make_in_file(basin_relation *r, const making *m, basin_error *error) {
+    const basin_network_options *o = m->options;
+    size_t memory = (o->memory ? o->memory : basin_memory_share()) / 4;
+    int64_t *entries = calloc((size_t)m->network->nodes + 1, sizeof *entries);
+    if (!entries) return no_room(m, error);
+    count_entries(entries, m);
+    basin_status status = basin_relation_make_in_file(r, m->network->nodes, entries,
+                                                      m->edges ? make_rows : unite_rows, m,
+                                                      o->scratch, memory, error);
+    free(entries);
+    return status;
+}
+
 basin_status basin_network_add_relation(basin_network *network, const char *name,
                                         const basin_edges *edges,
                                         const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
+    making m = {network, edges, 0, o};
     basin_relation *r;
     int64_t nodes = network->nodes;
     if (edges->count < 0 || edges->count > INT64_MAX / 32 ||
@@ -251,56 +332,34 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
                           "I64",
                           network->path, edges->count, basin_dtype_name(edges->dtype));
     /* both ways, in one array of nodes and another beside it while rows are sorted */
-    double bytes = 8.0 * (double)edges->count + 16.0 * (double)nodes;
+    double bytes = (o->scratch ? 0 : 8.0 * (double)edges->count) + 16.0 * (double)nodes;
     basin_status status =
         basin_memory_check(bytes, o->memory, network->path, BASIN_NO_MEMORY, error);
     if (!status) status = check_edges(network, name, edges, error);
     if (!status) status = basin_network_new_relation(&r, network, name, error);
     if (status) return status;
-    r->row = calloc((size_t)nodes + 2, sizeof *r->row);
-    if (r->row) {
-        /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
-         * entries its end */
-        scatter(r->row + 2, NULL, edges, o, nodes);
-        r->edges = sum_rows(r->row + 1, nodes);
-        r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
-    }
-    if (!r->row || !r->col)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " edges of '%s'",
-                          network->path, edges->count, name);
-    scatter(r->row + 1, r->col, edges, o, nodes);
     if (o->directed) network->directed = true;
-    return basin_relation_tidy(r, nodes, !o->keep_duplicates, error);
+    return o->scratch ? make_in_file(r, &m, error) : make_rows(r, &m, 0, nodes, error);
 }
 
-basin_status basin_network_add_union(basin_network *network, basin_error *error) {
+basin_status basin_network_unite(basin_network *network, const basin_network_options *options,
+                                 basin_error *error) {
     basin_relation *r;
     int64_t nodes = network->nodes;
-    int others = network->relations;
+    making m = {network, NULL, network->relations, options};
     if (basin_network_relation(network, "homo") >= 0) return BASIN_OK;
     basin_status status = basin_network_new_relation(&r, network, "homo", error);
     if (status) return status;
-    r->row = calloc((size_t)nodes + 1, sizeof *r->row);
-    for (int k = 0; k < others; k++) r->edges += network->relation[k].edges;
-    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
-    if (!r->row || !r->col)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " edges",
-                          network->path, r->edges);
-    int64_t at = 0;
-    for (int64_t i = 0; i < nodes; i++) {
-        for (int k = 0; k < others; k++) {
-            const basin_relation *o = &network->relation[k];
-            size_t count = (size_t)(o->row[i + 1] - o->row[i]);
-            memcpy(r->col + at, o->col + o->row[i], count * sizeof *r->col);
-            at += (int64_t)count;
-        }
-        r->row[i + 1] = at;
-    }
-    status = basin_relation_tidy(r, nodes, true, error);
+    if (options->scratch) return make_in_file(r, &m, error);
+    status = unite_rows(r, &m, 0, nodes, error);
     if (!status) status = basin_relation_alloc_facts(r, &network->facts, error);
-    for (int k = 0; k < others && !status; k++)
+    for (int k = 0; k < m.others && !status; k++)
         basin_relation_merge_facts(r, &network->relation[k], nodes, &network->facts);
     return status;
+}
+
+basin_status basin_network_add_union(basin_network *network, basin_error *error) {
+    return basin_network_unite(network, basin_network_options_or(NULL), error);
 }
 
 /* ---- as pairs ---- */

@@ -132,6 +132,9 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error);
+/* basin_network_add_union, in a file where the options have a folder for it. */
+basin_status basin_network_unite(basin_network *network, const basin_network_options *options,
+                                 basin_error *error);
 /* Sorts each row of a CSR, merges equal entries if told, and gives back what is left over. */
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);

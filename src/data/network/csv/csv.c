@@ -22,6 +22,7 @@ basin_status basin_tables_check_room(basin_tables *j, const char *path) {
     size_t nodes = (size_t)names->names.count * 3 * sizeof(int64_t);
     size_t cells = j->schema ? (size_t)j->schema->cells : 0;
     size_t edges = j->edge_count * (4 * sizeof(int32_t) + 3 * cells * sizeof(float));
+    if (j->o->scratch) edges = 0;
     size_t slots = j->id.slots * sizeof *j->id.slot + j->seen_capacity * sizeof *j->seen;
     return basin_memory_check((double)ids + (double)nodes + (double)edges + (double)slots, j->limit,
                               path, BASIN_NO_MEMORY, j->error);
@@ -105,9 +106,7 @@ static basin_status make_relations(basin_tables *j) {
         if (!status && j->network->facts.count)
             status = basin_network_add_facts(j->network, &j->network->relation[r], &edges,
                                              list->cell, j->error);
-        free(j->edges[r].pair);
-        free(j->edges[r].cell);
-        j->edges[r] = (basin_edge_list){0};
+        basin_edge_list_free(&j->edges[r]);
     }
     return status;
 }
@@ -127,6 +126,11 @@ static basin_status make_network(basin_tables *j) {
     if (!status) status = basin_tables_see_nodes(j);
     if (!status) status = basin_tables_see_facts(j);
     if (!status) status = basin_tables_settle(j);
+    if (!status && j->o->scratch && j->schema->cells)
+        status = basin_fail(j->error, BASIN_UNSUPPORTED,
+                            "%s: edges carry more than their ends (amounts, times, kinds), which "
+                            "edges in files do not; wanted the option drop for these columns",
+                            j->table[0].source->path);
     if (!status) status = basin_tables_find_time(j);
     if (!status) status = basin_tables_read_edges(j);
     if (status) return status;
@@ -155,7 +159,7 @@ static void tables_free(basin_tables *j) {
         free(table->name);
         free(table->fact);
     }
-    for (int r = 0; r < BASIN_MOST_RELATIONS; r++) free(j->edges[r].pair), free(j->edges[r].cell);
+    for (int r = 0; r < BASIN_MOST_RELATIONS; r++) basin_edge_list_free(&j->edges[r]);
     basin_dictionary_free(&j->id);
     basin_dictionary_free(&j->relation);
     basin_dictionary_free(&j->class_name);

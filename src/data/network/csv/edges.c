@@ -2,9 +2,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/memory.h"
 #include "data/network/csv/table.h"
+#include "data/network/parts/edge_file.h"
 
 /* Whether something else than edges says which nodes there are. */
 static bool has_nodes(const basin_tables *j) { return j->node_tables || j->base_nodes; }
@@ -31,6 +33,22 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
     return basin_dictionary_add(&j->id, node, id, j->error);
 }
 
+/* To the list, or to its file. */
+static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32_t pair[2],
+                             const char *path) {
+    size_t bytes = 2 * sizeof *pair;
+    if (j->o->scratch) {
+        basin_status status = BASIN_OK;
+        if (!list->scratch) status = basin_edge_file_new(&list->scratch, j->o->scratch, j->error);
+        return status ? status : basin_edge_file_put(list->scratch, pair, bytes, j->error);
+    }
+    if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
+                             sizeof *list->pair))
+        return basin_tables_no_memory(j, path);
+    memcpy(list->pair + 2 * list->count, pair, bytes);
+    return BASIN_OK;
+}
+
 static basin_status read_edge(basin_tables *j, const basin_table_file *t,
                               const basin_table_rows *rows, const char *file_name) {
     int32_t pair[2], r;
@@ -50,11 +68,8 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
                           rows->path, rows->unit, rows->line, BASIN_MOST_RELATIONS,
                           t->type >= 0 ? rows->name[t->type] : "the file");
     basin_edge_list *list = &j->edges[r];
-    if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
-                             sizeof *list->pair))
-        return basin_tables_no_memory(j, rows->path);
-    memcpy(list->pair + 2 * list->count, pair, sizeof pair);
-    status = basin_tables_add_facts(j, list, t, rows, pair, time);
+    status = add_pair(j, list, pair, rows->path);
+    if (!status) status = basin_tables_add_facts(j, list, t, rows, pair, time);
     if (status) return status;
     list->count++;
     j->edge_count++;
@@ -93,5 +108,18 @@ basin_status basin_tables_read_edges(basin_tables *j) {
     basin_status status = BASIN_OK;
     for (int t = 0; t < j->tables && !status; t++)
         if (j->table[t].edges) status = read_table(j, &j->table[t]);
+    for (int r = 0; r < BASIN_MOST_RELATIONS && !status; r++) {
+        basin_edge_list *list = &j->edges[r];
+        if (!list->scratch) continue;
+        status = basin_edge_file_map(list->scratch, j->error);
+        list->pair = (int32_t *)(uintptr_t)list->scratch->map.data;
+    }
     return status;
+}
+
+void basin_edge_list_free(basin_edge_list *list) {
+    if (!list->scratch) free(list->pair);
+    basin_edge_file_free(list->scratch);
+    free(list->cell);
+    *list = (basin_edge_list){0};
 }

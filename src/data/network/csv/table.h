@@ -22,7 +22,8 @@ typedef struct basin_table_file {
 } basin_table_file;
 
 typedef struct basin_edge_list {
-    int32_t *pair; /* [count, 2] */
+    int32_t *pair;                   /* [count, 2]; of those in a file NULL until all are read */
+    struct basin_edge_file *scratch; /* that file; NULL: they are held */
     size_t count, capacity;
     float *cell; /* [count, cells] of the schema; NULL: edges carry nothing */
     size_t cell_capacity;
@@ -83,6 +84,7 @@ basin_status basin_tables_settle(basin_tables *tables);
 /* Features, labels and masks of the network. */
 basin_status basin_tables_fill_nodes(basin_tables *tables);
 basin_status basin_tables_read_edges(basin_tables *tables);
+void basin_edge_list_free(basin_edge_list *list);
 
 /* ---- facts.c: what edges carry ---- */
 

@@ -1,15 +1,14 @@
 /* Cutting a network: who is in which part, who is in whose halo, and the files of parts. One pass
  * over all edges finds the halos; then every part reads its own nodes' lists. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/library.h"
 #include "base/memory.h"
 #include "basin/random.h"
 #include "data/network/parts/parts.h"
+#include "io/file.h"
 
 /* ---- the method ---- */
 
@@ -164,11 +163,6 @@ basin_cut_report basin_partition_report(const basin_partition *cut) { return cut
 
 /* ---- files ---- */
 
-static basin_status make_folder(const char *folder, basin_error *error) {
-    if (mkdir(folder, 0777) == 0 || errno == EEXIST) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: cannot be made: %s", folder, strerror(errno));
-}
-
 /* A cut into more parts that was here before would look whole. */
 static basin_status remove_more(const char *folder, int64_t parts, basin_error *error) {
     for (int64_t p = parts; p < BASIN_CUT_PARTS; p++) {
@@ -185,7 +179,7 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
     basin_partition *cut = NULL;
-    basin_status status = make_folder(folder, error);
+    basin_status status = basin_folder_make(folder, error);
     if (!status) status = basin_partition_new(&cut, network, spec, error);
     for (int64_t p = 0; !status && p < cut->parts; p++) {
         basin_part *part = NULL;
