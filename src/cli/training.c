@@ -24,6 +24,7 @@ basin_training basin_training_make(const basin_training_flags *flags, basin_back
         .score_every = flags->score_every,
         .memory = (size_t)(flags->memory * (double)(1 << 30)),
         .ranks = flags->ranks,
+        .divide = flags->divide,
     };
 }
 

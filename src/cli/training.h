@@ -13,6 +13,7 @@ typedef struct basin_training_flags {
     bool resume, restart, keep_checkpoint;
     double save_every, memory;
     int64_t log_every, score_every;
+    bool divide;
     basin_ranks *ranks; /* no option: who trains; the command's `ranks_at` */
 } basin_training_flags;
 
@@ -44,6 +45,12 @@ typedef struct basin_training_flags {
                       "Epochs between scores; 0: the task's own choice."),                         \
         BASIN_REAL(type, training.memory, "memory", "GIB", 0, 1e6,                                 \
                    "Memory to stay within; 0: three quarters of what is free.")
+
+/* Of commands whose ranks share batches of large models. */
+#define BASIN_OPTION_DIVIDE(type)                                                                  \
+    BASIN_FLAG(type, training.divide, 0, "divide",                                                 \
+               "With several ranks: each keeps the optimiser's moments of some parameters alone "  \
+               "(ZeRO stage 1). Less memory, and the weights travel once more; the same bits.")
 
 basin_training basin_training_make(const basin_training_flags *flags, basin_backend *backend,
                                    const basin_watch *watch);

@@ -23,6 +23,23 @@ static void images_have_the_same_bits(void **state) { same_bits(state, IMAGES(2)
 static void graphs_have_the_same_bits(void **state) { same_bits(state, GRAPHS(3)); }
 static void texts_have_the_same_bits(void **state) { same_bits(state, TEXTS(2)); }
 
+/* Moments divided among ranks: the same bits, and a checkpoint that has all of them. */
+static void moments_are_divided(void **state) {
+    const char *more = "--shards 8 --keep-checkpoint --resume --quiet";
+    for (int epochs = 1; epochs <= 2; epochs++) {
+        const program *p = run(state, IMAGES(1) "--epochs %d %s -o one.safetensors", epochs, more);
+        if (p->code) fail_msg("%s", p->err);
+        p = epochs == 1
+                ? run_mpi(state, "-n 3 $PROGRAM " IMAGES(1) "%s --divide -o two.safetensors", more)
+                : run_mpi(state,
+                          "-n 2 $PROGRAM " IMAGES(1) "%s --epochs 2 -o "
+                                                     "two.safetensors",
+                          more);
+        if (p->code) fail_msg("%s", p->err);
+        same_file(state, "one.safetensors", "two.safetensors");
+    }
+}
+
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
 static void shards_are_settings(void **state) {
     const program *p = run(state, IMAGES(1) "--shards 3 -o m.safetensors");
@@ -89,6 +106,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(images_have_the_same_bits, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(graphs_have_the_same_bits, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(texts_have_the_same_bits, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(moments_are_divided, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(shards_are_settings, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(folds_are_dealt, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(failures_are_told_once, work_new, program_teardown),

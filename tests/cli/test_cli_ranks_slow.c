@@ -19,11 +19,12 @@ static void survive(void **state, basin_random *random, int number) {
         run(state, "%s --shards %u --seed %d -o whole.safetensors", work, shards, number);
     if (p->code) fail_msg("case %d: %s", number, p->err);
     int kills = 0;
-    snprintf(line, sizeof line,
-             "%s --shards %u --seed %d -o cut.safetensors --save-every 0 --resume", work, shards,
-             number);
     for (int time = 0; time < 2; time++) {
         int n = counts[1 + draw(random, 4)], victim = (int)draw(random, (unsigned)n);
+        bool divide = images && draw(random, 2);
+        snprintf(line, sizeof line,
+                 "%s --shards %u --seed %d -o cut.safetensors --save-every 0 --resume%s", work,
+                 shards, number, divide ? " --divide" : "");
         double began = seconds_now();
         p = run_and_kill_rank(state, n, victim, draw(random, 1500), "cut.safetensors", line);
         kills += p->code != 0;

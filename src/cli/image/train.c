@@ -24,6 +24,7 @@ static const options defaults = {
 
 static const basin_option table[] = {
     BASIN_TRAINING_OPTIONS(options),
+    BASIN_OPTION_DIVIDE(options),
     BASIN_OPTIONS_START(options),
     BASIN_TEXT(options, test, 0, "test", "PATH",
                "Pictures to score after every epoch; they are not trained on."),

@@ -113,7 +113,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          .beta2 = s->beta2,
                                          .epsilon = 1e-8,
                                          .weight_decay = s->decay,
-                                         .clip = s->clip},
+                                         .clip = s->clip,
+                                         .own = j->shards.own},
                                .schedule = schedule(j),
                                .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     if (!status && *j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
@@ -365,6 +366,8 @@ static basin_run_task task_of(job *j) {
         .store = j->model->store,
         .params = &j->graph.params,
         .scored = scored(j),
+        .owner = j->shards.owner,
+        .own = j->shards.own,
         .begin = begin,
         .adopt = adopt,
         .step = step,

@@ -141,7 +141,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          {"pos", s->embedding_rate, 1}};
     basin_trainer_spec spec = {
         .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, optimiser_named(s->optimiser),
-                  .decay_of = basin_decay_matrices, .group = vectors, .groups = 2},
+                  .decay_of = basin_decay_matrices, .group = vectors, .groups = 2,
+                  .own = j->shards.own},
         .schedule = schedule(j),
         .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     status = basin_text_graph_check(&j->graph, error);
@@ -284,6 +285,8 @@ static basin_run_task task_of(job *j) {
         .store = j->model->store,
         .params = &j->graph.params,
         .scored = "",
+        .owner = j->shards.owner,
+        .own = j->shards.own,
         .begin = begin,
         .step = step,
         .score = scored ? score : NULL,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "train/restore.h"
-#include "train/run/state.h"
+#include "train/run/share.h"
 #include "train/run/state_0_1.h"
 
 enum { NAME = 320 };
@@ -61,13 +61,17 @@ static size_t prefix_length(const char *name) {
     return 0;
 }
 
+static bool is_moment(const char *name) {
+    size_t length = strlen(name);
+    return length > 2 && (!strcmp(name + length - 2, ".m") || !strcmp(name + length - 2, ".v"));
+}
+
 /* The parameter that a state is, or is a moment or a kept copy of; NULL: of none. */
 static const basin_param *parameter_of(const basin_params *params, const char *name) {
     size_t length = strlen(name);
     const basin_param *p = find(params, name, length);
     if (p) return p;
-    if (length > 2 && (!strcmp(name + length - 2, ".m") || !strcmp(name + length - 2, ".v")))
-        return find(params, name, length - 2);
+    if (is_moment(name)) return find(params, name, length - 2);
     size_t skip = prefix_length(name);
     return skip ? find(params, name + skip, length - skip) : NULL;
 }
@@ -88,15 +92,16 @@ static basin_status add_states(basin_bundle *bundle, const basin_run_task *task,
     return status;
 }
 
-basin_status basin_run_save(const char *path, const basin_run_state *state,
-                            const basin_run_task *task, basin_error *error) {
+basin_status basin_run_save(basin_run *run, basin_error *error) {
+    const basin_run_task *task = run->task;
     basin_bundle *bundle;
     basin_status status = basin_bundle_new(&bundle, error);
     if (status) return status;
     status = task->describe(task->context, bundle, error);
-    if (!status) status = basin_run_state_write(bundle, state, error);
+    if (!status) status = basin_run_state_write(bundle, &run->at, error);
     if (!status) status = add_states(bundle, task, error);
-    if (!status) status = basin_safetensors_write(path, bundle, error);
+    if (!status) status = basin_run_share_moments(run, bundle, error);
+    if (!status) status = basin_safetensors_write(run->checkpoint, bundle, error);
     basin_bundle_free(bundle);
     return status;
 }
@@ -106,6 +111,8 @@ basin_status basin_run_save(const char *path, const basin_run_state *state,
 static basin_status restore_tensor(const basin_run_task *task, const basin_bundle *bundle,
                                    const char *name, basin_error *error) {
     const basin_param *param = parameter_of(task->params, name);
+    if (param && task->own && is_moment(name) && !task->own[param - task->params->param])
+        return BASIN_OK; /* another rank's */
     if (param)
         return basin_state_restore(task->store, name, basin_expr_shape(param->state), bundle,
                                    error);

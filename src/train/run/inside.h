@@ -25,6 +25,7 @@ struct basin_run {
     size_t epochs_timed, epochs_room;
     double this_epoch; /* seconds of its steps */
     bool epoch_whole;  /* it began in this leg */
+    basin_dtype dtype; /* of the store's numbers, where moments are divided */
 };
 
 #endif

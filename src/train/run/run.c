@@ -115,18 +115,20 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
 /* ---- saving ---- */
 
 static basin_status save(basin_run *r, basin_error *error) {
-    if (!r->checkpoint) return BASIN_OK;
+    if (!r->checkpoint) return basin_run_share_moments(r, NULL, error);
     basin_status status = settle(r, error);
     gather_rests(r);
     r->at.seconds = r->seconds_before + basin_clock() - r->began;
-    if (!status) status = basin_run_save(r->checkpoint, &r->at, r->task, error);
+    if (!status) status = basin_run_save(r, error);
     r->saved_at = basin_clock();
     return status;
 }
 
 static basin_status save_now_and_then(basin_run *r, basin_error *error) {
-    bool due = basin_clock() - r->saved_at > r->training.save_every;
-    return due ? save(r, error) : BASIN_OK;
+    bool due = r->checkpoint && basin_clock() - r->saved_at > r->training.save_every;
+    basin_status status = BASIN_OK;
+    if (r->task->owner) status = basin_ranks_any(r->training.ranks, &due, error);
+    return status || !due ? status : save(r, error);
 }
 
 /* ---- the best weights ---- */
@@ -311,6 +313,10 @@ static basin_status begin(basin_run *r, basin_error *error) {
     if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
                           (long long)r->task->steps, (long long)r->task->members);
+    if (r->training.divide && !r->task->owner && basin_ranks_count(r->training.ranks) > 1)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the optimiser's state divided among ranks, which this task does not; "
+                          "wanted divide off");
     if (r->saved) status = basin_run_restore(at, r->task, r->saved, error);
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;

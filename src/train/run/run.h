@@ -56,7 +56,9 @@ typedef struct basin_run_task {
     basin_schedule schedule;      /* for the log */
     basin_store *store;
     const basin_params *params;
-    const char *scored; /* prefix of the states that are scored and kept: "", "average." */
+    const char *scored;   /* prefix of the states that are scored and kept: "", "average." */
+    const int32_t *owner; /* [params] the rank that has a parameter's moments; NULL: each has all */
+    const uint8_t *own;   /* [params] whether it is this one */
 
     /* Before a member's first step: first values, cleared moments. */
     basin_status (*begin)(void *context, int64_t member, basin_error *error);

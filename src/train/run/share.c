@@ -1,6 +1,7 @@
 /* What ranks of a run tell each other; see share.h. */
 #include "train/run/share.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,57 @@ basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_sta
     basin_ranks *ranks = run->training.ranks;
     status = basin_ranks_agree(ranks, status, error);
     return status ? status : basin_ranks_broadcast(ranks, score, sizeof *score, 0, error);
+}
+
+/* ---- moments ---- */
+
+/* A state of its owner's store to rank 0, which adds it to the bundle. */
+static basin_status share_moment(basin_run *run, basin_bundle *bundle, const char *name,
+                                 basin_shape shape, int64_t owner, basin_error *error) {
+    basin_ranks *ranks = run->training.ranks;
+    int64_t rank = basin_ranks_rank(ranks);
+    basin_tensor tensor = {0};
+    basin_status status = BASIN_OK;
+    if (rank != owner && rank != 0) return BASIN_OK;
+    if (rank == owner)
+        status = basin_store_read(run->task->store, name, &tensor, error);
+    else
+        status = basin_tensor_new(&tensor, run->dtype, shape, error);
+    if (!status) {
+        basin_ranks_part part = {tensor.data, basin_tensor_bytes(&tensor), rank ? 0 : owner};
+        status = basin_ranks_exchange(ranks, &part, rank == owner, &part, rank == 0, error);
+    }
+    if (!status && rank == 0 && bundle) status = basin_bundle_add(bundle, name, &tensor, error);
+    basin_tensor_free(&tensor);
+    return status;
+}
+
+/* The type of numbers of the store, alike on all ranks. */
+static basin_status learn_dtype(basin_run *run, basin_error *error) {
+    basin_tensor tensor;
+    const char *name = basin_expr_name(run->task->params->param[0].state);
+    basin_status status = basin_store_read(run->task->store, name, &tensor, error);
+    if (status) return status;
+    run->dtype = tensor.dtype;
+    basin_tensor_free(&tensor);
+    return BASIN_OK;
+}
+
+basin_status basin_run_share_moments(basin_run *run, basin_bundle *bundle, basin_error *error) {
+    static const char *const suffix[] = {".m", ".v"};
+    const basin_run_task *t = run->task;
+    basin_status status = t->owner ? learn_dtype(run, error) : BASIN_OK;
+    for (size_t i = 0; t->owner && i < t->params->count && !status; i++) {
+        const basin_param *p = &t->params->param[i];
+        if (t->owner[i] == 0 || p->statistic) continue;
+        for (int k = 0; k < 2 && !status; k++) {
+            char name[320];
+            snprintf(name, sizeof name, "%s%s", basin_expr_name(p->state), suffix[k]);
+            status =
+                share_moment(run, bundle, name, basin_expr_shape(p->state), t->owner[i], error);
+        }
+    }
+    return status;
 }
 
 void basin_run_give_up(const basin_run *run, basin_status status, const basin_error *error) {

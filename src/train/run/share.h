@@ -1,5 +1,5 @@
 /* What ranks of a run tell each other besides gradients: files that rank 0 has read, whether to
- * stop, scores. Alone (no ranks) these do nothing. */
+ * stop, scores, moments that are divided. Alone (no ranks) these do nothing. */
 #ifndef BASIN_TRAIN_RUN_SHARE_H
 #define BASIN_TRAIN_RUN_SHARE_H
 
@@ -14,5 +14,11 @@ basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error
 /* Rank 0's score, or its failure, to all. */
 basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
                                    basin_error *error);
+
+/* Where the optimiser's state is divided: moments that rank 0 does not have into its bundle. All
+ * ranks call it, with NULL where nothing is written. */
+basin_status basin_run_share_moments(basin_run *run, basin_bundle *bundle, basin_error *error);
+/* The checkpoint: the store and where the run stands, aside and renamed. */
+basin_status basin_run_save(basin_run *run, basin_error *error);
 
 #endif

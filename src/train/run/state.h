@@ -24,9 +24,6 @@ basin_status basin_run_state_write(basin_bundle *bundle, const basin_run_state *
 basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bundle,
                                   const basin_run_task *task, basin_error *error);
 
-/* The store and the state, aside and renamed. */
-basin_status basin_run_save(const char *path, const basin_run_state *state,
-                            const basin_run_task *task, basin_error *error);
 /* Fills the store: parameters, moments, kept copies. A tensor that is none of these, lacks, or has
  * another shape is an error. */
 basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,

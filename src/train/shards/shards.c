@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "plan/state.h"
 #include "train/gradients.h"
+#include "train/run/watch.h"
 
 enum { USUAL = 8, SPAN = 1 << 16 }; /* numbers of a span at least: a message has its price */
 
@@ -73,6 +74,8 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
                                 const basin_params *params, basin_error *error) {
     basin_ranks *ranks = training->ranks;
     if (count < 1) count = 1;
+    if (training->divide && basin_ranks_count(ranks) == 1)
+        basin_watch_note(training->watch, "one rank keeps all of the optimiser's state");
     *shards = (basin_shards){
         .ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count), .how = ""};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
@@ -84,7 +87,9 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
     basin_ranks_memory memory = basin_shards_device_memory(&shards->device);
     status = basin_ranks_tree_new_in(&shards->tree, ranks, count, basin_params_total(params),
                                      shards->device.table ? &memory : NULL, error);
-    return status ? status : cut_spans(shards, params, error);
+    if (!status) status = cut_spans(shards, params, error);
+    if (status || !training->divide || basin_ranks_count(ranks) == 1) return status;
+    return basin_shards_divide(shards, params, error);
 }
 
 void basin_shards_end(basin_shards *shards) {
@@ -92,6 +97,7 @@ void basin_shards_end(basin_shards *shards) {
     basin_shards_device_end(&shards->device);
     free(shards->told);
     free(shards->spans.of), free(shards->spans.at), free(shards->spans.wait);
+    free(shards->owner), free(shards->own);
     *shards = (basin_shards){0};
 }
 
@@ -223,5 +229,6 @@ basin_status basin_shards_step(basin_shards *shards, double *loss, double *weigh
     basin_status status = sum_losses(shards, loss, weight, error);
     if (!status) status = basin_ranks_tree_sum(&sum, shards->tree, error);
     if (!status) status = give(shards, trainer, sum, (float)(1 / *weight), error);
-    return status ? status : basin_trainer_apply(trainer, error);
+    if (!status) status = basin_trainer_apply(trainer, error);
+    return status || !shards->owner ? status : basin_shards_spread(shards, trainer->store, error);
 }

@@ -33,6 +33,10 @@ typedef struct basin_shards {
     basin_shards_spans spans;
     double *told; /* [count, 2] losses, times their weights, and weights */
     int64_t done; /* of this rank's in this step */
+    const basin_params *params;
+    int32_t *owner; /* [params] the rank that keeps a parameter's moments; NULL: each keeps all */
+    uint8_t *own;   /* [params] whether it is this one: for the optimiser */
+    size_t width;   /* bytes of a number of the store; 0: not known yet */
     basin_shards_device device;
     const char *how; /* gradients travel, for people; "" where there is nothing to tell */
 } basin_shards;
@@ -44,10 +48,21 @@ extern const basin_meeting basin_shards_meeting;
  * 0, with ranks up to eight that divide the batch and alone one. */
 int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const basin_ranks *ranks);
 
-/* `params` are those that the trainers have. The shards must stay where they are. */
+/* `params` are those that the trainers have. Both must stay where they are. Where the optimiser's
+ * state is to be divided, `own` is for the trainers' spec. */
 basin_status basin_shards_begin(basin_shards *shards, const basin_training *training, int64_t count,
                                 const basin_params *params, basin_error *error);
 void basin_shards_end(basin_shards *shards);
+
+/* ---- divide.c ---- */
+
+/* Deals the parameters to ranks, alike on all. */
+basin_status basin_shards_divide(basin_shards *shards, const basin_params *params,
+                                 basin_error *error);
+/* After an update of its own parameters by every rank: all parameters to all. */
+basin_status basin_shards_spread(basin_shards *shards, basin_store *store, basin_error *error);
+
+/* ---- a step ---- */
 
 /* Computes the gradients of the shard that was written, and takes them. */
 basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, double weight,
