@@ -70,6 +70,13 @@ void *basin_device_alloc(basin_backend *backend, size_t bytes) {
 void basin_device_free(basin_backend *backend, void *memory) {
     backend->table->free(backend, memory);
 }
+basin_status basin_backend_open_beside(basin_backend **backend, const basin_backend *other,
+                                       basin_error *error) {
+    if (other->table->open_beside) return other->table->open_beside(backend, other, error);
+    basin_status status = basin_backend_open(backend, other->table->name, other->threads, error);
+    if (!status) **backend = *other; /* one of the same kind: table and settings */
+    return status;
+}
 void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
     backend->table->copy_in(backend, device, host, bytes);
 }

@@ -1,11 +1,16 @@
-/* The memory of a backend, for those who keep something there besides plans and stores; and what
- * there is of CUDA, for those who only tell of it. */
+/* The memory of a backend, for those who keep something there besides plans and stores; backends
+ * for several threads; and what there is of CUDA, for those who only tell of it. */
 #ifndef BASIN_BACKEND_DEVICE_H
 #define BASIN_BACKEND_DEVICE_H
 
 #include <stdbool.h>
 
 #include "basin/backend.h"
+
+/* Another backend like `other`, its settings included, for a thread of its own. They may be closed
+ * in any order. */
+basin_status basin_backend_open_beside(basin_backend **backend, const basin_backend *other,
+                                       basin_error *error);
 
 /* NULL where there is no memory. */
 void *basin_device_alloc(basin_backend *backend, size_t bytes);

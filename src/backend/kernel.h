@@ -105,6 +105,10 @@ typedef struct basin_backend_table {
     /* A table of further functions, by name (backend/crop.h has one); NULL where the backend has
      * none of that name. The function itself may be NULL. */
     const void *(*extension)(const basin_backend *backend, const char *name);
+    /* Another one for a thread of its own, with the settings of `other`, that shares with it what
+     * is compiled and only read; NULL where there is nothing to share. */
+    basin_status (*open_beside)(basin_backend **backend, const basin_backend *other,
+                                basin_error *error);
     void (*close)(basin_backend *backend);
 } basin_backend_table;
 

@@ -180,9 +180,9 @@ typedef struct basin_graphs_cv {
     size_t size;         /* sizeof(basin_graphs_cv) */
     int64_t fold;        /* the one fold to run, from 1; 0: all */
     int64_t members;     /* models a fold, of different seeds, whose outputs are averaged; 0: one */
-    int64_t jobs;        /* folds at once, each on a backend and a thread of its own; 0: one a core,
-                            with cuda, where they share a device and its memory, 10 at most */
-    int threads;         /* of each fold; 0: cores / jobs */
+    int64_t jobs;        /* models at once, each on a backend and a thread of its own; 0: one a
+                            core, with cuda, where they share a device and its memory, 10 at most */
+    int threads;         /* of each model; 0: cores / jobs */
     const char *backend; /* NULL: "cpu" */
     basin_products products;
     const char *cache;        /* as in basin_graphs_data */

@@ -66,6 +66,7 @@ static basin_status report(basin_cuda *cuda, basin_error *error) {
 
 static basin_status stream_wait(basin_backend *backend, basin_error *error) {
     basin_cuda *cuda = (basin_cuda *)backend;
+    basin_cuda_deliver(cuda);
     if (BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream))) take_fault(cuda);
     return report(cuda, error);
 }
@@ -112,6 +113,9 @@ static const void *extension(const basin_backend *backend, const char *name) {
     return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &crops : NULL;
 }
 
+static basin_status open_beside(basin_backend **backend, const basin_backend *other,
+                                basin_error *error);
+
 static const basin_backend_table make_table(bool hopper) {
     basin_backend_table t = {};
     t.name = "cuda";
@@ -133,6 +137,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.check = stream_check;
     t.wait = stream_wait;
     t.extension = extension;
+    t.open_beside = open_beside;
     t.close = close_backend;
     return t;
 }
@@ -181,7 +186,7 @@ static bool is_careful(void) {
 }
 
 /* What lists of calls need; single ones (eager.cu) need none of it. */
-static void make_resources(basin_cuda *cuda) {
+static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
     cuda->tune = !tune || strcmp(tune, "0") != 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
@@ -200,27 +205,24 @@ static void make_resources(basin_cuda *cuda) {
     if (status != CUBLAS_STATUS_SUCCESS)
         basin_cuda_fail_lt(cuda, status, "cublasLtCreate", __FILE__, __LINE__);
     basin_cuda_graphs_new(cuda);
-    basin_cuda_codes_new(cuda);
+    basin_cuda_codes_new(cuda, beside);
     basin_cuda_factors_new(cuda);
     basin_cuda_staging_new(cuda);
 }
 
-static basin_status open_backend(basin_backend **backend, const char *version, bool lists,
+static basin_status open_backend(basin_backend **backend, const basin_backend *beside, bool lists,
                                  basin_error *error) {
     *backend = NULL;
-    if (strcmp(version, BASIN_VERSION_STRING) != 0)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; wanted %s",
-                          BASIN_VERSION_STRING, version);
     basin_cuda_state *cuda = new (std::nothrow) basin_cuda_state();
     if (!cuda) return basin_fail(error, BASIN_NO_MEMORY, "backend cuda: no memory for its state");
+    if (beside) cuda->base = *beside;
     cuda->base.table = &table;
     cuda->base.threads = 1;
     cuda->careful = is_careful();
     basin_status status = basin_cuda_choose_device(cuda, error);
     if (cuda->capability == 90) cuda->base.table = &hopper_table;
     if (!status && lists) {
-        make_resources(cuda);
+        make_resources(cuda, (const basin_cuda *)beside);
         status = stream_wait(&cuda->base, error);
     }
     if (status)
@@ -230,12 +232,27 @@ static basin_status open_backend(basin_backend **backend, const char *version, b
     return status;
 }
 
+static basin_status open_beside(basin_backend **backend, const basin_backend *other,
+                                basin_error *error) {
+    return open_backend(backend, other, true, error);
+}
+
+static basin_status open_from(basin_backend **backend, const char *version, bool lists,
+                              basin_error *error) {
+    *backend = NULL;
+    if (strcmp(version, BASIN_VERSION_STRING) != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; wanted %s",
+                          BASIN_VERSION_STRING, version);
+    return open_backend(backend, NULL, lists, error);
+}
+
 extern "C" __attribute__((visibility("default"))) basin_status
 basin_cuda_module_open(basin_backend **backend, const char *version, basin_error *error) {
-    return open_backend(backend, version, true, error);
+    return open_from(backend, version, true, error);
 }
 
 extern "C" __attribute__((visibility("default"))) basin_status
 basin_cuda_module_open_eager(basin_backend **backend, const char *version, basin_error *error) {
-    return open_backend(backend, version, false, error);
+    return open_from(backend, version, false, error);
 }

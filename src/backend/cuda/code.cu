@@ -1,8 +1,11 @@
 /* Kernels compiled at run time by NVRTC, kept by their text. All that a list of calls lacks are
- * compiled together, as one module. The driver's own functions are looked up when first needed, so
- * that the module loads, and says what is missing, on a machine without a driver. */
+ * compiled together, as one module. Backends that were opened beside one another share them: what
+ * one compiles, the others wait for and find. The driver's own functions are looked up when first
+ * needed, so that the module loads, and says what is missing, on a machine without a driver. */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <nvrtc.h>
 #include <string>
@@ -19,11 +22,20 @@ struct driver {
     decltype(&cuLaunchKernel) launch;
 };
 
-struct basin_cuda_codes {
+/* What backends share; all but `cu` is under the lock. */
+struct shelf {
     driver cu;
+    std::mutex lock;
     std::unordered_map<std::string, CUfunction> known;
-    std::vector<std::string> wanted; /* while collecting */
     std::vector<CUmodule> module;
+    ~shelf() {
+        for (CUmodule m : module) cu.unload(m);
+    }
+};
+
+struct basin_cuda_codes {
+    std::shared_ptr<shelf> common;
+    std::vector<std::string> wanted; /* while collecting */
     bool collecting;
 };
 
@@ -32,24 +44,35 @@ static void fail(basin_cuda *cuda, const char *what, const char *why) {
         basin_fail(&cuda->error, BASIN_IO, "backend cuda: %s: %.300s", what, why);
 }
 
-void basin_cuda_codes_new(basin_cuda *cuda) {
-    basin_cuda_codes *codes = cuda->codes = new (std::nothrow) basin_cuda_codes();
+static void find_driver(basin_cuda *cuda, driver *cu) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW); /* stays: the runtime holds it, too */
-    if (!codes || !library) {
-        fail(cuda, "libcuda.so.1", codes ? "cannot be opened" : "no memory");
+    if (!library) {
+        fail(cuda, "libcuda.so.1", "cannot be opened");
         return;
     }
-    codes->cu.load = (decltype(&cuModuleLoadData))dlsym(library, "cuModuleLoadData");
-    codes->cu.unload = (decltype(&cuModuleUnload))dlsym(library, "cuModuleUnload");
-    codes->cu.function = (decltype(&cuModuleGetFunction))dlsym(library, "cuModuleGetFunction");
-    codes->cu.launch = (decltype(&cuLaunchKernel))dlsym(library, "cuLaunchKernel");
-    if (!codes->cu.load || !codes->cu.unload || !codes->cu.function || !codes->cu.launch)
+    cu->load = (decltype(&cuModuleLoadData))dlsym(library, "cuModuleLoadData");
+    cu->unload = (decltype(&cuModuleUnload))dlsym(library, "cuModuleUnload");
+    cu->function = (decltype(&cuModuleGetFunction))dlsym(library, "cuModuleGetFunction");
+    cu->launch = (decltype(&cuLaunchKernel))dlsym(library, "cuLaunchKernel");
+    if (!cu->load || !cu->unload || !cu->function || !cu->launch)
         fail(cuda, "libcuda.so.1", "lacks functions that compiled programs need");
 }
 
+void basin_cuda_codes_new(basin_cuda *cuda, const basin_cuda *beside) {
+    try {
+        std::unique_ptr<basin_cuda_codes> codes(new basin_cuda_codes());
+        if (beside)
+            codes->common = beside->codes->common;
+        else
+            codes->common = std::make_shared<shelf>();
+        if (!beside) find_driver(cuda, &codes->common->cu);
+        cuda->codes = codes.release();
+    } catch (const std::bad_alloc &) {
+        fail(cuda, "compiled programs", "no memory");
+    }
+}
+
 void basin_cuda_codes_free(basin_cuda *cuda) {
-    if (!cuda->codes) return;
-    for (CUmodule module : cuda->codes->module) cuda->codes->cu.unload(module);
     delete cuda->codes;
     cuda->codes = NULL;
 }
@@ -107,39 +130,54 @@ static std::string kernel_text(const std::string &text, size_t number) {
            text.substr(mark.size()) + "}\n";
 }
 
-void basin_cuda_codes_compile(basin_cuda *cuda) {
-    basin_cuda_codes *codes = cuda->codes;
-    std::vector<std::string> wanted;
-    wanted.swap(codes->wanted);
-    codes->collecting = false;
-    if (wanted.empty() || cuda->error.status != BASIN_OK) return;
+/* Those of the texts that no backend has compiled. */
+static std::vector<std::string> unknown(const shelf *all, const std::vector<std::string> &texts) {
+    std::vector<std::string> lacking;
+    for (const std::string &text : texts)
+        if (all->known.find(text) == all->known.end()) lacking.push_back(text);
+    return lacking;
+}
+
+static void compile_all(basin_cuda *cuda, shelf *all, const std::vector<std::string> &texts) {
     std::string source = BASIN_CUDA_PRELUDE;
-    for (size_t i = 0; i < wanted.size(); i++) source += kernel_text(wanted[i], i);
+    for (size_t i = 0; i < texts.size(); i++) source += kernel_text(texts[i], i);
     std::vector<char> image = compile(cuda, source);
     CUmodule module;
     if (image.empty()) {
         fail(cuda, "a pointwise program", "could not be compiled");
         return;
     }
-    if (codes->cu.load(&module, image.data()) != CUDA_SUCCESS) {
+    if (all->cu.load(&module, image.data()) != CUDA_SUCCESS) {
         fail(cuda, "cuModuleLoadData", "refuses a compiled program");
         return;
     }
-    codes->module.push_back(module);
-    for (size_t i = 0; i < wanted.size(); i++) {
+    all->module.push_back(module);
+    for (size_t i = 0; i < texts.size(); i++) {
         CUfunction function;
         std::string name = "program" + std::to_string(i);
-        if (codes->cu.function(&function, module, name.c_str()) == CUDA_SUCCESS)
-            codes->known[wanted[i]] = function;
+        if (all->cu.function(&function, module, name.c_str()) == CUDA_SUCCESS)
+            all->known[texts[i]] = function;
         else
             fail(cuda, "cuModuleGetFunction", name.c_str());
     }
 }
 
+void basin_cuda_codes_compile(basin_cuda *cuda) {
+    basin_cuda_codes *codes = cuda->codes;
+    std::vector<std::string> wanted;
+    wanted.swap(codes->wanted);
+    codes->collecting = false;
+    if (wanted.empty() || cuda->error.status != BASIN_OK) return;
+    std::lock_guard<std::mutex> guard(codes->common->lock);
+    std::vector<std::string> lacking = unknown(codes->common.get(), wanted);
+    if (!lacking.empty()) compile_all(cuda, codes->common.get(), lacking);
+}
+
 CUfunction basin_cuda_code_find(basin_cuda *cuda, const char *text) {
     basin_cuda_codes *codes = cuda->codes;
-    auto found = codes->known.find(text);
-    if (found != codes->known.end()) return codes->collecting ? NULL : found->second;
+    std::lock_guard<std::mutex> guard(codes->common->lock);
+    auto found = codes->common->known.find(text);
+    if (found != codes->common->known.end()) return codes->collecting ? NULL : found->second;
     if (codes->collecting) {
         for (const std::string &other : codes->wanted)
             if (other == text) return NULL;
@@ -152,8 +190,8 @@ CUfunction basin_cuda_code_find(basin_cuda *cuda, const char *text) {
 void basin_cuda_code_launch(basin_cuda *cuda, CUfunction function, unsigned blocks,
                             unsigned threads, void *arguments) {
     void *list[] = {arguments};
-    CUresult code = cuda->codes->cu.launch(function, blocks, 1, 1, threads, 1, 1, 0,
-                                           (CUstream)cuda->stream, list, NULL);
+    CUresult code = cuda->codes->common->cu.launch(function, blocks, 1, 1, threads, 1, 1, 0,
+                                                   (CUstream)cuda->stream, list, NULL);
     if (code != CUDA_SUCCESS)
         fail(cuda, "cuLaunchKernel", ("error " + std::to_string((int)code)).c_str());
 }

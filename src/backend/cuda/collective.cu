@@ -82,6 +82,7 @@ static __global__ void scale_kernel(float *to, const float *from, float factor, 
 static void add(basin_backend *backend, float *to, const float *from, int64_t count) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (!count) return;
+    basin_cuda_deliver(cuda);
     add_kernel<<<(unsigned)basin_cuda_ceil(count, THREADS), THREADS, 0, cuda->stream>>>(to, from,
                                                                                         count);
     BASIN_CUDA_LAUNCHED(cuda, "add");
@@ -91,6 +92,7 @@ static void scale(basin_backend *backend, float *to, const float *from, float fa
                   int64_t count) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (!count) return;
+    basin_cuda_deliver(cuda);
     scale_kernel<<<(unsigned)basin_cuda_ceil(count, THREADS), THREADS, 0, cuda->stream>>>(
         to, from, factor, count);
     BASIN_CUDA_LAUNCHED(cuda, "scale");
@@ -98,6 +100,7 @@ static void scale(basin_backend *backend, float *to, const float *from, float fa
 
 static void copy(basin_backend *backend, float *to, const float *from, int64_t count) {
     basin_cuda *cuda = (basin_cuda *)backend;
+    basin_cuda_deliver(cuda);
     if (to != from && count)
         BASIN_CUDA_TRY(cuda, cudaMemcpyAsync(to, from, (size_t)count * sizeof *to,
                                              cudaMemcpyDeviceToDevice, cuda->stream));
@@ -139,6 +142,7 @@ static basin_status exchange(basin_backend *backend, const basin_collective_part
                              basin_error *error) {
     basin_cuda_state *cuda = (basin_cuda_state *)backend;
     basin_cuda_nccl *c = cuda->nccl;
+    basin_cuda_deliver(cuda);
     int code = c->begin();
     for (int64_t i = 0; i < sends && !code; i++)
         if (send[i].count)

@@ -348,6 +348,7 @@ void basin_cuda_crop(basin_backend *backend, float *values, const basin_crop_bat
     for (int c = 0; c < 3; c++)
         jitter.factor[c] = batch->factor[c], jitter.offset[c] = batch->offset[c];
     basin_cuda_copy_in(backend, record, batch->crop, bytes);
+    basin_cuda_deliver(cuda);
     size_t shared = resize_plan(&resize, batch);
     if (shared > shared_most(cuda)) {
         basin_cuda_fail(cuda, cudaErrorInvalidValue, "a crop reduced too much", __FILE__, __LINE__);

@@ -31,6 +31,9 @@ void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls
 /* memory.cu */
 void basin_cuda_staging_new(basin_cuda *cuda);
 void basin_cuda_staging_free(basin_cuda *cuda);
+/* Puts what copy_in has been given into its places. Whoever queues something else on the stream
+ * that may read it calls this before. */
+void basin_cuda_deliver(basin_cuda *cuda);
 void *basin_cuda_alloc(basin_backend *backend, size_t bytes);
 void basin_cuda_free(basin_backend *backend, void *memory);
 void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
@@ -79,9 +82,10 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
 enum { BASIN_CUDA_TOGETHER = CUDART_VERSION >= 12010 ? 24 : 1 };
 int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames);
 
-/* code.cu: kernels compiled at run time, kept by their text. */
+/* code.cu: kernels compiled at run time, kept by their text; those of `beside`, where it is not
+ * NULL, are shared with it. */
 struct CUfunc_st;
-void basin_cuda_codes_new(basin_cuda *cuda);
+void basin_cuda_codes_new(basin_cuda *cuda, const basin_cuda *beside);
 void basin_cuda_codes_free(basin_cuda *cuda);
 /* While collecting, unknown texts are noted and nothing is launched; then all are compiled at
  * once. */

@@ -1,18 +1,21 @@
 /* Device memory, and the way of numbers in and out of it. What goes in is first copied into pinned
- * memory, so the caller's may change at once. Small things then travel on the stream itself. Large
- * ones travel on a stream of their own into a waiting room on the device while the stream computes,
- * and the stream fetches them from there in its turn: a batch arrives during the step before. */
+ * memory, so the caller's may change at once. Small pieces wait there, and before the stream does
+ * anything else one kernel puts all of them in their places: a batch of graphs is a dozen pieces,
+ * and several threads that train on one device would queue up for the driver with each. Large ones
+ * travel on a stream of their own into a waiting room on the device while the stream computes, and
+ * the stream fetches them from there in its turn: a batch arrives during the step before. */
 #include <new>
 #include <string.h>
 
 #include "backend/cuda/inside.h"
 
-/* A batch of graphs is a dozen small pieces, one of 256 pictures of the paper's size five large
- * ones, and none should wait for the step before. */
-enum { SMALL_SLOTS = 32, LARGE_SLOTS = 6 };
+/* A batch of 256 pictures of the paper's size is five large pieces, and none should wait for the
+ * step before. */
+enum { PARCELS = 3, PIECES = 32, LARGE_SLOTS = 6 };
 static const size_t SMALL = (size_t)1 << 20, PIECE = (size_t)32 << 20;
+static const size_t PARCEL = SMALL + SMALL; /* bytes of small pieces that go together */
 
-/* One piece under way. */
+/* One large piece under way. */
 struct slot {
     void *host, *room; /* pinned, and on the device */
     size_t host_bytes, room_bytes;
@@ -20,9 +23,29 @@ struct slot {
     cudaEvent_t fetched; /* the room may be written again */
 };
 
+struct piece {
+    char *to;
+    uint32_t from, bytes; /* within the parcel */
+};
+struct pieces {
+    piece list[PIECES];
+};
+
+/* Small pieces that go together. */
+struct parcel {
+    char *host, *seen; /* pinned, as the host and as the device see it; NULL before the first use */
+    size_t used;
+    int count;
+    pieces piece;
+    cudaEvent_t left; /* the pinned memory may be written again */
+};
+
 struct basin_cuda_staging {
-    slot small[SMALL_SLOTS], large[LARGE_SLOTS];
+    parcel small[PARCELS];
+    slot large[LARGE_SLOTS];
     unsigned next_small, next_large;
+    void *back; /* pinned: small results on their way out */
+    size_t back_bytes;
     cudaStream_t copies;
 };
 
@@ -38,6 +61,11 @@ static void slot_free(slot *s) {
     if (s->fetched) cudaEventDestroy(s->fetched);
 }
 
+static void parcel_free(parcel *p) {
+    if (p->host) cudaFreeHost(p->host);
+    if (p->left) cudaEventDestroy(p->left);
+}
+
 void basin_cuda_staging_new(basin_cuda *cuda) {
     basin_cuda_staging *s = cuda->staging = new (std::nothrow) basin_cuda_staging();
     if (!s) {
@@ -45,20 +73,72 @@ void basin_cuda_staging_new(basin_cuda *cuda) {
         return;
     }
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&s->copies, cudaStreamNonBlocking));
-    for (int i = 0; i < SMALL_SLOTS; i++) slot_new(cuda, &s->small[i]);
     for (int i = 0; i < LARGE_SLOTS; i++) slot_new(cuda, &s->large[i]);
+    for (int i = 0; i < PARCELS; i++)
+        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->small[i].left, cudaEventDisableTiming));
 }
 
 void basin_cuda_staging_free(basin_cuda *cuda) {
     basin_cuda_staging *s = cuda->staging;
     if (!s) return;
     if (s->copies) cudaStreamSynchronize(s->copies);
-    for (int i = 0; i < SMALL_SLOTS; i++) slot_free(&s->small[i]);
+    for (int i = 0; i < PARCELS; i++) parcel_free(&s->small[i]);
     for (int i = 0; i < LARGE_SLOTS; i++) slot_free(&s->large[i]);
+    if (s->back) cudaFreeHost(s->back);
     if (s->copies) cudaStreamDestroy(s->copies);
     delete s;
     cuda->staging = NULL;
 }
+
+/* ---- small pieces ---- */
+
+/* A row of blocks a piece; both ends of a piece are mostly aligned. */
+static __global__ void deliver(const char *parcel, const __grid_constant__ pieces all) {
+    piece p = all.list[blockIdx.y];
+    const char *from = parcel + p.from;
+    uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
+    uint32_t whole = (uintptr_t)p.to % sizeof(uint4) ? 0 : p.bytes / (uint32_t)sizeof(uint4);
+    for (uint32_t i = first; i < whole; i += step) ((uint4 *)p.to)[i] = ((const uint4 *)from)[i];
+    for (uint32_t i = whole * (uint32_t)sizeof(uint4) + first; i < p.bytes; i += step)
+        p.to[i] = from[i];
+}
+
+void basin_cuda_deliver(basin_cuda *cuda) {
+    enum { BLOCKS = 32, THREADS = 256 };
+    basin_cuda_staging *s = cuda->staging;
+    parcel *p = s ? &s->small[s->next_small % PARCELS] : NULL;
+    if (!p || !p->count) return;
+    deliver<<<dim3(BLOCKS, (unsigned)p->count), THREADS, 0, cuda->stream>>>(p->seen, p->piece);
+    BASIN_CUDA_LAUNCHED(cuda, "deliver");
+    BASIN_CUDA_TRY(cuda, cudaEventRecord(p->left, cuda->stream));
+    p->used = 0, p->count = 0;
+    s->next_small++;
+}
+
+/* The parcel that the next piece goes into, free to be written; NULL where there is no memory. */
+static parcel *parcel_for(basin_cuda *cuda, size_t bytes) {
+    basin_cuda_staging *s = cuda->staging;
+    parcel *p = &s->small[s->next_small % PARCELS];
+    if (p->count == PIECES || p->used + bytes > PARCEL) {
+        basin_cuda_deliver(cuda);
+        p = &s->small[s->next_small % PARCELS];
+    }
+    if (!p->host &&
+        BASIN_CUDA_TRY(cuda, cudaHostAlloc((void **)&p->host, PARCEL, cudaHostAllocMapped)))
+        BASIN_CUDA_TRY(cuda, cudaHostGetDevicePointer((void **)&p->seen, p->host, 0));
+    if (p->count == 0) BASIN_CUDA_TRY(cuda, cudaEventSynchronize(p->left));
+    return p->host && p->seen ? p : NULL;
+}
+
+static void add_small(basin_cuda *cuda, void *device, const void *host, size_t bytes) {
+    parcel *p = parcel_for(cuda, bytes);
+    if (!p) return;
+    memcpy(p->host + p->used, host, bytes);
+    p->piece.list[p->count++] = {(char *)device, (uint32_t)p->used, (uint32_t)bytes};
+    p->used += (bytes + 63) / 64 * 64;
+}
+
+/* ---- memory ---- */
 
 void *basin_cuda_alloc(basin_backend *backend, size_t bytes) {
     void *memory = NULL;
@@ -71,6 +151,7 @@ void *basin_cuda_alloc(basin_backend *backend, size_t bytes) {
 void basin_cuda_free(basin_backend *backend, void *memory) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (!memory) return;
+    basin_cuda_deliver(cuda);
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
     basin_cuda_graphs_forget(cuda, memory);
     BASIN_CUDA_TRY(cuda, cudaFree(memory));
@@ -81,6 +162,8 @@ size_t basin_cuda_free_bytes(basin_backend *backend) {
     (void)backend;
     return cudaMemGetInfo(&unused, &total) == cudaSuccess ? unused : 0;
 }
+
+/* ---- large pieces ---- */
 
 /* Pinned memory of the slot for `bytes`, free to be written; NULL where there is none. */
 static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
@@ -110,18 +193,13 @@ static void *slot_room(basin_cuda *cuda, slot *s, size_t bytes) {
 }
 
 /* The slots take turns: the one that was used longest ago. */
-static slot *slot_next(basin_cuda_staging *s, size_t bytes) {
-    if (bytes > SMALL) return &s->large[s->next_large++ % LARGE_SLOTS];
-    return &s->small[s->next_small++ % SMALL_SLOTS];
-}
-
-static void copy_piece(basin_cuda *cuda, void *device, const void *host, size_t bytes) {
+static void copy_large(basin_cuda *cuda, void *device, const void *host, size_t bytes) {
     basin_cuda_staging *staging = cuda->staging;
-    slot *s = slot_next(staging, bytes);
+    slot *s = &staging->large[staging->next_large++ % LARGE_SLOTS];
     void *pinned = slot_host(cuda, s, bytes);
     if (!pinned) return;
     memcpy(pinned, host, bytes);
-    void *room = bytes > SMALL ? slot_room(cuda, s, bytes) : NULL;
+    void *room = slot_room(cuda, s, bytes);
     if (!room) {
         BASIN_CUDA_TRY(
             cuda, cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, cuda->stream));
@@ -140,20 +218,47 @@ static void copy_piece(basin_cuda *cuda, void *device, const void *host, size_t 
 
 void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
     basin_cuda *cuda = (basin_cuda *)backend;
+    if (bytes == 0) return;
+    if (bytes <= SMALL) {
+        add_small(cuda, device, host, bytes);
+        return;
+    }
+    basin_cuda_deliver(cuda);
     for (size_t at = 0; at < bytes; at += PIECE)
-        copy_piece(cuda, (char *)device + at, (const char *)host + at,
+        copy_large(cuda, (char *)device + at, (const char *)host + at,
                    bytes - at < PIECE ? bytes - at : PIECE);
+}
+
+/* ---- the way out ---- */
+
+/* Pinned memory for so many bytes, or NULL. A copy to pageable memory would hold a lock of the
+ * driver until the stream has come so far, and every other thread with it. */
+static void *back_room(basin_cuda_staging *s, size_t bytes) {
+    if (!s || bytes > SMALL) return NULL;
+    if (s->back_bytes >= bytes) return s->back;
+    if (s->back) cudaFreeHost(s->back);
+    size_t wanted = bytes < 65536 ? 65536 : bytes;
+    s->back_bytes = wanted;
+    if (cudaHostAlloc(&s->back, wanted, cudaHostAllocDefault) == cudaSuccess) return s->back;
+    cudaGetLastError();
+    s->back = NULL, s->back_bytes = 0;
+    return NULL;
 }
 
 void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (bytes == 0) return;
-    BASIN_CUDA_TRY(cuda,
-                   cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream));
+    basin_cuda_deliver(cuda);
+    void *pinned = back_room(cuda->staging, bytes);
+    BASIN_CUDA_TRY(cuda, cudaMemcpyAsync(pinned ? pinned : host, device, bytes,
+                                         cudaMemcpyDeviceToHost, cuda->stream));
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
+    if (pinned) memcpy(host, pinned, bytes);
 }
 
 void basin_cuda_fill_zero(basin_backend *backend, void *device, size_t bytes) {
     basin_cuda *cuda = (basin_cuda *)backend;
-    if (bytes) BASIN_CUDA_TRY(cuda, cudaMemsetAsync(device, 0, bytes, cuda->stream));
+    if (!bytes) return;
+    basin_cuda_deliver(cuda);
+    BASIN_CUDA_TRY(cuda, cudaMemsetAsync(device, 0, bytes, cuda->stream));
 }

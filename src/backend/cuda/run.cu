@@ -161,6 +161,7 @@ void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls
                     void *const *block) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (calls == 0) return;
+    basin_cuda_deliver(cuda);
     try {
         run_list(cuda, call, calls, block);
     } catch (const std::bad_alloc &) {

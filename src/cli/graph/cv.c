@@ -49,8 +49,8 @@ static const basin_option table[] = {
                   "Models of different seeds a fold, whose probabilities are averaged."),
     BASIN_INTEGER(
         options, jobs, "jobs", "N", 0, 1024,
-        "Folds at once, each in a thread of its own; 0: one a core, with --backend cuda, where "
-        "all share a device and its memory, 10 at most."),
+        "Models (members of folds) that train at once, each in a thread of its own; 0: one a core, "
+        "with --backend cuda, where all share a device and its memory, 10 at most."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines",
                "Leave out what a model has to beat: the commonest class or the mean value, and a "
                "regression on sums of node features, on the same folds."),

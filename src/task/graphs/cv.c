@@ -1,6 +1,7 @@
-/* Cross-validation of graph models: folds in threads, each with a backend of its own, so that they
- * share nothing but the set and its positions, which are only read. The calling thread waits, tells
- * the watcher how far they are, and listens for interrupts. */
+/* Cross-validation of graph models: each member of each fold is trained by whichever thread is
+ * free, on that thread's own backend, so that they share nothing but the set and its positions,
+ * which are only read. The calling thread waits, tells the watcher how far they are, and listens
+ * for interrupts. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -9,9 +10,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/device.h"
 #include "base/memory.h"
 #include "task/given.h"
 #include "task/graphs/graphs.h"
+
+/* What the members of a fold came to. */
+typedef struct fold_work {
+    int64_t left;    /* members that have not ended */
+    int64_t outputs; /* the same of all members */
+    double *scale;   /* [outputs] of values, by the training graphs; NULL of classes */
+    float *given[3]; /* [members, rows, outputs] of validation and test */
+} fold_work;
 
 /* What all folds share. The fields below the lock are under it. */
 typedef struct pool {
@@ -20,11 +30,13 @@ typedef struct pool {
     const basin_graphs_input *input;
     const basin_folds *folds;
     basin_graphs_fold *result; /* [folds] */
+    basin_backend *backend;    /* those of the threads are opened beside it */
     int64_t jobs;
     volatile sig_atomic_t stop; /* read by the runs of all folds */
     pthread_mutex_t lock;
     pthread_cond_t news;
-    int64_t next, last;    /* folds that nobody has begun */
+    fold_work *work;       /* [folds] */
+    int64_t next, last;    /* members that nobody has begun, counted over all folds */
     int64_t first, dealt;  /* folds of all ranks */
     int64_t working;       /* threads */
     int64_t epochs, total; /* done, over all folds and members; at most */
@@ -32,15 +44,12 @@ typedef struct pool {
     basin_error error;     /* the first; its status is BASIN_OK while there is none */
 } pool;
 
-/* A fold in work. */
+/* A member in work. */
 typedef struct worker {
     pool *pool;
-    int64_t number;
+    int64_t number, member; /* of the fold, and within it */
     const basin_fold *fold;
     basin_backend *backend;
-    int64_t outputs;
-    double *scale; /* [outputs] of values, by the training graphs; NULL of classes */
-    float *sum[3]; /* [rows, outputs] of validation and test: outputs added up over members */
 } worker;
 
 static void fail(pool *p, basin_status status, const char *text) {
@@ -65,28 +74,29 @@ static void on_step(void *context, const basin_news *news) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Adds probabilities of classes, or values, to what members before gave. */
-static void add_outputs(float *sum, const float *output, int64_t rows, int64_t outputs,
-                        bool classes) {
+/* Probabilities of classes, or values. */
+static void take_outputs(float *to, const float *output, int64_t rows, int64_t outputs,
+                         bool classes) {
     for (int64_t i = 0; i < rows; i++) {
         const float *from = output + i * outputs;
         double top = (double)from[0], all = 0;
         for (int64_t c = 1; c < outputs; c++) top = fmax(top, (double)from[c]);
         for (int64_t c = 0; c < outputs; c++) all += exp((double)from[c] - top);
         for (int64_t c = 0; c < outputs; c++)
-            sum[i * outputs + c] += classes ? (float)(exp((double)from[c] - top) / all) : from[c];
+            to[i * outputs + c] = classes ? (float)(exp((double)from[c] - top) / all) : from[c];
     }
 }
 
-static int64_t rows_of(const worker *w, int part) {
-    const basin_graphset *set = &w->pool->input->set;
-    return basin_graphs_count_rows(set, set->task, w->fold->item[part], w->fold->count[part]);
+static int64_t rows_of(const pool *p, int64_t fold, int part) {
+    const basin_graphset *set = &p->input->set;
+    const basin_fold *f = &p->folds->fold[fold];
+    return basin_graphs_count_rows(set, set->task, f->item[part], f->count[part]);
 }
 
 static basin_status score_part(worker *w, basin_graphs_model *model, int part, basin_error *error) {
     const basin_graphs_input *input = w->pool->input;
     const int64_t *graph = w->fold->item[part];
-    int64_t count = w->fold->count[part];
+    int64_t count = w->fold->count[part], rows = rows_of(w->pool, w->number, part);
     basin_graphs_plans plans;
     float *output;
     if (!count) return BASIN_OK;
@@ -94,14 +104,27 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
     basin_status status = basin_graphs_outputs(&output, &plans, input, graph, count, error);
     basin_graphs_plans_free(&plans);
     if (status) return status;
-    add_outputs(w->sum[part], output, rows_of(w, part), model->outputs,
-                input->set.task != BASIN_GRAPHS_VALUES);
+    take_outputs(w->pool->work[w->number].given[part] + w->member * rows * model->outputs, output,
+                 rows, model->outputs, input->set.task != BASIN_GRAPHS_VALUES);
     free(output);
     return BASIN_OK;
 }
 
-static basin_status train_member(basin_graphs_fold *result, worker *w, basin_graphs_model *model,
-                                 basin_error *error) {
+/* The epochs told of a fold are those of its first member. */
+static void note_outcome(worker *w, const basin_outcome *outcome) {
+    basin_graphs_fold *result = &w->pool->result[w->number];
+    pthread_mutex_lock(&w->pool->lock);
+    if (!w->member) {
+        result->epochs = outcome->epochs;
+        result->best_epoch = outcome->best_epoch ? outcome->best_epoch : outcome->epochs;
+    }
+    result->seconds += outcome->seconds;
+    result->epoch_seconds = outcome->epoch_seconds;
+    result->memory = (int64_t)outcome->memory;
+    pthread_mutex_unlock(&w->pool->lock);
+}
+
+static basin_status train_member(worker *w, basin_graphs_model *model, basin_error *error) {
     basin_watch watch = {.show = on_step, .context = w, .stop = &w->pool->stop};
     basin_training training = {.size = sizeof training, .backend = w->backend, .watch = &watch};
     basin_outcome outcome;
@@ -114,42 +137,51 @@ static basin_status train_member(basin_graphs_fold *result, worker *w, basin_gra
     if (outcome.stopped)
         return basin_fail(error, BASIN_BAD_VALUE, "interrupted in fold %lld",
                           (long long)w->number + 1);
-    if (!result->epochs) {
-        result->epochs = outcome.epochs;
-        result->best_epoch = outcome.best_epoch ? outcome.best_epoch : outcome.epochs;
-    }
-    result->seconds += outcome.seconds;
-    result->epoch_seconds = outcome.epoch_seconds;
-    result->memory = (int64_t)outcome.memory;
+    note_outcome(w, &outcome);
     return BASIN_OK;
 }
 
-static basin_status reserve_sums(worker *w, basin_error *error) {
+/* Memory for what the members give; the first that comes makes it. */
+static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_error *error) {
+    pool *p = w->pool;
+    fold_work *work = &p->work[w->number];
+    bool whole = true;
+    pthread_mutex_lock(&p->lock);
+    work->outputs = model->outputs;
     for (int part = 1; part < 3; part++) {
-        size_t count = (size_t)(rows_of(w, part) * w->outputs);
-        if (!w->sum[part]) w->sum[part] = calloc(count + 1, sizeof *w->sum[part]);
-        if (!w->sum[part]) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+        int64_t count = p->spec.members * rows_of(p, w->number, part) * model->outputs;
+        if (!work->given[part])
+            work->given[part] = basin_array_new((size_t)count + 1, sizeof *work->given[part]);
+        whole = whole && work->given[part];
     }
-    return BASIN_OK;
+    pthread_mutex_unlock(&p->lock);
+    return whole ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
 }
 
-static basin_status run_member(basin_graphs_fold *result, worker *w, int64_t member,
-                               basin_error *error) {
+/* Of values; outputs need it until the member has been scored. */
+static void keep_scale(worker *w, basin_graphs_model *model) {
+    fold_work *work = &w->pool->work[w->number];
+    pthread_mutex_lock(&w->pool->lock);
+    if (!work->scale) {
+        work->scale = model->target_scale;
+        model->target_scale = NULL;
+    }
+    pthread_mutex_unlock(&w->pool->lock);
+}
+
+static basin_status run_member(worker *w, basin_error *error) {
     const pool *p = w->pool;
     basin_graphs_settings settings = *p->settings;
     basin_graphs_model *model;
-    settings.seed += w->number * p->spec.members + member;
+    settings.seed += w->number * p->spec.members + w->member;
     settings.shards = basin_shards_choose(settings.shards, 0, settings.batch, NULL);
     basin_status status = basin_graphs_model_new(
         &model, &settings, &p->input->set, w->fold->item[0], w->fold->count[0], w->backend, error);
     if (status) return status;
-    w->outputs = model->outputs;
-    status = reserve_sums(w, error);
-    if (!status) status = train_member(result, w, model, error);
+    status = train_member(w, model, error);
+    if (!status) status = reserve_outputs(w, model, error);
     for (int part = 1; part < 3 && !status; part++) status = score_part(w, model, part, error);
-    free(w->scale); /* the same of all members */
-    w->scale = model->target_scale;
-    model->target_scale = NULL;
+    if (!status) keep_scale(w, model);
     basin_graphs_close(model);
     return status;
 }
@@ -157,15 +189,39 @@ static basin_status run_member(basin_graphs_fold *result, worker *w, int64_t mem
 /* ---- one fold ---- */
 
 /* Of the members' mean; measures want logits, so that of probabilities it takes the logarithm. */
-static void measure_mean(basin_graphs_measures *measures, worker *w, int part) {
-    const basin_graphset *set = &w->pool->input->set;
-    float *sum = w->sum[part];
-    for (int64_t i = 0; i < rows_of(w, part) * w->outputs; i++) {
-        double mean = (double)sum[i] / (double)w->pool->spec.members;
+static void measure_mean(basin_graphs_measures *measures, const pool *p, int64_t number, int part) {
+    const basin_graphset *set = &p->input->set;
+    const basin_fold *fold = &p->folds->fold[number];
+    const fold_work *work = &p->work[number];
+    int64_t count = rows_of(p, number, part) * work->outputs;
+    float *sum = work->given[part];
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t m = 1; m < p->spec.members; m++) sum[i] += sum[m * count + i];
+        double mean = (double)sum[i] / (double)p->spec.members;
         sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
     }
-    basin_graphs_measure(measures, sum, set, w->fold->item[part], w->fold->count[part], w->outputs,
-                         w->scale);
+    basin_graphs_measure(measures, sum, set, fold->item[part], fold->count[part], work->outputs,
+                         work->scale);
+}
+
+static void fold_work_free(fold_work *work) {
+    free(work->given[1]);
+    free(work->given[2]);
+    free(work->scale);
+    *work = (fold_work){0};
+}
+
+/* One of its members has ended; where it was the last, so has the fold. */
+static void end_member(pool *p, int64_t number) {
+    basin_graphs_fold *result = &p->result[number];
+    pthread_mutex_lock(&p->lock);
+    bool last = --p->work[number].left == 0;
+    pthread_mutex_unlock(&p->lock);
+    if (!last) return;
+    measure_mean(&result->validation, p, number, 1);
+    measure_mean(&result->test, p, number, 2);
+    fold_work_free(&p->work[number]);
+    result->done = true;
 }
 
 static int64_t cores_of(const pool *p) {
@@ -177,48 +233,38 @@ static int threads_of(const pool *p) {
     return p->spec.threads > 0 ? p->spec.threads : share > 1 ? (int)share : 1;
 }
 
-static basin_status run_fold(pool *p, int64_t number, basin_error *error) {
-    const basin_fold *fold = &p->folds->fold[number];
-    basin_graphs_fold *result = &p->result[number];
-    worker w = {.pool = p, .number = number, .fold = fold};
-    *result = (basin_graphs_fold){
-        .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
-    basin_status status = basin_backend_open(&w.backend, p->spec.backend, threads_of(p), error);
-    if (!status) basin_backend_set_products(w.backend, p->spec.products);
-    for (int64_t m = 0; m < p->spec.members && !status; m++)
-        status = run_member(result, &w, m, error);
-    if (!status) {
-        measure_mean(&result->validation, &w, 1);
-        measure_mean(&result->test, &w, 2);
-        result->done = true;
-    }
-    free(w.sum[1]);
-    free(w.sum[2]);
-    free(w.scale);
-    if (w.backend) basin_backend_close(w.backend);
-    return status;
-}
-
 /* ---- many folds ---- */
 
-/* The next fold; -1: there is none, or all are to stop. */
-static int64_t take_fold(pool *p) {
+/* The next member; -1: there is none, or all are to stop. */
+static int64_t take_member(pool *p) {
     pthread_mutex_lock(&p->lock);
-    int64_t fold = p->stop || p->next >= p->last ? -1 : p->next++;
+    int64_t member = p->stop || p->next >= p->last ? -1 : p->next++;
     pthread_mutex_unlock(&p->lock);
-    return fold;
+    return member;
+}
+
+static basin_status work_on(pool *p, basin_backend *backend, int64_t number, int64_t member) {
+    basin_error error;
+    char text[BASIN_ERROR_TEXT + 40];
+    worker w = {p, number, member, &p->folds->fold[number], backend};
+    basin_status status = run_member(&w, &error);
+    if (status) {
+        snprintf(text, sizeof text, "fold %lld: %s", (long long)number + 1, error.text);
+        fail(p, status, text);
+    } else
+        end_member(p, number);
+    return status;
 }
 
 static void *work(void *context) {
     pool *p = context;
-    for (int64_t fold; (fold = take_fold(p)) >= 0;) {
-        basin_error error;
-        char text[BASIN_ERROR_TEXT + 40];
-        basin_status status = run_fold(p, fold, &error);
-        if (!status) continue;
-        snprintf(text, sizeof text, "fold %lld: %s", (long long)fold + 1, error.text);
-        fail(p, status, text);
-    }
+    basin_error error;
+    basin_backend *backend;
+    basin_status status = basin_backend_open_beside(&backend, p->backend, &error);
+    if (status) fail(p, status, error.text);
+    for (int64_t i; !status && (i = take_member(p)) >= 0;)
+        status = work_on(p, backend, i / p->spec.members, i % p->spec.members);
+    basin_backend_close(backend);
     pthread_mutex_lock(&p->lock);
     p->working--;
     pthread_cond_signal(&p->news);
@@ -289,10 +335,10 @@ static basin_status run_all(pool *p, basin_error *error) {
 
 enum { JOBS_ON_DEVICE = 10 };
 
-int64_t basin_graphs_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend) {
+int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const char *backend) {
     int64_t jobs = asked > 0 ? asked : cores > 0 ? cores : 1;
     if (asked <= 0 && !strcmp(backend, "cuda") && jobs > JOBS_ON_DEVICE) jobs = JOBS_ON_DEVICE;
-    return jobs < folds ? jobs : folds;
+    return jobs < models ? jobs : models;
 }
 
 static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *error) {
@@ -308,11 +354,36 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     p->first = p->spec.fold ? p->spec.fold - 1 : 0;
     p->dealt = p->spec.fold ? 1 : folds;
     basin_ranks_share share = basin_ranks_deal(p->spec.ranks, p->dealt);
-    p->next = p->first + share.first;
-    p->last = p->next + share.count;
-    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, share.count, cores_of(p), p->spec.backend);
+    p->next = (p->first + share.first) * p->spec.members;
+    p->last = p->next + share.count * p->spec.members;
+    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, share.count * p->spec.members, cores_of(p),
+                                   p->spec.backend);
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
+    status = basin_backend_open(&p->backend, p->spec.backend, threads_of(p), error);
+    if (!status) basin_backend_set_products(p->backend, p->spec.products);
+    return status;
+}
+
+/* What is known of this rank's folds before they are trained. */
+static basin_status begin_folds(pool *p, basin_error *error) {
+    int64_t members = p->spec.members;
+    p->work = calloc((size_t)p->folds->folds + 1, sizeof *p->work);
+    if (!p->work) return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    for (int64_t f = p->next / members; f < p->last / members; f++) {
+        const basin_fold *fold = &p->folds->fold[f];
+        p->work[f].left = members;
+        p->result[f] = (basin_graphs_fold){
+            .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
+        p->total += members *
+                    basin_graphs_epochs(p->settings, &p->input->set, fold->item[0], fold->count[0]);
+    }
     return BASIN_OK;
+}
+
+static void end_folds(pool *p) {
+    for (int64_t f = 0; p->work && f < p->folds->folds; f++) fold_work_free(&p->work[f]);
+    free(p->work);
+    basin_backend_close(p->backend);
 }
 
 /* Every rank gets what the others' folds came to. */
@@ -339,13 +410,11 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
     if (!status) status = basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error);
     if (!status)
         status = basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error);
-    for (int64_t f = p.next; f < p.last && !status; f++)
-        p.total +=
-            p.spec.members * basin_graphs_epochs(p.settings, &input.set, folds->fold[f].item[0],
-                                                 folds->fold[f].count[0]);
+    if (!status) status = begin_folds(&p, error);
     if (!status) status = run_all(&p, error);
     if (status && error) basin_ranks_fail(p.spec.ranks, error);
     if (!status) status = share_results(&p, error);
+    end_folds(&p);
     basin_graphs_input_free(&input);
     return status;
 }

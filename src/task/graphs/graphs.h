@@ -299,8 +299,8 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                               const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error);
 
-/* How many of `folds` run at once: as many as asked for, or, of 0, one a core; with cuda 10 at
+/* How many of `models` train at once: as many as asked for, or, of 0, one a core; with cuda 10 at
  * most, which share a device and its memory. */
-int64_t basin_graphs_cv_jobs(int64_t asked, int64_t folds, int64_t cores, const char *backend);
+int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const char *backend);
 
 #endif
