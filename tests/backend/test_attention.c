@@ -163,18 +163,17 @@ static void compare(const problem *p, const instance *s, double *const out[OUTPU
 
 static const unsigned all_outputs = (1u << OUTPUTS) - 1;
 
-/* Kernels against loops, and 1, 2, 3 threads against each other. */
-static void check(const problem *p, bool list, bool exclude_self, double tolerance) {
+enum { OF_SCALE = 1u << DSCALE | 1u << GSCALE, OF_MIX = 1u << DMIX | 1u << GMIX };
+
+/* Kernels against loops, and 1, 2, 3 threads against each other, for the results in `which`. */
+static void check_some(const problem *p, bool list, bool exclude_self, double tolerance,
+                       unsigned which) {
     double *out[OUTPUTS];
     outputs_new(p, out);
     double terms = naive(p, out);
     instance first = instance_new(p, list, exclude_self, 5);
-    want(&first, all_outputs & ~(p->in[MIX] || p->in[SCALE]
-                                     ? 0
-                                     : 1u << DSCALE | 1u << DMIX | 1u << GSCALE | 1u << GMIX));
+    want(&first, which);
     run(&first, FORCE | REVERSE, 1);
-    unsigned which = all_outputs;
-    if (!first.at.dmix) which &= ~(1u << DSCALE | 1u << DMIX | 1u << GSCALE | 1u << GMIX);
     compare(p, &first, out, which, tolerance, terms);
     for (int threads = 2; threads <= 3; threads++) {
         instance again = instance_new(p, list, exclude_self, 0);
@@ -190,6 +189,12 @@ static void check(const problem *p, bool list, bool exclude_self, double toleran
     compare(p, &first, out, 1u << LSE, tolerance, 0);
     instance_free(&first);
     outputs_free(out);
+}
+
+static void check(const problem *p, bool list, bool exclude_self, double tolerance) {
+    bool either = p->in[MIX] || p->in[SCALE];
+    check_some(p, list, exclude_self, tolerance,
+               either ? all_outputs : all_outputs & ~(OF_SCALE | OF_MIX));
 }
 
 static void test_differences(void **state) {
@@ -263,6 +268,22 @@ static void test_list(void **state) {
         }
 }
 
+/* Rows of few pairs, whose heads share a vector: empty ones, long ones among short ones, heads and
+ * widths that fit any or none. */
+static void test_list_short(void **state) {
+    (void)state;
+    static const int64_t shape[][5] = {{1, 1, 1, 4, 16},    {40, 40, 5, 4, 16},  {90, 90, 3, 4, 16},
+                                       {64, 70, 9, 1, 16},  {30, 30, 4, 8, 32},  {33, 20, 6, 2, 48},
+                                       {12, 12, 3, 16, 16}, {200, 200, 2, 4, 32}};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (int scaled = 0; scaled < 2; scaled++) {
+            const int64_t *s = shape[i];
+            problem p = list_problem(s[0], s[1], s[2], s[3], s[4], scaled, false);
+            check_some(&p, true, false, 1e-5, all_outputs & ~(scaled ? OF_MIX : OF_SCALE | OF_MIX));
+            problem_free(&p);
+        }
+}
+
 /* Rows wide enough for several cache blocks of keys and of queries. */
 static void test_list_blocks(void **state) {
     (void)state;
@@ -314,7 +335,7 @@ static void test_large_scores(void **state) {
                          : dense_problem(1, 30, 30, 2, 8, true, false, false);
         for (int64_t i = 0; i < p.size[Q]; i++) p.in[Q][i] = (float)(1e4 * p.in[Q][i]);
         instance s = instance_new(&p, list, !list, 0);
-        want(&s, all_outputs & ~(1u << DSCALE | 1u << DMIX | 1u << GSCALE | 1u << GMIX));
+        want(&s, all_outputs & ~(OF_SCALE | OF_MIX));
         run(&s, FORCE | REVERSE, 2);
         double *out[OUTPUTS];
         outputs_new(&p, out);
@@ -359,12 +380,19 @@ static void test_absent(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_differences),  cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_dense_long),   cmocka_unit_test(test_list),
-        cmocka_unit_test(test_list_blocks),  cmocka_unit_test(test_list_without_pairs),
-        cmocka_unit_test(test_alone),        cmocka_unit_test(test_all_pairs_as_list),
-        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_dense_without_pairs),
-        cmocka_unit_test(test_absent),       cmocka_unit_test(test_causal),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_dense_long),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_list_short),
+        cmocka_unit_test(test_list_blocks),
+        cmocka_unit_test(test_list_without_pairs),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_all_pairs_as_list),
+        cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_dense_without_pairs),
+        cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_causal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ static bool is_fused(const basin_attention *at, basin_attention_mode mode) {
 
 static size_t workspace_of(const basin_attention *at, basin_attention_mode mode, int threads) {
     if (!at->pattern.row) return basin_attention_dense_workspace(at, mode, threads);
+    if (basin_attention_is_short(at, mode)) return basin_attention_short_workspace(at, mode);
     if (is_fused(at, mode)) return basin_attention_fused_workspace(at, mode);
     return basin_attention_mixed_workspace(at, mode, threads);
 }
@@ -31,6 +32,8 @@ static void run(const basin_attention *at, basin_attention_mode mode, int thread
     threads = basin_attention_threads(at, threads);
     if (!at->pattern.row)
         basin_attention_dense(at, mode, threads, workspace);
+    else if (basin_attention_is_short(at, mode))
+        basin_attention_short_run(at, mode, threads, workspace);
     else if (is_fused(at, mode))
         basin_attention_fused(at, mode, threads, workspace);
     else

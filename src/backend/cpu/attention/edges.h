@@ -81,7 +81,12 @@ void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
 void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
                            const basin_cpu_pairs *pairs);
 
-/* The two forms: any scale and mix; neither, in fewer passes. */
+/* The three forms. Short rows without mix, in force and reverse. */
+bool basin_attention_is_short(const basin_attention *at, basin_attention_mode mode);
+size_t basin_attention_short_workspace(const basin_attention *at, basin_attention_mode mode);
+void basin_attention_short_run(const basin_attention *at, basin_attention_mode mode, int threads,
+                               void *workspace);
+/* Any scale and mix; neither, in fewer passes. */
 size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
                                        int threads);
 void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,

@@ -55,7 +55,20 @@ typedef struct basin_attention_summary {
     float most, weight, mean, unused;
 } basin_attention_summary;
 
+/* Attention over a list of short rows (kernels_short.h); unwanted results are NULL. */
+typedef struct basin_attention_short {
+    bool reverse, added;
+    int64_t heads, width;                             /* heads divide the lanes of a vector */
+    const int32_t *row, *key, *column, *query, *pair; /* as in basin_attention_pattern */
+    const float *q, *k, *a, *b;                       /* [tokens, H, Y] */
+    int64_t a_step, b_step;                           /* floats from row to row; 0: all zeros */
+    const float *beta, *scale, *w;
+    float *lse, *gw, *dscale, *out_query, *out_key;
+    float *t, *gs, *e; /* [pairs, H]: beta t, beta gs, scratch */
+} basin_attention_short;
+
 typedef struct basin_attention_kernels {
+    int64_t lanes; /* floats of a vector */
     /* out[i] = x . rows[index[i]] */
     void (*dot)(float *out, const float *x, const float *rows, const int32_t *index, int64_t n,
                 int64_t width);
@@ -97,6 +110,11 @@ typedef struct basin_attention_kernels {
     void (*reverse_column)(float *sum, const float *rc, const int32_t *pair,
                            const basin_attention_summary *summary, const float *rows,
                            const int32_t *index, int64_t n, int64_t width, float beta);
+
+    /* The rows of queries first .. last - 1 of a list of short ones: t, gs and all that is summed
+     * along rows; dbeta or gbeta in lanes. Then the columns of keys first .. last - 1. */
+    void (*short_rows)(const basin_attention_short *s, int64_t first, int64_t last, float *dbeta);
+    void (*short_columns)(const basin_attention_short *s, int64_t first, int64_t last);
 } basin_attention_kernels;
 
 const basin_attention_kernels *basin_attention_kernels_find(void);

@@ -3,9 +3,11 @@
 #include "backend/cpu/attention/kernels_fused.h"
 #include "backend/cpu/attention/kernels_pointwise.h"
 #include "backend/cpu/attention/kernels_products.h"
+#include "backend/cpu/attention/kernels_short.h"
 
 #define ATTENTION_KERNELS                                                                          \
     {                                                                                              \
+        .lanes = VECTOR_LANES, .short_rows = short_rows, .short_columns = short_columns,           \
         .dot = dot, .dot_two = dot_two, .gather = gather, .gather_two = gather_two,                \
         .measure = measure, .finish = finish, .complete = complete, .whole = whole,                \
         .force_row = force_row, .reverse_row = reverse_row, .force_column = force_column,          \
