@@ -91,12 +91,11 @@ static void finish(void *context, const float *tile, int64_t tile_row, int64_t b
     at->simd->finish(&at->f, tile, tile_row, first, rows, cols);
 }
 
-/* Whether a product of narrow factors ends in a form that one pass over its tiles computes. */
+/* Whether a product ends in a form that one pass over its tiles computes. */
 static bool finishing_of(finishing *to, const basin_cpu_frame *frame, const basin_gemm *g) {
     const basin_call *call = frame->call;
     basin_form form = basin_form_of(call->program, call);
-    if (call->in[0].kind != BASIN_NARROW || !form.known || form.row >= 0 || call->outs != 1)
-        return false;
+    if (!form.known || form.row >= 0 || call->outs != 1) return false;
     int other = form.mask >= 0 ? form.mask : form.c;
     *to = (finishing){.simd = frame->simd, .batch = g->c_batch};
     to->f = (basin_finish){.to = frame->out[0],
@@ -108,6 +107,13 @@ static bool finishing_of(finishing *to, const basin_cpu_frame *frame, const basi
                            .relu = form.relu,
                            .masks = form.mask >= 0};
     return true;
+}
+
+/* Whether the product is added to what is there already. */
+static bool adds_in_place(const finishing *to) {
+    const basin_finish *f = &to->f;
+    return f->other == f->to && !f->narrow && !f->relu && !f->masks && f->alpha == 1 &&
+           f->beta == 1;
 }
 
 /* Any other epilogue is a program over the tiles, or nothing but rounding. */
@@ -135,7 +141,10 @@ void basin_cpu_matmul(const basin_cpu_frame *frame) {
         run_program(frame, &g);
         return;
     }
-    if (has_epilogue(call)) g.epilogue = finish, g.context = &end;
+    if (has_epilogue(call) && adds_in_place(&end))
+        g.accumulate = true;
+    else if (has_epilogue(call))
+        g.epilogue = finish, g.context = &end;
     basin_gemm_run(&g, frame->threads, frame->workspace);
 }
 

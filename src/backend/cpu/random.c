@@ -1,19 +1,14 @@
 /* Counter-based draws: element i is a function of the seed, the stream and i alone, so any thread
  * may fill any range. The numbers are those of basin/random.h. */
-#include "basin/random.h"
-
 #include "backend/cpu/cpu.h"
 
 enum { PIECE = 4096 };
 
-typedef void fill_function(float *out, uint64_t seed, uint64_t stream, uint64_t first,
-                           size_t count);
-
 static void draw(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     const int32_t *word = frame->in[0]; /* [2]: low, high */
     uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
-    fill_function *fill =
-        frame->call->op == BASIN_OP_NORMAL ? basin_random_fill_normal : basin_random_fill_uniform;
+    basin_simd_fill *fill =
+        frame->call->op == BASIN_OP_NORMAL ? frame->simd->normal : frame->simd->uniform;
     float *out = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     int64_t begin = first * PIECE, end = last * PIECE < count ? last * PIECE : count;

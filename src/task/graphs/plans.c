@@ -8,8 +8,19 @@
 
 /* ---- capacities ---- */
 
-static void spread(double *mean, double *step, const basin_graphset *set, const int64_t *graph,
-                   int64_t count, int64_t batch, int64_t (*size)(const basin_graphset *, int64_t)) {
+/* Steps between capacities in deviations of a batch's need, and tokens or pairs at least: on a host
+ * another plan costs a few milliseconds and no memory for results, on a device a captured graph. */
+typedef struct ladder {
+    double deviations, least;
+} ladder;
+
+static ladder ladder_of(const basin_graphs_model *model) {
+    return basin_store_shares_results(model->store) ? (ladder){0.75, 32} : (ladder){2, 64};
+}
+
+static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
+                   const int64_t *graph, int64_t count, int64_t batch,
+                   int64_t (*size)(const basin_graphset *, int64_t)) {
     double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
     for (int64_t i = 0; i < count; i++) {
         double value = (double)size(set, graph[i]);
@@ -17,11 +28,11 @@ static void spread(double *mean, double *step, const basin_graphset *set, const 
     }
     double variance = fmax(squares / n - sum / n * sum / n, 0);
     *mean = ceil((double)batch * sum / n);
-    *step = ceil(fmax(64, 2 * sqrt((double)batch * variance)));
+    *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
 }
 
-/* Capacities grow in steps of two deviations from the mean need of a batch. Nearly all batches then
- * run on two plans, and few need a third or fourth. */
+/* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
+ * plans, and few need a third or fourth; on a host on six, with little padding. */
 static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes,
                                           int64_t pairs) {
     double tokens = (double)(nodes + p->batch);
@@ -107,9 +118,10 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
     *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
     plans->batch = batch > 0 ? batch : 1;
     if (schedule) plans->schedule = *schedule;
-    spread(&plans->tokens_mean, &plans->tokens_step, set, graph, count, plans->batch,
+    ladder by = ladder_of(model);
+    spread(&plans->tokens_mean, &plans->tokens_step, by, set, graph, count, plans->batch,
            basin_graphset_tokens);
-    spread(&plans->pairs_mean, &plans->pairs_step, set, graph, count, plans->batch,
+    spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
            basin_graphset_pairs);
 }
 

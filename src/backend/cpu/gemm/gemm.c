@@ -95,7 +95,8 @@ static plan plan_make(const basin_gemm *g, int threads) {
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
-    p.direct = p.kernel->tile_direct && g->a_col == 1 && g->k % p.kernel->unit == 0;
+    p.direct = p.kernel->tile_direct && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
+               (!p.kernel->direct_k || g->k <= p.kernel->direct_k);
     plan_blocks(&p, g, threads);
     int64_t k = minimum(p.k_step, g->k);
     int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;

@@ -21,16 +21,18 @@ typedef struct basin_gemm_ahead {
 typedef struct basin_gemm_kernel basin_gemm_kernel;
 struct basin_gemm_kernel {
     int mr, nr;
-    int unit;        /* a panel's k is filled up with zeros to a multiple of this */
-    int halves;      /* 16-bit words that a number takes in a panel: 2 for float32 */
-    int64_t a_rows;  /* rows of A at a time, at most; 0: as gemm.c has them */
+    int unit;       /* a panel's k is filled up with zeros to a multiple of this */
+    int halves;     /* 16-bit words that a number takes in a panel: 2 for float32 */
+    int64_t a_rows; /* rows of A at a time, at most; 0: as gemm.c has them */
+    int64_t direct_k;
     int64_t a_block; /* floats of A to be packed at a time: about a third of the L2 cache */
     /* C = A B or C += A B for one tile, of which rows <= mr and cols <= nr are wanted. An element's
      * sum has one order, given by k alone. */
     void (*tile)(float *c, int64_t c_row, const float *a /* panel */, const float *b /* panel */,
                  int64_t k, int rows, int cols, bool accumulate, const basin_gemm_ahead *ahead);
     /* The same with A where it is, rows a_row apart and steps side by side: for k a multiple of
-     * `unit` and rows a multiple of mr / 2. NULL where A is packed always. */
+     * `unit` and at most `direct_k` (0: any), and rows a multiple of mr / 2. NULL where A is packed
+     * always. */
     void (*tile_direct)(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
                         int64_t k, int rows, int cols, bool accumulate,
                         const basin_gemm_ahead *ahead);

@@ -48,6 +48,57 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
     }
 }
 
+/* The same with A where it is, for whole and half panels: five pointers reach 14 rows, three from
+ * each. */
+INLINE void direct_fixed(float *c, int64_t c_row, const float *a, int64_t a_row, const float *b,
+                         int64_t k, int rows, int vectors, int cols, bool accumulate,
+                         const basin_gemm_ahead *ahead) {
+    __m512 sum[MR][2];
+    const float *at[MR / 3 + 1], *next = a + rows * a_row;
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+        if (vectors > 1)
+            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
+    }
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+#pragma GCC unroll 5
+    for (int r = 0; r < rows; r += 3) at[r / 3] = a + r * a_row;
+    for (int64_t p = 0; p < k; p++, b += NR, next += 16) {
+        _mm_prefetch((const char *)next, _MM_HINT_T0); /* rows without gaps: the next panel */
+        __m512 b0 = _mm512_loadu_ps(b), b1 = vectors > 1 ? _mm512_loadu_ps(b + 16) : b0;
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; r++) {
+            __m512 x = _mm512_set1_ps(at[r / 3][r % 3 * a_row]);
+            sum[r][0] = _mm512_fmadd_ps(x, b0, sum[r][0]);
+            if (vectors > 1) sum[r][1] = _mm512_fmadd_ps(x, b1, sum[r][1]);
+        }
+#pragma GCC unroll 5
+        for (int r = 0; r < rows; r += 3) at[r / 3]++;
+    }
+    __mmask16 low = (__mmask16)(cols >= 16 ? 0xFFFFU : (1U << cols) - 1);
+    __mmask16 high = (__mmask16)(cols >= 32 ? 0xFFFFU : (1U << (cols > 16 ? cols - 16 : 0)) - 1);
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+        store(c + r * c_row, sum[r][0], low, accumulate);
+        if (vectors > 1) store(c + r * c_row + 16, sum[r][1], high, accumulate);
+    }
+}
+
+static void tile_direct(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
+                        int64_t k, int rows, int cols, bool accumulate,
+                        const basin_gemm_ahead *ahead) {
+    if (rows == MR && cols > 16)
+        direct_fixed(c, c_row, a, a_row, b, k, MR, 2, cols, accumulate, ahead);
+    else if (rows == MR)
+        direct_fixed(c, c_row, a, a_row, b, k, MR, 1, cols, accumulate, ahead);
+    else if (cols > 16)
+        direct_fixed(c, c_row, a, a_row, b, k, MR / 2, 2, cols, accumulate, ahead);
+    else
+        direct_fixed(c, c_row, a, a_row, b, k, MR / 2, 1, cols, accumulate, ahead);
+}
+
 #define ROWS(R)                                                                                    \
     case R:                                                                                        \
         if (cols > 16)                                                                             \
@@ -119,7 +170,10 @@ const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
                                                     .nr = NR,
                                                     .unit = 1,
                                                     .halves = 2,
+                                                    .a_rows = 256,
                                                     .a_block = 160 * 1024,
+                                                    .direct_k = 256,
                                                     .tile = tile,
+                                                    .tile_direct = tile_direct,
                                                     .pack = basin_gemm_panels_pack,
                                                     .turn = turn};

@@ -6,6 +6,7 @@
 #define BASIN_BACKEND_CPU_SIMD_SIMD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Rows of floats, `row` apart; 0 repeats one row. */
@@ -23,6 +24,9 @@ typedef struct basin_finish {
     float alpha, beta;
     bool narrow, relu, masks; /* `to` and `other` are bfloat16; `other` is a mask */
 } basin_finish;
+
+typedef void basin_simd_fill(float *out, uint64_t seed, uint64_t stream, uint64_t first,
+                             size_t count);
 
 typedef struct basin_simd {
     /* One pointwise operation (a basin_op) over `rows` rows of n elements: to = op(a, b, c);
@@ -67,7 +71,14 @@ typedef struct basin_simd {
     /* to[h] = sum over p of w[pair[p], h] z[key[p], h]; pair NULL stands for 0, 1, 2, ... */
     void (*pair_sum)(float *to, const float *w, const float *z, const int32_t *pair,
                      const int32_t *key, int64_t pairs, int64_t heads, int64_t width);
+
+    /* Draws first, first + 1, .. of a stream: the numbers of basin/random.h. */
+    basin_simd_fill *normal, *uniform;
 } basin_simd;
+
+/* Compiled without fused multiply-adds, apart from the rest. */
+basin_simd_fill basin_simd_normal_avx2, basin_simd_uniform_avx2, basin_simd_normal_avx512,
+    basin_simd_uniform_avx512;
 
 extern const basin_simd basin_simd_portable;
 #if defined(__x86_64__)

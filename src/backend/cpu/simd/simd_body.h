@@ -1,4 +1,5 @@
-/* The table of simd.h for the instruction set of the including file, which defines SIMD_TABLE. */
+/* The table of simd.h for the instruction set of the including file, which defines SIMD_TABLE,
+ * SIMD_NORMAL and SIMD_UNIFORM. */
 #include "backend/cpu/simd/simd.h"
 
 #include "backend/cpu/simd/finish_body.h"
@@ -26,4 +27,6 @@ const basin_simd SIMD_TABLE = {
     .norm_reverse = row_norm_reverse,
     .pair_dot = pair_dot,
     .pair_sum = pair_sum,
+    .normal = SIMD_NORMAL,
+    .uniform = SIMD_UNIFORM,
 };

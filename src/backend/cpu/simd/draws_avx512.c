@@ -1,0 +1,13 @@
+/* Random draws for AVX-512: the numbers of basin/random.h. */
+#include "backend/cpu/simd/simd.h"
+#include "base/philox_fill.h"
+
+void basin_simd_normal_avx512(float *out, uint64_t seed, uint64_t stream, uint64_t first,
+                              size_t count) {
+    fill(out, NULL, block_normal, seed, stream, first, count);
+}
+
+void basin_simd_uniform_avx512(float *out, uint64_t seed, uint64_t stream, uint64_t first,
+                               size_t count) {
+    fill(out, NULL, block_uniform, seed, stream, first, count);
+}
