@@ -102,6 +102,12 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
 }
 
+/* By default the streams of a process share eight queues of a GPU, and in a queue one waits for the
+ * other. The driver reads this when the device is opened. */
+static void widen_device(const options *o) {
+    if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                               basin_error *error) {
     const options *o = j->o;
@@ -111,6 +117,7 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     basin_status status = basin_settings_set(o->settings, "seed", seed, error);
     if (status) return status;
     basin_cli_watch_begin(&watch, o->quiet);
+    widen_device(o);
     basin_graphs_cv spec = {.size = sizeof spec,
                             .fold = o->fold,
                             .members = o->members,

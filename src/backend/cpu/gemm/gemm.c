@@ -17,6 +17,7 @@ enum {
     BALANCE = 4,         /* blocks a thread, where another one costs no packing of A */
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
     SMALLER = 4,         /* blocks in place of one where cores are not free */
+    NEAR = 256,          /* columns of small factors, whose rows are not worth packing */
     LANES = 16,          /* multiply-adds at a time: small products are not worth a thread */
 };
 
@@ -48,7 +49,8 @@ typedef struct plan {
     int64_t k_blocks, k_step;
     int64_t m_panels, n_panels;
     int64_t m_blocks, n_blocks;
-    bool direct;                          /* A is read where it is */
+    bool direct;                          /* A is read where it is, */
+    bool columns;                         /* with its rows side by side */
     bool shared;                          /* all of B is packed before the product begins */
     int64_t b_group;                      /* else: panels of B that a thread packs at a time */
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
@@ -95,8 +97,9 @@ static plan plan_make(const basin_gemm *g, int threads) {
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
-    p.direct = p.kernel->tile_direct && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
-               (!p.kernel->direct_k || g->k <= p.kernel->direct_k);
+    p.columns = p.kernel->tile_columns && g->a_row == 1 && g->m > 1 && maximum(g->m, g->n) <= NEAR;
+    p.direct = p.columns || (p.kernel->tile_direct && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
+                             (!p.kernel->direct_k || g->k <= p.kernel->direct_k));
     plan_blocks(&p, g, threads);
     int64_t k = minimum(p.k_step, g->k);
     int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;
@@ -126,7 +129,7 @@ static int rows_of(const basin_gemm *g, const plan *p, const block *at, int64_t 
 }
 
 static bool is_direct(const plan *p, int rows) {
-    return p->direct && rows % (p->kernel->mr / 2) == 0;
+    return p->direct && (p->columns || rows % (p->kernel->mr / 2) == 0);
 }
 
 /* Panel i of A times a panel of B. Of a product that reads A where it is, only a panel that is not
@@ -137,8 +140,9 @@ static void tile_run(float *c, int64_t c_row, const basin_gemm *g, const plan *p
     const basin_gemm_kernel *kernel = p->kernel;
     int rows = rows_of(g, p, at, i);
     if (is_direct(p, rows))
-        kernel->tile_direct(c, c_row, number_at(kernel, at->rows, i * kernel->mr * g->a_row),
-                            g->a_row, b, k, rows, cols, accumulate, ahead);
+        (p->columns ? kernel->tile_columns : kernel->tile_direct)(
+            c, c_row, number_at(kernel, at->rows, i * kernel->mr * g->a_row),
+            p->columns ? g->a_col : g->a_row, b, k, rows, cols, accumulate, ahead);
     else
         kernel->tile(c, c_row, at->a + (p->direct ? 0 : i * packed_floats(kernel, kernel->mr, k)),
                      b, k, rows, cols, accumulate, ahead);

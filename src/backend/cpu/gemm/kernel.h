@@ -36,6 +36,10 @@ struct basin_gemm_kernel {
     void (*tile_direct)(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
                         int64_t k, int rows, int cols, bool accumulate,
                         const basin_gemm_ahead *ahead);
+    /* The same with A where it is, rows side by side and steps a_col apart; NULL: A is packed. */
+    void (*tile_columns)(float *c, int64_t c_row, const void *a, int64_t a_col, const float *b,
+                         int64_t k, int rows, int cols, bool accumulate,
+                         const basin_gemm_ahead *ahead);
     /* Packs lanes x[l * lane + p * step], l < lanes and p < k, into panels that follow each other,
      * the last filled up with zeros: columns of B if `right`, else rows of A. Numbers are float,
      * or bfloat16 (uint16_t) for kernels whose `halves` is 1. */

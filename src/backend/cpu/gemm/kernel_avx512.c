@@ -15,8 +15,9 @@ INLINE void store(float *c, __m512 value, __mmask16 mask, bool accumulate) {
 
 /* `rows` and `vectors` are constants wherever this is inlined, so that the loops over them unroll
  * and `sum` is registers. */
-INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                       int vectors, int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+INLINE void tile_fixed(float *c, int64_t c_row, const float *a, int64_t a_col, const float *b,
+                       int64_t k, int rows, int vectors, int cols, bool accumulate,
+                       const basin_gemm_ahead *ahead) {
     __m512 sum[MR][2];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
@@ -27,7 +28,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
             _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
     }
     const float *next = ahead->b;
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += NR / 8) {
+    for (int64_t p = 0; p < k; p++, a += a_col, b += NR, next += NR / 8) {
         _mm_prefetch((const char *)next, _MM_HINT_T1);
         __m512 b0 = _mm512_loadu_ps(b), b1 = vectors > 1 ? _mm512_loadu_ps(b + 16) : b0;
         _mm_prefetch((const char *)(b + AHEAD * NR), _MM_HINT_T0);
@@ -102,13 +103,16 @@ static void tile_direct(float *c, int64_t c_row, const void *a, int64_t a_row, c
 #define ROWS(R)                                                                                    \
     case R:                                                                                        \
         if (cols > 16)                                                                             \
-            tile_fixed(c, c_row, a, b, k, R, 2, cols, accumulate, ahead);                          \
+            tile_fixed(c, c_row, a, a_col, b, k, R, 2, cols, accumulate, ahead);                   \
         else                                                                                       \
-            tile_fixed(c, c_row, a, b, k, R, 1, cols, accumulate, ahead);                          \
+            tile_fixed(c, c_row, a, a_col, b, k, R, 1, cols, accumulate, ahead);                   \
         break;
 
-static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+/* A where it is, its rows side by side and steps a_col apart. */
+static void tile_columns(float *c, int64_t c_row, const void *factor, int64_t a_col, const float *b,
+                         int64_t k, int rows, int cols, bool accumulate,
+                         const basin_gemm_ahead *ahead) {
+    const float *a = factor;
     switch (rows) {
         ROWS(1)
         ROWS(2)
@@ -126,6 +130,14 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
         ROWS(14)
     default: break;
     }
+}
+
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    if (rows == MR && cols == NR) /* nearly all */
+        tile_fixed(c, c_row, a, MR, b, k, MR, 2, NR, accumulate, ahead);
+    else
+        tile_columns(c, c_row, a, MR, b, k, rows, cols, accumulate, ahead);
 }
 
 INLINE __m512 load_four(const float *x, int64_t lane, int first, int width) {
@@ -175,5 +187,6 @@ const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
                                                     .direct_k = 256,
                                                     .tile = tile,
                                                     .tile_direct = tile_direct,
+                                                    .tile_columns = tile_columns,
                                                     .pack = basin_gemm_panels_pack,
                                                     .turn = turn};
