@@ -284,6 +284,39 @@ static void test_list_short(void **state) {
         }
 }
 
+static double difference_of(const float *x, const float *y, int64_t count) {
+    double difference = 0, norm = 1e-12;
+    for (int64_t i = 0; i < count; i++) {
+        difference += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+        norm += (double)y[i] * (double)y[i];
+    }
+    return sqrt(difference / norm);
+}
+
+/* A bias, and cotangents that are zero, as the form for any mix has them: whoever wants dmix gets
+ * that one. */
+static void test_list_short_like_mixed(void **state) {
+    (void)state;
+    for (int option = 0; option < 4; option++) {
+        problem p = list_problem(60, 60, 4, 4, 16, true, false);
+        instance brief = instance_new(&p, true, false, 3), mixed = instance_new(&p, true, false, 3);
+        brief.at.added = mixed.at.added = true;
+        if (option & 1) brief.at.a = mixed.at.a = NULL;
+        if (option & 2) brief.at.b = mixed.at.b = NULL;
+        want(&brief, all_outputs & ~OF_MIX);
+        want(&mixed, all_outputs);
+        run(&brief, FORCE | REVERSE, 2);
+        run(&mixed, FORCE | REVERSE, 2);
+        for (int o = 0; o < OUTPUTS; o++)
+            if (!(OF_MIX >> o & 1))
+                assert_true(difference_of(brief.out[o], mixed.out[o], p.size[output_like[o]]) <=
+                            1e-5);
+        instance_free(&brief);
+        instance_free(&mixed);
+        problem_free(&p);
+    }
+}
+
 /* Rows wide enough for several cache blocks of keys and of queries. */
 static void test_list_blocks(void **state) {
     (void)state;
@@ -380,19 +413,13 @@ static void test_absent(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_dense_long),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_list_short),
-        cmocka_unit_test(test_list_blocks),
-        cmocka_unit_test(test_list_without_pairs),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_all_pairs_as_list),
-        cmocka_unit_test(test_large_scores),
-        cmocka_unit_test(test_dense_without_pairs),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_causal),
+        cmocka_unit_test(test_differences),  cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_dense_long),   cmocka_unit_test(test_list),
+        cmocka_unit_test(test_list_short),   cmocka_unit_test(test_list_short_like_mixed),
+        cmocka_unit_test(test_list_blocks),  cmocka_unit_test(test_list_without_pairs),
+        cmocka_unit_test(test_alone),        cmocka_unit_test(test_all_pairs_as_list),
+        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_dense_without_pairs),
+        cmocka_unit_test(test_absent),       cmocka_unit_test(test_causal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
