@@ -31,6 +31,9 @@ static void spread(double *mean, double *step, ladder by, const basin_graphset *
     *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
 }
 
+/* Sums over tokens can then be cut into equal parts. */
+static int64_t round_up(double rows) { return ((int64_t)rows + 31) / 32 * 32; }
+
 /* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
  * plans, and few need a third or fourth; on a host on six, with little padding. */
 static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes,
@@ -38,8 +41,8 @@ static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t n
     double tokens = (double)(nodes + p->batch);
     double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
                         ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
-    return (basin_graphs_capacity){p->batch, (int64_t)(p->tokens_mean + steps * p->tokens_step),
-                                   (int64_t)(p->pairs_mean + steps * p->pairs_step)};
+    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step),
+                                   round_up(p->pairs_mean + steps * p->pairs_step)};
 }
 
 /* What the plans take, and one more as large as the largest: their results, where each keeps them
