@@ -41,22 +41,22 @@ double basin_random_normal_at(uint64_t seed, uint64_t stream, uint64_t index) {
 
 void basin_random_fill_uniform(float *out, uint64_t seed, uint64_t stream, uint64_t first,
                                size_t count) {
-    fill(out, NULL, block_uniform, seed, stream, first, count);
+    basin_philox_fill(out, NULL, basin_philox_uniforms, seed, stream, first, count);
 }
 
 void basin_random_fill_uniform_f64(double *out, uint64_t seed, uint64_t stream, uint64_t first,
                                    size_t count) {
-    fill(NULL, out, block_uniform, seed, stream, first, count);
+    basin_philox_fill(NULL, out, basin_philox_uniforms, seed, stream, first, count);
 }
 
 void basin_random_fill_normal(float *out, uint64_t seed, uint64_t stream, uint64_t first,
                               size_t count) {
-    fill(out, NULL, block_normal, seed, stream, first, count);
+    basin_philox_fill(out, NULL, basin_philox_normals, seed, stream, first, count);
 }
 
 void basin_random_fill_normal_f64(double *out, uint64_t seed, uint64_t stream, uint64_t first,
                                   size_t count) {
-    fill(NULL, out, block_normal, seed, stream, first, count);
+    basin_philox_fill(NULL, out, basin_philox_normals, seed, stream, first, count);
 }
 
 basin_random basin_random_start(uint64_t seed, uint64_t stream, uint64_t index) {

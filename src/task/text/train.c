@@ -139,12 +139,12 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_expr loss = basin_language_loss(logits, j->label);
     const basin_adamw_group vectors[] = {{"tok", s->embedding_rate, 1},
                                          {"pos", s->embedding_rate, 1}};
-    basin_trainer_spec spec = {
-        .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, optimiser_named(s->optimiser),
-                  .decay_of = basin_decay_matrices, .group = vectors, .groups = 2,
-                  .own = j->shards.own},
-        .schedule = schedule(j),
-        .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip,
+                                         optimiser_named(s->optimiser),
+                                         .decay_of = basin_decay_matrices, .group = vectors,
+                                         .groups = 2, .own = j->shards.own},
+                               .schedule = schedule(j),
+                               .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
     status = basin_text_graph_check(&j->graph, error);
     if (!status)
         status =

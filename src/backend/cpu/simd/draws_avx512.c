@@ -4,10 +4,10 @@
 
 void basin_simd_normal_avx512(float *out, uint64_t seed, uint64_t stream, uint64_t first,
                               size_t count) {
-    fill(out, NULL, block_normal, seed, stream, first, count);
+    basin_philox_fill(out, NULL, basin_philox_normals, seed, stream, first, count);
 }
 
 void basin_simd_uniform_avx512(float *out, uint64_t seed, uint64_t stream, uint64_t first,
                                size_t count) {
-    fill(out, NULL, block_uniform, seed, stream, first, count);
+    basin_philox_fill(out, NULL, basin_philox_uniforms, seed, stream, first, count);
 }
