@@ -181,7 +181,8 @@ typedef struct basin_graphs_cv {
     int64_t fold;        /* the one fold to run, from 1; 0: all */
     int64_t members;     /* models a fold, of different seeds, whose outputs are averaged; 0: one */
     int64_t jobs;        /* models at once, each on a backend and a thread of its own; 0: one a
-                            core, with cuda, where they share a device and its memory, 10 at most */
+                            core; with cuda, where they share a device, two a core, 32 at most, and
+                            no more than its memory has 4 GiB for each */
     int threads;         /* of each model; 0: cores / jobs */
     const char *backend; /* NULL: "cpu" */
     basin_products products;

@@ -80,6 +80,7 @@ static basin_status stream_check(basin_backend *backend, basin_error *error) {
 static void close_backend(basin_backend *backend) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
+    basin_cuda_gate gate(cuda);
     basin_cuda_graphs_free(cuda);
     basin_cuda_codes_free(cuda);
     basin_cuda_factors_free(cuda);
@@ -188,6 +189,7 @@ static bool is_careful(void) {
 /* What lists of calls need; single ones (eager.cu) need none of it. */
 static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
+    basin_cuda_gate gate(beside);
     cuda->tune = !tune || strcmp(tune, "0") != 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     cuda->lt_bytes = (size_t)32 << 20; /* what NVIDIA recommends for Hopper */

@@ -22,10 +22,10 @@ struct driver {
     decltype(&cuLaunchKernel) launch;
 };
 
-/* What backends share; all but `cu` is under the lock. */
+/* What backends share; all but `cu` is under the lock, which is also the gate of inside.h. */
 struct shelf {
     driver cu;
-    std::mutex lock;
+    std::recursive_mutex lock;
     std::unordered_map<std::string, CUfunction> known;
     std::vector<CUmodule> module;
     ~shelf() {
@@ -38,6 +38,24 @@ struct basin_cuda_codes {
     std::vector<std::string> wanted; /* while collecting */
     bool collecting;
 };
+
+struct basin_cuda_gate::inside {
+    std::shared_ptr<shelf> common; /* outlives the lock: the last backend may close in there */
+    std::unique_lock<std::recursive_mutex> lock;
+};
+
+basin_cuda_gate::basin_cuda_gate(const basin_cuda *cuda) : held(NULL) {
+    if (!cuda || !cuda->codes) return;
+    held = new (std::nothrow) inside();
+    if (!held) return;
+    held->common = cuda->codes->common;
+    held->lock = std::unique_lock<std::recursive_mutex>(held->common->lock);
+}
+
+basin_cuda_gate::~basin_cuda_gate() {
+    if (held) held->lock.unlock();
+    delete held;
+}
 
 static void fail(basin_cuda *cuda, const char *what, const char *why) {
     if (cuda->error.status == BASIN_OK)
@@ -168,14 +186,14 @@ void basin_cuda_codes_compile(basin_cuda *cuda) {
     wanted.swap(codes->wanted);
     codes->collecting = false;
     if (wanted.empty() || cuda->error.status != BASIN_OK) return;
-    std::lock_guard<std::mutex> guard(codes->common->lock);
+    std::lock_guard<std::recursive_mutex> guard(codes->common->lock);
     std::vector<std::string> lacking = unknown(codes->common.get(), wanted);
     if (!lacking.empty()) compile_all(cuda, codes->common.get(), lacking);
 }
 
 CUfunction basin_cuda_code_find(basin_cuda *cuda, const char *text) {
     basin_cuda_codes *codes = cuda->codes;
-    std::lock_guard<std::mutex> guard(codes->common->lock);
+    std::lock_guard<std::recursive_mutex> guard(codes->common->lock);
     auto found = codes->common->known.find(text);
     if (found != codes->common->known.end()) return codes->collecting ? NULL : found->second;
     if (codes->collecting) {

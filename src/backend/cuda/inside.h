@@ -16,6 +16,21 @@ basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error);
 /* eager.cu */
 extern const basin_eager_table basin_cuda_eager;
 
+/* While one thread captures, another that shares the device may neither allocate nor free nor load
+ * code: the capture would fail. Whoever does one of these holds the gate of the backends that were
+ * opened beside one another (code.cu); a replayed graph needs none. */
+class basin_cuda_gate {
+  public:
+    explicit basin_cuda_gate(const basin_cuda *cuda);
+    ~basin_cuda_gate();
+    basin_cuda_gate(const basin_cuda_gate &) = delete;
+    basin_cuda_gate &operator=(const basin_cuda_gate &) = delete;
+
+  private:
+    struct inside;
+    inside *held;
+};
+
 /* operations.cu; .run NULL where an operation has no kernel. */
 basin_cuda_operation basin_cuda_operation_of(basin_op op);
 

@@ -123,9 +123,11 @@ static parcel *parcel_for(basin_cuda *cuda, size_t bytes) {
         basin_cuda_deliver(cuda);
         p = &s->small[s->next_small % PARCELS];
     }
-    if (!p->host &&
-        BASIN_CUDA_TRY(cuda, cudaHostAlloc((void **)&p->host, PARCEL, cudaHostAllocMapped)))
-        BASIN_CUDA_TRY(cuda, cudaHostGetDevicePointer((void **)&p->seen, p->host, 0));
+    if (!p->host) {
+        basin_cuda_gate gate(cuda);
+        if (BASIN_CUDA_TRY(cuda, cudaHostAlloc((void **)&p->host, PARCEL, cudaHostAllocMapped)))
+            BASIN_CUDA_TRY(cuda, cudaHostGetDevicePointer((void **)&p->seen, p->host, 0));
+    }
     if (p->count == 0) BASIN_CUDA_TRY(cuda, cudaEventSynchronize(p->left));
     return p->host && p->seen ? p : NULL;
 }
@@ -142,7 +144,7 @@ static void add_small(basin_cuda *cuda, void *device, const void *host, size_t b
 
 void *basin_cuda_alloc(basin_backend *backend, size_t bytes) {
     void *memory = NULL;
-    (void)backend;
+    basin_cuda_gate gate((basin_cuda *)backend);
     if (cudaMalloc(&memory, bytes < 256 ? 256 : bytes) == cudaSuccess) return memory;
     cudaGetLastError(); /* reported by the caller, who knows what it was for */
     return NULL;
@@ -153,6 +155,7 @@ void basin_cuda_free(basin_backend *backend, void *memory) {
     if (!memory) return;
     basin_cuda_deliver(cuda);
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
+    basin_cuda_gate gate(cuda);
     basin_cuda_graphs_forget(cuda, memory);
     BASIN_CUDA_TRY(cuda, cudaFree(memory));
 }
@@ -169,6 +172,7 @@ size_t basin_cuda_free_bytes(basin_backend *backend) {
 static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
     if (!BASIN_CUDA_TRY(cuda, cudaEventSynchronize(s->left))) return NULL;
     if (s->host_bytes >= bytes) return s->host;
+    basin_cuda_gate gate(cuda);
     if (s->host) cudaFreeHost(s->host);
     s->host = NULL, s->host_bytes = 0;
     size_t wanted = bytes < 65536 ? 65536 : bytes;
@@ -181,6 +185,7 @@ static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
 static void *slot_room(basin_cuda *cuda, slot *s, size_t bytes) {
     if (s->room_bytes >= bytes) return s->room;
     BASIN_CUDA_TRY(cuda, cudaEventSynchronize(s->fetched));
+    basin_cuda_gate gate(cuda);
     if (s->room) cudaFree(s->room);
     s->room = NULL, s->room_bytes = 0;
     if (cudaMalloc(&s->room, bytes) != cudaSuccess) {
@@ -233,9 +238,11 @@ void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, 
 
 /* Pinned memory for so many bytes, or NULL. A copy to pageable memory would hold a lock of the
  * driver until the stream has come so far, and every other thread with it. */
-static void *back_room(basin_cuda_staging *s, size_t bytes) {
+static void *back_room(basin_cuda *cuda, size_t bytes) {
+    basin_cuda_staging *s = cuda->staging;
     if (!s || bytes > SMALL) return NULL;
     if (s->back_bytes >= bytes) return s->back;
+    basin_cuda_gate gate(cuda);
     if (s->back) cudaFreeHost(s->back);
     size_t wanted = bytes < 65536 ? 65536 : bytes;
     s->back_bytes = wanted;
@@ -249,7 +256,7 @@ void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device,
     basin_cuda *cuda = (basin_cuda *)backend;
     if (bytes == 0) return;
     basin_cuda_deliver(cuda);
-    void *pinned = back_room(cuda->staging, bytes);
+    void *pinned = back_room(cuda, bytes);
     BASIN_CUDA_TRY(cuda, cudaMemcpyAsync(pinned ? pinned : host, device, bytes,
                                          cudaMemcpyDeviceToHost, cuda->stream));
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));

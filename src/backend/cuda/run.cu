@@ -145,16 +145,20 @@ static void capture(basin_cuda *cuda, recorded *r, void *const *block) {
     BASIN_CUDA_TRY(cuda, cudaGraphDestroy(graph));
 }
 
-static void run_list(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
-    recorded *r = find(cuda, call, calls, block);
-    if (r->runs == 0) prepare(cuda, call, calls, block);
+/* One that has no graph yet. */
+static void run_fresh(basin_cuda *cuda, recorded *r, void *const *block) {
+    basin_cuda_gate gate(cuda);
+    if (r->runs == 0) prepare(cuda, r->call, r->calls, block);
     if (r->runs == 1 && !cuda->careful) capture(cuda, r, block);
     r->runs += r->runs < 2;
-    if (cuda->error.status != BASIN_OK) return;
-    if (r->graph)
+    if (cuda->error.status == BASIN_OK && !r->graph) run_eagerly(cuda, r->call, r->calls, block);
+}
+
+static void run_list(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
+    recorded *r = find(cuda, call, calls, block);
+    if (!r->graph) run_fresh(cuda, r, block);
+    if (r->graph && cuda->error.status == BASIN_OK)
         BASIN_CUDA_TRY(cuda, cudaGraphLaunch(r->graph, cuda->stream));
-    else
-        run_eagerly(cuda, call, calls, block);
 }
 
 void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls,

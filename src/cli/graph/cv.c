@@ -49,8 +49,9 @@ static const basin_option table[] = {
                   "Models of different seeds a fold, whose probabilities are averaged."),
     BASIN_INTEGER(
         options, jobs, "jobs", "N", 0, 1024,
-        "Models (members of folds) that train at once, each in a thread of its own; 0: one a core, "
-        "with --backend cuda, where all share a device and its memory, 10 at most."),
+        "Models (members of folds) that train at once, each in a thread of its own; 0: one a core; "
+        "with --backend cuda, where all share a device, two a core, 32 at most, and no more than "
+        "its memory has 4 GiB for each."),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines",
                "Leave out what a model has to beat: the commonest class or the mean value, and a "
                "regression on sums of node features, on the same folds."),

@@ -333,12 +333,23 @@ static basin_status run_all(pool *p, basin_error *error) {
     return p->error.status ? basin_fail(error, p->error.status, "%s", p->error.text) : BASIN_OK;
 }
 
-enum { JOBS_ON_DEVICE = 10 };
+/* On a device threads mostly wait: the steps of one model leave nearly all of it idle. */
+enum { JOBS_ON_DEVICE = 32, JOBS_PER_CORE = 2 };
 
 int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const char *backend) {
     int64_t jobs = asked > 0 ? asked : cores > 0 ? cores : 1;
-    if (asked <= 0 && !strcmp(backend, "cuda") && jobs > JOBS_ON_DEVICE) jobs = JOBS_ON_DEVICE;
+    if (asked <= 0 && !strcmp(backend, "cuda")) {
+        jobs *= JOBS_PER_CORE;
+        if (jobs > JOBS_ON_DEVICE) jobs = JOBS_ON_DEVICE;
+    }
     return jobs < models ? jobs : models;
+}
+
+/* Fewer where the device has no memory for the plans of so many, unless they were asked for. */
+static void fit_jobs(pool *p) {
+    if (p->spec.jobs > 0 || strcmp(p->spec.backend, "cuda") != 0) return;
+    int64_t most = (int64_t)(basin_device_free_bytes(p->backend) / BASIN_GRAPHS_DEVICE_BYTES);
+    if (p->jobs > most) p->jobs = most > 1 ? most : 1;
 }
 
 static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *error) {
@@ -360,8 +371,10 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
                                    p->spec.backend);
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
     status = basin_backend_open(&p->backend, p->spec.backend, threads_of(p), error);
-    if (!status) basin_backend_set_products(p->backend, p->spec.products);
-    return status;
+    if (status) return status;
+    basin_backend_set_products(p->backend, p->spec.products);
+    fit_jobs(p);
+    return BASIN_OK;
 }
 
 /* What is known of this rank's folds before they are trained. */

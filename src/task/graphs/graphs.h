@@ -299,8 +299,8 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                               const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error);
 
-/* How many of `models` train at once: as many as asked for, or, of 0, one a core; with cuda 10 at
- * most, which share a device and its memory. */
+/* How many of `models` train at once: as many as asked for, or, of 0, one a core; with cuda, where
+ * they share a device, two a core and 32 at most. */
 int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const char *backend);
 
 #endif

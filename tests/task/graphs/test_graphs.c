@@ -295,8 +295,8 @@ static void counts(void **state) {
 static void folds_at_once(void **state) {
     (void)state;
     assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cpu"), 64);
-    assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cuda"), 10); /* share a device */
-    assert_int_equal(basin_graphs_cv_jobs(0, 100, 4, "cuda"), 4);
+    assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cuda"), 32); /* share a device */
+    assert_int_equal(basin_graphs_cv_jobs(0, 100, 4, "cuda"), 8);
     assert_int_equal(basin_graphs_cv_jobs(30, 100, 64, "cuda"), 30); /* who asks is given */
     assert_int_equal(basin_graphs_cv_jobs(0, 10, 64, "cpu"), 10);
     assert_int_equal(basin_graphs_cv_jobs(3, 1, 64, "cpu"), 1);

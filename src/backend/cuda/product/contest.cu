@@ -134,6 +134,7 @@ static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
 
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product) {
+    basin_cuda_gate gate(cuda); /* it allocates */
     arena r;
     bool ready = arena_new(cuda, &r, product);
     int winner = ready ? fastest(cuda, contest, product, &r) : 0;
