@@ -13,6 +13,26 @@ INLINE void store(float *c, __m512 value, __mmask16 mask, bool accumulate) {
     _mm512_mask_storeu_ps(c, mask, value);
 }
 
+INLINE void store_tile(float *c, int64_t c_row, __m512 sum[MR][2], int rows, int vectors, int cols,
+                       bool accumulate) {
+    __mmask16 low = (__mmask16)(cols >= 16 ? 0xFFFFU : (1U << cols) - 1);
+    __mmask16 high = (__mmask16)(cols >= 32 ? 0xFFFFU : (1U << (cols > 16 ? cols - 16 : 0)) - 1);
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+        store(c + r * c_row, sum[r][0], low, accumulate);
+        if (vectors > 1) store(c + r * c_row + 16, sum[r][1], high, accumulate);
+    }
+}
+
+INLINE void fetch_tile(const basin_gemm_ahead *ahead, int rows, int vectors) {
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; r++) {
+        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+        if (vectors > 1)
+            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
+    }
+}
+
 /* `rows` and `vectors` are constants wherever this is inlined, so that the loops over them unroll
  * and `sum` is registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const float *a, int64_t a_col, const float *b,
@@ -21,12 +41,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, int64_t a_col, c
     __m512 sum[MR][2];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
-#pragma GCC unroll 14
-    for (int r = 0; r < rows; r++) {
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
-        if (vectors > 1)
-            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
-    }
+    fetch_tile(ahead, rows, vectors);
     const float *next = ahead->b;
     for (int64_t p = 0; p < k; p++, a += a_col, b += NR, next += NR / 8) {
         _mm_prefetch((const char *)next, _MM_HINT_T1);
@@ -40,13 +55,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, int64_t a_col, c
             if (vectors > 1) sum[r][1] = _mm512_fmadd_ps(x, b1, sum[r][1]);
         }
     }
-    __mmask16 low = (__mmask16)(cols >= 16 ? 0xFFFFU : (1U << cols) - 1);
-    __mmask16 high = (__mmask16)(cols >= 32 ? 0xFFFFU : (1U << (cols > 16 ? cols - 16 : 0)) - 1);
-#pragma GCC unroll 14
-    for (int r = 0; r < rows; r++) {
-        store(c + r * c_row, sum[r][0], low, accumulate);
-        if (vectors > 1) store(c + r * c_row + 16, sum[r][1], high, accumulate);
-    }
+    store_tile(c, c_row, sum, rows, vectors, cols, accumulate);
 }
 
 /* The same with A where it is, for whole and half panels: five pointers reach 14 rows, three from
@@ -56,12 +65,7 @@ INLINE void direct_fixed(float *c, int64_t c_row, const float *a, int64_t a_row,
                          const basin_gemm_ahead *ahead) {
     __m512 sum[MR][2];
     const float *at[MR / 3 + 1], *next = a + rows * a_row;
-#pragma GCC unroll 14
-    for (int r = 0; r < rows; r++) {
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
-        if (vectors > 1)
-            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
-    }
+    fetch_tile(ahead, rows, vectors);
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
 #pragma GCC unroll 5
@@ -78,13 +82,7 @@ INLINE void direct_fixed(float *c, int64_t c_row, const float *a, int64_t a_row,
 #pragma GCC unroll 5
         for (int r = 0; r < rows; r += 3) at[r / 3]++;
     }
-    __mmask16 low = (__mmask16)(cols >= 16 ? 0xFFFFU : (1U << cols) - 1);
-    __mmask16 high = (__mmask16)(cols >= 32 ? 0xFFFFU : (1U << (cols > 16 ? cols - 16 : 0)) - 1);
-#pragma GCC unroll 14
-    for (int r = 0; r < rows; r++) {
-        store(c + r * c_row, sum[r][0], low, accumulate);
-        if (vectors > 1) store(c + r * c_row + 16, sum[r][1], high, accumulate);
-    }
+    store_tile(c, c_row, sum, rows, vectors, cols, accumulate);
 }
 
 static void tile_direct(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,

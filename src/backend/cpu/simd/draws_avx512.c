@@ -1,13 +1,4 @@
-/* Random draws for AVX-512: the numbers of basin/random.h. */
-#include "backend/cpu/simd/simd.h"
-#include "base/philox_fill.h"
-
-void basin_simd_normal_avx512(float *out, uint64_t seed, uint64_t stream, uint64_t first,
-                              size_t count) {
-    basin_philox_fill(out, NULL, basin_philox_normals, seed, stream, first, count);
-}
-
-void basin_simd_uniform_avx512(float *out, uint64_t seed, uint64_t stream, uint64_t first,
-                               size_t count) {
-    basin_philox_fill(out, NULL, basin_philox_uniforms, seed, stream, first, count);
-}
+/* Random draws for AVX-512; see simd.h. */
+#define DRAW_NORMAL basin_simd_normal_avx512
+#define DRAW_UNIFORM basin_simd_uniform_avx512
+#include "backend/cpu/simd/draws_body.h"
