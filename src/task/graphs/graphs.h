@@ -210,7 +210,7 @@ void basin_graphs_plan_free(basin_graphs_plan *plan);
 
 /* Plans beyond the second are kept as long as all fit: a device that must make them again and again
  * does little else. */
-enum { BASIN_GRAPHS_PLANS = 8 };
+enum { BASIN_GRAPHS_PLANS = 16 };
 #define BASIN_GRAPHS_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
 #define BASIN_GRAPHS_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
 

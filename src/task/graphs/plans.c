@@ -8,14 +8,14 @@
 
 /* ---- capacities ---- */
 
-/* Steps between capacities in deviations of a batch's need, and tokens or pairs at least: on a host
- * another plan costs a few milliseconds and no memory for results, on a device a captured graph. */
+/* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
+ * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
 typedef struct ladder {
     double deviations, least;
 } ladder;
 
 static ladder ladder_of(const basin_graphs_model *model) {
-    return basin_store_shares_results(model->store) ? (ladder){0.75, 32} : (ladder){2, 64};
+    return basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
 }
 
 static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
@@ -31,18 +31,21 @@ static void spread(double *mean, double *step, ladder by, const basin_graphset *
     *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
 }
 
-/* Sums over tokens can then be cut into equal parts. */
-static int64_t round_up(double rows) { return ((int64_t)rows + 31) / 32 * 32; }
+/* On a device sums over tokens are cut into equal parts. */
+static int64_t round_up(double rows, const basin_graphs_plans *p) {
+    int64_t unit = basin_store_shares_results(p->model->store) ? 1 : 32;
+    return ((int64_t)rows + unit - 1) / unit * unit;
+}
 
 /* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
- * plans, and few need a third or fourth; on a host on six, with little padding. */
+ * plans, and few need a third or fourth; on a host on ten, with little padding. */
 static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes,
                                           int64_t pairs) {
     double tokens = (double)(nodes + p->batch);
     double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
                         ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
-    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step),
-                                   round_up(p->pairs_mean + steps * p->pairs_step)};
+    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step, p),
+                                   round_up(p->pairs_mean + steps * p->pairs_step, p)};
 }
 
 /* What the plans take, and one more as large as the largest: their results, where each keeps them
