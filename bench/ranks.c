@@ -81,8 +81,8 @@ static basin_status measure(basin_ranks *ranks, int64_t numbers, int rounds, bas
 int main(int count, char **argument) {
     basin_ranks *ranks;
     basin_error error = {0};
-    int64_t numbers = count > 1 ? atoll(argument[1]) : USUAL_NUMBERS;
-    int rounds = count > 2 ? atoi(argument[2]) : USUAL_ROUNDS;
+    int64_t numbers = count > 1 ? strtoll(argument[1], NULL, 10) : USUAL_NUMBERS;
+    int rounds = count > 2 ? (int)strtol(argument[2], NULL, 10) : USUAL_ROUNDS;
     basin_status status =
         numbers > 0 && rounds > 2
             ? basin_ranks_open(&ranks, NULL, &error)

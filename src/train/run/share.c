@@ -9,23 +9,22 @@
 
 /* ---- files ---- */
 
-/* The bytes of the file that rank 0's bundle was read from; *data is to be freed on the others. */
+/* The bytes of the file that rank 0's bundle was read from; *data is to be freed. */
 static basin_status share_bytes(void **data, uint64_t *size, basin_ranks *ranks, const char *path,
                                 basin_error *error) {
     basin_map map = {0};
     basin_status status = path ? basin_map_open(&map, path, error) : BASIN_OK;
-    bool first = basin_ranks_rank(ranks) == 0;
     *size = map.size;
     *data = NULL;
     status = basin_ranks_agree(ranks, status, error);
     if (!status) status = basin_ranks_broadcast(ranks, size, sizeof *size, 0, error);
-    if (!status && !first && *size) {
+    if (!status && *size) {
         *data = malloc(*size);
         if (!*data) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
     }
+    if (!status && map.size) memcpy(*data, map.data, map.size);
     status = basin_ranks_agree(ranks, status, error);
-    void *bytes = first ? (void *)(uintptr_t)map.data : *data;
-    if (!status && *size) status = basin_ranks_broadcast(ranks, bytes, *size, 0, error);
+    if (!status && *size) status = basin_ranks_broadcast(ranks, *data, *size, 0, error);
     basin_map_close(&map);
     return status;
 }
@@ -44,7 +43,13 @@ static basin_status share_bundle(basin_bundle **bundle, void **data, basin_run *
     basin_ranks *ranks = run->training.ranks;
     basin_status status =
         share_bytes(data, &size, ranks, *bundle ? basin_bundle_path(*bundle) : NULL, error);
-    if (!status && *data) status = parse(bundle, *data, size, path, error);
+    if (!status && *data) {
+        /* Rank 0, too: a rank of a run that was killed may have replaced the file since it looked.
+         */
+        basin_bundle_free(*bundle);
+        *bundle = NULL;
+        status = parse(bundle, *data, size, path, error);
+    }
     return basin_ranks_agree(ranks, status, error);
 }
 

@@ -1,11 +1,12 @@
-/* Detectors on parts, killed at random moments and resumed with another number of ranks: random
- * models and cuts end with the bytes of a run in one process that was never cut. */
+/* Detectors on parts, or on samples of a whole graph, killed at random moments and resumed with
+ * another number of ranks: random models and cuts end with the bytes of a run in one process that
+ * was never cut. */
 #include "cli/parts/mpirun.h"
 
 enum { CASES = 7, KILLS = 3, LIMIT = 280, PARTS = 8 };
 
 /* What a case trains, of the settings that touch what ranks share. */
-static void draw_command(char *text, size_t size, basin_random *random) {
+static void draw_command(char *text, size_t size, const char *data, basin_random *random) {
     static const char *const scaling[] = {"standard", "both", "quantile", "both+standard+bins"};
     static const char *const arch[] = {"--heads 2 --head-dim 8 --memories 16",
                                        "--heads 1 --head-dim 16 --memories 8 --steps 2",
@@ -13,10 +14,10 @@ static void draw_command(char *text, size_t size, basin_random *random) {
                                        "--self-loops add --head-dim 8 --memories 16"};
     snprintf(
         text, size,
-        "anomaly train parts --dim 16 --hidden 16 --blocks %d %s --scaling %s --hops %d "
+        "anomaly train %s --dim 16 --hidden 16 --blocks %d %s --scaling %s --hops %d "
         "--dropout %.1f --members %d --seed %d --epochs 60 --patience 0 --evaluate 7 --trees 0 "
         "--threads 1 --quiet --save-every 0",
-        1 + (int)basin_random_below(random, 2), arch[basin_random_below(random, 4)],
+        data, 1 + (int)basin_random_below(random, 2), arch[basin_random_below(random, 4)],
         scaling[basin_random_below(random, 4)], (int)basin_random_below(random, 3),
         0.1 * (double)basin_random_below(random, 4), 1 + (int)basin_random_below(random, 2),
         (int)basin_random_below(random, 1000));
@@ -31,7 +32,12 @@ static void run_case(void **state, int number) {
     static const char *const method[] = {"range", "stream", "auto"};
     basin_random random = basin_random_start(2026, (uint64_t)number, 0);
     char command[1000], folder[PATH_TEXT + 40];
-    draw_command(command, sizeof command, &random);
+    bool sampled = number % 3 == 2;
+    draw_command(command, sizeof command,
+                 sampled ? "accounts.csv transfers.csv --sampling neighbours --batch 24 --fraction "
+                           "0.6 --fanout 4 --shards 8"
+                         : "parts",
+                 &random);
     snprintf(folder, sizeof folder, "cd '%s' && rm -rf parts *.safetensors*", (const char *)*state);
     assert_int_equal(system(folder), 0);
     must_run(run(state, "data part accounts.csv transfers.csv -n %d --method %s -o parts --quiet",
