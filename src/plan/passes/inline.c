@@ -87,27 +87,24 @@ static void find_operands(operands *o, const basin_ir_instruction *reader,
         o->where[k] = place(o, call->in[k], reader->program->stride[o->at]);
 }
 
-/* The reader's program with the call's in it, and its operands; NULL where that does not go, or
- * memory is out. A reader takes a result once, over all its elements, and loads one more operand at
- * most in the place of the one that goes. */
-static basin_program *merge(operands *o, const basin_ir *ir, const basin_ir_instruction *reader,
-                            const basin_ir_instruction *call) {
+/* The reader's program with the call's in it, whose operands are *o, into `made`, which has room
+ * for BASIN_PROGRAM_MERGED instructions; false where that does not go. A reader takes a result
+ * once, over all its elements, and loads one more operand at most in the place of the one that
+ * goes. */
+static bool merge(basin_program *made, operands *o, const basin_ir *ir,
+                  const basin_ir_instruction *reader, const basin_ir_instruction *call) {
     const basin_program *p = reader->program;
     int uses = 0;
     for (int k = 0; k < reader->ins; k++) uses += reader->in[k] == call->out[0];
     if (!p || uses != 1 ||
         basin_shape_count(p->domain) != basin_shape_count(ir->value[call->out[0]].shape) ||
         (reader->op == BASIN_OP_MATMUL && basin_program_form_of(p).kind != BASIN_FORM_OTHER))
-        return NULL;
+        return false;
     find_operands(o, reader, call);
-    if (o->at < 0 || o->added > 1 || o->count > BASIN_MAX_IN - base_of(reader)) return NULL;
-    basin_program *made = basin_program_new(p->instructions + call->program->instructions);
-    if (!made) return NULL;
+    if (o->at < 0 || o->added > 1 || o->count > BASIN_MAX_IN - base_of(reader)) return false;
     made->domain = p->domain;
     memcpy(made->stride, o->stride, sizeof made->stride);
-    if (basin_program_merge(made, p, o->at, o->kept, call->program, o->where)) return made;
-    basin_program_free(made);
-    return NULL;
+    return basin_program_merge(made, p, o->at, o->kept, call->program, o->where);
 }
 
 /* Whether all readers can, and nobody else wants the result. */
@@ -119,11 +116,11 @@ static bool may_go(const basin_ir *ir, int producer, bool device) {
     if (v->output || v->state || v->root != call->out[0]) return false;
     for (size_t i = 0; i < ir->instructions; i++) {
         const basin_ir_instruction *reader = &ir->instruction[i];
+        basin_instruction room[BASIN_PROGRAM_MERGED];
+        basin_program made = {.instruction = room};
         operands o;
         if (reader->dead || !reads(reader, call->out[0])) continue;
-        basin_program *made = merge(&o, ir, reader, call);
-        if (!made) return false;
-        basin_program_free(made);
+        if (!merge(&made, &o, ir, reader, call)) return false;
         found++;
     }
     return found > 0 && found == v->uses;
@@ -132,8 +129,9 @@ static bool may_go(const basin_ir *ir, int producer, bool device) {
 static basin_status inline_into(basin_ir *ir, basin_ir_instruction *reader,
                                 const basin_ir_instruction *call) {
     operands o;
-    basin_program *made = merge(&o, ir, reader, call);
+    basin_program *made = basin_program_new(BASIN_PROGRAM_MERGED);
     if (!made) return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    merge(made, &o, ir, reader, call); /* it went before */
     basin_program_free(reader->program);
     reader->program = made;
     reader->ins = base_of(reader) + o.count;

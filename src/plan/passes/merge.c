@@ -5,7 +5,7 @@
 
 #include "plan/passes/program.h"
 
-enum { MOST = 64, NONE = 0xffff };
+enum { MOST = BASIN_PROGRAM_MERGED, NONE = 0xffff };
 
 /* Results in order. a, b and c are numbers of results; of loads, a is an operand. */
 typedef struct list {

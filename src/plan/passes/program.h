@@ -46,8 +46,9 @@ basin_program_form basin_program_form_of(const basin_program *program);
 basin_program *basin_program_new(int instructions);
 void basin_program_free(basin_program *program);
 /* The reader's program whose operand `at` is what the call's program, which stores one result,
- * makes of operands where[]; the reader's others are kept[]. `merged` has room for the instructions
- * of both. False where it would be too large (merge.c). */
+ * makes of operands where[]; the reader's others are kept[]. `merged` has room for
+ * BASIN_PROGRAM_MERGED instructions. False where they do not suffice (merge.c). */
+enum { BASIN_PROGRAM_MERGED = 64 };
 bool basin_program_merge(basin_program *merged, const basin_program *reader, int at,
                          const int *kept, const basin_program *call, const int *where);
 /* A program that copies one operand of the given shape. */
