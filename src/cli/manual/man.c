@@ -76,9 +76,9 @@ static void put_option(FILE *file, const basin_option_row *row) {
     fputc('\n', file);
     put(file, row->help);
     if (*row->initial) {
-        fputs(" Default: ", file);
+        fputs(" Default: \\fB", file);
         put(file, row->initial);
-        fputc('.', file);
+        fputs("\\fR", file);
     }
     fputc('\n', file);
 }
