@@ -469,6 +469,28 @@ def check_one(torch, attention_lse, shape, dtype, pairs, left_out, kind, device)
     return {name: wrong(x, y) for name, (x, y) in zip(names, both)}
 
 
+def check_block(torch, device):
+    """The block as a layer, tokens and gradients, against the same on the cpu in double."""
+    from basin.torch import EnergyBlock
+
+    torch.manual_seed(1)
+    block = EnergyBlock(128, heads=2, head_dim=64, memories=256, steps=3, learn_beta=True)
+    with torch.no_grad():
+        block.wq.mul_(50), block.wk.mul_(50)
+    x = torch.randn(2, 300, 128)
+
+    def results(block, x):
+        block.zero_grad()
+        y = block(x)
+        y.square().sum().backward()
+        return [y.detach().cpu(), *(p.grad.detach().cpu() for p in block.parameters())]
+
+    wanted = results(block.double(), x.double())
+    found = results(block.float().to(device), x.to(device))
+    names = ["tokens", *(name for name, _ in block.named_parameters())]
+    return {f"torch f32 block {n}": wrong(a, b) for n, a, b in zip(names, found, wanted)}
+
+
 def check_jax(torch):
     import jax
     import jax.numpy as jnp
@@ -520,7 +542,7 @@ def double_second(torch, operands, left_out):
 def run_check(o):
     import torch
 
-    worst = check_torch(torch, o.device)
+    worst = {**check_torch(torch, o.device), **check_block(torch, o.device)}
     if not o.no_jax:
         worst.update(check_jax(torch))
     # Terms of gbeta cancel, so that little of their precision is left.

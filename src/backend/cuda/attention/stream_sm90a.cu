@@ -13,8 +13,9 @@
  *     sum = sum of p y2 + p beta (c - c0) y    more = sum of p y    gain = sum of p beta (c - c0)
  *     gq = beta w / total (sum - gain / total more)
  *
- * The largest score is only raised where it grew by more than 2^8: then everything summed so far is
- * multiplied. By key, the sums over a tile are computed while the next one's scores are.
+ * Causal blocks skip tiles. The largest score is only raised where it grew by more than 2^8: then
+ * everything summed so far is multiplied. By key, the sums over a tile are computed while the next
+ * one's scores are.
  *
  * Count, for a tile in clocks of a multiprocessor that does 4,096 operations in one: 128 a product;
  * force 2 products by query and 2 by key, reverse 6 and 5; 4,096 exponentials at 16 a clock are
