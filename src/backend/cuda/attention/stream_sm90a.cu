@@ -13,7 +13,7 @@
  *     sum = sum of p y2 + p beta (c - c0) y    more = sum of p y    gain = sum of p beta (c - c0)
  *     gq = beta w / total (sum - gain / total more)
  *
- * Causal blocks skip tiles. The largest score is only raised where it grew by more than 2^8: then
+ * Causal blocks skip tiles. The largest score is only raised where weights would exceed 2^8: then
  * everything summed so far is multiplied. By key, the sums over a tile are computed while the next
  * one's scores are.
  *
