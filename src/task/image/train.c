@@ -305,15 +305,16 @@ static basin_status score_weights(basin_image_scores *scores, job *j, basin_erro
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,
                           basin_error *error) {
     job *j = context;
-    basin_image_scores scores;
+    basin_image_scores scores = {0};
     basin_status status = score_weights(&scores, j, error);
-    if (status) return status;
-    score->merit = -scores.mse;
-    basin_score_add(score, "test_mse", scores.mse);
-    basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
-                     scores.mse);
+    if (!status) {
+        score->merit = -scores.mse;
+        basin_score_add(score, "test_mse", scores.mse);
+        basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
+                         scores.mse);
+    }
     basin_image_scores_free(&scores);
-    return BASIN_OK;
+    return status;
 }
 
 /* ---- files ---- */
