@@ -139,7 +139,7 @@ typedef enum basin_op {
      * state (src/plan/iterate.c). */
     BASIN_OP_ITERATED,
 
-    /* attr.own's value at every element of 1 to 3 operands, broadcast. On host backends alone. */
+    /* attr.function at every element of 1 to 3 operands, broadcast. On host backends alone. */
     BASIN_OP_OWN,
 
     BASIN_OP_COUNT
@@ -198,10 +198,12 @@ typedef struct basin_attr {
     bool added; /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
     uint32_t stream;                      /* NORMAL, UNIFORM */
-    const struct basin_own *own;          /* OWN: basin/expr.h; the caller's */
+    const struct basin_own *own;          /* OWN: the caller's, and what backends take of it */
+    double (*function)(const double *x /* [ins] */, const void *context);
+    const void *context;
 } basin_attr;
 
-enum { BASIN_MAX_IN = 16, BASIN_MAX_OUT = 6 };
+enum { BASIN_MAX_IN = 16, BASIN_MAX_OUT = 6, BASIN_OWN_INS = 3 };
 
 static inline bool basin_op_is_pointwise(basin_op op) {
     return op >= BASIN_OP_NEG && op <= BASIN_OP_SELECT;

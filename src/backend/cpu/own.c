@@ -2,25 +2,23 @@
  * are broadcast. Threads share rows. */
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
-#include "basin/expr.h"
 
 static void own_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
-    const basin_own *own = call->attr.own;
     const basin_shape *shape = &call->out[0].shape;
     int outer = shape->rank > 0 ? shape->rank - 1 : 0;
-    int64_t width = basin_cpu_width(shape), stride[BASIN_OWN_OPERANDS][BASIN_MAX_RANK] = {{0}};
+    int64_t width = basin_cpu_width(shape), stride[BASIN_OWN_INS][BASIN_MAX_RANK] = {{0}};
     float *y = frame->out[0];
     for (int a = 0; a < call->ins; a++) basin_shape_broadcast(stride[a], &call->in[a].shape, shape);
     for (int64_t row = first; row < last; row++) {
-        int64_t at[BASIN_OWN_OPERANDS];
+        int64_t at[BASIN_OWN_INS];
         for (int a = 0; a < call->ins; a++)
             at[a] = basin_shape_offset(row, shape, outer, stride[a]);
         for (int64_t i = 0; i < width; i++) {
-            double x[BASIN_OWN_OPERANDS];
+            double x[BASIN_OWN_INS];
             for (int a = 0; a < call->ins; a++)
                 x[a] = (double)((const float *)frame->in[a])[at[a] + i * stride[a][outer]];
-            y[row * width + i] = (float)own->value(x, own->context);
+            y[row * width + i] = (float)call->attr.function(x, call->attr.context);
         }
     }
 }

@@ -1,6 +1,8 @@
 /* Pointwise operations of the caller's own, with derivatives that the caller gives. */
 #include "expr/graph.h"
 
+_Static_assert(BASIN_OWN_OPERANDS == BASIN_OWN_INS, "backends make room for as many operands");
+
 static basin_graph *graph_of(const basin_own *own, const basin_expr *x) {
     for (int i = 0; i < own->operands; i++)
         if (!x[i]) return NULL;
@@ -30,7 +32,7 @@ basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
                                     basin_shape_print(text[1], shape));
         shape = both;
     }
-    basin_attr attr = {.own = own};
+    basin_attr attr = {.own = own, .function = own->value, .context = own->context};
     return basin_node_single(graph, BASIN_OP_OWN, &attr, x, own->operands, shape);
 }
 
