@@ -39,6 +39,21 @@ static const basin_sudoku_settings usual = {
     .clip = 1,
 };
 
+/* For a GPU; half of the heads push (docs/lab/2026-11-16-sudoku.md has what that is worth). */
+static basin_sudoku_settings large(void) {
+    basin_sudoku_settings s = usual;
+    s.dim = 128;
+    s.heads = 8;
+    s.repel = 4;
+    s.memories = 512;
+    s.steps = 24;
+    s.alpha = 0.5;
+    s.reveal = 0.5;
+    s.batch = 256;
+    s.average = 0.995;
+    return s;
+}
+
 /* Every cell sees every other one, as the authors' rival of that name had it. */
 static basin_sudoku_settings all_pairs(void) {
     basin_sudoku_settings s = usual;
@@ -68,12 +83,13 @@ static basin_sudoku_settings hyperset(void) {
     return s;
 }
 
-static const char *const presets[] = {"default", "all-pairs", "published-hyperset", NULL};
+static const char *const presets[] = {"default", "large", "all-pairs", "published-hyperset", NULL};
 static const char *const renamed[] = {NULL};
 
 static void fill(void *values, const char *preset) {
     basin_sudoku_settings *s = values;
     *s = usual;
+    if (!strcmp(preset, "large")) *s = large();
     if (!strcmp(preset, "all-pairs")) *s = all_pairs();
     if (!strcmp(preset, "published-hyperset")) *s = hyperset();
 }
