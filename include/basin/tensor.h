@@ -61,6 +61,8 @@ typedef enum basin_dtype {
     BASIN_I8,
     BASIN_U8,
     BASIN_BOOL,
+    BASIN_F8_E4M3, /* how backends store factors; no file has it */
+    BASIN_F8_E5M2,
 } basin_dtype;
 
 BASIN_API size_t basin_dtype_size(basin_dtype dtype);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tensor/byte.h"
 
 basin_shape basin_shape_of(int rank, const int64_t *dim) {
     basin_shape shape = {rank, {0}};
@@ -51,10 +52,10 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [BASIN_F64] = {"F64", 8},   [BASIN_F32] = {"F32", 4}, [BASIN_F16] = {"F16", 2},
-    [BASIN_BF16] = {"BF16", 2}, [BASIN_I64] = {"I64", 8}, [BASIN_I32] = {"I32", 4},
-    [BASIN_I16] = {"I16", 2},   [BASIN_I8] = {"I8", 1},   [BASIN_U8] = {"U8", 1},
-    [BASIN_BOOL] = {"BOOL", 1},
+    [BASIN_F64] = {"F64", 8},   [BASIN_F32] = {"F32", 4},         [BASIN_F16] = {"F16", 2},
+    [BASIN_BF16] = {"BF16", 2}, [BASIN_I64] = {"I64", 8},         [BASIN_I32] = {"I32", 4},
+    [BASIN_I16] = {"I16", 2},   [BASIN_I8] = {"I8", 1},           [BASIN_U8] = {"U8", 1},
+    [BASIN_BOOL] = {"BOOL", 1}, [BASIN_F8_E4M3] = {"F8_E4M3", 1}, [BASIN_F8_E5M2] = {"F8_E5M2", 1},
 };
 
 size_t basin_dtype_size(basin_dtype dtype) { return dtypes[dtype].size; }
@@ -131,6 +132,8 @@ double basin_tensor_at(const basin_tensor *tensor, int64_t i) {
     case BASIN_I8: return ((const int8_t *)data)[i];
     case BASIN_U8:
     case BASIN_BOOL: return ((const uint8_t *)data)[i];
+    case BASIN_F8_E4M3: return basin_byte_to_double(((const uint8_t *)data)[i], BASIN_BYTE_E4M3);
+    case BASIN_F8_E5M2: return basin_byte_to_double(((const uint8_t *)data)[i], BASIN_BYTE_E5M2);
     }
     return 0;
 }
@@ -174,6 +177,12 @@ static void put(basin_tensor *tensor, int64_t i, double value) {
     case BASIN_I8: ((int8_t *)data)[i] = (int8_t)double_to_integer(value, -128, 127); break;
     case BASIN_U8: ((uint8_t *)data)[i] = (uint8_t)double_to_integer(value, 0, 255); break;
     case BASIN_BOOL: ((uint8_t *)data)[i] = value != 0; break;
+    case BASIN_F8_E4M3:
+        ((uint8_t *)data)[i] = basin_byte_from_double(value, BASIN_BYTE_E4M3);
+        break;
+    case BASIN_F8_E5M2:
+        ((uint8_t *)data)[i] = basin_byte_from_double(value, BASIN_BYTE_E5M2);
+        break;
     }
 }
 
@@ -183,7 +192,7 @@ size_t basin_tensor_bytes(const basin_tensor *tensor) {
 
 int64_t basin_tensor_first_bad(const basin_tensor *tensor) {
     int64_t count = basin_shape_count(tensor->shape);
-    if (tensor->dtype > BASIN_BF16) return -1;
+    if (tensor->dtype > BASIN_BF16 && tensor->dtype < BASIN_F8_E4M3) return -1;
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(basin_tensor_at(tensor, i))) return i;
     return -1;
