@@ -39,7 +39,12 @@ BASIN_API void basin_backend_set_products(basin_backend *backend, basin_products
  * BASIN_BF16 on cuda, on cpu where the processor has bfloat16 instructions (AMX, AVX-512 BF16,
  * Arm's BFMMLA) and on ref, which rounds what it stores. Then what large matrix products and
  * attention over all pairs read is rounded to bfloat16; everything else stays float: tokens and
- * their cotangents, sums, statistics, gradients of weights, states, inputs and outputs. */
+ * their cotangents, sums, statistics, gradients of weights, states, inputs and outputs.
+ *
+ * BASIN_F8_E4M3, on cuda with compute capability 9.0 and on ref: the same, and large products of
+ * tokens with weights read factors of 8 bits, e4m3, cotangents e5m2. Scales are fixed: weights up
+ * to 7, layer norms up to 56, hidden units and forces up to 448 are kept, larger ones cut off;
+ * cotangents of a mean over the rows of a product are expected to be about a row's share of it. */
 BASIN_API basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
                                                  basin_error *error);
 /* The least number of multiply-adds with which a matrix product (or an attention over all pairs)

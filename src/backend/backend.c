@@ -31,7 +31,13 @@ void basin_backend_set_products(basin_backend *backend, basin_products products)
 }
 basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
                                        basin_error *error) {
-    bool narrow = dtype == BASIN_BF16 && backend->table->narrow_size > 0;
+    bool bytes = dtype == BASIN_F8_E4M3 && backend->table->byte_size > 0;
+    bool narrow = bytes || (dtype == BASIN_BF16 && backend->table->narrow_size > 0);
+    if (dtype == BASIN_F8_E4M3 && !bytes)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend %s does not store fp8 here; that takes cuda on a device of "
+                          "compute capability 9.0, or ref",
+                          backend->table->name);
     if (!narrow && dtype != backend->table->real)
         return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; wanted %s%s",
                           backend->table->name, basin_dtype_name(dtype),
@@ -44,6 +50,7 @@ basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype
                           "backend %s does not compute in bf16 on this processor, which lacks %s",
                           backend->table->name, lacks);
     backend->narrow = narrow;
+    backend->bytes = bytes;
     backend->narrow_least =
         backend->table->narrow_least > 0 ? backend->table->narrow_least : BASIN_NARROW_LEAST;
     return BASIN_OK;
@@ -55,7 +62,7 @@ void basin_backend_set_memory_limit(basin_backend *backend, size_t bytes) {
     backend->memory_limit = bytes;
 }
 basin_dtype basin_backend_storage(const basin_backend *backend) {
-    return backend->narrow ? BASIN_BF16 : backend->table->real;
+    return backend->bytes ? BASIN_F8_E4M3 : backend->narrow ? BASIN_BF16 : backend->table->real;
 }
 basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
     return backend->table->wait(backend, error);

@@ -17,7 +17,13 @@ typedef enum basin_kind {
     BASIN_REAL,   /* the backend's floating type */
     BASIN_INDEX,  /* int32_t */
     BASIN_NARROW, /* bfloat16: intermediate results of plans that store them so */
+    BASIN_E4M3,   /* bytes (tensor/byte.h), of numbers times the operand's scale */
+    BASIN_E5M2,
 } basin_kind;
+
+static inline bool basin_kind_is_byte(basin_kind kind) {
+    return kind == BASIN_E4M3 || kind == BASIN_E5M2;
+}
 
 typedef struct basin_operand {
     int32_t block; /* -1: absent */
@@ -26,6 +32,7 @@ typedef struct basin_operand {
     basin_shape shape;
     int64_t stride; /* elements from one row to the next, where a joint matrix has more columns than
                        this operand; 0: dense */
+    double scale;   /* of bytes: what numbers were multiplied by, a power of two */
 } basin_operand;
 
 /* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
@@ -54,16 +61,25 @@ typedef struct basin_program {
     int64_t stride[BASIN_MAX_IN][BASIN_MAX_RANK]; /* elements, per operand and domain axis */
 } basin_program;
 
+enum { BASIN_MAX_TWINS = 2 };
+
 typedef struct basin_call {
     basin_op op;
     basin_attr attr;
-    int ins, outs;
+    int ins, outs, twins;
     basin_operand in[BASIN_MAX_IN], out[BASIN_MAX_OUT];
+    basin_operand twin[BASIN_MAX_TWINS]; /* bytes of results: basin_twin_of says of which */
     const basin_program *program; /* POINTWISE; or the epilogue of MATMUL, whose operands then
                                      follow the two factors: its operand number a is in[2 + a] */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
 } basin_call;
+
+/* The result that twin i of a call repeats, as bytes: both forces of attention, else the first. */
+static inline int basin_twin_of(basin_op op, int i) {
+    bool force = op == BASIN_OP_ATTENTION_FORCE;
+    return i + (force ? (int)BASIN_ATT_DQ : 0);
+}
 
 /* A backend is a table of functions and its own state. All calls on one backend happen from one
  * thread. `alloc` returns device memory, or NULL; a stream is in order, so `copy_*` and `run`
@@ -80,6 +96,8 @@ typedef struct basin_backend_table {
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;
+    /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */
+    size_t byte_size;
     void *(*alloc)(basin_backend *backend, size_t bytes);
     void (*free)(basin_backend *backend, void *memory);
     /* The host's memory may change as soon as it returns. */
@@ -117,6 +135,7 @@ struct basin_backend {
     int threads;             /* host backends */
     basin_products products; /* for plans made from now on */
     bool narrow;             /* they store intermediate results as bfloat16 */
+    bool bytes;              /* and factors of large products as bytes; plan/passes/bytes.c */
     size_t memory_limit;     /* bytes a plan may need; 0: as many as are free */
     double narrow_least;     /* for products of that many multiply-adds and more */
 };

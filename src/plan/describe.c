@@ -31,6 +31,8 @@ static void put_operand(writer *w, const basin_operand *operand) {
         put(w, "%s%s",
             operand->kind == BASIN_NARROW  ? "bf16 "
             : operand->kind == BASIN_INDEX ? "index "
+            : operand->kind == BASIN_E4M3  ? "e4m3 "
+            : operand->kind == BASIN_E5M2  ? "e5m2 "
                                            : "",
             basin_shape_print(shape, operand->shape));
     if (operand->stride) put(w, " of %lld", (long long)operand->stride);
@@ -75,6 +77,10 @@ void basin_call_describe(char *text, size_t size, const basin_call *call) {
     for (int i = 0; i < call->outs; i++) {
         if (i) put(&w, ", ");
         put_operand(&w, &call->out[i]);
+    }
+    for (int i = 0; i < call->twins; i++) {
+        put(&w, ", ");
+        put_operand(&w, &call->twin[i]);
     }
     put(&w, " <- ");
     for (int i = 0; i < call->ins; i++) {

@@ -9,12 +9,14 @@
  *     narrow: intermediate results as bfloat16, where the backend was asked for that
  *     mask:   ReLUs that leave a bit per element for their reverse
  *     join:   chains of products through several weights -> one product of joint matrices
+ *     bytes:  factors of large products with weights as bytes, where the backend was asked for that
  *     hoist:  what depends on unchanged states alone comes first, to run once
  *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
 
+#include "backend/kernel.h"
 #include "basin/plan.h"
 #include "expr/graph.h"
 
@@ -25,6 +27,7 @@ typedef struct basin_ir_value {
                                 the joint value that it is a part of */
     int64_t first;           /* a part: where it begins in the joint value, in elements */
     int64_t stride;          /* a part that is columns: from one row to the next; 0: dense */
+    double scale;            /* of bytes: what numbers are multiplied by */
     int producer;            /* instruction; -1 for leaves */
     const basin_node *leaf;  /* INPUT, STATE or CONST */
     const basin_node *state; /* an update: the state into whose storage it is written */
@@ -41,12 +44,21 @@ typedef struct basin_ir_instruction {
     basin_attr attr;
     int ins, outs;
     int in[BASIN_MAX_IN], out[BASIN_MAX_OUT]; /* values; -1 where absent */
+    int twins, twin[BASIN_MAX_TWINS];         /* bytes of results; -1 where absent */
     basin_program *program;
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
     size_t workspace_bytes;
     int workspace; /* buffer */
 } basin_ir_instruction;
+
+/* All values that the instruction writes, results and then twins. */
+static inline int basin_ir_results(const basin_ir_instruction *instruction) {
+    return instruction->outs + instruction->twins;
+}
+static inline int basin_ir_result(const basin_ir_instruction *instruction, int k) {
+    return k < instruction->outs ? instruction->out[k] : instruction->twin[k - instruction->outs];
+}
 
 typedef struct basin_ir_buffer {
     size_t bytes, offset;
@@ -96,6 +108,8 @@ basin_status basin_ir_narrow(basin_ir *ir, double least);
 basin_status basin_ir_mask(basin_ir *ir);
 /* Joins products through several weights into one. */
 basin_status basin_ir_join(basin_ir *ir);
+/* Lets products of at least that many multiply-adds read bytes, tokens and weights. */
+basin_status basin_ir_bytes(basin_ir *ir, double least);
 /* Brings to the front what depends only on constants and on states that are not updated. */
 basin_status basin_ir_hoist(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */

@@ -149,6 +149,7 @@ static basin_operand operand_of(const basin_ir *ir, int value) {
         operand.offset = ir->buffer[root->buffer].offset + ir->value[value].offset;
     }
     operand.stride = ir->value[value].stride;
+    operand.scale = root->scale;
     return operand;
 }
 
@@ -167,6 +168,7 @@ static void shape_product(basin_call *call, const basin_ir *ir,
     call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
+    for (int i = 0; i < call->twins; i++) call->twin[i].shape = matrix_shape(batch, m, n);
 }
 
 static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruction *instruction) {
@@ -174,12 +176,15 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruc
                          .attr = instruction->attr,
                          .ins = instruction->ins,
                          .outs = instruction->outs,
+                         .twins = instruction->twins,
                          .program = instruction->program,
                          .workspace_bytes = instruction->workspace_bytes};
     for (int i = 0; i < instruction->ins; i++)
         call->in[i] = operand_of(&plan->ir, instruction->in[i]);
     for (int i = 0; i < instruction->outs; i++)
         call->out[i] = operand_of(&plan->ir, instruction->out[i]);
+    for (int i = 0; i < instruction->twins; i++)
+        call->twin[i] = operand_of(&plan->ir, instruction->twin[i]);
     if (instruction->workspace >= 0)
         call->workspace = plan->ir.buffer[instruction->workspace].offset;
     call->attr.products = (uint8_t)plan->store->backend->products;
@@ -196,6 +201,8 @@ static void ask_workspaces(basin_plan *plan) {
         for (int k = 0; k < instruction->outs; k++) /* not placed yet, but there */
             if (instruction->out[k] >= 0 && call.out[k].block < 0)
                 call.out[k].block = BASIN_BLOCK_ARENA;
+        for (int k = 0; k < instruction->twins; k++)
+            if (instruction->twin[k] >= 0) call.twin[k].block = BASIN_BLOCK_ARENA;
         for (int k = 0; k < instruction->ins; k++)
             if (instruction->in[k] >= 0 && call.in[k].block < 0)
                 call.in[k].block = BASIN_BLOCK_ARENA;
@@ -314,6 +321,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && !plain && narrow) status = basin_ir_pack(ir, backend); /* the narrow copies */
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
     if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir);
+    if (!status && backend->bytes && !plain) status = basin_ir_bytes(ir, backend->narrow_least);
     if (!status && !plain) status = basin_ir_hoist(ir);
     return status;
 }

@@ -12,9 +12,9 @@ enum { B = 3, D = 64, MOST = 208, WEIGHTS = 3, RESULTS = 1 + 2 * WEIGHTS, NARROW
 static const basin_block_config narrow_usual = {
     .dim = D, .heads = 2, .head_dim = 64, .memories = 256};
 
-static inline void open_narrow(lab *l, const char *backend, int threads) {
+static inline void open_stored(lab *l, const char *backend, int threads, basin_dtype dtype) {
     lab_open(l, backend, threads);
-    assert_int_equal(basin_backend_set_storage(l->backend, BASIN_BF16, NULL), BASIN_OK);
+    assert_int_equal(basin_backend_set_storage(l->backend, dtype, NULL), BASIN_OK);
     basin_backend_set_narrow_least(l->backend, 0);
 }
 
@@ -67,10 +67,11 @@ static inline void compare_and_free(basin_tensor *found, basin_tensor *wanted,
 }
 
 /* result [RESULTS], or [1] of a forward pass */
-static inline void narrow_descent(basin_tensor *result, const char *backend, int threads,
-                                  const basin_block_config *config, int64_t nodes, bool forward) {
+static inline void stored_descent(basin_tensor *result, const char *backend, int threads,
+                                  basin_dtype dtype, const basin_block_config *config,
+                                  int64_t nodes, bool forward) {
     lab l;
-    open_narrow(&l, backend, threads);
+    open_stored(&l, backend, threads, dtype);
     basin_block block;
     assert_int_equal(basin_block_declare(&block, &l.params, "", config), BASIN_OK);
     lab_fill(&l, 9, 0.2);
@@ -85,6 +86,44 @@ static inline void narrow_descent(basin_tensor *result, const char *backend, int
     lab_close(&l);
 }
 
+static inline void narrow_descent(basin_tensor *result, const char *backend, int threads,
+                                  const basin_block_config *config, int64_t nodes, bool forward) {
+    stored_descent(result, backend, threads, BASIN_BF16, config, nodes, forward);
+}
+
+/* In fp8: nearer to what ref makes of bytes than half of what these do to ref. */
+static inline void check_bytes(const char *backend, const basin_block_config *config, int64_t nodes,
+                               bool forward) {
+    const char *what[RESULTS] = {"tokens",  "memories",   "queries",    "keys",
+                                 "squares", "of queries", "and of keys"};
+    basin_tensor found[RESULTS], wanted[RESULTS], exact[RESULTS];
+    stored_descent(found, backend, 1, BASIN_F8_E4M3, config, nodes, forward);
+    stored_descent(wanted, "ref", 1, BASIN_F8_E4M3, config, nodes, forward);
+    stored_descent(exact, "ref", 1, BASIN_F64, config, nodes, forward);
+    for (int i = 0; i < (forward ? 1 : RESULTS); i++) {
+        double rounding = lab_distance(&wanted[i], &exact[i]);
+        double error = lab_distance(&found[i], &wanted[i]);
+        if (!(error <= rounding / 2) && !(error <= 1e-2))
+            fail_msg("%s, %lld nodes of %lld: %.2e from ref in fp8, which is %.2e from double",
+                     what[i], (long long)nodes, (long long)config->dim, error, rounding);
+        basin_tensor_free(&found[i]);
+        basin_tensor_free(&wanted[i]);
+        basin_tensor_free(&exact[i]);
+    }
+}
+
+/* 24 nodes, three times, are no multiple of 16; 208 have kernels of their own on Hopper; the wide
+ * block has several slabs and tiles. */
+static inline void check_byte_descent(const char *backend) {
+    static const basin_block_config wide = {
+        .dim = 256, .heads = 4, .head_dim = 64, .memories = 384};
+    const int64_t nodes[] = {24, 32, 208};
+    for (int forward = 0; forward < 2; forward++) {
+        for (int k = 0; k < 3; k++) check_bytes(backend, &narrow_usual, nodes[k], forward);
+        check_bytes(backend, &wide, 48, forward);
+    }
+}
+
 /* Two sets of memories, of sizes whose ReLUs leave no bits: masks are numbers. */
 enum { SETS = 2, OF_SETS = 1 + 2 * SETS };
 static inline basin_expr memory_part(const void *xi, basin_expr g, int part) {
@@ -94,7 +133,7 @@ static inline basin_expr memory_part(const void *xi, basin_expr g, int part) {
 static inline void narrow_memories(basin_tensor result[OF_SETS], const char *backend, int threads,
                                    int64_t nodes) {
     lab l;
-    open_narrow(&l, backend, threads);
+    open_stored(&l, backend, threads, BASIN_BF16);
     const basin_expr xi[SETS] = {lab_state(&l, "xi0", BASIN_SHAPE(96, D)),
                                  lab_state(&l, "xi1", BASIN_SHAPE(160, D))};
     basin_energy energy = {

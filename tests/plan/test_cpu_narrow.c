@@ -47,7 +47,7 @@ static void attend(basin_tensor *result, const char *backend) {
     static double x[ROWS * HEADS * WIDE], bias[ROWS * ROWS * HEADS];
     basin_expr output[OUTPUTS];
     lab l;
-    open_narrow(&l, backend, 2);
+    open_stored(&l, backend, 2, BASIN_BF16);
     for (int i = 0; i < ROWS * HEADS * WIDE; i++) x[i] = sin(1.3 * i);
     for (int i = 0; i < ROWS * ROWS * HEADS; i++) bias[i] = cos(0.7 * i);
     basin_expr a = lab_input(&l, "x", BASIN_SHAPE(ROWS, HEADS * WIDE), x);
@@ -123,7 +123,7 @@ static void test_random_graphs(void **state) {
 static void test_hoisted(void **state) {
     lab l;
     (void)state;
-    open_narrow(&l, "cpu", 1);
+    open_stored(&l, "cpu", 1, BASIN_BF16);
     basin_block block;
     assert_int_equal(basin_block_declare(&block, &l.params, "", &narrow_usual), BASIN_OK);
     lab_fill(&l, 9, 0.2);

@@ -49,6 +49,16 @@ static void test_narrow_descent(void **state) {
     check_narrow_descent("cuda", 1, &narrow_usual);
 }
 
+static void test_byte_descent(void **state) {
+    lab l;
+    (void)state;
+    lab_open(&l, "cuda", 1);
+    basin_status status = basin_backend_set_storage(l.backend, BASIN_F8_E4M3, NULL);
+    lab_close(&l);
+    if (status) skip();
+    check_byte_descent("cuda");
+}
+
 static void test_narrow_memories(void **state) {
     (void)state;
     check_narrow_memories("cuda", 1);
@@ -66,7 +76,7 @@ static void test_standing_calls(void **state) {
     basin_descent_spec spec = {.steps = 3, .alpha = 0.1};
     lab l;
     (void)state;
-    open_narrow(&l, "cuda", 1);
+    open_stored(&l, "cuda", 1, BASIN_BF16);
     for (int i = 0; i < B * 196 * D; i++) x[i] = basin_random_uniform_at(3, 1, (uint64_t)i);
     assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
     basin_energy energy = basin_block_energy(&bound);
@@ -146,9 +156,9 @@ int main(int argc, char **argv) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_narrow_descent), cmocka_unit_test(test_narrow_memories),
-        cmocka_unit_test(test_standing_calls), cmocka_unit_test(test_arrangements),
-        cmocka_unit_test(test_random_graphs)};
+        cmocka_unit_test(test_narrow_descent),  cmocka_unit_test(test_byte_descent),
+        cmocka_unit_test(test_narrow_memories), cmocka_unit_test(test_standing_calls),
+        cmocka_unit_test(test_arrangements),    cmocka_unit_test(test_random_graphs)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);
     return failures;

@@ -8,6 +8,7 @@
 
 #include "backend/host.h"
 #include "backend/shape.h"
+#include "tensor/byte.h"
 
 typedef struct ref_backend {
     basin_backend base;
@@ -93,13 +94,15 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     (void)backend;
     for (int i = 0; i < call->ins; i++) bytes += copy_bytes(&call->in[i]);
     for (int i = 0; i < call->outs; i++) bytes += copy_bytes(&call->out[i]);
+    for (int i = 0; i < call->twins; i++) bytes += copy_bytes(&call->twin[i]);
     return bytes;
 }
 
-/* A row is a matrix's, or all heads of a token. */
+/* A row is a matrix's, or all heads of a token, which attention alone reads. */
 static void copy_rows(void *to, const void *from, const basin_operand *operand, basin_op op,
                       bool out) {
-    int last = operand->shape.rank - (op == BASIN_OP_MATMUL ? 1 : 2);
+    bool matrix = op == BASIN_OP_MATMUL || op == BASIN_OP_PERMUTE;
+    int last = operand->shape.rank - (matrix ? 1 : 2);
     int64_t width = basin_shape_product(&operand->shape, last, operand->shape.rank);
     int64_t rows = basin_shape_product(&operand->shape, 0, last);
     int64_t step_to = out ? operand->stride : width, step_from = out ? width : operand->stride;
@@ -123,6 +126,11 @@ static void make_dense(basin_ref_frame *frame) {
         frame->out[i] = room;
         room += copy_bytes(&call->out[i]);
     }
+    for (int i = 0; i < call->twins; i++) {
+        if (!copy_bytes(&call->twin[i])) continue;
+        frame->twin[i] = room;
+        room += copy_bytes(&call->twin[i]);
+    }
 }
 
 static void *resolve(const basin_operand *operand, void *const *block) {
@@ -140,20 +148,44 @@ static double narrowed(double x) {
     return isnan(x) ? x : (double)single;
 }
 
-/* Narrow results hold what a device would have stored. */
-static void round_results(const basin_ref_frame *frame) {
-    for (int o = 0; o < frame->call->outs; o++) {
-        double *out = frame->out[o];
-        if (!out || frame->call->out[o].kind != BASIN_NARROW) continue;
-        int64_t count = basin_shape_count(frame->call->out[o].shape);
-        for (int64_t i = 0; i < count; i++) out[i] = narrowed(out[i]);
+/* A number as a byte has it. */
+static double byte_of(double x, const basin_operand *operand) {
+    basin_byte_form form = operand->kind == BASIN_E5M2 ? BASIN_BYTE_E5M2 : BASIN_BYTE_E4M3;
+    uint8_t byte = basin_byte_from_double(x * operand->scale, form);
+    return basin_byte_to_double(byte, form) / operand->scale;
+}
+
+/* Narrow results and bytes hold what a device would have stored. */
+static void round_result(double *out, const basin_operand *operand) {
+    bool narrow = operand->kind == BASIN_NARROW, byte = basin_kind_is_byte(operand->kind);
+    if (!out || (!narrow && !byte)) return;
+    int64_t count = basin_shape_count(operand->shape);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = narrow ? narrowed(out[i]) : byte_of(out[i], operand);
+}
+
+/* Twins come from what was computed, before it is rounded. */
+static void copy_twins(const basin_ref_frame *frame) {
+    const basin_call *call = frame->call;
+    for (int i = 0; i < call->twins; i++) {
+        const double *from = frame->out[basin_twin_of(call->op, i)];
+        if (frame->twin[i] && from)
+            memcpy(frame->twin[i], from,
+                   (size_t)basin_shape_count(call->twin[i].shape) * sizeof(double));
     }
+}
+
+static void round_results(const basin_ref_frame *frame) {
+    const basin_call *call = frame->call;
+    for (int i = 0; i < call->twins; i++) round_result(frame->twin[i], &call->twin[i]);
+    for (int o = 0; o < call->outs; o++) round_result(frame->out[o], &call->out[o]);
 }
 
 static void run_one(ref_backend *ref, const basin_call *call, void *const *block) {
     basin_ref_frame frame = {.call = call, .error = &ref->error};
     for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
     for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
+    for (int i = 0; i < call->twins; i++) frame.twin[i] = resolve(&call->twin[i], block);
     if (call->workspace_bytes) frame.scratch = (double *)((char *)block[0] + call->workspace);
     if (has_no_kernel(call->op)) return;
     make_dense(&frame);
@@ -164,10 +196,15 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
     else if (ref->error.status == BASIN_OK)
         basin_fail(&ref->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
                    (int)call->op, BASIN_OP_COUNT - 1);
+    copy_twins(&frame);
     if (ref->base.narrow) round_results(&frame);
     for (int i = 0; i < call->outs; i++)
         if (copy_bytes(&call->out[i]))
             copy_rows(resolve(&call->out[i], block), frame.out[i], &call->out[i], call->op, true);
+    for (int i = 0; i < call->twins; i++)
+        if (copy_bytes(&call->twin[i]))
+            copy_rows(resolve(&call->twin[i], block), frame.twin[i], &call->twin[i], call->op,
+                      true);
 }
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
@@ -193,6 +230,7 @@ static const basin_backend_table table = {
     .masks = true,
     .joins = true,
     .narrow_size = sizeof(double),
+    .byte_size = sizeof(double),
     .alloc = basin_host_alloc,
     .free = basin_host_free,
     .copy_in = basin_host_copy_in,

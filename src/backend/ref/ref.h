@@ -10,6 +10,7 @@ typedef struct basin_ref_frame {
     const basin_call *call;
     const void *in[BASIN_MAX_IN]; /* NULL where the operand is absent */
     void *out[BASIN_MAX_OUT];     /* NULL where nobody asks for the result */
+    void *twin[BASIN_MAX_TWINS];  /* the same */
     double *scratch;              /* call->workspace_bytes of it */
     basin_error *error;           /* the first fault of the stream; reported by wait */
 } basin_ref_frame;

@@ -30,17 +30,20 @@ static bool is_moving(const basin_ir *ir, const basin_ir_instruction *instructio
     if (basin_op_exchanges(instruction->op)) return true; /* others run, too */
     for (int k = 0; k < instruction->ins; k++)
         if (instruction->in[k] >= 0 && moving[root_of(ir, instruction->in[k])]) return true;
-    for (int k = 0; k < instruction->outs; k++)
-        if (instruction->out[k] >= 0 && moving[root_of(ir, instruction->out[k])]) return true;
+    for (int k = 0; k < basin_ir_results(instruction); k++) {
+        int result = basin_ir_result(instruction, k);
+        if (result >= 0 && moving[root_of(ir, result)]) return true;
+    }
     return false;
 }
 
 /* Marks the results of an instruction that moves; whether any was not marked before. */
 static bool spread(const basin_ir *ir, const basin_ir_instruction *instruction, bool *moving) {
     bool more = false;
-    for (int k = 0; k < instruction->outs; k++) {
-        if (instruction->out[k] < 0 || moving[root_of(ir, instruction->out[k])]) continue;
-        moving[root_of(ir, instruction->out[k])] = more = true;
+    for (int k = 0; k < basin_ir_results(instruction); k++) {
+        int result = basin_ir_result(instruction, k);
+        if (result < 0 || moving[root_of(ir, result)]) continue;
+        moving[root_of(ir, result)] = more = true;
     }
     return more;
 }
@@ -69,10 +72,11 @@ static void part(basin_ir *ir, basin_ir_instruction *sorted, const bool *moving)
     ir->instruction = sorted;
     ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
     for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < sorted[i].outs; k++) {
-            if (sorted[i].out[k] < 0) continue;
-            ir->value[sorted[i].out[k]].producer = (int)i;
-            ir->value[root_of(ir, sorted[i].out[k])].producer = (int)i;
+        for (int k = 0; k < basin_ir_results(&sorted[i]); k++) {
+            int result = basin_ir_result(&sorted[i], k);
+            if (result < 0) continue;
+            ir->value[result].producer = (int)i;
+            ir->value[root_of(ir, result)].producer = (int)i;
         }
 }
 

@@ -76,7 +76,8 @@ static int find_inherited(const basin_ir *ir, int s, int value, const int *last,
 static size_t size_of(basin_kind kind, const basin_backend_table *table) {
     return kind == BASIN_REAL     ? table->real_size
            : kind == BASIN_NARROW ? table->narrow_size
-                                  : sizeof(int32_t);
+           : kind == BASIN_INDEX  ? sizeof(int32_t)
+                                  : table->byte_size;
 }
 
 /* A joint value is placed with the first of its parts. */
@@ -84,11 +85,12 @@ static basin_status place_results(basin_ir *ir, int s, const int *last,
                                   const basin_backend_table *table, bool plain) {
     basin_ir_instruction *instruction = &ir->instruction[s];
     int taken = -1;
-    for (int k = 0; k < instruction->outs; k++) {
-        int value = instruction->out[k] < 0 ? -1 : ir->value[instruction->out[k]].root;
+    for (int k = 0; k < basin_ir_results(instruction); k++) {
+        int result = basin_ir_result(instruction, k);
+        int value = result < 0 ? -1 : ir->value[result].root;
         if (value < 0 || ir->value[value].state || ir->value[value].buffer >= 0) continue;
         int end = last[value] < s ? s : last[value];
-        bool whole = value == instruction->out[k]; /* not a part */
+        bool whole = value == result; /* not a part */
         int buffer = plain || !whole ? -1 : find_inherited(ir, s, value, last, taken);
         if (buffer >= 0) {
             ir->buffer[buffer].last = end;

@@ -1,0 +1,439 @@
+/* Factors of eight bits. A large product of tokens with a weight, or of tokens with tokens for the
+ * gradient of a weight, that is narrow after narrow.c reads bytes instead, where every writer of
+ * the tokens can store these:
+ *
+ *     layer norms, products under a ReLU, forces of attention              e4m3
+ *     reverses of layer norms and of attention, products that are masked   e5m2
+ *
+ * The second list is what the reverse of the loss writes: small numbers of a wide range. Weights
+ * are e4m3. Products of bytes sum along rows of both factors, A B', so a weight that is read the
+ * other way is transposed once, and tokens are where they are summed over. Everything else stays as
+ * narrow.c left it.
+ *
+ * Scales are constants. A layer norm is of the order of 1 and at most the root of its width; hidden
+ * units and forces grow with training, to 30 and 100 in a model of photographs; weights are of the
+ * order of a hundredth; the cotangent of a mean over m rows is of the order of 1 / m, and e5m2
+ * leaves 13 powers of two above that. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "plan/ir.h"
+#include "plan/passes/program.h"
+
+enum { MULTIPLE = 16 }; /* sizes and strides of factors, as cuBLASLt wants them */
+
+/* Of weights, layer norms, what is made of these; cotangents of tokens, what is made of these. */
+static const double WEIGHTS = 64, NORMS = 8, FORCES = 1, COTANGENTS = 4, DERIVED = 128;
+
+/* A factor the other way round. */
+typedef struct turned_factor {
+    int root, value; /* value: bytes */
+    int64_t first, columns;
+} turned_factor;
+
+typedef struct converting {
+    basin_ir *ir;
+    double least;
+    size_t values, instructions; /* as they were */
+    bool *varies;                /* [values] of roots: depends on an input */
+    bool *converted;             /* [instructions] products that read bytes */
+    double *scale;               /* [values] of roots that become bytes or get a twin; 0: not */
+    basin_kind *kind;            /* [values] of these: E4M3 or E5M2 */
+    int *twin;                   /* [values] of roots: the value of bytes, perhaps itself; -1 */
+    basin_ir_instruction *list;  /* the new one */
+    size_t listed, capacity;
+    turned_factor *turned;
+    size_t turns, turned_capacity;
+} converting;
+
+static int root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
+
+static bool is_narrow(const basin_ir *ir, int value) {
+    return value >= 0 && ir->value[root_of(ir, value)].kind == BASIN_NARROW;
+}
+
+/* Which result of the instruction is, or is a part of, the root; -1. */
+static int result_in(const basin_ir *ir, const basin_ir_instruction *instruction, int root) {
+    for (int k = 0; k < instruction->outs; k++)
+        if (instruction->out[k] >= 0 && root_of(ir, instruction->out[k]) == root) return k;
+    return -1;
+}
+
+/* ---- what may become bytes ---- */
+
+static void find_varying(converting *c) {
+    const basin_ir *ir = c->ir;
+    for (size_t i = 0; i < c->values; i++) {
+        const basin_node *leaf = ir->value[i].leaf;
+        c->varies[i] = leaf && leaf->op == BASIN_OP_INPUT;
+    }
+    for (size_t i = 0; i < c->instructions; i++) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
+        bool varies = false;
+        for (int k = 0; k < instruction->ins; k++)
+            if (instruction->in[k] >= 0)
+                varies = varies || c->varies[root_of(ir, instruction->in[k])];
+        for (int k = 0; k < instruction->outs && varies; k++)
+            if (instruction->out[k] >= 0) c->varies[root_of(ir, instruction->out[k])] = true;
+    }
+}
+
+/* The kind of bytes that the instruction can store for its result k; NARROW where it can not. A
+ * force of the order of 1 has weights of its energies that no input changes. */
+static basin_kind stored_kind(const converting *c, size_t i, int k) {
+    const basin_ir_instruction *instruction = &c->ir->instruction[i];
+    const int *in = instruction->in;
+    switch (instruction->op) {
+    case BASIN_OP_LAYERNORM: return BASIN_E4M3;
+    case BASIN_OP_LAYERNORM_REVERSE: return k == 3 ? BASIN_E5M2 : BASIN_NARROW;
+    case BASIN_OP_ATTENTION_FORCE:
+        return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && in[BASIN_ATT_ROW] < 0 &&
+                       is_narrow(c->ir, in[BASIN_ATT_Q]) && in[BASIN_ATT_W] >= 0 &&
+                       !c->varies[root_of(c->ir, in[BASIN_ATT_W])]
+                   ? BASIN_E4M3
+                   : BASIN_NARROW;
+    case BASIN_OP_ATTENTION_REVERSE:
+        return (k == BASIN_ATT_GQ || k == BASIN_ATT_GK) && in[BASIN_ATT_ROW] < 0 &&
+                       is_narrow(c->ir, in[BASIN_ATT_Q])
+                   ? BASIN_E5M2
+                   : BASIN_NARROW;
+    case BASIN_OP_MATMUL: {
+        basin_form_kind form = basin_program_form_of(instruction->program).kind;
+        bool stores = c->converted[i] && (form == BASIN_FORM_RELU || form == BASIN_FORM_MASKED);
+        return stores ? c->kind[root_of(c->ir, in[0])] : BASIN_NARROW;
+    }
+    default: return BASIN_NARROW;
+    }
+}
+
+/* The kind and scale of bytes that all writers of the root can store, before instruction `end`;
+ * NARROW where they can not. */
+static basin_kind token_kind(double *scale, const converting *c, int root, size_t end, int64_t m) {
+    basin_kind kind = BASIN_NARROW;
+    bool derived = false;
+    for (size_t i = 0; i < c->instructions; i++) {
+        const basin_ir_instruction *instruction = &c->ir->instruction[i];
+        for (int k = 0; k < instruction->outs; k++) {
+            if (instruction->out[k] < 0 || root_of(c->ir, instruction->out[k]) != root) continue;
+            basin_kind own = i < end ? stored_kind(c, i, k) : BASIN_NARROW;
+            if (own == BASIN_NARROW || (kind != BASIN_NARROW && kind != own)) return BASIN_NARROW;
+            kind = own;
+            derived = derived || (instruction->op != BASIN_OP_LAYERNORM_REVERSE &&
+                                  instruction->op != BASIN_OP_LAYERNORM);
+        }
+    }
+    double mean = ldexp(1, (int)ceil(log2((double)m)));
+    *scale =
+        kind == BASIN_E4M3 ? (derived ? FORCES : NORMS) : (derived ? DERIVED : COTANGENTS) * mean;
+    return kind;
+}
+
+/* Whether the root holds narrow copies of states alone, perhaps transposed. */
+static bool is_weight(const converting *c, int root, int depth) {
+    const basin_ir *ir = c->ir;
+    bool found = false;
+    for (size_t i = 0; i < c->instructions; i++) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
+        if (result_in(ir, instruction, root) < 0) continue;
+        int from = root_of(ir, instruction->in[0]);
+        const basin_node *leaf = ir->value[from].leaf;
+        bool copy = instruction->op == BASIN_OP_POINTWISE && instruction->ins == 1 &&
+                    instruction->outs == 1 && instruction->program->instructions == 1 && leaf &&
+                    leaf->op == BASIN_OP_STATE;
+        bool turn = instruction->op == BASIN_OP_PERMUTE && depth > 0 && is_weight(c, from, 0);
+        if (!copy && !turn) return false;
+        found = true;
+    }
+    return found && is_narrow(ir, root);
+}
+
+/* Whether a backend computes the epilogue with the product, result and all. */
+static bool fits_epilogue(const basin_ir *ir, const basin_ir_instruction *p, int64_t n) {
+    basin_program_form form = basin_program_form_of(p->program);
+    bool own = n % 64 == 0 && is_narrow(ir, p->out[0]);
+    switch (form.kind) {
+    case BASIN_FORM_SUM: return p->outs == 1 && (form.operand < 0 || !ir->value[p->out[0]].stride);
+    case BASIN_FORM_RELU: return own;
+    case BASIN_FORM_MASKED:
+        return own && ir->value[root_of(ir, p->in[2 + form.operand])].kind == BASIN_INDEX;
+    default: return false;
+    }
+}
+
+static bool is_even(const basin_ir *ir, int value) {
+    const basin_ir_value *v = &ir->value[value];
+    return v->first % MULTIPLE == 0 && v->stride % MULTIPLE == 0;
+}
+
+/* Whether sizes and strides are such as products of bytes want. */
+static bool fits_sizes(const converting *c, const basin_ir_instruction *p) {
+    const basin_ir *ir = c->ir;
+    int64_t size[4];
+    if (p->op != BASIN_OP_MATMUL || p->attr.packed_b || !is_narrow(ir, p->in[0]) ||
+        !is_narrow(ir, p->in[1]))
+        return false;
+    basin_product_sizes(size, ir, p);
+    return size[0] == 1 && size[2] % MULTIPLE == 0 && size[3] % MULTIPLE == 0 && size[1] > 0 &&
+           size[3] > 0 && is_even(ir, p->in[0]) && is_even(ir, p->in[1]) &&
+           is_even(ir, p->out[0]) && fits_epilogue(ir, p, size[2]) &&
+           (double)size[1] * (double)size[2] * (double)size[3] >= c->least;
+}
+
+/* A product of tokens with a weight. */
+static bool decide_reading(converting *c, const basin_ir_instruction *p, size_t i) {
+    const basin_ir *ir = c->ir;
+    int64_t size[4];
+    double scale;
+    int tokens = root_of(ir, p->in[0]), weight = root_of(ir, p->in[1]);
+    if (p->attr.transpose_a || ir->value[p->in[1]].stride || !is_weight(c, weight, 1)) return false;
+    basin_product_sizes(size, ir, p);
+    basin_kind kind = token_kind(&scale, c, tokens, i, size[1]);
+    basin_form_kind form = basin_program_form_of(p->program).kind;
+    if (kind == BASIN_NARROW || (kind == BASIN_E4M3 && form == BASIN_FORM_MASKED) ||
+        (kind == BASIN_E5M2 && form == BASIN_FORM_RELU))
+        return false;
+    c->kind[tokens] = kind, c->scale[tokens] = scale;
+    if (p->attr.transpose_b) c->kind[weight] = BASIN_E4M3, c->scale[weight] = WEIGHTS;
+    return true;
+}
+
+/* The gradient of a weight, summed over all tokens; no product takes two factors of e5m2. */
+static bool decide_gradient(converting *c, const basin_ir_instruction *p, size_t i) {
+    const basin_ir *ir = c->ir;
+    int64_t size[4];
+    double scale[2];
+    basin_kind kind[2];
+    basin_product_sizes(size, ir, p);
+    if (!p->attr.transpose_a || p->attr.transpose_b || size[1] % MULTIPLE != 0 || p->outs != 1)
+        return false;
+    for (int k = 0; k < 2; k++)
+        kind[k] = token_kind(&scale[k], c, root_of(ir, p->in[k]), i, size[3]);
+    if (kind[0] == BASIN_NARROW || kind[1] == BASIN_NARROW ||
+        (kind[0] == BASIN_E5M2 && kind[1] == BASIN_E5M2))
+        return false;
+    for (int k = 0; k < 2; k++) {
+        int root = root_of(ir, p->in[k]);
+        c->kind[root] = kind[k], c->scale[root] = scale[k];
+    }
+    return true;
+}
+
+/* Decides about product i, those before it being decided. */
+static void decide(converting *c, size_t i) {
+    const basin_ir_instruction *p = &c->ir->instruction[i];
+    c->converted[i] = fits_sizes(c, p) && (decide_reading(c, p, i) || decide_gradient(c, p, i));
+}
+
+/* ---- values of bytes ---- */
+
+/* Whether products that were converted are the only readers of the root. */
+static bool is_read_as_bytes(const converting *c, int root) {
+    const basin_ir *ir = c->ir;
+    if (ir->value[root].output || ir->value[root].state) return false;
+    for (size_t i = 0; i < c->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].ins; k++) {
+            int value = ir->instruction[i].in[k];
+            if (value >= 0 && root_of(ir, value) == root && !(c->converted[i] && k < 2))
+                return false;
+        }
+    return true;
+}
+
+static int byte_value(converting *c, basin_shape shape, basin_kind kind, double scale) {
+    int value = basin_ir_value_new(c->ir, shape, kind);
+    if (value >= 0) c->ir->value[value].scale = scale;
+    return value;
+}
+
+/* Tokens become bytes where nobody reads them otherwise; else, as weights do, they get a twin. */
+static bool make_twins(converting *c) {
+    for (size_t i = 0; i < c->values; i++) {
+        basin_ir *ir = c->ir;
+        c->twin[i] = -1;
+        if (c->scale[i] == 0) continue;
+        if (!is_weight(c, (int)i, 1) && is_read_as_bytes(c, (int)i)) {
+            ir->value[i].kind = c->kind[i], ir->value[i].scale = c->scale[i];
+            c->twin[i] = (int)i;
+        } else {
+            c->twin[i] = byte_value(c, ir->value[i].shape, c->kind[i], c->scale[i]);
+            if (c->twin[i] < 0) return false;
+        }
+    }
+    return true;
+}
+
+/* What lies in `root` where `value` lies in its own; -1 when out of memory. */
+static int view(converting *c, int value, int root, basin_shape shape) {
+    basin_ir_value like = c->ir->value[value];
+    if (root == like.root) return value;
+    int made = basin_ir_value_new(c->ir, shape, c->ir->value[root].kind);
+    if (made < 0) return -1;
+    c->ir->value[made].root = root;
+    c->ir->value[made].first = like.first, c->ir->value[made].stride = like.stride;
+    return made;
+}
+
+/* ---- the new list ---- */
+
+static bool add(converting *c, const basin_ir_instruction *instruction) {
+    if (!basin_array_reserve((void **)&c->list, &c->capacity, c->listed + 1, sizeof *c->list))
+        return false;
+    c->list[c->listed++] = *instruction;
+    return true;
+}
+
+/* to <- from, as an instruction of its own. */
+static bool add_copy(converting *c, int to, int from) {
+    basin_ir_instruction copy = {
+        .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {from}, .out = {to}, .workspace = -1};
+    copy.program = basin_program_copy(c->ir->value[from].shape);
+    if (copy.program && add(c, &copy)) return true;
+    if (copy.program) free(copy.program->instruction);
+    free(copy.program);
+    return false;
+}
+
+static bool add_turn(converting *c, int to, int from) {
+    basin_ir_instruction turn = {.op = BASIN_OP_PERMUTE,
+                                 .attr = {.axes = {1, 0}},
+                                 .ins = 1,
+                                 .outs = 1,
+                                 .in = {from},
+                                 .out = {to},
+                                 .workspace = -1};
+    return add(c, &turn);
+}
+
+/* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A
+ * weight may have no bytes as it is: it is turned first. */
+static int turned_bytes(converting *c, int value, int64_t rows, int64_t columns) {
+    basin_ir *ir = c->ir;
+    int root = root_of(ir, value), twin = c->twin[root];
+    int64_t first = ir->value[value].first;
+    for (size_t i = 0; i < c->turns; i++)
+        if (c->turned[i].root == root && c->turned[i].first == first &&
+            c->turned[i].columns == columns)
+            return c->turned[i].value;
+    if (!basin_array_reserve((void **)&c->turned, &c->turned_capacity, c->turns + 1,
+                             sizeof *c->turned))
+        return -1;
+    basin_shape shape = BASIN_SHAPE(columns, rows);
+    int from = basin_ir_value_new(ir, BASIN_SHAPE(rows, columns), BASIN_NARROW), turned = -1;
+    int bytes = twin < 0 ? byte_value(c, shape, BASIN_E4M3, WEIGHTS)
+                         : byte_value(c, shape, c->kind[root], c->scale[root]);
+    if (from < 0 || bytes < 0) return -1;
+    ir->value[from].root = twin < 0 ? root : twin;
+    ir->value[from].first = first, ir->value[from].stride = ir->value[value].stride;
+    if (twin < 0) turned = basin_ir_value_new(ir, shape, BASIN_NARROW);
+    bool ok = twin >= 0 ? add_turn(c, bytes, from)
+                        : turned >= 0 && add_turn(c, turned, from) && add_copy(c, bytes, turned);
+    if (!ok) return -1;
+    c->turned[c->turns++] = (turned_factor){root, bytes, first, columns};
+    return bytes;
+}
+
+/* A converted product reads bytes, rows of both. */
+static bool read_bytes(converting *c, basin_ir_instruction *p) {
+    const basin_ir *ir = c->ir;
+    int64_t size[4];
+    basin_product_sizes(size, ir, p);
+    for (int k = 0; k < 2; k++) {
+        int value = p->in[k];
+        bool turn = k == 0 ? p->attr.transpose_a : !p->attr.transpose_b;
+        p->in[k] = turn ? turned_bytes(c, value, size[3], size[1 + k])
+                        : view(c, value, c->twin[root_of(ir, value)], ir->value[value].shape);
+        if (p->in[k] < 0) return false;
+    }
+    p->attr.transpose_a = false, p->attr.transpose_b = true;
+    return true;
+}
+
+/* Results that have a twin are stored there, too: by the instruction, or by a copy behind it. */
+static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t i) {
+    int copy[2] = {-1, -1};
+    for (int k = 0; k < instruction->outs; k++) {
+        int value = instruction->out[k], root = value < 0 ? -1 : root_of(c->ir, value);
+        if (root < 0 || (size_t)root >= c->values || c->twin[root] < 0 || c->twin[root] == root)
+            continue;
+        int made = view(c, value, c->twin[root], c->ir->value[value].shape);
+        if (made < 0) return false;
+        if (stored_kind(c, i, k) == BASIN_NARROW) {
+            copy[0] = made, copy[1] = value;
+            continue;
+        }
+        int which = instruction->op == BASIN_OP_LAYERNORM_REVERSE
+                        ? 0
+                        : k - basin_twin_of(instruction->op, 0);
+        for (; instruction->twins <= which; instruction->twins++)
+            instruction->twin[instruction->twins] = -1;
+        instruction->twin[which] = made;
+    }
+    return add(c, instruction) && (copy[0] < 0 || add_copy(c, copy[0], copy[1]));
+}
+
+static bool rewrite(converting *c) {
+    for (size_t i = 0; i < c->instructions; i++) {
+        basin_ir_instruction instruction = c->ir->instruction[i];
+        if (c->converted[i] && !read_bytes(c, &instruction)) return false;
+        if (!write_bytes(c, &instruction, i)) return false;
+    }
+    return true;
+}
+
+static void take_over(converting *c) {
+    basin_ir *ir = c->ir;
+    free(ir->instruction);
+    ir->instruction = c->list;
+    ir->instructions = c->listed, ir->instruction_capacity = c->capacity;
+    c->list = NULL;
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < basin_ir_results(&ir->instruction[i]); k++) {
+            int value = basin_ir_result(&ir->instruction[i], k);
+            if (value < 0) continue;
+            ir->value[value].producer = (int)i;
+            ir->value[root_of(ir, value)].producer = (int)i;
+        }
+    basin_ir_count_uses(ir);
+}
+
+/* Programs of copies are the new list's own; others belong to the old one until the new is whole.
+ */
+static void discard(converting *c) {
+    for (size_t i = 0; i < c->listed; i++) {
+        bool old = false;
+        for (size_t j = 0; j < c->ir->instructions; j++)
+            old = old || c->list[i].program == c->ir->instruction[j].program;
+        if (old || !c->list[i].program) continue;
+        free(c->list[i].program->instruction);
+        free(c->list[i].program);
+    }
+    free(c->list);
+}
+
+basin_status basin_ir_bytes(basin_ir *ir, double least) {
+    converting c = {
+        .ir = ir, .least = least, .values = ir->values, .instructions = ir->instructions};
+    c.varies = calloc(ir->values + 1, sizeof *c.varies);
+    c.converted = calloc(ir->instructions + 1, sizeof *c.converted);
+    c.scale = calloc(ir->values + 1, sizeof *c.scale);
+    c.kind = calloc(ir->values + 1, sizeof *c.kind);
+    c.twin = calloc(ir->values + 1, sizeof *c.twin);
+    bool ok = c.varies && c.converted && c.scale && c.kind && c.twin;
+    if (ok) {
+        find_varying(&c);
+        for (size_t i = 0; i < c.instructions; i++) decide(&c, i);
+        ok = make_twins(&c) && rewrite(&c);
+        if (ok)
+            take_over(&c);
+        else
+            discard(&c);
+    }
+    free(c.varies);
+    free(c.converted);
+    free(c.scale);
+    free(c.kind);
+    free(c.twin);
+    free(c.turned);
+    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+}
