@@ -105,6 +105,7 @@ static void multiply(const basin_cuda_frame *frame, float *d, const float *a, co
                      int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b,
                      bool add) {
     basin_cuda_product p = {};
+    p.unit = p.scale = 1;
     p.batch = 1, p.m = m, p.n = n, p.k = k;
     p.transpose_a = transpose_a, p.transpose_b = transpose_b;
     p.products = frame->call->attr.products == BASIN_PRODUCTS_TF32 ? BASIN_PRODUCTS_TF32 : 0;

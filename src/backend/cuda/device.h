@@ -78,6 +78,7 @@ typedef struct basin_cuda_frame {
     const basin_call *call;
     const void *in[BASIN_MAX_IN]; /* device addresses; NULL where the operand is absent */
     void *out[BASIN_MAX_OUT];     /* NULL where nobody asks for the result */
+    void *twin[BASIN_MAX_TWINS];  /* bytes of results; NULL where nobody asks for them */
     void *workspace;              /* 64-byte aligned, call->workspace_bytes of it; not cleared */
 } basin_cuda_frame;
 
@@ -113,6 +114,22 @@ template <typename T> static __device__ __forceinline__ T basin_from_float(float
 template <> __device__ __forceinline__ float basin_from_float<float>(float x) { return x; }
 template <> __device__ __forceinline__ basin_bf16 basin_from_float<basin_bf16>(float x) {
     return __float2bfloat16_rn(x);
+}
+
+/* Two numbers as bytes, the first below; a number too large becomes the largest. FIVE: e5m2, else
+ * e4m3. RELU: 0 where they are below. */
+template <bool FIVE, bool RELU = false>
+static __device__ __forceinline__ uint32_t basin_two_bytes(float first, float second) {
+    uint16_t pair;
+    if (FIVE && RELU)
+        asm("cvt.rn.satfinite.relu.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    else if (FIVE)
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    else if (RELU)
+        asm("cvt.rn.satfinite.relu.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    else
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    return pair;
 }
 
 /* N neighbouring elements, read or written at once; the address must be a multiple of its size. */

@@ -13,13 +13,20 @@ struct basin_source {
 struct basin_sink {
     void *data;
     bool narrow;
+    bool bytes, five; /* five: e5m2, else e4m3; of numbers times the scale */
+    float scale;
 };
+
+static inline basin_sink basin_cuda_sink_of(void *data, const basin_operand *operand) {
+    return {data, operand->kind == BASIN_NARROW, basin_kind_is_byte(operand->kind),
+            operand->kind == BASIN_E5M2, (float)operand->scale};
+}
 
 static inline basin_source basin_cuda_source(const basin_cuda_frame *frame, int i) {
     return {frame->in[i], frame->call->in[i].kind == BASIN_NARROW};
 }
 static inline basin_sink basin_cuda_sink(const basin_cuda_frame *frame, int i) {
-    return {frame->out[i], frame->call->out[i].kind == BASIN_NARROW};
+    return basin_cuda_sink_of(frame->out[i], &frame->call->out[i]);
 }
 
 /* V elements from element i on; i must be a multiple of V. */
@@ -51,6 +58,26 @@ static __device__ __forceinline__ void basin_write(basin_sink to, int64_t i, con
         for (int j = 0; j < V; j++) pack.v[j] = x[j];
         *(basin_pack<float, V> *)((float *)to.data + i) = pack;
     }
+}
+
+/* The same where numbers may be stored as bytes. */
+template <int V>
+static __device__ __forceinline__ void basin_write_any(basin_sink to, int64_t i,
+                                                       const float (&x)[V]) {
+    if (!to.bytes) {
+        basin_write<V>(to, i, x);
+        return;
+    }
+    basin_pack<uint8_t, V> pack;
+#pragma unroll
+    for (int j = 0; j < V; j += 2) {
+        float first = x[j] * to.scale, second = j + 1 < V ? x[j + 1 < V ? j + 1 : j] * to.scale : 0;
+        uint32_t two =
+            to.five ? basin_two_bytes<true>(first, second) : basin_two_bytes<false>(first, second);
+        pack.v[j] = (uint8_t)two;
+        if (j + 1 < V) pack.v[j + 1 < V ? j + 1 : j] = (uint8_t)(two >> 8);
+    }
+    *(basin_pack<uint8_t, V> *)((uint8_t *)to.data + i) = pack;
 }
 
 static __device__ __forceinline__ float basin_read_one(basin_source from, int64_t i) {

@@ -127,7 +127,9 @@ struct basin_cuda_product {
     int64_t row_a, row_b,
         row_d; /* elements from one row in memory to the next; 0: dense; C is as D */
     bool narrow_factors, narrow_result;
-    bool add; /* there is a C */
+    basin_kind kind_a, kind_b, kind_d; /* which bytes factors and result are; else not read */
+    double unit, scale; /* of bytes: of what the product is a multiple, and what D is scaled by */
+    bool add;           /* there is a C */
     uint8_t products;
     uint32_t alignment; /* bytes, of all pointers */
     double alpha, beta;
@@ -148,6 +150,14 @@ void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *product, 
                            const void *d);
 void basin_cuda_mask_apply(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                            const void *mask);
+
+/* bytes.cu: rows of numbers as bytes, `apart` from one to the next (0: dense); a pointwise copy; a
+ * transpose of bytes. */
+void basin_cuda_bytes_store(basin_cuda *cuda, void *to, const basin_operand *operand,
+                            const void *from, bool narrow, int64_t from_apart, int64_t rows,
+                            int64_t columns);
+void basin_cuda_bytes_copy(const basin_cuda_frame *frame);
+void basin_cuda_bytes_turn(const basin_cuda_frame *frame);
 
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */

@@ -234,6 +234,10 @@ void basin_cuda_permute(const basin_cuda_frame *frame) {
     size_t size = element_size(&frame->call->out[0]);
     int moved = 0;
     if (count == 0) return;
+    if (basin_kind_is_byte(frame->call->out[0].kind)) {
+        basin_cuda_bytes_turn(frame);
+        return;
+    }
     while (moved < p.rank - 1 && p.stride[moved] != 1) moved++;
     if (moved == p.rank - 1)
         run_rows(frame, p, count, size);

@@ -62,8 +62,8 @@ static __device__ __forceinline__ float centre_row(row_of<V, ITEMS> *row, int wi
 
 template <int V, int ITEMS>
 static __global__ void __launch_bounds__(THREADS)
-    norm_rows(basin_sink g, basin_source x, const float *gamma, const float *delta, int64_t rows,
-              int width, float epsilon) {
+    norm_rows(basin_sink g, basin_sink twin, basin_source x, const float *gamma, const float *delta,
+              int64_t rows, int width, float epsilon) {
     int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32, at = i * width;
     int lane = (int)threadIdx.x % 32;
     row_of<V, ITEMS> row;
@@ -78,13 +78,14 @@ static __global__ void __launch_bounds__(THREADS)
         basin_read<V>(offset, basin_source{delta, false}, j);
 #pragma unroll
         for (int l = 0; l < V; l++) row.v[k][l] = gain * row.v[k][l] + offset[l];
-        basin_write<V>(g, at + j, row.v[k]);
+        basin_write_any<V>(g, at + j, row.v[k]);
+        if (twin.data) basin_write_any<V>(twin, at + j, row.v[k]);
     }
 }
 
 /* Where the reverse reads and writes. */
 struct reverse_of {
-    basin_sink dx, again;
+    basin_sink dx, again, twin;
     float *
         gammas; /* sums of c n, of a block's rows [blocks], of long rows one each [rows]; or NULL */
     float *deltas; /* sums of c over a block's rows [blocks, width]; or NULL */
@@ -108,7 +109,8 @@ write_row(const reverse_of &o, const row_of<V, ITEMS> &n, const row_of<V, ITEMS>
         for (int l = 0; l < V; l++)
             out[l] = gain * (cotangent.v[k][l] - mean - n.v[k][l] * mean_dot) + more[l];
         basin_write<V>(o.dx, at + j, out);
-        if (o.again.data) basin_write<V>(o.again, at + j, out);
+        if (o.again.data) basin_write_any<V>(o.again, at + j, out);
+        if (o.twin.data) basin_write_any<V>(o.twin, at + j, out);
     }
 }
 
@@ -200,14 +202,22 @@ static __device__ moments long_moments(basin_source x, int64_t at, int width, fl
     return {mean, 1.0f / sqrtf(block_sum(square, shared) / (float)width + epsilon)};
 }
 
-static __global__ void norm_long(basin_sink g, basin_source x, const float *gamma,
+static __device__ void write_one(basin_sink to, int64_t i, float x) {
+    const float one[1] = {x};
+    if (to.data) basin_write_any<1>(to, i, one);
+}
+
+static __global__ void norm_long(basin_sink g, basin_sink twin, basin_source x, const float *gamma,
                                  const float *delta, int width, float epsilon) {
     __shared__ float shared[ROWS];
     int64_t at = (int64_t)blockIdx.x * width;
     moments m = long_moments(x, at, width, epsilon, shared);
     float gain = *gamma * m.inverse;
-    for (int j = (int)threadIdx.x; j < width; j += THREADS)
-        basin_write_one(g, at + j, gain * (basin_read_one(x, at + j) - m.mean) + delta[j]);
+    for (int j = (int)threadIdx.x; j < width; j += THREADS) {
+        float y = gain * (basin_read_one(x, at + j) - m.mean) + delta[j];
+        write_one(g, at + j, y);
+        write_one(twin, at + j, y);
+    }
 }
 
 static __global__ void reverse_long(reverse_of o, int width, float epsilon) {
@@ -229,7 +239,8 @@ static __global__ void reverse_long(reverse_of o, int width, float epsilon) {
         float out = gain * (basin_read_one(o.c, at + j) - mean - n * mean_dot);
         if (o.r.data) out += basin_read_one(o.r, at + j);
         basin_write_one(o.dx, at + j, out);
-        if (o.again.data) basin_write_one(o.again, at + j, out);
+        write_one(o.again, at + j, out);
+        write_one(o.twin, at + j, out);
     }
 }
 
@@ -269,7 +280,8 @@ template <typename F> static bool with_row(int width, F f) {
 
 void basin_cuda_layernorm(const basin_cuda_frame *frame) {
     table t = table_of(frame->call);
-    basin_sink g = basin_cuda_sink(frame, 0);
+    basin_sink g = basin_cuda_sink(frame, 0), twin = {};
+    if (frame->call->twins) twin = basin_cuda_sink_of(frame->twin[0], &frame->call->twin[0]);
     basin_source x = basin_cuda_source(frame, 0);
     const float *gamma = (const float *)frame->in[1], *delta = (const float *)frame->in[2];
     float epsilon = (float)frame->call->attr.value;
@@ -277,11 +289,11 @@ void basin_cuda_layernorm(const basin_cuda_frame *frame) {
     bool done = with_row(t.width, [&](auto v, auto items) {
         norm_rows<decltype(v)::value, decltype(items)::value>
             <<<(unsigned)basin_cuda_ceil(t.rows, ROWS), THREADS, 0, frame->stream>>>(
-                g, x, gamma, delta, t.rows, t.width, epsilon);
+                g, twin, x, gamma, delta, t.rows, t.width, epsilon);
     });
     if (!done)
-        norm_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(g, x, gamma, delta, t.width,
-                                                                   epsilon);
+        norm_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(g, twin, x, gamma, delta,
+                                                                   t.width, epsilon);
     BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm");
 }
 
@@ -339,6 +351,7 @@ void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame) {
     char *free = (char *)frame->workspace;
     o.dx = basin_cuda_sink(frame, 0);
     if (call->outs > 3) o.again = basin_cuda_sink(frame, 3);
+    if (call->twins) o.twin = basin_cuda_sink_of(frame->twin[0], &call->twin[0]);
     o.x = basin_cuda_source(frame, 0), o.c = basin_cuda_source(frame, 2);
     if (call->ins > 3) o.r = basin_cuda_source(frame, 3);
     o.gamma = (const float *)frame->in[1];

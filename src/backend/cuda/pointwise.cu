@@ -345,6 +345,10 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p) {
 
 void basin_cuda_pointwise(const basin_cuda_frame *frame) {
     basin_cuda_program p;
+    if (basin_kind_is_byte(frame->call->out[0].kind)) {
+        basin_cuda_bytes_copy(frame);
+        return;
+    }
     if (basin_cuda_program_of(&p, frame, NULL)) basin_cuda_program_run(frame->cuda, &p);
 }
 

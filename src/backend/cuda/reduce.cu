@@ -144,7 +144,7 @@ static void reduce(basin_cuda *cuda, basin_sink out, basin_source x, const exten
         return;
     }
     extent second = {e->outer, e->chunks, e->inner, 1, e->chunks};
-    launch<Op>(cuda, basin_sink{workspace, false}, x, e);
+    launch<Op>(cuda, basin_sink{workspace, false, false, false, 1}, x, e);
     launch<Op>(cuda, out, basin_source{workspace, false}, &second);
 }
 
@@ -161,7 +161,7 @@ void basin_cuda_sum(const basin_cuda_frame *frame, void *out, basin_kind out_kin
                     basin_kind x_kind, int64_t outer, int64_t middle, int64_t inner,
                     void *workspace) {
     extent e = cut(outer, middle, inner);
-    reduce<add>(frame->cuda, basin_sink{out, out_kind == BASIN_NARROW},
+    reduce<add>(frame->cuda, basin_sink{out, out_kind == BASIN_NARROW, false, false, 1},
                 basin_source{x, x_kind == BASIN_NARROW}, &e, workspace);
 }
 

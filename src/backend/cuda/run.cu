@@ -77,6 +77,7 @@ basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, v
     frame.call = call;
     for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
     for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
+    for (int i = 0; i < call->twins; i++) frame.twin[i] = resolve(&call->twin[i], block);
     if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
     return frame;
 }
@@ -101,7 +102,8 @@ static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, v
     basin_cuda_frame frame[BASIN_CUDA_TOGETHER];
     int frames = 0;
     while (frames < BASIN_CUDA_TOGETHER && (size_t)frames < calls &&
-           call[frames].op == BASIN_OP_POINTWISE && !cuda->careful) {
+           call[frames].op == BASIN_OP_POINTWISE && !cuda->careful &&
+           !basin_kind_is_byte(call[frames].out[0].kind)) {
         frame[frames] = basin_cuda_frame_of(cuda, &call[frames], block);
         frames++;
     }

@@ -53,7 +53,7 @@ void basin_cuda_softmax(const basin_cuda_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t n = shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
     int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
-    basin_sink out = basin_cuda_sink(frame, 0), none = {NULL, false};
+    basin_sink out = basin_cuda_sink(frame, 0), none = {};
     basin_source x = basin_cuda_source(frame, 0);
     bool lse = frame->call->op == BASIN_OP_LOGSUMEXP;
     if (rows == 0) return;

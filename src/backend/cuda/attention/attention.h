@@ -38,6 +38,8 @@ struct basin_cuda_heads {
     float *lse, *gw;                                  /* [batch, queries, H] */
     float *out_beta, *out_scale, *out_mix;            /* like beta, scale, mix */
     basin_cuda_steps step;
+    bool bytes, five; /* results are bytes, of numbers times the scale; five: e5m2, else e4m3 */
+    float byte_scale;
 };
 
 /* What the key side needs to know of a query and head. */
@@ -69,6 +71,9 @@ template <typename T> static inline T *basin_cuda_take(basin_cuda_arena *a, int6
 /* Each says its workspace, and queues its kernels. The dense form's workspace does not depend on
  * where operands lie, though its kernels do. */
 bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at);
+/* Whether results of the dense form may be bytes; wherever operands lie. */
+bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at,
+                                   basin_cuda_mode mode);
 size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mode);
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode);

@@ -1,5 +1,6 @@
 /* The attention calls of a plan, handed to the form that fits; see attention.h. */
 #include "backend/cuda/attention/attention.h"
+#include "backend/cuda/inside.h"
 
 static int64_t last_but(const basin_shape *shape, int back) {
     return shape->rank < back ? 1 : shape->dim[shape->rank - back];
@@ -70,10 +71,94 @@ static basin_cuda_mode mode_of(const basin_call *call) {
 
 enum form { DENSE, LISTED, MIXED };
 
+/* ---- results as bytes ---- */
+
+/* The result on that side, of queries (0) or keys, as a plan wants it: bytes, or with bytes
+ * beside. */
+static int side_of(const basin_call *call, int side) {
+    bool reverse = call->op == BASIN_OP_ATTENTION_REVERSE;
+    return side == 0 ? (reverse ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ)
+                     : (reverse ? (int)BASIN_ATT_GK : (int)BASIN_ATT_DK);
+}
+
+static bool is_bytes(const basin_call *call, int side) {
+    int k = side_of(call, side);
+    return call->op != BASIN_OP_ATTENTION && k < call->outs && call->out[k].block >= 0 &&
+           basin_kind_is_byte(call->out[k].kind);
+}
+
+/* Whether what there is on both sides is bytes of one kind and scale, as kernels write them. */
+static bool are_bytes(const basin_call *call) {
+    const basin_operand *first = NULL;
+    for (int side = 0; side < 2; side++) {
+        int k = side_of(call, side);
+        if (k >= call->outs || call->out[k].block < 0) continue;
+        if (!is_bytes(call, side)) return false;
+        if (first && (first->kind != call->out[k].kind || first->scale != call->out[k].scale))
+            return false;
+        first = &call->out[k];
+    }
+    return first != NULL;
+}
+
+static int64_t nodes_of(const basin_cuda_heads *at, int side) {
+    return at->batch * (side == 0 ? at->queries : at->keys);
+}
+
+/* Results that are bytes, as bfloat16 in the workspace behind what kernels need. */
+static size_t staged_bytes(const basin_call *call, const basin_cuda_heads *at, int side) {
+    size_t row = (size_t)(at->heads * at->width) * sizeof(basin_bf16);
+    return is_bytes(call, side) ? ((size_t)nodes_of(at, side) * row + 255) / 256 * 256 : 0;
+}
+
+/* Lets the kernels write bytes where they can; else bfloat16 into the workspace. */
+static void redirect(basin_cuda_heads *at, const basin_cuda_frame *frame, bool direct, char *room) {
+    const basin_call *call = frame->call;
+    for (int side = 0; side < 2; side++) {
+        if (!is_bytes(call, side)) continue;
+        const basin_operand *out = &call->out[side_of(call, side)];
+        at->bytes = direct, at->five = out->kind == BASIN_E5M2;
+        at->byte_scale = (float)out->scale;
+        if (direct) continue;
+        (side == 0 ? at->out_q : at->out_k) = room;
+        (side == 0 ? at->step.out_q : at->step.out_k) = at->heads * at->width;
+        room += staged_bytes(call, at, side);
+    }
+}
+
+/* Bytes of what was computed as bfloat16: of the workspace, or beside the results. */
+static void store_bytes(const basin_cuda_frame *frame, const basin_cuda_heads *at, bool direct) {
+    const basin_call *call = frame->call;
+    int64_t columns = at->heads * at->width;
+    for (int side = 0; side < 2; side++) {
+        const void *from = side == 0 ? at->out_q : at->out_k;
+        int64_t apart = side == 0 ? at->step.out_q : at->step.out_k;
+        int k = side_of(call, side);
+        if (is_bytes(call, side) && !direct)
+            basin_cuda_bytes_store(frame->cuda, frame->out[k], &call->out[k], from, true, apart,
+                                   nodes_of(at, side), columns);
+        if (side < call->twins && frame->twin[side])
+            basin_cuda_bytes_store(frame->cuda, frame->twin[side], &call->twin[side], from, true,
+                                   apart, nodes_of(at, side), columns);
+    }
+}
+
 static form form_of(const basin_cuda *cuda, const basin_cuda_heads *at) {
     if (at->scale || at->mix || at->out_scale || at->out_mix) return MIXED;
     if (!at->row) return basin_cuda_dense_fits(cuda, at) ? DENSE : MIXED;
     return basin_cuda_listed_fits(at) ? LISTED : MIXED;
+}
+
+/* Rounded up, so that staged results may follow. */
+static size_t kernels_workspace(const basin_cuda *cuda, const basin_cuda_heads *at,
+                                basin_cuda_mode mode) {
+    size_t bytes;
+    switch (form_of(cuda, at)) {
+    case DENSE: bytes = basin_cuda_dense_workspace(at, mode); break;
+    case LISTED: bytes = basin_cuda_listed_workspace(at, mode); break;
+    default: bytes = basin_cuda_mixed_workspace(at, mode); break;
+    }
+    return (bytes + 255) / 256 * 256;
 }
 
 size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call) {
@@ -85,18 +170,17 @@ size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].block >= 0) out[i] = &there;
     basin_cuda_heads at = describe(call, in, out);
-    switch (form_of(cuda, &at)) {
-    case DENSE: return basin_cuda_dense_workspace(&at, mode_of(call));
-    case LISTED: return basin_cuda_listed_workspace(&at, mode_of(call));
-    default: return basin_cuda_mixed_workspace(&at, mode_of(call));
-    }
+    return kernels_workspace(cuda, &at, mode_of(call)) + staged_bytes(call, &at, 0) +
+           staged_bytes(call, &at, 1);
 }
 
 /* Where there is no token or no pair: everything is 0. */
 static void clear_outputs(const basin_cuda_frame *frame) {
     for (int i = 0; i < frame->call->outs; i++) {
         const basin_operand *out = &frame->call->out[i];
-        size_t size = out->kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
+        size_t size = out->kind == BASIN_NARROW       ? sizeof(basin_bf16)
+                      : basin_kind_is_byte(out->kind) ? 1
+                                                      : sizeof(float);
         size_t bytes = frame->out[i] ? (size_t)basin_shape_count(out->shape) * size : 0;
         size_t row = (size_t)(last_but(&out->shape, 2) * last_but(&out->shape, 1)) * size;
         if (bytes && out->stride)
@@ -127,6 +211,10 @@ void basin_cuda_attention(const basin_cuda_frame *frame) {
         return;
     }
     enum form form = form_of(frame->cuda, &at);
+    bool direct = form == DENSE && are_bytes(frame->call) &&
+                  basin_cuda_dense_stores_bytes(frame->cuda, &at, mode);
+    redirect(&at, frame, direct,
+             (char *)frame->workspace + kernels_workspace(frame->cuda, &at, mode));
     if (form != DENSE && lies_apart(&at)) {
         refuse_steps(frame->cuda, &at);
         return;
@@ -136,4 +224,5 @@ void basin_cuda_attention(const basin_cuda_frame *frame) {
     case LISTED: basin_cuda_listed(frame, &at, mode); break;
     default: basin_cuda_mixed(frame, &at, mode); break;
     }
+    store_bytes(frame, &at, direct);
 }

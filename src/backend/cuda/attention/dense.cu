@@ -108,8 +108,17 @@ static void launch_strip(const basin_cuda_frame *frame, const basin_cuda_heads *
     p.beta = at->beta, p.w = at->w, p.lse = at->lse, p.gw = at->gw, p.slope = s->slope;
     p.queries = (int)at->queries, p.keys = (int)at->keys;
     p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
+    p.bytes = at->bytes, p.five = at->five, p.scale = at->byte_scale;
     BASIN_CUDA_TRY(frame->cuda,
                    basin_strip_start(&p, at->kind, mode, at->batch * at->heads, frame->stream));
+}
+
+/* Tokens lie as plans lay them, rows at multiples of 16 bytes, where results are bytes. */
+bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at,
+                                   basin_cuda_mode mode) {
+    return at->kind == BASIN_NARROW && at->width % 16 == 0 && at->step.q % 8 == 0 &&
+           at->step.k % 8 == 0 && at->step.a % 8 == 0 && at->step.b % 8 == 0 &&
+           at->step.out_q % 8 == 0 && at->step.out_k % 8 == 0 && basin_strip_fits(cuda, at, mode);
 }
 
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,

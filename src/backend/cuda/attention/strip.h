@@ -13,6 +13,8 @@ struct basin_strip_launch {
     float *lse, *gw, *slope; /* [batch, queries, H]; slope: shares of dbeta or gbeta; or NULL */
     int queries, keys, heads, width;
     bool exclude_self;
+    bool bytes, five; /* results are bytes, five: e5m2, else e4m3, of numbers times the scale */
+    float scale;
     basin_cuda_steps step;
 };
 

@@ -119,14 +119,22 @@ static __device__ __forceinline__ void leave_out_rest(float (&r)[SHARE], const r
     }
 }
 
+static __device__ __forceinline__ void write_pair(const basin_strip_launch &p, void *out,
+                                                  int64_t at, float first, float second) {
+    if (p.bytes)
+        *(uint16_t *)((uint8_t *)out + at) = (uint16_t)bytes_of(p, first, second);
+    else
+        *(uint32_t *)((basin_bf16 *)out + at) = basin_mma_bf16::two(first, second);
+}
+
 /* The sums of all warps, times a factor, to the nodes' places. */
-static __device__ __forceinline__ void write_rest(const rest_block &s,
+static __device__ __forceinline__ void write_rest(const rest_block &s, const basin_strip_launch &p,
                                                   const float (&sum)[WIDTH / 8][4], void *out,
                                                   float factor, int nodes, int64_t step,
                                                   int width) {
     int lane = lane_of(s), node = STRIPS_END + s.g;
-    basin_bf16 *to =
-        (basin_bf16 *)out + (s.entry * nodes + node) * step + (int64_t)s.head * width + 2 * s.t;
+    int64_t first = (s.entry * nodes + node) * step + (int64_t)s.head * width + 2 * s.t;
+    if (p.bytes) factor *= p.scale;
     if (s.warp > 0)
 #pragma unroll
         for (int i = 0; i < WIDTH / 16; i++)
@@ -142,10 +150,8 @@ static __device__ __forceinline__ void write_rest(const rest_block &s,
             float4 y = s.known->sum[k][i][lane];
             x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
         }
-        if (16 * i < width)
-            *(uint32_t *)(to + 16 * i) = basin_mma_bf16::two(x.x * factor, x.y * factor);
-        if (16 * i + 8 < width)
-            *(uint32_t *)(to + 16 * i + 8) = basin_mma_bf16::two(x.z * factor, x.w * factor);
+        if (16 * i < width) write_pair(p, out, first + 16 * i, x.x * factor, x.y * factor);
+        if (16 * i + 8 < width) write_pair(p, out, first + 16 * i + 8, x.z * factor, x.w * factor);
     }
 }
 

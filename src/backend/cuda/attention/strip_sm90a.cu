@@ -148,7 +148,7 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     close_row<BASIN_CUDA_FORCE>(shift, level, factor, row, s, p, first);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    if (p.out_q) write(s, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
+    if (p.out_q) write(s, p, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
 }
 
 /* From a piece's scores, the sums of its rows being known, to its share of the reverse's sums. */
@@ -215,7 +215,7 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     bend_piece<true>(sum, w2, v2, s, level, shift, busy, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
+    write(s, p, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
 }
 
 /* Force or reverse of the rest. */
@@ -272,7 +272,7 @@ static __device__ __forceinline__ void rest_queries(const rest_block &s,
     } else {
         add_sums(sum, r, s.k, s);
     }
-    write_rest(s, sum, p.out_q, end.factor, p.queries, p.step.out_q, p.width);
+    write_rest(s, p, sum, p.out_q, end.factor, p.queries, p.step.out_q, p.width);
 }
 
 /* ---- by key ---- */
@@ -315,7 +315,7 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
     spend_piece<BASIN_CUDA_FORCE, true>(sum, w1, v1, s, p, tile, 96);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
+    write(s, p, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
 }
 
 /* Queues the scores of a piece of the reverse by key. */
@@ -349,7 +349,7 @@ static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
     spend_piece<BASIN_CUDA_REVERSE, true>(sum, w2, v2, s, p, tile, 144);
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
-    write(s, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
+    write(s, p, p.out_k, sum, factor, tile + s.warp * 16, p.keys, p.step.out_k, p.width);
 }
 
 /* Force or reverse of the rest. */
@@ -375,7 +375,7 @@ static __device__ __forceinline__ void rest_keys(const rest_block &s, const basi
         add_sums(sum, r, s.a, s), add_sums(sum, c, s.q, s);
     else
         add_sums(sum, r, s.q, s);
-    write_rest(s, sum, p.out_k, factor, p.keys, p.step.out_k, p.width);
+    write_rest(s, p, sum, p.out_k, factor, p.keys, p.step.out_k, p.width);
 }
 
 /* ---- the kernel ---- */

@@ -190,7 +190,8 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
 /* ---- results ---- */
 
 /* Rows row + g and row + g + 8 of the sums, times a factor each. */
-static __device__ __forceinline__ void write(const strip_block<float> &s, void *out,
+static __device__ __forceinline__ void write(const strip_block<float> &s,
+                                             const basin_strip_launch &, void *out,
                                              const float (&sum)[SUMS], const float factor[2],
                                              int row, int nodes, int64_t step, int width) {
 #pragma unroll
@@ -206,10 +207,46 @@ static __device__ __forceinline__ void write(const strip_block<float> &s, void *
     }
 }
 
+/* Two numbers as the launch wants bytes. */
+static __device__ __forceinline__ uint32_t bytes_of(const basin_strip_launch &p, float first,
+                                                    float second) {
+    return p.five ? basin_two_bytes<true>(first, second) : basin_two_bytes<false>(first, second);
+}
+
+/* As below, of bytes: four lanes write 16 in a row. */
+static __device__ __forceinline__ void write_bytes(const strip_block<basin_bf16> &s,
+                                                   const basin_strip_launch &p, void *out,
+                                                   const float (&sum)[SUMS], const float factor[2],
+                                                   int row, int nodes, int64_t step, int width) {
+    bool odd = s.t & 1;
+    int column = (s.t & 1) * 8 + (s.t & 2) * 2;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int node = row + s.g + i * 8;
+        float scaled = factor[i] * p.scale;
+        uint8_t *to =
+            (uint8_t *)out + (s.entry * nodes + node) * step + (int64_t)s.head * width + column;
+#pragma unroll
+        for (int j = 0; j < WIDTH / 8; j += 2) {
+            const float *x = &sum[j * 4 + i * 2];
+            uint32_t low = bytes_of(p, x[0] * scaled, x[1] * scaled);
+            uint32_t high = bytes_of(p, x[4] * scaled, x[5] * scaled);
+            uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
+            if (node < nodes && j * 8 + column < width)
+                *(uint32_t *)(to + j * 8) = odd ? other | high << 16 : low | other << 16;
+        }
+    }
+}
+
 /* Neighbours exchange pairs, so that four lanes write 32 bytes in a row. */
-static __device__ __forceinline__ void write(const strip_block<basin_bf16> &s, void *out,
+static __device__ __forceinline__ void write(const strip_block<basin_bf16> &s,
+                                             const basin_strip_launch &p, void *out,
                                              const float (&sum)[SUMS], const float factor[2],
                                              int row, int nodes, int64_t step, int width) {
+    if (p.bytes) {
+        write_bytes(s, p, out, sum, factor, row, nodes, step, width);
+        return;
+    }
     bool odd = s.t & 1;
     int column = (s.t & 1) * 8 + (s.t & 2) * 2;
 #pragma unroll

@@ -14,14 +14,17 @@ struct arena {
 };
 
 /* Numbers in (-1, 1) from a hash of their place. */
+static __device__ __forceinline__ float random_at(int64_t i, uint32_t seed) {
+    uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32) ^ seed) * 0x9e3779b1u;
+    h = (h ^ h >> 15) * 0x85ebca77u;
+    h = (h ^ h >> 13) * 0xc2b2ae3du;
+    return (float)(int32_t)(h ^ h >> 16) * 0x1p-31f;
+}
+
 template <typename T> static __global__ void fill_random(T *x, int64_t count, uint32_t seed) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32) ^ seed) * 0x9e3779b1u;
-        h = (h ^ h >> 15) * 0x85ebca77u;
-        h = (h ^ h >> 13) * 0xc2b2ae3du;
-        x[i] = basin_from_float<T>((float)(int32_t)(h ^ h >> 16) * 0x1p-31f);
-    }
+         i += (int64_t)gridDim.x * blockDim.x)
+        x[i] = basin_from_float<T>(random_at(i, seed));
 }
 
 static __global__ void compare(int *differs, const uint16_t *x, const uint16_t *y, int64_t count) {
@@ -32,7 +35,16 @@ static __global__ void compare(int *differs, const uint16_t *x, const uint16_t *
     if (other) *differs = 1;
 }
 
+static __global__ void fill_bytes(uint8_t *x, int64_t count, uint32_t seed) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (int64_t)gridDim.x * blockDim.x)
+        x[i] = (uint8_t)basin_two_bytes<false>(random_at(i, seed), 0);
+}
+
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
+static size_t factor_size(const basin_cuda_product *p) {
+    return basin_kind_is_byte(p->kind_a) ? 1 : size_of(p->narrow_factors);
+}
 
 static void fill(basin_cuda *cuda, void *x, bool narrow, int64_t count, uint32_t seed) {
     unsigned blocks = (unsigned)cuda->multiprocessors * 8;
@@ -40,6 +52,15 @@ static void fill(basin_cuda *cuda, void *x, bool narrow, int64_t count, uint32_t
         using T = decltype(zero);
         fill_random<T><<<blocks, 256, 0, cuda->stream>>>((T *)x, count, seed);
     });
+}
+
+static void fill_factor(basin_cuda *cuda, void *x, const basin_cuda_product *p, int64_t count,
+                        uint32_t seed) {
+    if (basin_kind_is_byte(p->kind_a))
+        fill_bytes<<<(unsigned)cuda->multiprocessors * 8, 256, 0, cuda->stream>>>((uint8_t *)x,
+                                                                                  count, seed);
+    else
+        fill(cuda, x, p->narrow_factors, count, seed);
 }
 
 /* Of a matrix whose rows lie `apart` elements from one another (0: without gaps). */
@@ -55,7 +76,7 @@ static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
     r->size_b = (p->step_b ? p->batch : 1) *
                 elements(p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->row_b);
     r->size_d = p->batch * elements(p->m, p->n, p->row_d);
-    size_t factor = size_of(p->narrow_factors), result = size_of(p->narrow_result);
+    size_t factor = factor_size(p), result = size_of(p->narrow_result);
     bool ok = cudaMalloc(&r->a, (size_t)r->size_a * factor) == cudaSuccess &&
               cudaMalloc(&r->b, (size_t)r->size_b * factor) == cudaSuccess &&
               cudaMalloc(&r->d, (size_t)r->size_d * result) == cudaSuccess &&
@@ -65,8 +86,8 @@ static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
               cudaEventCreate(&r->begin) == cudaSuccess && cudaEventCreate(&r->end) == cudaSuccess;
     cudaGetLastError();
     if (!ok) return false;
-    fill(cuda, r->a, p->narrow_factors, r->size_a, 1);
-    fill(cuda, r->b, p->narrow_factors, r->size_b, 2);
+    fill_factor(cuda, r->a, p, r->size_a, 1);
+    fill_factor(cuda, r->b, p, r->size_b, 2);
     if (p->add) fill(cuda, r->c, p->narrow_result, r->size_d, 3);
     return cudaGetLastError() == cudaSuccess;
 }

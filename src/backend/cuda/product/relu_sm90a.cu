@@ -1,5 +1,6 @@
 /* ReLUs of products and their reverse on Hopper (wgmma, sm_90a): with A [m, k], B [n, k], D [m, n]
- * bfloat16, rows at any stride of a multiple of 8, sums in float,
+ * bfloat16, rows at any stride of a multiple of 8, or bytes (A e4m3 or e5m2, B e4m3, D as A or
+ * bfloat16), of a multiple of 16, sums in float,
  *
  *     plain:   D = max(alpha A B', 0)
  *     marks:   the same, and a bit per element: set where D is above 0
@@ -31,10 +32,11 @@ static_assert(BLOCKS % PIECES == 0, "pieces come round with tiles");
 struct tiled {
     CUtensorMap a, b, d;
     uint32_t *bits;         /* [ceil(m / 64), n / 64, 128] */
-    int slabs;              /* of 64 columns of A and B */
+    int slabs;              /* of 128 bytes of rows of A and B */
+    int depth;              /* elements of these */
     int blocks_m, blocks_n; /* of 64 x 64, in D */
     int tiles_n, tiles;     /* tiles of a cluster */
-    float alpha;
+    float alpha, scale;     /* scale: of bytes */
 };
 
 /* ---- where things lie ---- */
@@ -71,8 +73,8 @@ static __device__ __forceinline__ void fetch_all(const tiled &p, uint32_t base, 
             uint32_t b = a + (uint32_t)(A_BYTES + rank * PART * 128);
             barrier_wait(base + EMPTY_AT + (uint32_t)r.stage * 8, r.parity ^ 1);
             barrier_expect(full, STAGE_BYTES);
-            fetch(a, &p.a, slab * DEPTH, place.row, full);
-            fetch_for_all(b, &p.b, slab * DEPTH, place.column + rank * PART, full);
+            fetch(a, &p.a, slab * p.depth, place.row, full);
+            fetch_for_all(b, &p.b, slab * p.depth, place.column + rank * PART, full);
         }
     }
 }
@@ -81,19 +83,23 @@ static __device__ __forceinline__ void fetch_all(const tiled &p, uint32_t base, 
 
 /* The thread's part of a block of 64 x 64 to a piece; its bits are `word` or, where they are
  * written, become it. */
-template <bits BITS>
+template <bits BITS, factors FACTORS, bool BYTES>
 static __device__ __forceinline__ void write_block(uint32_t &word, uint32_t piece, const float *sum,
-                                                   float alpha) {
+                                                   float alpha, float scale) {
     if (BITS == BITS_WRITE) word = 0;
-    write_piece<BITS != BITS_READ>(piece, [&](int at) {
+    auto number = [&](int at) {
         float x = alpha * sum[at];
         if (BITS == BITS_WRITE) word |= x > 0.0f ? 1u << at : 0u;
         if (BITS == BITS_READ) x = word & 1u << at ? x : 0.0f;
-        return x;
-    });
+        return BYTES ? x * scale : x;
+    };
+    if constexpr (BYTES)
+        write_bytes<FACTORS == FACTORS_E5M2, BITS != BITS_READ>(piece, number);
+    else
+        write_piece<BITS != BITS_READ>(piece, number);
 }
 
-template <bits BITS>
+template <bits BITS, factors FACTORS, bool BYTES>
 static __device__ __forceinline__ void
 write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&word)[BLOCKS],
            uint32_t out, int which, tile_place place) {
@@ -105,7 +111,7 @@ write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&w
         bool there = place.there(p, i);
         if (leader) wait_sent<PIECES - 1>();
         meet_warpgroup(which);
-        write_block<BITS>(word[i], piece, &sum[down][along * 32], p.alpha);
+        write_block<BITS, FACTORS, BYTES>(word[i], piece, &sum[down][along * 32], p.alpha, p.scale);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         meet_warpgroup(which);
         if (leader && there) send(&p.d, piece, place.column + along * 64, place.row + down * 64);
@@ -115,7 +121,7 @@ write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&w
 }
 
 /* Every second of the block's tiles. */
-template <bits BITS>
+template <bits BITS, factors FACTORS, bool BYTES>
 static __device__ __forceinline__ void take_tiles(const tiled &p, uint32_t base, int which,
                                                   int first, int clusters, int rank) {
     float sum[HALVES][COLUMNS / 2];
@@ -130,13 +136,13 @@ static __device__ __forceinline__ void take_tiles(const tiled &p, uint32_t base,
 #pragma unroll
         for (int j = 0; j < BLOCKS; j++)
             word[j] = BITS == BITS_READ && place.there(p, j) ? *place.word(p, j) : 0;
-        multiply_tile(sum, r, base, p.slabs, next_turn(base, which));
-        write_tile<BITS>(p, sum, word, out, which, place);
+        multiply_tile<FACTORS>(sum, r, base, p.slabs, next_turn(base, which));
+        write_tile<BITS, FACTORS, BYTES>(p, sum, word, out, which, place);
     }
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-template <bits BITS>
+template <bits BITS, factors FACTORS, bool BYTES>
 __global__ void __launch_bounds__(THREADS, 1) tiled_kernel(const __grid_constant__ tiled p) {
     extern __shared__ char shared[];
     uint32_t base = (basin_shared_address(shared) + 1023) & ~1023u;
@@ -153,15 +159,16 @@ __global__ void __launch_bounds__(THREADS, 1) tiled_kernel(const __grid_constant
         meet_cluster(); /* nobody leaves while the other may write or arrive here */
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-        take_tiles<BITS>(p, base, group, first, clusters, rank);
+        take_tiles<BITS, FACTORS, BYTES>(p, base, group, first, clusters, rank);
         meet_cluster();
     }
 }
 
 /* ---- the launch ---- */
 
-template <bits BITS> static cudaError_t start(const basin_cuda *cuda, const tiled *p) {
-    void (*kernel)(const tiled) = tiled_kernel<BITS>;
+template <bits BITS, factors FACTORS, bool BYTES>
+static cudaError_t start(const basin_cuda *cuda, const tiled *p) {
+    void (*kernel)(const tiled) = tiled_kernel<BITS, FACTORS, BYTES>;
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (code != cudaSuccess) return code;
@@ -180,8 +187,28 @@ template <bits BITS> static cudaError_t start(const basin_cuda *cuda, const tile
 }
 
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *p) {
-    return takes_tiles(cuda, p) && p->narrow_result && !p->bias && !p->add &&
+    bool result = p->narrow_result || (basin_kind_is_byte(p->kind_d) && p->kind_d == p->kind_a);
+    bool factors = !basin_kind_is_byte(p->kind_a) ||
+                   (p->kind_a == (p->relu ? BASIN_E4M3 : BASIN_E5M2) && p->kind_b == BASIN_E4M3);
+    return takes_tiles(cuda, p) && result && factors && !p->bias && !p->add &&
            cuda->multiprocessors >= CLUSTER && SHARED_BYTES <= cuda->shared_limit;
+}
+
+/* Of bytes, ReLUs of e4m3 and masked products of e5m2: the forward pass and its reverse. */
+template <bool BYTES>
+static cudaError_t start_bytes(const basin_cuda *cuda, const tiled *p,
+                               const basin_cuda_product *x) {
+    return x->masked  ? start<BITS_READ, FACTORS_E5M2, BYTES>(cuda, p)
+           : x->marks ? start<BITS_WRITE, FACTORS_E4M3, BYTES>(cuda, p)
+                      : start<BITS_NONE, FACTORS_E4M3, BYTES>(cuda, p);
+}
+
+static cudaError_t start_any(const basin_cuda *cuda, const tiled *p, const basin_cuda_product *x) {
+    if (basin_kind_is_byte(x->kind_d)) return start_bytes<true>(cuda, p, x);
+    if (basin_kind_is_byte(x->kind_a)) return start_bytes<false>(cuda, p, x);
+    return x->masked  ? start<BITS_READ, FACTORS_BF16, false>(cuda, p)
+           : x->marks ? start<BITS_WRITE, FACTORS_BF16, false>(cuda, p)
+                      : start<BITS_NONE, FACTORS_BF16, false>(cuda, p);
 }
 
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
@@ -189,19 +216,18 @@ void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *pro
     const basin_cuda_product *x = product;
     tiled p = {};
     encoder encode = find_encoder();
+    bool bytes = basin_kind_is_byte(x->kind_a), bytes_d = basin_kind_is_byte(x->kind_d);
     int64_t row_a = x->row_a ? x->row_a : x->k, row_b = x->row_b ? x->row_b : x->k;
-    bool mapped = encode && map_matrix(&p.a, encode, a, x->m, x->k, row_a, ROWS) &&
-                  map_matrix(&p.b, encode, b, x->n, x->k, row_b, PART) &&
-                  map_matrix(&p.d, encode, d, x->m, x->n, x->row_d ? x->row_d : x->n, 64);
+    int64_t row_d = x->row_d ? x->row_d : x->n;
+    bool mapped = encode && map_matrix(&p.a, encode, a, bytes, x->m, x->k, row_a, ROWS, DEPTH) &&
+                  map_matrix(&p.b, encode, b, bytes, x->n, x->k, row_b, PART, DEPTH) &&
+                  map_matrix(&p.d, encode, d, bytes_d, x->m, x->n, row_d, 64, bytes_d ? 64 : 128);
     p.bits = (uint32_t *)bits;
-    p.alpha = (float)x->alpha;
-    p.slabs = (int)basin_cuda_ceil(x->k, DEPTH);
+    p.alpha = (float)(x->alpha * x->unit), p.scale = (float)x->scale;
+    p.depth = bytes ? DEPTH : DEPTH / 2;
+    p.slabs = (int)basin_cuda_ceil(x->k, p.depth);
     p.blocks_m = (int)basin_cuda_ceil(x->m, 64), p.blocks_n = (int)(x->n / 64);
     p.tiles_n = (int)basin_cuda_ceil(x->n, COLUMNS);
     p.tiles = (int)basin_cuda_ceil(x->m, ROWS * CLUSTER) * p.tiles_n;
-    cudaError_t code = !mapped     ? cudaErrorInvalidValue
-                       : x->masked ? start<BITS_READ>(cuda, &p)
-                       : x->marks  ? start<BITS_WRITE>(cuda, &p)
-                                   : start<BITS_NONE>(cuda, &p);
-    BASIN_CUDA_TRY(cuda, code);
+    BASIN_CUDA_TRY(cuda, mapped ? start_any(cuda, &p, x) : cudaErrorInvalidValue);
 }

@@ -1,8 +1,8 @@
-/* Tiles of a product of bfloat16 on Hopper (wgmma, sm_90a), as a warpgroup makes them. A block
- * stays on its multiprocessor and takes tiles of 128 x 192, one after the other. One thread queues
- * copies of 64 columns of the rows of A and of B that a tile wants, slabs, into a ring in shared
- * memory (TMA). Two warpgroups take tiles in turn, so that one makes something of its sums while
- * the other multiplies. What the kernels make of them: product/relu_sm90a.cu. */
+/* Tiles of a product of bfloat16 or of bytes on Hopper (wgmma, sm_90a), as a warpgroup makes them.
+ * A block stays on its multiprocessor and takes tiles of 128 x 192, one after the other. One thread
+ * queues copies of 128 bytes of the rows of A and of B that a tile wants, slabs, into a ring in
+ * shared memory (TMA). Two warpgroups take tiles in turn, so that one makes something of its sums
+ * while the other multiplies. What the kernels make of them: product/relu_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 #define BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 
@@ -17,8 +17,8 @@ enum {
     HALVES = 2,  /* of 64 rows, in a tile */
     ROWS = 64 * HALVES,
     COLUMNS = 192,
-    DEPTH = 64, /* columns of A and B in a slab: 128 bytes, the swizzle */
-    STAGES = 4, /* of the ring: slabs */
+    DEPTH = 128, /* bytes of a row of A and B in a slab: the swizzle */
+    STAGES = 4,  /* of the ring: slabs */
     A_BYTES = ROWS * 128,
     B_BYTES = COLUMNS * 128,
     STAGE_BYTES = A_BYTES + B_BYTES,
@@ -108,14 +108,29 @@ template <int KEPT> static __device__ __forceinline__ void wait_sent() {
               "%72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, "   \
               "%88, %89, %90, %91, %92, %93, %94, %95"
 
-/* r [64, 192] += x [64, 16] y' [16, 192], of tables (attention/wgmma.h) */
+/* What A and B are: bfloat16, e4m3, or A e5m2 and B e4m3. */
+enum factors { FACTORS_BF16, FACTORS_E4M3, FACTORS_E5M2 };
+
+/* r [64, 192] += x y', of 32 bytes of 64 rows and of 192 of tables (attention/wgmma.h) */
+template <factors FACTORS>
 static __device__ __forceinline__ void add_product(float (&r)[COLUMNS / 2], uint64_t x,
                                                    uint64_t y) {
     static_assert(COLUMNS == 192, "as wide as the instruction");
-    asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" BASIN_R96
-                 "}, %96, %97, 1, 1, 1, 0, 0;"
-                 : BASIN_F96(r)
-                 : "l"(x), "l"(y));
+    if constexpr (FACTORS == FACTORS_BF16)
+        asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" BASIN_R96
+                     "}, %96, %97, 1, 1, 1, 0, 0;"
+                     : BASIN_F96(r)
+                     : "l"(x), "l"(y));
+    else if constexpr (FACTORS == FACTORS_E4M3)
+        asm volatile("wgmma.mma_async.sync.aligned.m64n192k32.f32.e4m3.e4m3 {" BASIN_R96
+                     "}, %96, %97, 1, 1, 1;"
+                     : BASIN_F96(r)
+                     : "l"(x), "l"(y));
+    else
+        asm volatile("wgmma.mma_async.sync.aligned.m64n192k32.f32.e5m2.e4m3 {" BASIN_R96
+                     "}, %96, %97, 1, 1, 1;"
+                     : BASIN_F96(r)
+                     : "l"(x), "l"(y));
 }
 
 /* The ring of stages, followed by whoever fills or empties it. */
@@ -147,6 +162,7 @@ static __device__ __forceinline__ void release(uint32_t empty) {
 /* Sums of a tile, the slabs of which begin at stage r; then the other warpgroup has its turn, once
  * this one has seen the last of its own slabs: barriers tell one round of the ring from the next,
  * but not from the one after that. */
+template <factors FACTORS>
 static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r,
                                                      uint32_t base, int slabs, uint32_t next_turn) {
     uint32_t before = 0;
@@ -160,10 +176,11 @@ static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMN
         barrier_wait(base + FULL_AT + (uint32_t)r.stage * 8, r.parity);
         basin_wgmma_fence();
 #pragma unroll
-        for (int step = 0; step < DEPTH / 16; step++)
+        for (int step = 0; step < DEPTH / 32; step++)
 #pragma unroll
             for (int h = 0; h < HALVES; h++)
-                add_product(sum[h], a + (uint64_t)(h * 512 + step * 2), b + (uint64_t)(step * 2));
+                add_product<FACTORS>(sum[h], a + (uint64_t)(h * 512 + step * 2),
+                                     b + (uint64_t)(step * 2));
         basin_wgmma_close();
         basin_wgmma_wait<1>();
         if (slab > 0) release(before);
@@ -204,6 +221,27 @@ static __device__ __forceinline__ void write_piece(uint32_t piece, F number) {
                      "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3])
                      : "memory");
     }
+}
+
+/* The same as bytes, in rows of 64 with the copy engine's swizzle of 64 bytes. Neighbours exchange
+ * pairs, so that four lanes write 16 bytes in a row. */
+template <bool FIVE, bool RELU, typename F>
+static __device__ __forceinline__ void write_bytes(uint32_t piece, F number) {
+    int thread = (int)threadIdx.x % 128, lane = thread % 32, t = lane % 4;
+    bool odd = t & 1;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int row = thread / 32 * 16 + lane / 4 + h * 8, at = i * 4 + h * 2;
+            uint32_t low = basin_two_bytes<FIVE, RELU>(number(at), number(at + 1));
+            uint32_t high = basin_two_bytes<FIVE, RELU>(number(at + 4), number(at + 5));
+            uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
+            uint32_t word = odd ? other | high << 16 : low | other << 16;
+            uint32_t to =
+                piece + (uint32_t)(row * 64 + ((i / 2 ^ row / 2 % 4) << 4) + t % 2 * 8 + t / 2 * 4);
+            asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+        }
 }
 
 static __device__ __forceinline__ void meet_warpgroup(int which) {
@@ -250,25 +288,31 @@ static encoder find_encoder() {
     return good ? (encoder)found : NULL;
 }
 
-/* A row-major matrix [rows, columns] of bfloat16, read or written in boxes of box_rows x 64. */
-static bool map_matrix(CUtensorMap *map, encoder encode, const void *x, int64_t rows,
-                       int64_t columns, int64_t apart, int box_rows) {
+/* A row-major matrix [rows, columns] of bfloat16 or bytes, in boxes of box_rows x box_bytes, 64 or
+ * 128, which is the swizzle, too. */
+static bool map_matrix(CUtensorMap *map, encoder encode, const void *x, bool bytes, int64_t rows,
+                       int64_t columns, int64_t apart, int box_rows, int box_bytes) {
+    size_t element = bytes ? 1 : sizeof(basin_bf16);
     cuuint64_t size[2] = {(cuuint64_t)columns, (cuuint64_t)rows};
-    cuuint64_t stride[1] = {(cuuint64_t)apart * sizeof(basin_bf16)};
-    cuuint32_t box[2] = {64, (cuuint32_t)box_rows}, step[2] = {1, 1};
-    return encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)x, size, stride, box, step,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+    cuuint64_t stride[1] = {(cuuint64_t)apart * element};
+    cuuint32_t box[2] = {(cuuint32_t)((size_t)box_bytes / element), (cuuint32_t)box_rows};
+    cuuint32_t step[2] = {1, 1};
+    return encode(map, bytes ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+                  (void *)x, size, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/* Whether the sizes and strides of a product are such as tiles want: A [m, k], B [n, k]. */
+/* Whether the sizes and strides of a product are such as tiles want: A [m, k], B [n, k]. Rows begin
+ * at multiples of 16 bytes. */
 static inline bool takes_tiles(const basin_cuda *cuda, const basin_cuda_product *p) {
-    const int64_t most = INT32_MAX / 2;
+    const int64_t most = INT32_MAX / 2, unit = basin_kind_is_byte(p->kind_a) ? 16 : 8;
+    const int64_t unit_d = basin_kind_is_byte(p->kind_d) ? 16 : 8;
     bool kind = p->batch == 1 && !p->transpose_a && p->transpose_b && p->narrow_factors;
-    bool sizes = p->k > 0 && p->k % 8 == 0 && p->n % 64 == 0 && p->m <= most && p->n <= most &&
+    bool sizes = p->k > 0 && p->k % unit == 0 && p->n % 64 == 0 && p->m <= most && p->n <= most &&
                  p->k <= most && p->m / 64 * (p->n / 64) <= most;
-    bool rows = p->row_a % 8 == 0 && p->row_b % 8 == 0 && p->row_d % 8 == 0;
+    bool rows = p->row_a % unit == 0 && p->row_b % unit == 0 && p->row_d % unit_d == 0;
     return kind && sizes && rows && cuda->capability == 90 && find_encoder();
 }
 

@@ -1,0 +1,106 @@
+/* Numbers as bytes, e4m3 or e5m2, where no kernel stores them with its results: copies of weights
+ * and of rows of tokens; and transposes of bytes, for products that sum along rows of both factors
+ * (plan/passes/bytes.c). */
+#include "backend/cuda/elements.h"
+#include "backend/cuda/inside.h"
+
+/* ---- copies ---- */
+
+/* Eight neighbours a thread; columns and strides are multiples of 8. */
+template <typename T>
+static __global__ void store_rows(basin_sink to, int64_t to_apart, const T *from,
+                                  int64_t from_apart, int64_t rows, int64_t columns) {
+    int64_t items = rows * (columns / 8);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < items;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        int64_t row = i / (columns / 8), column = i % (columns / 8) * 8;
+        basin_pack<T, 8> pack = *(const basin_pack<T, 8> *)(from + row * from_apart + column);
+        float x[8];
+#pragma unroll
+        for (int j = 0; j < 8; j++) x[j] = basin_to_float(pack.v[j]);
+        basin_write_any<8>(to, row * to_apart + column, x);
+    }
+}
+
+void basin_cuda_bytes_store(basin_cuda *cuda, void *to, const basin_operand *operand,
+                            const void *from, bool narrow, int64_t from_apart, int64_t rows,
+                            int64_t columns) {
+    int64_t apart = operand->stride ? operand->stride : columns;
+    if (rows == 0 || columns == 0) return;
+    if (columns % 8 != 0 || apart % 8 != 0) {
+        if (cuda->error.status == BASIN_OK)
+            basin_fail(&cuda->error, BASIN_UNSUPPORTED,
+                       "backend cuda: bytes of %lld columns, %lld apart; wanted multiples of 8",
+                       (long long)columns, (long long)apart);
+        return;
+    }
+    basin_sink sink = basin_cuda_sink_of(to, operand);
+    basin_cuda_typed(narrow ? BASIN_NARROW : BASIN_REAL, [&](auto zero) {
+        using T = decltype(zero);
+        store_rows<T><<<basin_cuda_grid(cuda, rows * columns / 8, 256), 256, 0, cuda->stream>>>(
+            sink, apart, (const T *)from, from_apart ? from_apart : columns, rows, columns);
+    });
+    BASIN_CUDA_LAUNCHED(cuda, "bytes");
+}
+
+void basin_cuda_bytes_copy(const basin_cuda_frame *frame) {
+    const basin_operand *out = &frame->call->out[0];
+    int64_t columns = out->shape.rank ? out->shape.dim[out->shape.rank - 1] : 1;
+    int64_t count = basin_shape_product(&out->shape, 0, out->shape.rank);
+    if (basin_cuda_codes_collecting(frame->cuda) || count == 0) return;
+    basin_cuda_bytes_store(frame->cuda, frame->out[0], out, frame->in[0],
+                           frame->call->in[0].kind == BASIN_NARROW, 0, count / columns, columns);
+}
+
+/* ---- transposes ---- */
+
+enum { TILE = 128, WORDS = TILE / 4, GROUPS = TILE / 16, THREADS = 256 };
+
+/* Column j of four rows of four bytes, as the word to[j]. */
+static __device__ __forceinline__ void turn_four(uint32_t (&to)[4], const uint32_t *row) {
+    uint32_t low = __byte_perm(row[0], row[1], 0x5140), high = __byte_perm(row[0], row[1], 0x7362);
+    uint32_t low2 = __byte_perm(row[2], row[3], 0x5140),
+             high2 = __byte_perm(row[2], row[3], 0x7362);
+    to[0] = __byte_perm(low, low2, 0x5410), to[1] = __byte_perm(low, low2, 0x7632);
+    to[2] = __byte_perm(high, high2, 0x5410), to[3] = __byte_perm(high, high2, 0x7632);
+}
+
+/* to [columns, rows] = from [rows, columns]', rows of `from` `apart` from one to the next; 128 x
+ * 128 at a time through shared memory, both sides 16 bytes at a time. Rows and columns are
+ * multiples of
+ * 16. A thread turns 16 rows of 4 columns; the words of row group g lie at w ^ 4 g, so that the
+ * lanes of a warp, 8 groups of 4 words, find them in different banks. */
+static __global__ void __launch_bounds__(THREADS)
+    turn_tiles(uint8_t *to, const uint8_t *from, int64_t rows, int64_t columns, int64_t apart) {
+    __shared__ __align__(16) uint32_t tile[TILE][WORDS];
+    int64_t row = (int64_t)blockIdx.x * TILE, column = (int64_t)blockIdx.y * TILE;
+    int thread = (int)threadIdx.x, chunk = thread % 8;
+#pragma unroll
+    for (int i = thread / 8; i < TILE; i += THREADS / 8)
+        if (row + i < rows && column + chunk * 16 < columns)
+            *(uint4 *)&tile[i][(chunk ^ i / 16) * 4] =
+                *(const uint4 *)(from + (row + i) * apart + column + chunk * 16);
+    __syncthreads();
+    int group = thread % 32 / 4, word = thread / 32 * 4 + thread % 4;
+    if (row + group * 16 >= rows || column + word * 4 >= columns) return;
+    uint32_t x[16], y[4][4];
+#pragma unroll
+    for (int k = 0; k < 16; k++) x[k] = tile[group * 16 + k][word ^ group * 4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) turn_four(y[k], x + k * 4);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        *(uint4 *)(to + (column + word * 4 + j) * rows + row + group * 16) =
+            make_uint4(y[0][j], y[1][j], y[2][j], y[3][j]);
+}
+static_assert(GROUPS * 4 == 32 && THREADS / 32 * 4 == WORDS, "a thread for 16 rows of 4 columns");
+
+void basin_cuda_bytes_turn(const basin_cuda_frame *frame) {
+    const basin_operand *from = &frame->call->in[0];
+    int64_t rows = from->shape.dim[0], columns = from->shape.dim[1];
+    dim3 grid((unsigned)basin_cuda_ceil(rows, TILE), (unsigned)basin_cuda_ceil(columns, TILE));
+    turn_tiles<<<grid, THREADS, 0, frame->stream>>>((uint8_t *)frame->out[0],
+                                                    (const uint8_t *)frame->in[0], rows, columns,
+                                                    from->stride ? from->stride : columns);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "transpose of bytes");
+}
