@@ -317,6 +317,7 @@ basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin
 
 basin_dtype basin_option_dtype(const char *name) {
     if (name && !strcmp(name, "f64")) return BASIN_F64;
+    if (name && !strcmp(name, "fp8")) return BASIN_F8_E4M3;
     return name && !strcmp(name, "bf16") ? BASIN_BF16 : BASIN_F32;
 }
 

@@ -61,10 +61,11 @@ typedef struct basin_option {
                  "bits. bf16x6 and bf16x3, on processors with bfloat16 instructions: sums of six " \
                  "products (as accurate as f32) or three (errors of about 2^-16).")
 #define BASIN_OPTION_DTYPE(type)                                                                   \
-    BASIN_CHOICE(type, dtype, "dtype", "f32|bf16",                                                 \
+    BASIN_CHOICE(type, dtype, "dtype", "f32|bf16|fp8",                                             \
                  "Type of stored intermediate results. bf16: factors of large products and of "    \
                  "attention are bfloat16, sums float; on cuda, and on processors with bfloat16 "   \
-                 "instructions.")
+                 "instructions. fp8: the same, and large products of tokens with weights read 8 "  \
+                 "bits; on cuda with compute capability 9.0.")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0: one a core.")
 #define BASIN_OPTION_SEED(type)                                                                    \

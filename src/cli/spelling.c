@@ -69,6 +69,7 @@ static const struct {
     {"precision", "dtype"},
     {"amp", "dtype"},
     {"bf16", "dtype"},
+    {"fp8", "dtype"},
     {"fp16", "dtype"},
     {"random-seed", "seed"},
     {"random-state", "seed"},

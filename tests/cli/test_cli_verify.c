@@ -22,7 +22,7 @@ static void passes_in(void **state, const char *files, int count, const char *op
 }
 
 static void passes(void **state, const char *options, const char *dtype) {
-    passes_in(state, GOLDEN "*.safetensors " GOLDEN "gnn/*.safetensors", 25, options, dtype);
+    passes_in(state, GOLDEN "*.safetensors " GOLDEN "gnn/*.safetensors", 26, options, dtype);
 }
 
 /* The models of the zoo. */
@@ -46,6 +46,17 @@ static void passes_narrow(void **state) {
     assert_int_equal(
         run(state, "verify --backend ref --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
     assert_int_equal(run(state, "verify --backend ref --dtype bf16 %s", rounded)->code, 0);
+}
+/* Bytes round more than bfloat16; the cpu backend has none, and says who does. */
+static void passes_in_bytes(void **state) {
+    const char *rounded = "--narrow-all " GOLDEN "image_bytes.safetensors";
+    passes(state, "--backend ref --dtype fp8 --tolerance 1e-9", "F8_E4M3");
+    assert_int_equal(run(state, "verify --backend ref --dtype fp8 %s", rounded)->code, 0);
+    assert_int_equal(run(state, "verify --backend ref --dtype bf16 %s", rounded)->code, 0);
+    assert_int_equal(
+        run(state, "verify --backend ref --dtype fp8 --tolerance 2e-2 %s", rounded)->code, 1);
+    assert_error(run(state, "verify --backend cpu --dtype fp8 %s", rounded), 1,
+                 "compute capability 9.0");
 }
 /* The cpu backend rounds at the same places, or says in a line what the processor lacks. */
 static void passes_narrow_on_cpu(void **state) {
@@ -140,11 +151,17 @@ static void rejects_what_is_no_case(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_in_double),     cmocka_unit_test(passes_in_float),
-        cmocka_unit_test(passes_in_parts),      cmocka_unit_test(passes_recomputed),
-        cmocka_unit_test(passes_narrow),        cmocka_unit_test(passes_narrow_on_cpu),
-        cmocka_unit_test(finds_a_wrong_number), cmocka_unit_test(rejects_what_is_no_case),
-        cmocka_unit_test(passes_zoo),           cmocka_unit_test(zoo_finds_a_wrong_number),
+        cmocka_unit_test(passes_in_double),
+        cmocka_unit_test(passes_in_float),
+        cmocka_unit_test(passes_in_parts),
+        cmocka_unit_test(passes_recomputed),
+        cmocka_unit_test(passes_narrow),
+        cmocka_unit_test(passes_in_bytes),
+        cmocka_unit_test(passes_narrow_on_cpu),
+        cmocka_unit_test(finds_a_wrong_number),
+        cmocka_unit_test(rejects_what_is_no_case),
+        cmocka_unit_test(passes_zoo),
+        cmocka_unit_test(zoo_finds_a_wrong_number),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

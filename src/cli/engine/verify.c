@@ -20,18 +20,20 @@ static const options defaults = {.products = "f32", .tolerance = -1};
 static const basin_option table[] = {
     BASIN_CHOICE(options, backend, "backend", "ref|cpu|cuda",
                  "What computes; without it, what computes in --dtype, else cpu."),
-    BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16",
+    BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16|fp8",
                  "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
-                 "intermediate results, by cpu and cuda, and by ref, which rounds as they store."),
+                 "intermediate results, by cpu and cuda, and by ref, which rounds as they store; "
+                 "fp8, for factors of large products, by cuda and ref."),
     BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
                "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
-               "2e-2 for bf16."),
+               "2e-2 for bf16, 3e-1 for fp8."),
     BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
     BASIN_FLAG(options, recompute, 0, "recompute",
                "Keep one token tensor a step of the descent and compute the rest again."),
-    BASIN_FLAG(options, narrow_all, 0, "narrow-all",
-               "With bf16: narrow the factors of every product; else only of large ones, which "
-               "golden cases hardly have."),
+    BASIN_FLAG(
+        options, narrow_all, 0, "narrow-all",
+        "With bf16 and fp8: narrow the factors of every product; else only of large ones, which "
+        "golden cases hardly have."),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_JSON(options),
@@ -126,7 +128,11 @@ static int verify_all(const options *o, basin_backend *backend, int operands, ch
     printer p = {.o = o, .tolerance = o->tolerance};
     int failed = 0;
     basin_dtype dtype = basin_backend_storage(backend);
-    if (p.tolerance < 0) p.tolerance = dtype == BASIN_F64 ? 1e-9 : dtype == BASIN_F32 ? 1e-3 : 2e-2;
+    if (p.tolerance < 0)
+        p.tolerance = dtype == BASIN_F64    ? 1e-9
+                      : dtype == BASIN_F32  ? 1e-3
+                      : dtype == BASIN_BF16 ? 2e-2
+                                            : 3e-1;
     print_begin(&p, backend);
     for (int i = 0; i < operands; i++) {
         basin_verdict verdict;
@@ -150,7 +156,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_dtype dtype = basin_option_dtype(o->dtype);
     const char *name = o->backend ? o->backend : dtype == BASIN_F64 ? "ref" : "cpu";
     bool ref = !strcmp(name, "ref");
-    bool fits = dtype == BASIN_BF16 || ref == (dtype == BASIN_F64);
+    bool fits = dtype == BASIN_BF16 || dtype == BASIN_F8_E4M3 || ref == (dtype == BASIN_F64);
     if (o->dtype && !fits)
         return basin_report_usage(&basin_command_verify, "backend %s does not compute in %s", name,
                                   o->dtype);
