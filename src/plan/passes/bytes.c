@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "plan/ir.h"
+#include "plan/passes/list.h"
 #include "plan/passes/program.h"
 
 enum { MULTIPLE = 16 }; /* sizes and strides of factors, as cuBLASLt wants them */
@@ -41,8 +41,7 @@ typedef struct converting {
     double *scale;               /* [values] of roots that become bytes or get a twin; 0: not */
     basin_kind *kind;            /* [values] of these: E4M3 or E5M2 */
     int *twin;                   /* [values] of roots: the value of bytes, perhaps itself; -1 */
-    basin_ir_instruction *list;  /* the new one */
-    size_t listed, capacity;
+    basin_ir_list list;          /* the new one */
     turned_factor *turned;
     size_t turns, turned_capacity;
 } converting;
@@ -276,24 +275,6 @@ static int view(converting *c, int value, int root, basin_shape shape) {
 
 /* ---- the new list ---- */
 
-static bool add(converting *c, const basin_ir_instruction *instruction) {
-    if (!basin_array_reserve((void **)&c->list, &c->capacity, c->listed + 1, sizeof *c->list))
-        return false;
-    c->list[c->listed++] = *instruction;
-    return true;
-}
-
-/* to <- from, as an instruction of its own. */
-static bool add_copy(converting *c, int to, int from) {
-    basin_ir_instruction copy = {
-        .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {from}, .out = {to}, .workspace = -1};
-    copy.program = basin_program_copy(c->ir->value[from].shape);
-    if (copy.program && add(c, &copy)) return true;
-    if (copy.program) free(copy.program->instruction);
-    free(copy.program);
-    return false;
-}
-
 static bool add_turn(converting *c, int to, int from) {
     basin_ir_instruction turn = {.op = BASIN_OP_PERMUTE,
                                  .attr = {.axes = {1, 0}},
@@ -302,7 +283,7 @@ static bool add_turn(converting *c, int to, int from) {
                                  .in = {from},
                                  .out = {to},
                                  .workspace = -1};
-    return add(c, &turn);
+    return basin_ir_list_add(&c->list, &turn);
 }
 
 /* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A
@@ -327,7 +308,8 @@ static int turned_bytes(converting *c, int value, int64_t rows, int64_t columns)
     ir->value[from].first = first, ir->value[from].stride = ir->value[value].stride;
     if (twin < 0) turned = basin_ir_value_new(ir, shape, BASIN_NARROW);
     bool ok = twin >= 0 ? add_turn(c, bytes, from)
-                        : turned >= 0 && add_turn(c, turned, from) && add_copy(c, bytes, turned);
+                        : turned >= 0 && add_turn(c, turned, from) &&
+                              basin_ir_list_copy(&c->list, ir, bytes, turned);
     if (!ok) return -1;
     c->turned[c->turns++] = (turned_factor){root, bytes, first, columns};
     return bytes;
@@ -369,7 +351,8 @@ static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t
             instruction->twin[instruction->twins] = -1;
         instruction->twin[which] = made;
     }
-    return add(c, instruction) && (copy[0] < 0 || add_copy(c, copy[0], copy[1]));
+    return basin_ir_list_add(&c->list, instruction) &&
+           (copy[0] < 0 || basin_ir_list_copy(&c->list, c->ir, copy[0], copy[1]));
 }
 
 static bool rewrite(converting *c) {
@@ -379,36 +362,6 @@ static bool rewrite(converting *c) {
         if (!write_bytes(c, &instruction, i)) return false;
     }
     return true;
-}
-
-static void take_over(converting *c) {
-    basin_ir *ir = c->ir;
-    free(ir->instruction);
-    ir->instruction = c->list;
-    ir->instructions = c->listed, ir->instruction_capacity = c->capacity;
-    c->list = NULL;
-    for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < basin_ir_results(&ir->instruction[i]); k++) {
-            int value = basin_ir_result(&ir->instruction[i], k);
-            if (value < 0) continue;
-            ir->value[value].producer = (int)i;
-            ir->value[root_of(ir, value)].producer = (int)i;
-        }
-    basin_ir_count_uses(ir);
-}
-
-/* Programs of copies are the new list's own; others belong to the old one until the new is whole.
- */
-static void discard(converting *c) {
-    for (size_t i = 0; i < c->listed; i++) {
-        bool old = false;
-        for (size_t j = 0; j < c->ir->instructions; j++)
-            old = old || c->list[i].program == c->ir->instruction[j].program;
-        if (old || !c->list[i].program) continue;
-        free(c->list[i].program->instruction);
-        free(c->list[i].program);
-    }
-    free(c->list);
 }
 
 basin_status basin_ir_bytes(basin_ir *ir, double least) {
@@ -425,9 +378,9 @@ basin_status basin_ir_bytes(basin_ir *ir, double least) {
         for (size_t i = 0; i < c.instructions; i++) decide(&c, i);
         ok = make_twins(&c) && rewrite(&c);
         if (ok)
-            take_over(&c);
+            basin_ir_list_take(&c.list, ir);
         else
-            discard(&c);
+            basin_ir_list_discard(&c.list, ir);
     }
     free(c.varies);
     free(c.converted);

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "plan/ir.h"
+#include "plan/passes/list.h"
 #include "plan/passes/program.h"
 
 typedef struct narrowing {
     basin_ir *ir;
-    double least; /* multiply-adds that make a product or an attention large */
-    bool *wide;   /* [values] of roots */
-    int *cast;    /* [values] of wide roots: the narrow copy, -1 before it is needed */
-    basin_ir_instruction *instruction; /* the new list */
-    size_t instructions, capacity, values;
+    double least;       /* multiply-adds that make a product or an attention large */
+    bool *wide;         /* [values] of roots */
+    int *cast;          /* [values] of wide roots: the narrow copy, -1 before it is needed */
+    basin_ir_list list; /* the new one */
+    size_t values;
 } narrowing;
 
 static basin_status no_memory(basin_ir *ir) {
@@ -122,23 +122,13 @@ static void mark_wide(narrowing *n) {
 /* ---- casts ---- */
 
 static bool add_instruction(narrowing *n, const basin_ir_instruction *instruction) {
-    if (!basin_array_reserve((void **)&n->instruction, &n->capacity, n->instructions + 1,
-                             sizeof *instruction)) {
-        no_memory(n->ir);
-        return false;
-    }
-    n->instruction[n->instructions++] = *instruction;
-    return true;
+    if (basin_ir_list_add(&n->list, instruction)) return true;
+    no_memory(n->ir);
+    return false;
 }
 
-/* to <- from, as an instruction of its own. */
 static bool add_cast(narrowing *n, int to, int from) {
-    basin_ir_instruction cast = {
-        .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {from}, .out = {to}, .workspace = -1};
-    cast.program = basin_program_copy(n->ir->value[from].shape);
-    if (cast.program && add_instruction(n, &cast)) return true;
-    if (cast.program) free(cast.program->instruction);
-    free(cast.program);
+    if (basin_ir_list_copy(&n->list, n->ir, to, from)) return true;
     no_memory(n->ir);
     return false;
 }
@@ -153,8 +143,8 @@ static int narrow_like(narrowing *n, int value, int root) {
 /* Lets the program that computes `root` store it once more as `made`, if there is such a program
  * and it has room for that. */
 static bool store_twice(narrowing *n, int made, int root) {
-    for (size_t i = n->instructions; i-- > 0;) {
-        basin_ir_instruction *instruction = &n->instruction[i];
+    for (size_t i = n->list.count; i-- > 0;) {
+        basin_ir_instruction *instruction = &n->list.instruction[i];
         for (int k = 0; k < instruction->outs; k++) {
             if (instruction->out[k] != root) continue;
             if (instruction->op == BASIN_OP_LAYERNORM_REVERSE && k == 0 && instruction->outs == 3) {
@@ -210,32 +200,6 @@ static bool move_instruction(narrowing *n, basin_ir_instruction instruction) {
     return true;
 }
 
-static void take_over(narrowing *n) {
-    basin_ir *ir = n->ir;
-    free(ir->instruction);
-    ir->instruction = n->instruction;
-    ir->instructions = n->instructions;
-    ir->instruction_capacity = n->capacity;
-    for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < ir->instruction[i].outs; k++)
-            if (ir->instruction[i].out[k] >= 0)
-                ir->value[ir->instruction[i].out[k]].producer = (int)i;
-    basin_ir_count_uses(ir);
-}
-
-/* Programs belong to the instructions of the old list until the new one is complete. */
-static void discard(narrowing *n) {
-    for (size_t i = 0; i < n->instructions; i++) {
-        bool old = false;
-        for (size_t j = 0; j < n->ir->instructions; j++)
-            old = old || n->instruction[i].program == n->ir->instruction[j].program;
-        if (old || !n->instruction[i].program) continue;
-        free(n->instruction[i].program->instruction);
-        free(n->instruction[i].program);
-    }
-    free(n->instruction);
-}
-
 static basin_status rewrite(narrowing *n) {
     basin_ir *ir = n->ir;
     for (size_t i = 0; i < n->values; i++) {
@@ -244,8 +208,7 @@ static basin_status rewrite(narrowing *n) {
     }
     for (size_t i = 0; i < ir->instructions; i++)
         if (!move_instruction(n, ir->instruction[i])) return BASIN_NO_MEMORY;
-    take_over(n);
-    n->instruction = NULL;
+    basin_ir_list_take(&n->list, ir);
     return BASIN_OK;
 }
 
@@ -258,7 +221,7 @@ basin_status basin_ir_narrow(basin_ir *ir, double least) {
         mark_wide(&n);
         status = rewrite(&n);
     }
-    if (n.instruction) discard(&n);
+    basin_ir_list_discard(&n.list, ir);
     free(n.wide);
     free(n.cast);
     return status;
