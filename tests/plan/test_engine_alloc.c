@@ -130,6 +130,42 @@ static void test_training(void **state) {
     for (int i = 0; i < 4; i++) assert_true(alloc_fail_sweep(train, &settings[i]) > 400);
 }
 
+/* Two layer norms and a weight between them, with its gradient, in fp8: the weight is turned, and
+ * so are tokens. */
+static basin_status plan_bytes(void *context) {
+    enum { BYTES = 16 };
+    basin_graph *g = basin_graph_new();
+    basin_backend *backend = NULL;
+    basin_store *store = NULL;
+    basin_plan *plan = NULL;
+    basin_expr gamma = basin_state(g, "gamma", BASIN_SCALAR);
+    basin_expr delta = basin_state(g, "delta", BASIN_SHAPE(BYTES));
+    basin_expr w = basin_state(g, "w", BASIN_SHAPE(BYTES, BYTES));
+    basin_expr x = basin_input(g, "x", BASIN_SHAPE(BYTES, BYTES));
+    basin_expr y = basin_matmul(basin_layernorm(x, gamma, delta, 1e-5), w);
+    basin_expr z = basin_layernorm(basin_add(x, y), gamma, delta, 1e-5);
+    basin_expr output[2] = {z, basin_grad(basin_mean_all(basin_exp(z)), w)};
+    basin_plan_spec spec = {.output = output, .outputs = 2};
+    const basin_error *bad = basin_graph_error(g);
+    basin_status status = bad ? bad->status : BASIN_OK;
+    (void)context;
+    if (!status) status = basin_backend_open(&backend, "ref", 1, NULL);
+    if (!status) status = basin_backend_set_storage(backend, BASIN_F8_E4M3, NULL);
+    if (!status) basin_backend_set_narrow_least(backend, 0);
+    if (!status) status = basin_store_new(&store, backend, NULL);
+    if (!status) status = basin_plan_new(&plan, store, &spec, NULL);
+    basin_plan_free(plan);
+    basin_store_free(store);
+    basin_backend_close(backend);
+    basin_graph_free(g);
+    return status;
+}
+
+static void test_bytes(void **state) {
+    (void)state;
+    assert_true(alloc_fail_sweep(plan_bytes, NULL) > 100);
+}
+
 /* Constants, choices and an engine. */
 static basin_status choose(void *context) {
     basin_engine engine;
@@ -189,6 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_running),
         cmocka_unit_test(test_training),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_choosing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
