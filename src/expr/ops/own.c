@@ -1,7 +1,8 @@
 /* Pointwise operations of the caller's own, with derivatives that the caller gives. */
 #include "expr/graph.h"
 
-_Static_assert(BASIN_OWN_OPERANDS == BASIN_OWN_INS, "backends make room for as many operands");
+_Static_assert((int)BASIN_OWN_OPERANDS == (int)BASIN_OWN_INS,
+               "backends make room for as many operands");
 
 static basin_graph *graph_of(const basin_own *own, const basin_expr *x) {
     for (int i = 0; i < own->operands; i++)
