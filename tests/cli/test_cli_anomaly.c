@@ -280,6 +280,9 @@ static void wrong_data_get_one_line(void **state) {
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 0.0001 "
                             "--sampling neighbours -o n.safetensors"),
                  1, "of 0.0001 allowed; wanted more memory");
+    assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --sampling full "
+                            "--fraction 0.1 -o n.safetensors"),
+                 1, "fraction has no effect with sampling full");
 }
 
 int main(void) {

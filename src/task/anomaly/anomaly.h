@@ -94,8 +94,10 @@
       "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
     X(REAL, fraction, "X", 0, 1,                                                                   \
       "The part of the nodes that a sampled epoch takes; 0: 0.05, of neighbours at most 4 "        \
-      "batches.")                                                                                  \
-    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.")                   \
+      "batches.",                                                                                  \
+      .needs = "sampling!=full")                                                                   \
+    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.",                   \
+      .needs = "sampling!=full")                                                                   \
     X(INTEGER, parts, "N", 0, 1024,                                                                \
       "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \
       "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
