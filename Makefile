@@ -18,7 +18,7 @@ SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
         fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel \
-        clang musl arm64 windows ubuntu
+        clang musl arm64 windows ubuntu debian
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -49,8 +49,8 @@ help:
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
 	@echo "  make deb         Debian's packages of HEAD, source and binary, in build-deb"
-	@echo "  make clang       build and test with clang; make musl, arm64, windows, ubuntu: on that platform,"
-	@echo "                   as far as it can be had here (docs/platforms.md)"
+	@echo "  make clang       build and test with clang; make musl, arm64, windows, ubuntu, debian: on"
+	@echo "                   that platform, as far as it can be had here (docs/platforms.md)"
 	@echo "  make clean       remove all build directories"
 
 deps:
@@ -172,11 +172,12 @@ clang musl arm64 windows:
 	$(INSTALL_DEPS) build test $@
 	@scripts/platforms/$@ $(CMAKE_OPTIONS)
 
-# A whole system, in its own directory.
-ubuntu:
+# Whole systems, each in its own directory; debian is what a newcomer does.
+ubuntu debian:
 	$(INSTALL_DEPS) deb
-	@scripts/platforms/ubuntu
+	@scripts/platforms/$@
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
-	    build-deb build-python build-clang build-musl build-arm64 build-windows build-ubuntu dist
+	    build-deb build-python build-clang build-musl build-arm64 build-windows build-ubuntu build-debian \
+	    dist
