@@ -83,6 +83,13 @@ if(CMOCKA_FOUND)
             set(label slow)
         endif()
         basin_add_test(${name} ${label} ${launcher} $<TARGET_FILE:${name}>)
+        # The quick run lets some of the thousands of allocations fail, this one all.
+        file(STRINGS ${source} samples REGEX "alloc_fail_sample\\(")
+        if(samples)
+            basin_add_test(${name}_all slow ${launcher} $<TARGET_FILE:${name}>)
+            set_property(TEST ${name}_all APPEND PROPERTY ENVIRONMENT BASIN_TEST_ALLOC_ALL=1)
+            set_tests_properties(${name}_all PROPERTIES TIMEOUT 1800)
+        endif()
     endforeach()
     # One name means one thing: all headers in one translation unit, in their order and in reverse.
     # Those left out are bodies, compiled once for each instruction set.

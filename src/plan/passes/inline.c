@@ -114,7 +114,7 @@ static bool may_go(const basin_ir *ir, int producer, bool device) {
     const basin_ir_value *v = &ir->value[call->out[0]];
     int found = 0;
     if (v->output || v->state || v->root != call->out[0]) return false;
-    for (size_t i = 0; i < ir->instructions; i++) {
+    for (size_t i = (size_t)producer + 1; i < ir->instructions && found < v->uses; i++) {
         const basin_ir_instruction *reader = &ir->instruction[i];
         basin_instruction room[BASIN_PROGRAM_MERGED];
         basin_program made = {.instruction = room};
