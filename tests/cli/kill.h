@@ -15,11 +15,13 @@ static inline void same_file(void **state, const char *a, const char *b) {
 }
 
 /* Runs the command with --resume and kills it after so many milliseconds; whether it was still
- * running. */
+ * running. Without --foreground timeout would kill itself, too, and we would go on while a busy
+ * machine is still ending the program, which keeps the lock of its files until then. */
 static inline bool run_and_kill(void **state, const char *command, unsigned milliseconds) {
     char line[4000];
     snprintf(line, sizeof line,
-             "cd '%s' && timeout -s KILL %u.%03u %s %s -o cut.safetensors --resume >.out 2>.err",
+             "cd '%s' && timeout --foreground -s KILL %u.%03u %s %s -o cut.safetensors --resume "
+             ">.out 2>.err",
              (const char *)*state, milliseconds / 1000, milliseconds % 1000, BASIN_PROGRAM,
              command);
     int status = system(line);
