@@ -157,6 +157,7 @@ foreach(rules house house_catches docs docs_catches)
     basin_add_test(${rules} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 
+basin_add_test(advice quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/advice)
 basin_add_test(tutorial_catches quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tutorial_catches)
 
 # The site needs packages of its own (scripts/install-deps site), and a browser.
