@@ -13,7 +13,8 @@ export JOBS
 # make test NO_DEPS=1 leaves the system's packages alone.
 INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
 OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
-CTEST        = ctest --output-on-failure --no-tests=error -j $(JOBS)
+# One test more than there are processors: some wait for programs that they started.
+CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1))
 SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
